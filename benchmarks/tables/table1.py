@@ -16,8 +16,8 @@ PAGE = "simulator.md"
 SEEDS = range(1, 21)
 DURATION_S = 120.0
 PROTOCOLS = ("mstcp", "ppfs", "ospf")
-PAPER = {"allocation": "paper", "warm_up_s": 0.0}
-"""The paper's allocation as it stands, and all that happened from the first byte on."""
+PAPER = {"allocation": "paper", "warm_up_s": 0.0, "sim.profile": "paper"}
+"""The paper's allocation as it stands, its simulator, and all that happened from the first byte on."""
 
 LINKS = [f"{link.ends[0]}-{link.ends[1]}" for link in topologies.load("butterfly").links]
 SETTING_SEEDS = range(1, 5)

@@ -14,7 +14,12 @@ from functools import cached_property
 
 from controller.compile.next_hops import equal_next_hops, next_hops
 from controller.decide.ack_paths import ack_path
-from controller.decide.planning import Newcomer, PlannedPath, optimise_together
+from controller.decide.granting import grant
+from controller.decide.live_optima import LiveOptima
+from controller.decide.planning import PlannedPath
+from controller.errors import InfeasibleRequest
+from controller.model.requests import FlowRequest as ControllerRequest
+from controller.state.flow import Flow
 from controller.state.live_network import LiveNetwork
 from controller.state.state import Settings, State
 from controller.wire import Framing
@@ -38,6 +43,7 @@ class FlowRequest:
         framing: How its bytes are put on the wire.
         acks: Rule for the acknowledgements of a flow that is split by packets (`shortest`,
             `reverse:<index>`); None: a connection for each path, with acknowledgements on its reverse.
+        max_paths: Most paths; None for as many as the controller likes.
     """
 
     id: str
@@ -46,6 +52,7 @@ class FlowRequest:
     rate_bps: float
     framing: Framing
     acks: str | None = None
+    max_paths: int | None = None
 
 
 class OfflineController:
@@ -71,7 +78,10 @@ class OfflineController:
         return self._walk(source, destination, choose)
 
     def allocate(self, objective: str, requests: Sequence[FlowRequest]) -> dict[str, tuple[PlannedPath, ...]]:
-        """Return the paths of flows that are asked for at the same time, by one solve for all.
+        """Return the paths of flows that are asked for one after the other, once all of them run.
+
+        Each is granted as the controller grants it: the flows before it keep their paths, and their rates
+        change so that all are optimal together.
 
         Args:
             objective: One of `controller.gomr.OBJECTIVES`.
@@ -84,20 +94,23 @@ class OfflineController:
             InvalidRequest: Acknowledgements are to go back along a path that the flow does not have.
             SolverError: The solver failed.
         """
-        newcomers = [
-            Newcomer(
-                id=each.id,
-                source=each.source,
-                destination=each.destination,
-                rate_bps=each.rate_bps,
-                framing=each.framing,
-                max_paths=None,
-                streams=None,
-                acks=each.acks,
-            )
-            for each in requests
-        ]
-        return optimise_together(self._state, objective, newcomers)
+        optima, granted = LiveOptima(self._state.live), dict[str, Flow]()
+        for number, each in enumerate(requests, start=1):
+            request = _request(each, objective, number)
+            try:
+                grants = grant(self._state, optima, request, each.id, number, is_settled=True)
+            except InfeasibleRequest:
+                continue
+            assert grants is not None, "it may take a solve"
+            granted[each.id] = flow = grants.flow(0.0)
+            self._state.flows.add(flow)
+            for flow_id, rates in grants.rates.items():
+                for stream, rate_bps in zip(granted[flow_id].streams, rates, strict=True):
+                    stream.rate_bps = rate_bps
+                self._state.flows.account(granted[flow_id])
+        for flow in granted.values():
+            self._state.flows.remove(flow)
+        return {each.id: _paths_of(granted.get(each.id)) for each in requests}
 
     def ack_path(self, acks: str, source: str, destination: str, paths: Sequence[Sequence[str]]) -> Path:
         """Return the path of a split flow's acknowledgements by their rule, from the destination on.
@@ -128,6 +141,27 @@ class OfflineController:
         while nodes[-1] != self._attachments[destination]:
             nodes.append(choose(nodes[-1]))
         return (*nodes, destination)
+
+
+def _request(wanted: FlowRequest, objective: str, number: int) -> ControllerRequest:
+    """Return a request as a host would make it."""
+    return ControllerRequest(
+        source=wanted.source,
+        destination=wanted.destination,
+        destination_port=number,
+        rate_bps=wanted.rate_bps,
+        packet_bytes=wanted.framing.packet_bytes,
+        segment_overhead_bytes=wanted.framing.segment_overhead_bytes,
+        objective=objective,
+        source_ports=None if wanted.max_paths is None else tuple(range(1, wanted.max_paths + 1)),
+        splitting="streams" if wanted.acks is None else "packets",
+        ack_path=wanted.acks,
+    )
+
+
+def _paths_of(flow: Flow | None) -> tuple[PlannedPath, ...]:
+    streams = [] if flow is None else flow.streams
+    return tuple(PlannedPath(stream.path, stream.rate_bps, stream.delay_s) for stream in streams)
 
 
 def connect_everything(live: LiveNetwork) -> None:

@@ -33,7 +33,6 @@ __all__ = [
     "on_free_paths",
     "optimise",
     "optimise_newcomers",
-    "optimise_together",
     "replan",
     "shortest_paths",
 ]
@@ -214,42 +213,6 @@ def _has_room(state: State, newcomer: Newcomer, nodes: tuple[str, ...]) -> bool:
             if state.flows.load_bps(arc) + load_bps > (1 - _MARGIN) * state.offered_bps(arc):
                 return False
     return True
-
-
-def optimise_together(
-    state: State, objective: str, newcomers: Sequence[Newcomer]
-) -> dict[str, tuple[PlannedPath, ...]]:
-    """Find the global optimum of flows that are asked for at the same time, by one solve for all.
-
-    Args:
-        state: Network, and flows that keep what they have.
-        objective: One of `controller.gomr.OBJECTIVES`.
-        newcomers: The flows that are asked for.
-
-    Returns:
-        The paths of each flow by its id; none where the network has nothing left for it.
-
-    Raises:
-        InfeasibleRequest: there are fewer paths than the streams asked for.
-        InvalidRequest: the acknowledgements shall go back along a path that the flow does not have.
-        SolverError: the solver failed.
-    """
-    ratio, kept, optima = state.settings.ack_ratio, list(state.flows), LiveOptima(state.live)
-    demands = [_new_demand(newcomer, ratio, _acks_in_advance(state, newcomer)) for newcomer in newcomers]
-    solution = _solve(state, optima, kept, demands, objective)
-    settled = [_settled(state, newcomer, solution.paths[newcomer.id]) for newcomer in newcomers]
-    if any(settled):
-        demands = [
-            _new_demand(newcomer, ratio, _ack_path(state, newcomer, fixed), fixed) if fixed else demand
-            for newcomer, fixed, demand in zip(newcomers, settled, demands, strict=True)
-        ]
-        solution = _solve(state, optima, kept, demands, objective)
-    return {
-        newcomer.id: _planned_exactly(state, newcomer, fixed, solution.paths[newcomer.id])
-        if fixed
-        else _planned(newcomer, solution.paths[newcomer.id])
-        for newcomer, fixed in zip(newcomers, settled, strict=True)
-    }
 
 
 def replan(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -121,6 +122,11 @@ class SinkConfig(FlowConfig):
 def flow_seed(run_seed: int, number: int) -> int:
     """Return the seed of a run's flow number `number`."""
     return run_seed * _SEED_STRIDE + number
+
+
+def start_jitter_s(most_s: float, seed: int) -> float:
+    """Return how late a flow of this seed starts, up to a bound."""
+    return most_s * random.Random(seed).random()
 
 
 def save(path: Path, configs: Sequence[SourceConfig | SinkConfig]) -> None:

@@ -67,6 +67,8 @@ Rate = Annotated[float, Field(gt=0, le=1e13, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
 BufferBytes = Annotated[int, Field(ge=4096, le=1 << 30)]
 MIN_SAMPLE_S = 1e-3
+START_JITTER_S, TICK_JITTER = 1e-3, 0.1
+CONNECT_AHEAD_S = 1.0
 DEFAULT = "default"
 KINDS: Mapping[int | str, frozenset[str]] = {
     "sizes": frozenset({"fixed", "exponential", "web-search", "data-mining", "empirical"}),
@@ -231,8 +233,8 @@ class Virtual(_Model):
     `memory_mib` is what the kernel has.
     """
 
-    start_jitter_s: float = Field(default=1e-3, ge=0, le=10)
-    tick_jitter: float = Field(default=0.1, ge=0, le=1)
+    start_jitter_s: float = Field(default=START_JITTER_S, ge=0, le=10)
+    tick_jitter: float = Field(default=TICK_JITTER, ge=0, le=1)
     wakeup_s: float = Field(default=0.0, ge=0, le=1)
     planning_s: float = Field(default=0.0, ge=0, le=60)
     memory_mib: int = Field(default=2048, ge=512, le=1 << 20)
@@ -258,14 +260,17 @@ class Sim(_Model):
     """Settings of the simulator alone (docs/simulator.md); None leaves what `profile` has.
 
     `profile` is whose TCP it is where neither `[tcp]` nor a key here says otherwise: `linux`, `ns3` (3.37) or
-    `rfc`. With `binding = "late"` a frame of MSTCP gets its stream when one has room (the library), with
-    `"early"` when it is written (the paper). `arrivals` are the times at which constant-bit-rate sources
-    write; `when_full` is what becomes of a write that finds the send buffer full: it is left out, as in the
-    paper, or waits. Series have intervals of `sample_s`; 0 leaves them out. `trace` has the files that are
-    made of every packet.
+    `rfc`. MSTCP then sends as the library does. `paper` is the MSTCP paper's simulator: the TCP of `ns3`, and
+    MSTCP that binds early, paces nothing and trusts its streams. With `binding = "late"` a frame of MSTCP
+    gets its stream when one has room, with `"early"` when it is written. `pacing` is that of all connections;
+    None paces MSTCP's streams at the rates that their paths are allocated, and nothing else. `arrivals` are
+    the times at which constant-bit-rate sources write; `when_full` is what becomes of a write that finds the
+    send buffer full: it is left out, as in the paper, or waits. Flows start up to `start_jitter_s` late and
+    ticks come up to `tick_jitter` of the time between two late, as in `Virtual`. Series have intervals of
+    `sample_s`; 0 leaves them out. `trace` has the files that are made of every packet.
     """
 
-    profile: Literal["linux", "ns3", "rfc"] = "linux"
+    profile: Literal["linux", "ns3", "rfc", "paper"] = "linux"
     recovery: Literal["classic", "prr", "prr_conservative", "keep"] | None = None
     spurious: Literal["ignored", "eifel", "frto", "dsack", "door"] | None = None
     reordering: Annotated[str, _one_of(RESPONSES)] | None = None
@@ -280,12 +285,14 @@ class Sim(_Model):
     rto_min_s: float | None = Field(default=None, gt=0, le=3600)
     rto_initial_s: float | None = Field(default=None, gt=0, le=3600)
     rto_max_s: float | None = Field(default=None, gt=0, le=86400)
-    pacing: Literal["off", "window", "allocated"] = "off"
-    binding: Literal["late", "early"] = "late"
+    pacing: Literal["off", "window", "allocated"] | None = None
+    binding: Literal["late", "early"] | None = None
     reorder_buffer_bytes: int = Field(default=4 << 20, ge=4096, le=1 << 40)
     identify_single: bool = False
     arrivals: Literal["constant", "poisson"] = "constant"
     when_full: Literal["skip", "wait"] = "skip"
+    start_jitter_s: float | None = Field(default=None, ge=0, le=10)
+    tick_jitter: float | None = Field(default=None, ge=0, le=1)
     sample_s: float = Field(default=0.25, ge=0, le=3600)
     trace: tuple[Literal["csv", "pcap", "parquet"], ...] = ()
     mptcp: SimMptcp = SimMptcp()
@@ -299,8 +306,44 @@ class Sim(_Model):
     def tcp(self) -> dict[str, object]:
         """Return the settings of TCP, those that leave the profile's out."""
         mstcp = {"binding", "reorder_buffer_bytes", "identify_single"}
-        others = mstcp | {"arrivals", "when_full", "sample_s", "trace", "mptcp"}
-        return self.model_dump(exclude=others, exclude_none=True)
+        others = mstcp | {
+            "arrivals",
+            "when_full",
+            "start_jitter_s",
+            "tick_jitter",
+            "sample_s",
+            "trace",
+            "mptcp",
+        }
+        given = self.model_dump(exclude=others, exclude_none=True)
+        return {"pacing": "off", **given, "profile": "ns3"} if self._is_the_papers else given
+
+    @property
+    def binds(self) -> Literal["late", "early"]:
+        """When a frame of MSTCP gets its stream."""
+        return self.binding or ("early" if self._is_the_papers else "late")
+
+    @property
+    def start_lateness_s(self) -> float:
+        """How late flows start at the most."""
+        return self._jitter(self.start_jitter_s, START_JITTER_S)
+
+    @property
+    def tick_lateness(self) -> float:
+        """How late ticks come at the most, as a part of the time between two."""
+        return self._jitter(self.tick_jitter, TICK_JITTER)
+
+    @property
+    def connects_ahead_s(self) -> float:
+        """How long before a flow's start its connections are opened, as the other engines do."""
+        return 0.0 if self._is_the_papers else CONNECT_AHEAD_S
+
+    def _jitter(self, given: float | None, default: float) -> float:
+        return given if given is not None else 0.0 if self._is_the_papers else default
+
+    @property
+    def _is_the_papers(self) -> bool:
+        return self.profile == "paper"
 
 
 SPLIT_ACKS = "split"
@@ -322,11 +365,11 @@ class Mstcp(_Model):
     """Settings of MSTCP's sources: `scheduler` picks the stream of each frame; the library's by default.
 
     `trust_streams` is of the simulator: what a stream took counts as delivered, as in the paper. False: the
-    library's whole protocol, which every live run has.
+    library's whole protocol, which every live run has. None: true with early binding, which has no other.
     """
 
     scheduler: Literal["stochastic", "weighted", "earliest", "redundant"] = "weighted"
-    trust_streams: bool = True
+    trust_streams: bool | None = None
 
 
 class Mptcp(_Model):

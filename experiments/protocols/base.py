@@ -53,6 +53,10 @@ class ProtocolSpec:
     """Whether switches' ports carry XDP programs of its own: Open vSwitch cannot have AF_XDP beside them."""
     uses_second_interfaces: bool = False
     """Whether its hosts have the second interfaces that a scenario may give them (`second_links`)."""
+    reads: tuple[str, ...] = ()
+    """Keys of a scenario, or tables of keys, that not all protocols read; `KEY=VALUE` for one value alone."""
+    writes_at_assigned_rate: bool = False
+    """Whether sources write no faster than the controller assigned, since their connections know no rates."""
     simulated_as: Literal["tcp", "mptcp", "mstcp"] | None = "tcp"
     """The simulator's sender that it has; None: the simulator does not have the protocol."""
     drain_advice: str = "allow more: --set drain_s=60"

@@ -57,6 +57,7 @@ class Mptcp(ProtocolSpec):
     description = "kernel MPTCP of single-homed hosts: one subflow on the shortest path"
     look: Look | None = PINK
     header_bytes = DSS_BYTES
+    reads: tuple[str, ...] = ("mptcp", "sim.mptcp")
     simulated_as: Literal["tcp", "mptcp", "mstcp"] | None = "mptcp"
     drain_advice = (
         "allow more time (--set drain_s=60), or more memory if the connection came to a stand "

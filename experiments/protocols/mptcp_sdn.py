@@ -99,6 +99,8 @@ class MptcpSdn(Mptcp):
     name = "mptcp-sdn"
     description = "kernel MPTCP of single-homed hosts, its subflows pinned to the allocated paths"
     look = VIOLET
+    reads = (*Mptcp.reads, "allocation")
+    writes_at_assigned_rate = True
 
     def request(self, plan: FlowPlan, port: int) -> dict[str, Any]:
         """Return what the controller's REST service is asked for."""

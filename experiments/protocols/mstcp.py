@@ -10,6 +10,7 @@ from experiments.model.scenario import OBJECTIVES, Scenario
 from experiments.protocols.base import FlowPlan, ProtocolSpec
 from experiments.protocols.look import BLUE
 from experiments.protocols.registry import register
+from mstcp.options import DEFAULT_MAX_PATHS
 
 if TYPE_CHECKING:
     from experiments.engines.sim.routing import Route, Routing
@@ -23,6 +24,10 @@ class Mstcp(ProtocolSpec):
     description = "Multi-Stream TCP over the paths that the controller allocates"
     look = BLUE
     header_bytes = 8
+    reads = (
+        *("allocation", "mstcp", "sim.binding", "sim.identify_single", "sim.reorder_buffer_bytes"),
+        "sim.pacing=allocated",
+    )
     simulated_as: Literal["tcp", "mptcp", "mstcp"] | None = "mstcp"
 
     def connection(self, plan: FlowPlan) -> Connection:
@@ -37,14 +42,15 @@ class Mstcp(ProtocolSpec):
 
     def routes(self, plan: RunPlan, routing: Routing) -> Mapping[str, Route]:
         """Return the allocated paths."""
-        return routing.allocated_routes(plan, plan.scenario.overhead_bytes)
+        limit = DEFAULT_MAX_PATHS
+        return routing.allocated_routes(plan, plan.scenario.overhead_bytes, max_paths=limit)
 
     def simulated_settings(self, scenario: Scenario) -> dict[str, Any]:
         """Return the simulator's settings of MSTCP."""
         settings = scenario.sim
         return {
             "mstcp": {
-                "binding": settings.binding,
+                "binding": settings.binds,
                 "scheduler": scenario.mstcp.scheduler,
                 "reorder_buffer_bytes": settings.reorder_buffer_bytes,
                 "identify_single": settings.identify_single,

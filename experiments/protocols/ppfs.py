@@ -196,6 +196,8 @@ class Ppfs(ProtocolSpec):
     look: Look | None = GREEN
     splitting: Literal["packets", "group"] = "packets"
     programs_ports = True
+    reads = ("allocation", "ppfs", "sim.pacing=allocated")
+    writes_at_assigned_rate = True
 
     def request(self, plan: FlowPlan, port: int) -> dict[str, Any]:
         """Return what the controller's REST service is asked for.

@@ -39,20 +39,24 @@ class Simulated:
     """What the simulator knows of a flow beside its workload.
 
     Attributes:
-        rate_bps: Goodput asked for.
+        rate_bps: Goodput asked for, or assigned where that is what its source writes at.
+        write_rate_bps: What a backlog is written no faster than; None: as fast as the connection takes it.
         payload_bytes: Of a full segment.
         seed: Of the flow, as the live engine has it.
         duration_s: From the flow's start to the end of the run.
         when_full: What becomes of a tick that finds the send buffer full (`sim.when_full`).
         arrivals: When sources of a constant rate write (`sim.arrivals`).
+        tick_jitter: How late each of their writes is at the most, as a part of the time between two.
     """
 
     rate_bps: float
+    write_rate_bps: float | None
     payload_bytes: int
     seed: int
     duration_s: float
     when_full: Literal["skip", "wait"]
     arrivals: Literal["constant", "poisson"]
+    tick_jitter: float
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,12 @@ class WorkloadBase(BaseModel):
         )
         writes = [[time_s, size] for time_s, size in itertools.islice(made, LISTED_LIMIT)]
         when_full = flow.when_full if self.writes == "ticks" else "wait"
-        return {"kind": "listed", "writes": writes, "when_full": when_full}
+        return {
+            "kind": "listed",
+            "writes": writes,
+            "when_full": when_full,
+            "write_rate_bps": flow.write_rate_bps,
+        }
 
     def measured(self, flow: Ended) -> dict[str, Any]:
         """Return the fields of a flow's result that only this workload has (`FlowResult`)."""

@@ -23,8 +23,8 @@ class Bulk(WorkloadBase):
 
     def simulated(self, flow: Simulated) -> dict[str, Any]:
         """Return the file's size."""
-        del flow
-        return {"kind": "bulk", "total_bytes": self.size_bytes}
+        rate_bps = flow.write_rate_bps
+        return {"kind": "bulk", "total_bytes": self.size_bytes, "write_rate_bps": rate_bps}
 
     def measured(self, flow: Ended) -> dict[str, Any]:
         """Return when the file was read whole, and the goodput until then."""

@@ -27,8 +27,10 @@ class Cbr(WorkloadBase):
 
     def simulated(self, flow: Simulated) -> dict[str, Any]:
         """Return the rate; netsim counts the ticks."""
-        kind = "cbr" if flow.arrivals == "constant" else "poisson"
-        return {"kind": kind, "rate_bps": flow.rate_bps, "when_full": flow.when_full}
+        common = {"rate_bps": flow.rate_bps, "when_full": flow.when_full}
+        if flow.arrivals == "poisson":
+            return {"kind": "poisson", **common}
+        return {"kind": "cbr", **common, "jitter": flow.tick_jitter}
 
 
 def ticks(begin_s: float, end_s: float, rate_bps: float, payload_bytes: int) -> Iterator[Decision]:

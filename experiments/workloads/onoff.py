@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
-from experiments.workloads.base import Decision, Ended, Period, Simulated, WorkloadBase, generator
+from experiments.workloads.base import (
+    LISTED_LIMIT,
+    Decision,
+    Ended,
+    Period,
+    Simulated,
+    WorkloadBase,
+    generator,
+)
 from experiments.workloads.cbr import ticks
 from experiments.workloads.registry import register
 
@@ -40,8 +49,15 @@ class OnOff(WorkloadBase):
         return total
 
     def simulated(self, flow: Simulated) -> dict[str, Any]:
-        """Return the periods and the rate; netsim draws the lengths itself."""
-        return {**self.model_dump(), "rate_bps": flow.rate_bps, "when_full": flow.when_full}
+        """Return the periods, those of the run as they are drawn, and the rate."""
+        made = itertools.takewhile(lambda period: period[0] < flow.duration_s, self._on_periods(flow.seed))
+        return {
+            **self.model_dump(),
+            "periods": list(itertools.islice(made, LISTED_LIMIT)),
+            "rate_bps": flow.rate_bps,
+            "when_full": flow.when_full,
+            "jitter": flow.tick_jitter,
+        }
 
     def measured(self, flow: Ended) -> dict[str, Any]:
         """Return the goodput over the on periods."""

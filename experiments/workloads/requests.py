@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -13,6 +14,8 @@ from experiments.workloads.registry import register
 from experiments.workloads.sizes import Sizes
 
 _ARRIVALS, _SIZES, _THINKING = 1, 2, 3
+DRAWN_PER_S, DRAWN_LIMIT = 500.0, 20_000
+"""Draws that a simulation is given: as many as requests could be in its time, and no more than that."""
 
 
 @register
@@ -52,11 +55,16 @@ class Requests(WorkloadBase):
             for _ in range(self.users or 0):
                 yield Decision(0.0, next(answers))
             return
-        draws = generator(seed, _ARRIVALS)
         time_s = 0.0
-        while True:
-            time_s += float(draws.exponential(1 / self.per_s))
+        for gap_s in self._gaps(seed):
+            time_s += gap_s
             yield Decision(time_s, next(answers))
+
+    def _gaps(self, seed: int) -> Iterator[float]:
+        """Yield the times between requests of an open loop, in seconds."""
+        draws = generator(seed, _ARRIVALS)
+        while True:
+            yield float(draws.exponential(1 / (self.per_s or 1.0)))
 
     def answer_sizes(self, seed: int) -> Iterator[int]:
         """Yield the sizes in bytes of the answers, in the order of the requests."""
@@ -69,10 +77,17 @@ class Requests(WorkloadBase):
             yield float(draws.exponential(self.think_s))
 
     def simulated(self, flow: Simulated) -> dict[str, Any]:
-        """Return the requests; netsim draws times and sizes itself."""
-        del flow
+        """Return the requests with the first draws of the run; netsim draws what comes after those itself."""
         settings = self.model_dump(exclude={"sizes"}, exclude_none=True)
-        return {**settings, "sizes": distributions.simulated(self.sizes)}
+        count = min(DRAWN_LIMIT, round(DRAWN_PER_S * flow.duration_s) + (self.users or 0))
+        times_s = self._gaps(flow.seed) if self.users is None else self.think_times(flow.seed)
+        return {
+            **settings,
+            "sizes": distributions.simulated(self.sizes),
+            "drawn_times_s": list(itertools.islice(times_s, count)),
+            "drawn_sizes_bytes": list(itertools.islice(self.answer_sizes(flow.seed), count)),
+            "write_rate_bps": flow.write_rate_bps,
+        }
 
     def measured(self, flow: Ended) -> dict[str, Any]:
         """Return the completion times of the requests that were made after the warm-up."""

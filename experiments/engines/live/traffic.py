@@ -5,7 +5,6 @@ Each host has a process for all flows that begin there, and one for those that e
 
 from __future__ import annotations
 
-import random
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -169,7 +168,7 @@ class Traffic:
         """Tell the sources to send from `begin_ns`, later by stagger and own start, until `stop_ns`."""
         for number, transfer in enumerate(self._transfers):
             late_s = number * self._plan.scenario.stagger_s + transfer.flow.flow.start_s
-            late_s += self._start_jitter_s * random.Random(transfer.flow.seed).random()
+            late_s += apps.start_jitter_s(self._start_jitter_s, transfer.flow.seed)
             transfer.start_ns = begin_ns + round(late_s * 1e9)
         orders = {
             transfer.name: {

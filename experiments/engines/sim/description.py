@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments import protocols
-from experiments.apps.config import flow_seed
+from experiments.apps.config import flow_seed, start_jitter_s
 from experiments.engines.sim.routing import Route
 from experiments.model.plan import RunPlan
 from experiments.model.scenario import ETHERNET_BYTES, Flow
@@ -33,7 +33,7 @@ def describe(
         "format": 1,
         "seed": plan.seed,
         "duration_s": plan.duration_s,
-        "warm_up_s": scenario.warm_up_s,
+        "warm_up_s": scenario.warm_up_s + scenario.sim.connects_ahead_s,
         "packet_overhead_bytes": ETHERNET_BYTES + IPV4_BYTES,
         "links": [*(_link(link) for link in plan.network.links), *_interface_links(homes or {})],
         "tcp": tcp_of(plan),
@@ -95,15 +95,18 @@ def tcp_of(plan: RunPlan) -> dict[str, Any]:
 
 def _flow(plan: RunPlan, number: int, name: str, route: Route) -> dict[str, Any]:
     protocol, flow = protocols.get(plan.protocol), plan.case.flows[name]
-    delayed_s = number * plan.scenario.stagger_s
+    delayed_s = number * plan.scenario.stagger_s + start_jitter_s(
+        plan.scenario.sim.start_lateness_s, flow_seed(plan.seed, number)
+    )
     paths = [{"path": _from_host(flow, path.path)} | _rate(path.rate_bps) for path in route.allocated]
     described: dict[str, Any] = {
         "name": name,
         "src": flow.src,
         "dst": flow.dst,
         "protocol": protocol.simulated_as,
-        "traffic": flow.workload.simulated(_simulated(plan, number, flow, delayed_s)),
+        "traffic": flow.workload.simulated(_simulated(plan, number, flow, route, delayed_s)),
         "start_s": flow.start_s + delayed_s,
+        "write_from_s": flow.start_s + delayed_s + plan.scenario.sim.connects_ahead_s,
         "paths": paths,
     }
     if route.acks is not None:
@@ -120,14 +123,18 @@ def _rate(rate_bps: float | None) -> dict[str, float]:
     return {} if rate_bps is None else {"rate_bps": rate_bps}
 
 
-def _simulated(plan: RunPlan, number: int, flow: Flow, delayed_s: float) -> Simulated:
+def _simulated(plan: RunPlan, number: int, flow: Flow, route: Route, delayed_s: float) -> Simulated:
     """Return what a flow's workload has to know to be simulated."""
-    scenario, header_bytes = plan.scenario, protocols.get(plan.protocol).header_bytes
+    scenario, protocol = plan.scenario, protocols.get(plan.protocol)
+    assigned_bps = sum(path.rate_bps or 0.0 for path in route.allocated)
+    assigned = assigned_bps if protocol.writes_at_assigned_rate else None
     return Simulated(
-        rate_bps=flow.requested_for(plan.protocol),
-        payload_bytes=scenario.packet_bytes - scenario.overhead_bytes - header_bytes,
+        rate_bps=assigned or flow.requested_for(plan.protocol),
+        write_rate_bps=assigned,
+        payload_bytes=scenario.packet_bytes - scenario.overhead_bytes - protocol.header_bytes,
         seed=flow_seed(plan.seed, number),
         duration_s=scenario.warm_up_s + plan.duration_s - flow.start_s - delayed_s,
         when_full=scenario.sim.when_full,
         arrivals=scenario.sim.arrivals,
+        tick_jitter=scenario.sim.tick_lateness,
     )

@@ -74,30 +74,35 @@ class Routing:
         return {name: route(name, flow) for name, flow in plan.case.flows.items()}
 
     def allocated_routes(
-        self, plan: RunPlan, overhead_bytes: int, acks: str | None = None
+        self,
+        plan: RunPlan,
+        overhead_bytes: int,
+        acks: str | None = None,
+        max_paths: int | None = None,
     ) -> dict[str, Route]:
-        """Return the paths of the case's allocation: computed for all flows together, or written down.
+        """Return the paths of the case's allocation: computed as its flows ask for them, or written down.
 
         Args:
             plan: what is run.
             overhead_bytes: headers and options of each full segment.
             acks: rule for the acknowledgements of flows that are split by packets; None for others.
+            max_paths: most paths of a flow; None for as many as the controller likes.
         """
         given = plan.case.allocation not in OBJECTIVES
-        paths = _given(plan) if given else self._computed(plan, overhead_bytes, acks)
+        paths = _given(plan) if given else self._computed(plan, overhead_bytes, acks, max_paths)
         return {
             name: Route(allocated, self._acks(plan.case.flows[name], allocated, acks))
             for name, allocated in paths.items()
         }
 
     def _computed(
-        self, plan: RunPlan, overhead_bytes: int, acks: str | None
+        self, plan: RunPlan, overhead_bytes: int, acks: str | None, max_paths: int | None
     ) -> dict[str, tuple[PathAllocation, ...]]:
         framing = Framing(plan.scenario.packet_bytes, overhead_bytes)
         # Of acknowledgements that are split themselves, the planned load is that of the shortest path.
         rule = "shortest" if acks == SPLIT_ACKS else acks
         requests = [
-            FlowRequest(name, flow.src, flow.dst, flow.requested_for(plan.protocol), framing, rule)
+            FlowRequest(name, flow.src, flow.dst, flow.requested_for(plan.protocol), framing, rule, max_paths)
             for name, flow in plan.case.flows.items()
         ]
         allocated = self.controller.allocate(plan.case.allocation, requests)

@@ -121,7 +121,7 @@ def test_split_packets_follow_the_allocation() -> None:
 
 
 def ppfs_goodput_mbps(**sets: Any) -> float:
-    return simulate(plan_of("ppfs", duration_s=30, **sets)).flows[0].goodput_bps / 1e6
+    return simulate(plan_of("ppfs", duration_s=30, sim__profile="paper", **sets)).flows[0].goodput_bps / 1e6
 
 
 def test_what_takes_ppfs_from_6_mbps() -> None:
@@ -153,12 +153,11 @@ def test_what_takes_ppfs_from_6_mbps() -> None:
         ("sim.pacing", "allocated", ("tcp", "pacing")),
         ("sim.sample_s", 1.5, ("series_interval_s",)),
         ("sim.arrivals", "poisson", ("flows", 0, "traffic", "kind")),
-        ("sim.binding", "late", ("flows", 0, "mstcp", "binding")),
+        ("sim.binding", "early", ("flows", 0, "mstcp", "binding")),
+        ("sim.tick_jitter", 0.25, ("flows", 0, "traffic", "jitter")),
         ("sim.reorder_buffer_bytes", 65536, ("flows", 0, "mstcp", "reorder_buffer_bytes")),
         ("sim.identify_single", True, ("flows", 0, "mstcp", "identify_single")),
         ("mstcp.scheduler", "earliest", ("flows", 0, "mstcp", "scheduler")),
-        ("stagger_s", 0.5, ("flows", 1, "start_s")),
-        ("warm_up_s", 0.25, ("warm_up_s",)),
     ],
 )
 def test_settings_reach_the_simulator(key: str, value: object, place: tuple[str | int, ...]) -> None:
@@ -176,13 +175,31 @@ def test_settings_reach_the_simulator(key: str, value: object, place: tuple[str 
     assert described_value(plan_of("mstcp", **sets)) == value
 
 
-def test_the_librarys_whole_protocol_is_a_choice_with_late_binding() -> None:
+def test_connections_are_open_when_flows_start_and_flows_start_as_the_seed_says() -> None:
+    plan = plan_of("mstcp", stagger_s=0.5, warm_up_s=0.25, sim__start_jitter_s=0.001)
+    described_run = described(plan)
+    opened = [flow["start_s"] for flow in described_run["flows"]]
+    assert opened == [pytest.approx(0.5 * number, abs=0.001) for number in (0, 1)]
+    assert opened != [flow["start_s"] for flow in described(plan.model_copy(update={"seed": 2}))["flows"]]
+    ahead = [flow["write_from_s"] - flow["start_s"] for flow in described_run["flows"]]
+    assert ahead == pytest.approx([1.0, 1.0])
+    assert described_run["warm_up_s"] == 1.25
+
+
+def test_the_papers_profile_is_the_papers_simulator() -> None:
+    paper = described(plan_of("mstcp", sim__profile="paper", warm_up_s=0.25))
+    first, second = paper["flows"]
+    assert (paper["tcp"]["profile"], paper["tcp"]["pacing"]) == ("ns3", "off")
+    assert (first["mstcp"]["binding"], first["traffic"]["jitter"]) == ("early", 0.0)
+    assert first["start_s"] == first["write_from_s"] == second["start_s"] == 0.0
+    assert paper["warm_up_s"] == 0.25
+
+
+def test_the_librarys_whole_protocol_binds_late() -> None:
     import netsim_native as sim
 
-    late = described(plan_of("mstcp", mstcp__trust_streams=False, sim__binding="late"))
-    assert late["flows"][0]["mstcp"]["trust_streams"] is False
-    sim.check(json.dumps(late))
-    early = described(plan_of("mstcp", mstcp__trust_streams=False))
+    sim.check(json.dumps(described(plan_of("mstcp", mstcp__trust_streams=False))))
+    early = described(plan_of("mstcp", mstcp__trust_streams=False, sim__binding="early"))
     with pytest.raises(sim.InvalidDescription, match="binds late"):
         sim.check(json.dumps(early))
 

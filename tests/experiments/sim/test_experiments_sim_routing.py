@@ -1,14 +1,12 @@
-"""Paths of simulated flows: the controller's own, in whatever order flows ask."""
+"""Paths of simulated flows: the controller's own, as flows ask for them in the order of the file."""
 
 from __future__ import annotations
 
 import pytest
 
 import topologies
-from controller.decide.offline import connect_everything
-from controller.decide.planning import Newcomer, optimise_together
+from controller.decide.offline import FlowRequest, OfflineController
 from controller.errors import InvalidRequest
-from controller.state.state import Settings, State
 from controller.wire import Framing
 from experiments.engines.sim.routing import Routing, routes
 from experiments.model import scenario
@@ -65,18 +63,23 @@ def test_acknowledgements_go_where_they_are_told() -> None:
 
 def test_a_flow_that_finds_the_network_full_gets_nothing() -> None:
     network = topologies.load("line:2")
-    state = State(network, Settings())
-    connect_everything(state.live)
+    controller = OfflineController(network)
     a, b = network.hosts
     capacity = min(link.rate_bps for link in network.links)
+    wanted = [FlowRequest(name, a, b, 2 * capacity, Framing(), max_paths=1) for name in ("x", "y")]
+    for _ in range(2):  # nothing is left of the flows of the time before
+        allocated = controller.allocate("max_throughput_min_delay", wanted)
+        assert allocated["y"] == ()
+        (path,) = allocated["x"]
+        assert path.rate_bps == pytest.approx(Framing().goodput_bps(capacity, 1), rel=1e-6)
 
-    def newcomer(id_: str, rate_bps: float) -> Newcomer:
-        return Newcomer(id_, a, b, rate_bps, Framing(), max_paths=1, streams=None)
 
-    wanted = [newcomer("x", capacity * 2), newcomer("y", capacity)]
-    allocated = optimise_together(state, "max_throughput_min_delay", wanted)
-    granted = sum(path.rate_bps for paths in allocated.values() for path in paths)
-    assert granted == pytest.approx(Framing().goodput_bps(capacity, 1), rel=1e-6)
+def test_flows_that_ask_later_keep_the_paths_of_those_before_and_share_their_rates() -> None:
+    # The middle link is worth as much to either flow of the butterfly: the one that has it keeps it.
+    routed = routes(plan_of("mptcp-sdn"))
+    rates = {name: [path.rate_bps or 0.0 for path in route.allocated] for name, route in routed.items()}
+    assert rates["1"] == pytest.approx([4.305e6, 4.305e6], rel=1e-3)
+    assert sorted(rates["2"]) == pytest.approx([4.305e6, 25.83e6], rel=1e-3)
 
 
 def test_all_links_of_a_network_are_up() -> None:
