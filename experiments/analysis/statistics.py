@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 CONFIDENCE = 0.95
@@ -14,10 +14,7 @@ FRACTION_TERMS = 60
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over `count` runs; `half_width` is that of its confidence interval.
-
-    None for a single run, and for runs that are all alike: seeds that change nothing are one measurement.
-    """
+    """A mean over `count` runs; `half_width` is that of its confidence interval, None for a single run."""
 
     mean: float
     half_width: float | None
@@ -41,18 +38,24 @@ def estimate(
     if count == 0:
         return None
     kept = _trim(values, trim)
-    if len(kept.values) == 1 or not kept.mean_variance:
+    if len(kept.values) == 1:
         return Estimate(kept.mean, None, count)
     quantile = student_t_quantile(0.5 + confidence / 2, len(kept.values) - 1)
     return Estimate(kept.mean, quantile * math.sqrt(kept.mean_variance), count)
 
 
+def estimate_of_seeds(values: Sequence[float]) -> Estimate | None:
+    """Return mean and confidence interval over seeds: none where all runs are alike.
+
+    Seeds that change nothing are one measurement, and say nothing of what another run would have.
+    """
+    computed = estimate(values)
+    return replace(computed, half_width=computed.half_width or None) if computed else None
+
+
 @dataclass(frozen=True)
 class Difference:
-    """A difference of two means; `half_width` is that of its interval.
-
-    None where a side has a single run, and where on neither side runs differ.
-    """
+    """A difference of two means; `half_width` is that of its interval, None where a side has a single run."""
 
     value: float
     half_width: float | None
@@ -87,10 +90,16 @@ def welch(
         return Difference(value, None)
     total = math.fsum(side.mean_variance for side in sides)
     if total == 0:
-        return Difference(value, None)
+        return Difference(value, 0.0)
     # Welch and Satterthwaite's degrees of freedom: not whole, between those of the smaller side and both.
     degrees = 1 / math.fsum((side.mean_variance / total) ** 2 / (len(side.values) - 1) for side in sides)
     return Difference(value, student_t_quantile(0.5 + confidence / 2, degrees) * math.sqrt(total))
+
+
+def welch_of_seeds(a: Sequence[float], b: Sequence[float]) -> Difference | None:
+    """Return the difference of two means over seeds: no interval where on neither side runs differ."""
+    computed = welch(a, b)
+    return replace(computed, half_width=computed.half_width or None) if computed else None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments import runner
-from experiments.analysis.statistics import Estimate, estimate
+from experiments.analysis.statistics import Estimate, estimate_of_seeds
 from experiments.cli.argument_types import simulated_seconds
 from experiments.cli.run_arguments import add_scheduler
 from experiments.engines.sim.methods import absolute, is_own
@@ -73,7 +73,9 @@ def main(args: argparse.Namespace) -> int:
         check(name, description)
     results = _run(runs, args.scheduler)
     figures = {
-        name: {figure: estimate([of(flow) for flow in results[name]]) for figure, of in FIGURES.items()}
+        name: {
+            figure: estimate_of_seeds([of(flow) for flow in results[name]]) for figure, of in FIGURES.items()
+        }
         for name in names
     }
     if args.json:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.analysis.metrics import METRICS, MetricSpec
-from experiments.analysis.statistics import Difference, Estimate, estimate, welch
+from experiments.analysis.statistics import Difference, Estimate, estimate_of_seeds, welch_of_seeds
 from experiments.model.results import Results
 from experiments.report.notes import validity_sentences
 from experiments.report.summary import FlowSummary, summarise, unique
@@ -202,7 +202,7 @@ def _row(a: FlowSummary, b: FlowSummary) -> Row:
 
 def _quantity(a: FlowSummary, b: FlowSummary, metric: MetricSpec) -> Quantity:
     first, other = (summary.values(metric) for summary in (a, b))
-    return Quantity(estimate(first), estimate(other), welch(first, other))
+    return Quantity(estimate_of_seeds(first), estimate_of_seeds(other), welch_of_seeds(first, other))
 
 
 def differing_settings(documents: Sequence[Document]) -> tuple[Setting, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from experiments.analysis.statistics import Estimate, estimate
+from experiments.analysis.statistics import Estimate, estimate_of_seeds
 from experiments.model.results import CompletionTimes
 from experiments.report.groups import completion_times
 from experiments.report.summary import FlowSummary
@@ -26,7 +26,7 @@ class Completions:
     @property
     def mean_s(self) -> Estimate | None:
         """The mean over the seeds of the seeds' means."""
-        return estimate([times.mean for times in self.times])
+        return estimate_of_seeds([times.mean for times in self.times])
 
     @property
     def is_single(self) -> bool:
@@ -35,7 +35,7 @@ class Completions:
 
     def quantile_s(self, name: str) -> float | None:
         """Return the mean over the seeds of `p50`, `p95`, `p99` or `max`."""
-        interval = estimate([getattr(times, name) for times in self.times])
+        interval = estimate_of_seeds([getattr(times, name) for times in self.times])
         return interval.mean if interval else None
 
 

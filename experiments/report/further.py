@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from experiments.analysis.metrics import METRICS, further_names, value_of
-from experiments.analysis.statistics import Estimate, estimate
+from experiments.analysis.statistics import Estimate, estimate_of_seeds
 from experiments.report.summary import CaseSummary, FlowSummary
 
 UNKNOWN_DIGITS = 4
@@ -33,7 +33,7 @@ class FurtherMetric:
             result.metrics.get(self.name) if metric is None else value_of(metric, result, run)
             for result, run in zip(flow.results, flow.runs, strict=True)
         )
-        return estimate([value for value in values if value is not None])
+        return estimate_of_seeds([value for value in values if value is not None])
 
 
 def further_metrics(case: CaseSummary) -> list[FurtherMetric]:

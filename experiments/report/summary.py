@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from experiments.analysis.metrics import MetricSpec, value_of
-from experiments.analysis.statistics import Estimate, estimate
+from experiments.analysis.statistics import Estimate, estimate_of_seeds
 from experiments.model.results import (
     CONSTANT_RATE,
     FlowResult,
@@ -60,7 +60,7 @@ class FlowSummary:
     @property
     def goodput_bps(self) -> Estimate:
         """Goodput over the seeds."""
-        interval = estimate([result.goodput_bps for result in self.results])
+        interval = estimate_of_seeds([result.goodput_bps for result in self.results])
         assert interval is not None  # a group has at least one run
         return interval
 
@@ -116,7 +116,7 @@ class FlowSummary:
         return [value for value in values if value is not None]
 
     def _over_seeds(self, pick: Callable[[FlowResult], float | None]) -> Estimate | None:
-        return estimate([value for value in map(pick, self.results) if value is not None])
+        return estimate_of_seeds([value for value in map(pick, self.results) if value is not None])
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def summarise_links(runs: Sequence[RunResult]) -> list[LinkSummary]:
 
 
 def _link(name: str, links: list[LinkResult]) -> LinkSummary:
-    utilisation = estimate([link.utilisation for link in links if link.utilisation is not None])
+    utilisation = estimate_of_seeds([link.utilisation for link in links if link.utilisation is not None])
     dropped = [link.packets_dropped for link in links if link.packets_dropped is not None]
     return LinkSummary(
         link=name,

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.analysis.statistics import Estimate, estimate, student_t_cdf, student_t_quantile, welch
+from experiments.analysis.statistics import (
+    Estimate,
+    estimate,
+    estimate_of_seeds,
+    student_t_cdf,
+    student_t_quantile,
+    welch,
+    welch_of_seeds,
+)
 
 # Two-sided 95 %, from the printed tables of Student's t.
 TABLE_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 9: 2.262, 10: 2.228, 29: 2.045, 120: 1.980}
@@ -55,9 +63,7 @@ def test_shifting_all_values_shifts_the_mean_and_keeps_the_width(values: list[fl
     assert before is not None
     assert after is not None
     assert after.mean == pytest.approx(before.mean + shift, abs=1e-3)
-    # Adding and rounding may make values alike, which are one measurement, and unlike.
-    widths = [estimate.half_width or 0.0 for estimate in (before, after)]
-    assert widths[1] == pytest.approx(widths[0], rel=1e-6, abs=1e-3)
+    assert after.half_width == pytest.approx(before.half_width, rel=1e-6, abs=1e-3)
 
 
 @given(st.floats(-50, 50))
@@ -93,19 +99,31 @@ def test_the_other_way_round_the_difference_changes_its_sign_alone(a: list[float
     assert forth is not None
     assert back is not None
     assert forth.value == -back.value
-    assert (forth.half_width is None) == (back.half_width is None)
-    assert forth.half_width is None or forth.half_width == pytest.approx(back.half_width, rel=1e-9)
+    assert forth.half_width == pytest.approx(back.half_width, rel=1e-9)
 
 
-def test_single_runs_and_runs_that_are_all_alike_have_no_interval() -> None:
-    tenth = estimate([0.1, 0.1, 0.1])
-    assert tenth is not None
-    assert (tenth.half_width, tenth.count) == (None, 3)
+def test_single_runs_have_no_interval_and_exact_ones_a_width_of_zero() -> None:
     assert welch([], [1.0]) is None
     single = welch([1.0], [2.0, 3.0])
     assert single is not None
     assert (single.value, single.half_width, single.significant) == (1.5, None, None)
+    exact = welch([1.0, 1.0], [2.0, 2.0])
+    assert exact is not None
+    assert (exact.half_width, exact.significant) == (0.0, True)
+    same = welch([1.0, 1.0], [1.0, 1.0])
+    assert same is not None
+    assert same.significant is False
+
+
+def test_over_seeds_runs_that_are_all_alike_are_one_measurement() -> None:
+    tenth = estimate_of_seeds([0.1, 0.1, 0.1])  # whose mean is a rounding error away
+    assert tenth is not None
+    assert (tenth.half_width, tenth.count) == (None, 3)
     for other in (1.0, 1.00001, 2.0):
-        alike = welch([1.0, 1.0], [other, other])
+        alike = welch_of_seeds([1.0, 1.0], [other, other])
         assert alike is not None
         assert (alike.half_width, alike.significant) == (None, None)
+    values = [8.0, 9.0, 10.0]
+    assert estimate_of_seeds(values) == estimate(values)
+    assert welch_of_seeds(values, [1.0, 1.0]) == welch(values, [1.0, 1.0])
+    assert (estimate_of_seeds([]), welch_of_seeds([], values)) == (None, None)
