@@ -54,11 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         return 2
     documents = [StudyDocument.model_validate_json(path.read_text(encoding="utf-8")) for path in paths]
-    renew(
-        "../README.md",
-        "studies",
-        [f"{in_all(documents, arguments[0])} ([docs/studies.md](docs/studies.md))."],
-    )
+    last = "No tolerance is made beyond the last digit that a paper prints."
+    renew("../README.md", "studies", [f"{in_all(documents, arguments[0])}.", last])
     renew("studies.md", "studies", overview(documents, arguments[0]))
     renew("studies.md", "studies-sentences", sentences(documents))
     by_name = {document.study: document for document in documents}
