@@ -23,8 +23,15 @@ from topologies.model import Link
 from topologies.wires import DirectionCounters, End, Wire
 
 UNLIMITED_PACKETS = 10_000_000
-TOLERANCE = 1e-3
-"""netem keeps rates in bytes per second and probabilities in 32 bits."""
+TIME_STEP_S = 2e-6 + 64e-9
+"""tc cuts times to whole microseconds, then to ticks of 64 ns, and what it shows to microseconds again: of
+100 us it makes 99.968 and shows 99."""
+RATE_STEP_BPS = 8
+"""tc shows rates in whole bytes per second."""
+LOSS_STEP = 1e-9
+"""tc is told losses with seven digits of a per cent, and the kernel keeps 32 bits."""
+PRINTED_DIGITS = 1e-5
+"""tc prints six digits of a number that is not whole."""
 
 
 class NetemBackend:
@@ -213,13 +220,13 @@ def netem_difference(qdisc: dict[str, Any], link: Link, frame_bytes: int) -> str
     delay = options.get("delay", {})
     # tc prints rates in bytes per second and times in seconds.
     settings = {
-        "limit": (options.get("limit", 0), netem_limit(link, frame_bytes)),
-        "rate (bit/s)": (options.get("rate", {}).get("rate", 0) * 8, link.rate_bps),
-        "delay (s)": (delay.get("delay", 0), link.delay_us * 1e-6),
-        "jitter (s)": (delay.get("jitter", 0), link.jitter_us * 1e-6),
-        "loss": (options.get("loss-random", {}).get("loss", 0), link.loss),
+        "limit": (options.get("limit", 0), netem_limit(link, frame_bytes), 0),
+        "rate (bit/s)": (options.get("rate", {}).get("rate", 0) * 8, link.rate_bps, RATE_STEP_BPS),
+        "delay (s)": (delay.get("delay", 0), link.delay_us * 1e-6, TIME_STEP_S),
+        "jitter (s)": (delay.get("jitter", 0), link.jitter_us * 1e-6, TIME_STEP_S),
+        "loss": (options.get("loss-random", {}).get("loss", 0), link.loss, LOSS_STEP),
     }
-    for name, (is_now, asked) in settings.items():
-        if not math.isclose(is_now, asked, rel_tol=TOLERANCE, abs_tol=1e-7 if "(s)" in name else 0):
+    for name, (is_now, asked, step) in settings.items():
+        if abs(is_now - asked) > step + PRINTED_DIGITS * abs(asked):
             return f"{name} {is_now:g} instead of {asked:g}"
     return None

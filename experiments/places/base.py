@@ -56,9 +56,9 @@ class WorkerEvents:
             case _:
                 self._report(event)
 
-    def why_not_finished(self, status: int, log: Path) -> str:
-        """Return why a worker ended before its time, as it said itself or as its status and log tell."""
-        return self._failure or f"its worker ended with status {status}: {last_line(log)}"
+    def why_not_finished(self, status: int, last: str) -> str:
+        """Return why a worker ended before its time: as it said itself, or by its status and last line."""
+        return self._failure or f"its worker ended with status {status}: {last}"
 
 
 def last_line(log: Path) -> str:

@@ -25,7 +25,7 @@ from experiments.errors import MissingRequirement, OutputError, RunFailed, reaso
 from experiments.installation import ROOT
 from experiments.model.events import Report, from_line
 from experiments.model.job import Job
-from experiments.places.base import WorkerEvents
+from experiments.places.base import WorkerEvents, last_line
 
 PATIENCE_S = 10.0
 """How long a worker that was told to stop may take before it is killed."""
@@ -86,7 +86,7 @@ class Namespaces:
                 _stop(process)
                 raise
         if not events.finished or code != 0:
-            raise RunFailed("The experiment", events.why_not_finished(code, log), str(log))
+            raise RunFailed("The experiment", events.why_not_finished(code, last_line(log)), str(log))
 
 
 def _opened(log: Path) -> IO[bytes]:

@@ -146,6 +146,36 @@ def test_netem_that_is_not_what_was_asked_for(change: dict[str, object], differe
     assert difference in reason
 
 
+@given(
+    st.floats(0, 5e6),
+    st.floats(0, 1e6),
+    st.floats(1e3, 100e9),
+    st.one_of(st.just(0.0), st.floats(1e-9, 1)),
+)
+def test_what_tc_prints_of_a_link_is_taken_for_it(
+    delay_us: float, jitter_us: float, rate_bps: float, loss: float
+) -> None:
+    asked = link(delay_us=delay_us, jitter_us=jitter_us, rate_bps=rate_bps, loss=loss)
+
+    def printed_s(time_us: float) -> float:
+        ticks = int(int(time_us) * 15.625)
+        return float(f"{int(ticks / 15.625) / 1e6:g}")
+
+    shown = {
+        "limit": netem_limit(asked, 590),
+        "delay": {"delay": printed_s(delay_us), "jitter": printed_s(jitter_us)},
+        "loss-random": {"loss": float(f"{int(round(loss, 9) * (2**32 - 1)) / (2**32 - 1):g}")},
+        "rate": {"rate": round(rate_bps) // 8},
+    }
+    assert netem_difference({"kind": "netem", "options": shown}, asked, 590) is None
+    later = link(
+        delay_us=delay_us * 1.0001 + 5, jitter_us=jitter_us, rate_bps=rate_bps, loss=loss, queue_packets=None
+    )
+    difference = netem_difference({"kind": "netem", "options": shown}, later, 590)
+    assert difference is not None
+    assert difference.startswith("delay")
+
+
 def test_missing_netem_is_noticed() -> None:
     assert netem_difference({"kind": "noqueue"}, link(), 590) == "noqueue instead of netem"
 

@@ -43,9 +43,10 @@ def main(order_path: Path) -> None:
         for folder in SPARE_FOLDERS:
             if Path(folder).is_dir():
                 _mount("tmpfs", folder)
-        for folder, host in order["writable"].items():
-            Path(folder).mkdir()
-            _mount("hostfs", folder, "-o", host)
+        for mode, named in (("rw", order["writable"]), ("ro", order["readable"])):
+            for folder, host in named.items():
+                Path(folder).mkdir(parents=True)
+                _mount("hostfs", folder, "-o", f"{mode},{host}")
         order_path.with_name("status").write_text(str(_run(order)))
     except BaseException:
         traceback.print_exc()
@@ -60,9 +61,9 @@ def _run(order: dict[str, Any]) -> int:
     os.environ.clear()
     os.environ.update(order["environment"])
     Path("/run/netns").mkdir()
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    _call("ip", "link", "set", "lo", "up")
     # The controller starts while the network is built, perhaps before the management network is there.
-    subprocess.run(["sysctl", "-q", "-w", "net.ipv4.ip_nonlocal_bind=1"], check=True)
+    _call("sysctl", "-q", "-w", "net.ipv4.ip_nonlocal_bind=1")
     # Until a time, not for one: what came before may have taken some.
     time.sleep(SETTLED_AT_S - time.monotonic())
     child = subprocess.Popen(order["argv"], cwd=order["folder"], stdin=subprocess.DEVNULL)
@@ -74,7 +75,14 @@ def _run(order: dict[str, Any]) -> int:
 
 
 def _mount(kind: str, folder: str, *options: str) -> None:
-    subprocess.run(["mount", "-t", kind, *options, kind, folder], check=True)
+    _call("mount", "-t", kind, *options, kind, folder)
+
+
+def _call(*argv: str) -> None:
+    """Run a program; what it complains of becomes the last line on the console."""
+    done = subprocess.run(argv, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise OSError(f"{' '.join(argv)}: {' '.join(done.stderr.split())}")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +25,8 @@ from types import TracebackType
 
 from experiments.errors import MissingRequirement, RunFailed
 from experiments.installation import ROOT
-from experiments.places.base import last_line
 from experiments.places.virtual import kernel_image
+from experiments.places.virtual.init import SPARE_FOLDERS
 
 START_NS = 1_767_225_600 * 10**9
 """What every machine's clock says when it starts: 2026-01-01, so that files and results have one time."""
@@ -34,6 +34,8 @@ MEMORY_MIB = 2048
 """At most; the host gives what is used."""
 SILENCE_LIMIT_S = 900.0
 """A machine from which nothing is heard for so long, on the host's clock, is in a loop that never waits."""
+BOOT_LIMIT_S = 120.0
+"""For a machine that has nothing to do, on the host's clock: an idle host takes less than a second."""
 POLL_S = 0.05
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 TEMPORARY = "/tmp"  # noqa: S108 (of the guest; and of the host, since the kernel sees this path)
@@ -44,10 +46,14 @@ SAME_ARITHMETIC = {
     "OPENBLAS_CORETYPE": "Prescott",
     "OPENBLAS_NUM_THREADS": "1",
 }
+MOUNT_AT_ONCE = "LIBMOUNT_FORCE_MOUNT2=always"
+"""Has `mount` use mount(2): fsconfig(2), its default from util-linux 2.41 on, takes no path for hostfs."""
 GUEST_FOLDER = Path("/run/mstcp-lab")
 """Where a machine sees the project, its Python and what it may write to, wherever they lie on the host: what
 programs read and say has paths in it."""
 _CONTROL, _PROJECT, _PYTHON = "control", "project", "python"
+_KERNELS_OWN = ("Failed to initialize ubd", "reboot: ")
+"""How lines of the console begin that the kernel writes around what programs say."""
 PROGRAMS = {"taskset": "util-linux", "setpriv": "util-linux"}
 
 
@@ -60,6 +66,7 @@ class Order:
         seed: Of the kernel's random numbers.
         core: Of the host, which it is pinned to.
         writable: Folders of the host that it may write to, by their names below GUEST_FOLDER.
+        readable: Folders of the host that it may read there, likewise.
         console: The file that takes the console.
         memory_mib: The machine's memory in MiB.
     """
@@ -69,6 +76,7 @@ class Order:
     core: int
     console: Path
     writable: Mapping[str, Path] = field(default_factory=dict)
+    readable: Mapping[str, Path] = field(default_factory=dict)
     memory_mib: int = MEMORY_MIB
 
 
@@ -87,6 +95,24 @@ def require() -> None:
     kernel_image.kernel()
 
 
+def require_boot() -> None:
+    """Boot a machine that does nothing, which takes about a second.
+
+    Raises:
+        MissingRequirement: none can be started, or it does not come to its program; with the reason.
+    """
+    require()
+    with tempfile.TemporaryDirectory(prefix="mstcp-lab-") as folder:
+        console = Path(folder, "console.log")
+        order = Order(argv=["true"], seed=1, core=min(os.sched_getaffinity(0)), console=console)
+        try:
+            with Machine(order) as booted:
+                booted.wait(lambda: False, BOOT_LIMIT_S)
+        except RunFailed as error:
+            what = f"The kernel of the virtual engine does not boot: {error.reason}."
+            raise MissingRequirement(what, "Use --engine live or --engine sim here.") from None
+
+
 class Machine:
     """A booted machine; a context manager that ends it, whatever state it is in.
 
@@ -98,6 +124,7 @@ class Machine:
         self._order = order
         self._folder = Path(tempfile.mkdtemp(prefix="mstcp-lab-vm-", dir=TEMPORARY))
         self._process: subprocess.Popen[bytes] | None = None
+        self._console_begin = order.console.stat().st_size if order.console.exists() else 0
 
     def __enter__(self) -> Machine:
         try:
@@ -124,16 +151,18 @@ class Machine:
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def wait(self, look: Callable[[], bool]) -> int:
+    def wait(self, look: Callable[[], bool], silence_limit_s: float | None = None) -> int:
         """Wait for the program's end and return its exit status.
 
         Args:
             look: called often; says whether anything was heard from the machine since the last time.
+            silence_limit_s: how long nothing may be heard; None for SILENCE_LIMIT_S.
 
         Raises:
             RunFailed: the machine ended before the program, or nothing was heard for too long.
         """
         assert self._process is not None
+        limit_s = SILENCE_LIMIT_S if silence_limit_s is None else silence_limit_s
         heard_s = time.monotonic()
         while True:
             try:
@@ -141,9 +170,9 @@ class Machine:
             except subprocess.TimeoutExpired:
                 if look():
                     heard_s = time.monotonic()
-                elif time.monotonic() - heard_s > SILENCE_LIMIT_S:
+                elif time.monotonic() - heard_s > limit_s:
                     self.kill()
-                    raise self._failed(f"nothing was heard from it for {SILENCE_LIMIT_S:g} s") from None
+                    raise self._failed(f"nothing was heard from it for {limit_s:g} s") from None
                 continue
             look()
             status = self._folder / "status"
@@ -180,13 +209,16 @@ class Machine:
             "folder": str(guest_path(_PROJECT)),
             "environment": environment,
             "writable": {str(guest_path(name)): str(host) for name, host in order.writable.items()},
+            "readable": {str(guest_path(name)): str(host) for name, host in order.readable.items()}
+            | {folder: folder for folder in _hidden(sys.base_prefix, *_linked_folders())},
         }
         (self._folder / "order.json").write_text(json.dumps(document))
 
     def _write_init(self) -> None:
         """Write the script that becomes process 1; it alone has what differs between hosts."""
         folders = {_CONTROL: self._folder, _PROJECT: ROOT, _PYTHON: Path(sys.prefix)}
-        lines = ["#!/bin/sh", "mount -t tmpfs tmpfs /run", f"mkdir {GUEST_FOLDER}"]
+        lines = ["#!/bin/sh -e", f"export {MOUNT_AT_ONCE}", "mount -t tmpfs tmpfs /run"]
+        lines.append(f"mkdir {GUEST_FOLDER}")
         for name, host in folders.items():
             mode = "rw" if name == _CONTROL else "ro"
             lines.append(f"mkdir {guest_path(name)}")
@@ -200,12 +232,8 @@ class Machine:
 
     def _moved_links(self) -> list[str]:
         """Return commands that let packages which are installed as links lead to the project's path there."""
-        packages = Path(sysconfig.get_path("purelib"))
-        if not packages.is_relative_to(sys.prefix):
-            return []
         lines = []
-        for link in sorted(packages.glob("*.pth")):
-            words = link.read_text(errors="replace").splitlines()
+        for link, words in _links():
             moved = [str(guest_path(_PROJECT)) if _is_project(word) else word for word in words]
             if moved != words:
                 (self._folder / link.name).write_text("\n".join(moved) + "\n")
@@ -232,9 +260,20 @@ class Machine:
             *("time-travel=inf-cpu", f"time-travel-start={START_NS}"),
         ]
 
+    def last_line(self) -> str:
+        """Return the last line on the console that a program wrote before it, or the kernel, ended."""
+        with self._order.console.open(errors="replace") as console:
+            console.seek(self._console_begin)
+            heard, panic, reason = console.read().partition("Kernel panic")
+        lines = [line.strip() for line in heard.splitlines()]
+        said = [line for line in lines if line and not line.startswith(_KERNELS_OWN)]
+        if panic and not said:
+            return panic + reason.partition("\n")[0]
+        return said[-1] if said else "it wrote nothing on its console"
+
     def _failed(self, reason: str) -> RunFailed:
-        last = last_line(self._order.console)
-        return RunFailed("The virtual machine", f"{reason}: {last}", str(self._order.console.parent))
+        folder = str(self._order.console.parent)
+        return RunFailed("The virtual machine", f"{reason}: {self.last_line()}", folder)
 
 
 def guest_path(name: str) -> Path:
@@ -250,6 +289,26 @@ def guest_project_path(file: Path) -> Path:
 def guest_python() -> str:
     """Return this interpreter's path as a machine sees it: that of its environment, wherever that lies."""
     return str(guest_path(_PYTHON) / Path(sys.executable).relative_to(sys.prefix))
+
+
+def _links() -> Iterator[tuple[Path, list[str]]]:
+    """Return the .pth files of this Python's environment, each with its lines."""
+    packages = Path(sysconfig.get_path("purelib"))
+    if packages.is_relative_to(sys.prefix):
+        for link in sorted(packages.glob("*.pth")):
+            yield link, link.read_text(errors="replace").splitlines()
+
+
+def _linked_folders() -> list[str]:
+    """Return the folders with packages that are installed as links, but for the project's own."""
+    words = [word for _, lines in _links() for word in lines]
+    return [word for word in words if word.startswith("/") and Path(word).is_dir() and not _is_project(word)]
+
+
+def _hidden(*folders: str) -> list[str]:
+    """Return those of the host's folders that a machine would have an empty one over."""
+    below = [folder for folder in folders if any(folder.startswith(f"{each}/") for each in SPARE_FOLDERS)]
+    return sorted(set(below))
 
 
 def _is_project(word: str) -> bool:

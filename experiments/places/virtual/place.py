@@ -117,7 +117,12 @@ class VirtualKernel:
     def _boot(self, job: Job, plan: RunPlan, logs: Path, core: int, report: Report) -> None:
         with tempfile.TemporaryDirectory(prefix="mstcp-lab-") as name:
             asked, told = "job.json", "events"
-            inside = job.model_copy(update={"out": guest_path("out")})
+            # A machine has empty folders of its own over some of the host's: extensions may lie there.
+            folders = {f"extension-{index}": file.parent for index, file in enumerate(job.extensions, 1)}
+            extensions = tuple(
+                guest_path(folder) / file.name for folder, file in zip(folders, job.extensions, strict=True)
+            )
+            inside = job.model_copy(update={"out": guest_path("out"), "extensions": extensions})
             Path(name, asked).write_text(inside.model_dump_json())
             Path(name, told).touch()
             files = [str(guest_path("job") / file) for file in (asked, told)]
@@ -127,6 +132,7 @@ class VirtualKernel:
                 core=core,
                 console=logs / "console.log",
                 writable={"out": job.out, "job": Path(name)},
+                readable=folders,
                 memory_mib=job.scenario.virtual.memory_mib,
             )
             with Path(name, told).open("rb") as lines, Machine(order) as booted:
@@ -139,7 +145,7 @@ class VirtualKernel:
                     heard = lines.read()
                     *whole, pending = (pending + heard).split(b"\n")
                     for line in whole:
-                        events.take(_with_host_paths(from_line(line), job))
+                        events.take(_with_host_paths(from_line(line), order))
                     return bool(heard)
 
                 try:
@@ -147,8 +153,8 @@ class VirtualKernel:
                 finally:
                     self._forget(booted)
         if not events.finished:
-            reason = events.why_not_finished(status, order.console)
-            raise RunFailed(plan.title, reason, str(logs))
+            reason = events.why_not_finished(status, booted.last_line())
+            raise RunFailed(plan.title, _host_paths(reason, order), str(logs))
 
     def _watch(self, booted: Machine) -> None:
         with self._lock:
@@ -169,11 +175,17 @@ class VirtualKernel:
             booted.kill()
 
 
-def _with_host_paths(event: Event, job: Job) -> Event:
-    """Return an event that names the host's folder where the machine's is named."""
-    here, there = str(job.out), str(guest_path("out"))
+def _with_host_paths(event: Event, order: Order) -> Event:
+    """Return an event that names the host's folders where the machine's are named."""
     if isinstance(event, RunBroken):
-        return event.model_copy(update={"reason": event.reason.replace(there, here)})
+        return event.model_copy(update={"reason": _host_paths(event.reason, order)})
     if isinstance(event, OutputRefused):
-        return event.model_copy(update={"path": event.path.replace(there, here)})
+        return event.model_copy(update={"path": _host_paths(event.path, order)})
     return event
+
+
+def _host_paths(text: str, order: Order) -> str:
+    folders = {**order.writable, **order.readable}
+    for name in sorted(folders, key=len, reverse=True):  # `extension-12` before `extension-1`
+        text = text.replace(str(guest_path(name)), str(folders[name]))
+    return text

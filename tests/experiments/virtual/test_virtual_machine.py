@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -206,10 +207,32 @@ def test_a_machine_that_says_nothing_is_ended(tmp_path: Path, monkeypatch: pytes
 def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:
     with (
         Machine(order(tmp_path, "no-such-program")) as booted,
-        pytest.raises(RunFailed, match="it ended before its program"),
+        pytest.raises(RunFailed, match=r"it ended before its program: .*'no-such-program'"),
     ):
         booted.wait(lambda: True)
-    assert "no-such-program" in (tmp_path / "console.log").read_text()
+
+
+def test_what_stops_the_boot_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "console.log").write_text("an earlier boot\n")
+    order_of_nothing = replace(order(tmp_path, "true"), writable={"gone": tmp_path / "gone"})
+    with (
+        Machine(order_of_nothing) as booted,
+        pytest.raises(RunFailed, match=r"its program: .*mount -t hostfs .*/gone: "),
+    ):
+        booted.wait(lambda: True)
+    monkeypatch.setattr(machine, "guest_python", lambda: "/no-such-python")  # and the kernel panics
+    reason = r"does not boot: it ended before its program: .*/no-such-python: not found\. Use --engine"
+    with pytest.raises(MissingRequirement, match=reason):
+        machine.require_boot()
+
+
+def processes_environment() -> str:
+    return Path("/proc/1/environ").read_bytes().decode().replace("\0", "\n")
+
+
+def test_mounts_need_no_fsconfig() -> None:
+    """mount(8) of util-linux 2.41 uses it where it may, and the kernel then refuses hostfs a folder."""
+    assert machine.MOUNT_AT_ONCE in run_in_virtual_kernel(processes_environment)
 
 
 def test_a_missing_program_of_the_host_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,0 +1,70 @@
+"""Every built-in scenario, and a network of each generator, runs in virtual time, whatever its delays are."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import topologies
+from experiments.model import scenario
+from experiments.model.results import Results
+from tests.experiments.virtual import golden
+from topologies.generators import GENERATORS
+
+pytestmark = pytest.mark.timeout(900)
+
+BRIEF = ("--case", "1", "--set", "warm_up_s=0", "--duration", "0.2")
+ELSEWHERE = {"butterfly": "test_virtual_golden.py", "parallel4": "test_virtual_runs.py"}
+
+
+def is_wired(name: str) -> bool:
+    return all(link.wifi is None for link in topologies.load(scenario.load(name).network).links)
+
+
+WIRED = [name for name in scenario.available() if is_wired(name)]
+OTHER_GENERATED = ["line:3", "waxman:8:seed=2"]
+"""Networks of the generators that no scenario uses."""
+EXTENSION = Path(__file__).parents[1] / "extensions" / "longest.py"
+
+
+def check(results: Results) -> None:
+    (run,) = results.runs
+    assert results.environment.link_backend == "netem"
+    assert run.valid, run.why_invalid
+    assert any(flow.bytes_read == flow.bytes_written > 0 for flow in run.flows)
+
+
+@pytest.mark.parametrize("name", [name for name in WIRED if name not in ELSEWHERE])
+def test_a_built_in_scenario(name: str, tmp_path: Path) -> None:
+    check(golden.run(tmp_path / "out", "--protocol", "ospf", *BRIEF, scenario=name))
+
+
+SCENARIO = """
+format = 1
+name = "generated"
+network = "{network}"
+duration_s = 0.2
+tcp.congestion_control = "cubic"
+cases.1.description = "One flow"
+cases.1.flows.1 = {{ src = "{src}", dst = "{dst}", requested_bps = 1e6 }}
+"""
+
+
+@pytest.mark.parametrize("network", OTHER_GENERATED)
+def test_a_generated_network(network: str, tmp_path: Path) -> None:
+    """With a protocol from a file in a folder that the machine has an empty one of its own over."""
+    src, *_, dst = topologies.load(network).hosts
+    file = tmp_path / "generated.toml"
+    file.write_text(SCENARIO.format(network=network, src=src, dst=dst))
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        shutil.copy(EXTENSION, folder)
+        extend = ("--extend", f"{folder}/{EXTENSION.name}", "--protocol", "longest")
+        check(golden.run(tmp_path / "out", *extend, *BRIEF, scenario=str(file)))
+
+
+def test_no_generator_is_left_out() -> None:
+    networks = [scenario.load(name).network for name in WIRED] + OTHER_GENERATED
+    assert {network.partition(":")[0] for network in networks} >= set(GENERATORS)
