@@ -6,7 +6,7 @@ FROM debian:bookworm-slim AS build
 WORKDIR /source
 COPY scripts scripts
 RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev make git ca-certificates python3-venv \
-    && WITHOUT_TESTS=1 scripts/find-cargo && rm -rf /var/lib/apt/lists/*
+    && scripts/find-cargo && rm -rf /var/lib/apt/lists/*
 COPY . .
 RUN python3 -m venv /opt/build && /opt/build/bin/pip install --quiet 'setuptools>=77' 'setuptools-rust>=1.11,<2' wheel \
     && export CARGO="$(scripts/find-cargo)" && PATH="$(dirname "$CARGO"):$PATH" \
@@ -14,7 +14,7 @@ RUN python3 -m venv /opt/build && /opt/build/bin/pip install --quiet 'setuptools
 
 FROM debian:bookworm-slim
 COPY scripts/install-packages /tmp/install-packages
-RUN apt-get update && WITHOUT_TESTS=1 /tmp/install-packages && rm -rf /var/lib/apt/lists/* /tmp/install-packages
+RUN apt-get update && /tmp/install-packages --emulation && rm -rf /var/lib/apt/lists/* /tmp/install-packages
 COPY --from=build /wheels /wheels
 COPY requirements.lock /tmp/
 # With hashes in its constraints pip would ask for hashes of our own wheels too.

@@ -17,6 +17,7 @@ BPF_SOURCES := $(wildcard switch/*/*.bpf.c)
 PYTHON_SOURCES := mstcp controller switch topologies experiments tests benchmarks
 
 DURATION ?= 4
+PROTOCOLS ?= all
 # Examples of the Rust random tests; those of the Python ones are fixed in tests/conftest.py.
 PROPTEST_RNG_SEED ?= 1
 
@@ -25,13 +26,20 @@ help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
-.PHONY: setup
-setup: packages python .venv/.built build/.bpf ## install what is missing and build (idempotent)
+.PHONY: setup setup-emulation setup-tests
+setup: packages python .venv/.built build/.bpf ## install what is missing and build: library, controller, simulator (idempotent)
+setup-emulation: setup ## the same, with Open vSwitch and Mininet for the engines live and virtual
+setup-tests: setup ## the same, with what the tests need besides
+
+# Which packages a target needs in addition; those that it depends on are told.
+PACKAGES =
+setup-emulation demo: PACKAGES = --emulation
+setup-tests test test-python test-web web: PACKAGES = --emulation --tests
 
 .PHONY: packages
 packages:
 ifndef SKIP_PACKAGES
-	@scripts/install-packages
+	@scripts/install-packages $(PACKAGES)
 endif
 
 .PHONY: python
@@ -56,7 +64,8 @@ build/.bpf: $(BPF_SOURCES) $(BPF_SOURCES:.c=.o) switch/bpf/build.py | python
 # --- the main job -----------------------------------------------------------------------------------------------------
 .PHONY: demo
 demo: setup ## Table I simulated, then the butterfly with all protocols, live or in virtual time (some 5 minutes)
-	@$(SUDO) $(VENV)/mstcp-lab demo --duration $(DURATION)
+	@as_root=; if [ "$$(id -u)" -ne 0 ] && command -v sudo >/dev/null && sudo -v; then as_root=sudo; fi; \
+		$$as_root $(VENV)/mstcp-lab demo --duration $(DURATION) --protocol $(PROTOCOLS)
 
 # --- checks -----------------------------------------------------------------------------------------------------------
 .PHONY: test
@@ -120,6 +129,12 @@ web/node_modules: web/package-lock.json | packages
 .PHONY: test-web
 test-web: setup web/node_modules ## the tests of the pages, in a real Chromium (root: also on real Open vSwitch)
 	@$(VENV)/python -m pytest --quiet tests/web
+
+SYSTEMS ?= bookworm trixie testing
+.PHONY: test-systems
+test-systems: ## set up and run in fresh roots of Debian (SYSTEMS), as root and as a plain user, from a clone of HEAD (needs root; some 15 minutes each)
+	@scripts/install-packages debootstrap
+	@$(SUDO) env PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m tests.systems $(SYSTEMS)
 
 .PHONY: explore
 explore: setup ## run the random tests with new examples, more of them (half an hour)

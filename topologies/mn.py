@@ -43,8 +43,10 @@ def _require_switches() -> None:
     Raises:
         SystemExit: with what is missing and what to do.
     """
+    from switch.program_path import search_system_folders
     from topologies.system_switches import REMEDY, are_wanted, why_none
 
+    search_system_folders()
     if are_wanted(sys.argv[1:]) and (reason := why_none()):
         raise SystemExit(
             f"mn has no switches: {reason}. Start it: {REMEDY}. `mstcp-lab shell` starts its own instead."

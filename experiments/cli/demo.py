@@ -1,4 +1,4 @@
-"""`mstcp-lab demo`: the paper's table in the simulator, then its butterfly with every protocol.
+"""`mstcp-lab demo`: the paper's table in the simulator, then its butterfly with every protocol that is asked for.
 
 Live where the machine can carry that now, else in virtual time: the same table and report either way.
 """
@@ -8,11 +8,13 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import topologies
 from experiments import places, protocols, runner
 from experiments.cli import reproduce
+from experiments.cli.argument_types import names
 from experiments.cli.messages import exit_status
 from experiments.cli.run_and_report import run_and_report
 from experiments.errors import ExperimentError, MissingRequirement
@@ -24,6 +26,7 @@ from experiments.probe import probe
 NAME = "demo"
 HELP = "simulate the paper's Table I, then run the butterfly live or in virtual time"
 
+ALL = "all"
 ENGINES = ("auto", "live", "virtual")
 TABLE_SEEDS, TABLE_DURATION_S = 2, 60.0
 MOST_REPEATED = 2
@@ -50,6 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds to measure in each run (default %(default)g)",
     )
     parser.add_argument(
+        "--protocol", type=names, metavar="P,…", help="protocols, separated by commas, or `all` (default all)"
+    )
+    parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the results (default results/demo-TIME)"
     )
     parser.set_defaults(command=main)
@@ -57,14 +63,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run the demonstration; returns the exit status."""
-    # A duration that is none is refused before anything is written.
-    job_of(args.duration, "virtual", Path("results"))
+    # What cannot be run is refused before anything is written.
+    wanted = tuple(protocols.PROTOCOLS) if args.protocol in (None, (ALL,)) else args.protocol
+    job = job_of(args.duration, wanted)
     out: Path = (args.out or runner.default_output("demo", time.time())).absolute()
     print("1. Table I of the paper, simulated:", flush=True)
     reproduce.table1_page(out / "table1", TABLE_SEEDS, TABLE_DURATION_S)
     engine, why = choose(args.engine)
-    print(f"2. The butterfly with every protocol, {why}:", flush=True)
-    return exit_status(_run(args.duration, engine, out))
+    print(f"2. The butterfly with {', '.join(wanted)}, {why}:", flush=True)
+    return exit_status(_run(job, engine, out))
 
 
 def choose(asked: str) -> tuple[str, str]:
@@ -87,9 +94,10 @@ def choose(asked: str) -> tuple[str, str]:
     return "virtual", f"in virtual time (this machine would not carry live runs now: {seen.text})"
 
 
-def _run(duration_s: float, engine: str, out: Path) -> list[str]:
+def _run(job: Job, engine: str, out: Path) -> list[str]:
+    in_virtual_time = job.model_copy(update={"engine": "virtual", "out": out / "butterfly"})
     if engine == "virtual":
-        return run_and_report(job_of(duration_s, engine, out / "butterfly"), json=False)
+        return run_and_report(in_virtual_time, json=False)
     repeated = 0
 
     def watch(event: Event) -> None:
@@ -99,34 +107,38 @@ def _run(duration_s: float, engine: str, out: Path) -> list[str]:
             raise _TooSlow
 
     try:
-        return run_and_report(job_of(duration_s, engine, out / "butterfly-live"), json=False, watch=watch)
+        live = job.model_copy(update={"engine": "live", "out": out / "butterfly-live"})
+        return run_and_report(live, json=False, watch=watch)
     except _TooSlow:
         print(
             f"{repeated} live runs were not valid: this machine does not carry them. In virtual time, then:",
             flush=True,
         )
-        return run_and_report(job_of(duration_s, "virtual", out / "butterfly"), json=False)
+        return run_and_report(in_virtual_time, json=False)
 
 
-def job_of(duration_s: float, engine: str, out: Path) -> Job:
-    """Return the runs of all protocols and cases of the butterfly.
+def job_of(duration_s: float, wanted: Sequence[str]) -> Job:
+    """Return the runs of protocols on both cases of the butterfly; engine and folder are still to be chosen.
 
     Raises:
         OverrideError: the duration is none.
+        UnknownName: there is no such protocol.
     """
+    for name in wanted:
+        protocols.get(name)
     loaded = scenario.load("butterfly")
     cases = tuple(loaded.cases)
     final = overrides.apply(loaded, {"duration_s": duration_s}, cases)
     return Job(
-        engine=engine,
+        engine="virtual",
         scenario=final,
         network=topologies.load(final.network, variant=final.variant),
         variant=final.variant,
         overrides={},
         cases=cases,
-        protocols=tuple(protocols.PROTOCOLS),
+        protocols=tuple(wanted),
         seeds=(1,),
         duration_s=final.duration_s,
-        out=out,
+        out=Path("results"),
         retries=1,
     )
