@@ -6,11 +6,12 @@ import contextlib
 import os
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 from switch.ovs import Bridge, Port, PrivateInstance
+from topologies import mininet_prompt
 from topologies.commands import IPV6_SETTINGS, run_in_namespaces
 from topologies.errors import EmulationError
 from topologies.interface_names import InterfaceNames
@@ -199,11 +200,11 @@ class Emulation:
 
     def prompt(self) -> None:
         """Hand the terminal to Mininet's own command line until the user leaves it."""
-        from mininet.cli import CLI
-        from mininet.log import setLogLevel
+        mininet_prompt.prompt(self.net)
 
-        setLogLevel("output")  # what commands print
-        CLI(self.net)
+    def run_commands(self, lines: Iterable[str]) -> None:
+        """Run Mininet's commands (`topologies.mininet_prompt.run_commands`)."""
+        mininet_prompt.run_commands(self.net, lines)
 
     def _build(self) -> None:
         self.net = _bare_mininet()

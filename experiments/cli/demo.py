@@ -1,4 +1,4 @@
-"""`mstcp-lab demo`: the paper's table in the simulator, then its butterfly with every protocol that is asked for.
+"""`mstcp-lab demo`: the paper's table in the simulator, then its butterfly with the protocols asked for.
 
 Live where the machine can carry that now, else in virtual time: the same table and report either way.
 """

@@ -6,6 +6,7 @@ The studies are files (docs/studies.md); Table I of the MSTCP paper has a page o
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ import topologies
 from experiments import runner
 from experiments.cli.progress import Display
 from experiments.cli.run_arguments import add_scheduler
-from experiments.cli.stopping import resume_command, stop_on_sigterm
+from experiments.cli.stopping import resume_command, stop_on
 from experiments.errors import Interrupted, RunFailed, ScenarioError
 from experiments.model import overrides, scenario
 from experiments.model.job import Job, write_atomically
@@ -85,7 +86,7 @@ def main(args: argparse.Namespace) -> int:
         ScenarioError: an argument does not fit.
         ExperimentError: a run failed, the user stopped, or the files cannot be written.
     """
-    stop_on_sigterm()
+    stop_on(signal.SIGTERM)
     if args.study == TABLE1 and not args.json and not args.resume:
         out = (args.out or runner.default_output(TABLE1, time.time())).absolute()
         table1_page(out, args.seeds, args.duration, args.scheduler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from rich.console import Console
 
 from experiments import engines, runner
 from experiments.cli.progress import Display
-from experiments.cli.stopping import stop_on_sigterm
+from experiments.cli.stopping import stop_on
 from experiments.engines.base import Clock, Engine
 from experiments.errors import OutputError
 from experiments.model.events import Event
@@ -43,7 +44,7 @@ def run_and_report(
     Raises:
         ExperimentError: the machine lacks something, the user stopped, or the results cannot be written.
     """
-    stop_on_sigterm()
+    stop_on(signal.SIGTERM)
     engine = engine or runner.checked_engine(job)
     errors = Console(stderr=True)
     errors.print(how_long(job), highlight=False, soft_wrap=True)

@@ -1,6 +1,6 @@
-"""`mstcp-lab shell`: a network with its controller, and Mininet's own prompt in it.
+"""`mstcp-lab shell`: a network with its controller, and Mininet's own prompt or a script in it.
 
-Like a run, all of it lives in namespaces of its own and ends with the prompt.
+Like a run, all of it lives in namespaces of its own, which end with this program, however that ends.
 """
 
 from __future__ import annotations
@@ -11,13 +11,19 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack
+import termios
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO, TextIO
 
 from experiments.cli.argument_types import mtu_bytes
+from experiments.cli.messages import EXIT_FAILED, EXIT_INTERRUPTED, complain, say
+from experiments.cli.stopping import stop_on
 from experiments.engines.live import requirements
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerProcess
+from experiments.errors import ScenarioError
 from experiments.installation import ROOT
 from experiments.model.overrides import parse_assignments
 from experiments.places.namespaces import UNSHARE, require_root
@@ -29,8 +35,12 @@ from topologies import load as load_network
 from topologies.model import Network
 
 NAME = "shell"
-HELP = "start a network and open Mininet's prompt in it (needs root)"
+HELP = "start a network, and open Mininet's prompt in it or run its commands (needs root)"
 
+SANDBOX = ("setpriv", "--pdeathsig", "KILL", "--", *UNSHARE)
+"""Ends with this program even where that is killed."""
+LOGS = Path("/run/mstcp-lab/shell")
+"""In a /run of its own, which goes with it."""
 WELCOME = """
 Hosts: {hosts} (each with its address on 10.0.0.0/16). Switches: {switches}.
 The controller is at http://10.255.0.1:8080/v1 from every host and at http://127.0.0.1:8080/v1 from `sh`:
@@ -58,6 +68,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="override a value of the network: links.S0-S4.rate_bps=8e6; repeatable",
     )
+    parser.add_argument(
+        "--script",
+        metavar="FILE",
+        help="run the commands in a file, one a line, instead of a prompt; also what is on standard input, "
+        "where that is no terminal",
+    )
     parser.set_defaults(command=main)
 
 
@@ -67,48 +83,91 @@ def main(args: argparse.Namespace) -> int:
     network = load_network(args.network, variant=args.variant, overrides=overrides)
     require_root()
     requirements.check()
-    with tempfile.TemporaryDirectory(prefix="mstcp-lab-") as folder:
-        Path(folder, "network.json").write_text(network.model_dump_json())
-        # Ctrl-C belongs to what runs at the prompt.
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            done = subprocess.run(
-                [*UNSHARE, sys.executable, "-m", "experiments.cli.shell", folder, str(args.mtu)],
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-                check=False,
-            )
-        finally:
-            signal.signal(signal.SIGINT, before)
-    return done.returncode
+    with ExitStack() as stack:
+        commands = stack.enter_context(_opened(args.script)) if args.script else None
+        description = stack.enter_context(tempfile.TemporaryFile())
+        description.write(network.model_dump_json().encode())
+        description.seek(0)
+        if commands is None and os.isatty(0):
+            # Ctrl-C belongs to what runs at the prompt.
+            stack.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_IGN))
+            stack.enter_context(_terminal_restored())
+        stop_on(signal.SIGTERM, signal.SIGHUP)
+        done = subprocess.run(
+            [
+                *UNSHARE,
+                sys.executable,
+                "-m",
+                "experiments.cli.shell",
+                str(description.fileno()),
+                str(args.mtu),
+            ],
+            stdin=commands,
+            pass_fds=[description.fileno()],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            check=False,
+        )
+    return done.returncode if done.returncode >= 0 else EXIT_FAILED
 
 
-def inside(folder: Path, mtu: int) -> int:
-    """Build the network in this namespace, show the prompt, and take everything down."""
+def _opened(script: str) -> BinaryIO:
+    try:
+        return Path(script).open("rb")
+    except OSError as error:
+        raise ScenarioError("--script", "", f"{script} cannot be read: {error.strerror}") from None
+
+
+@contextmanager
+def _terminal_restored() -> Iterator[None]:
+    """Give the terminal back as it was: what ran at the prompt may have been killed."""
+    before = termios.tcgetattr(0)
+    try:
+        yield
+    finally:
+        with suppress(termios.error):  # it may have been closed
+            termios.tcsetattr(0, termios.TCSADRAIN, before)
+
+
+def inside(network: Network, mtu: int) -> int:
+    """Build the network in this namespace, show the prompt or run the commands, and take everything down."""
     from topologies.mininet_builder import Emulation  # needs Mininet, which `requirements` has found by now
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    network = Network.model_validate_json((folder / "network.json").read_text())
-    prepare_namespaces(folder)
+    lines = None if os.isatty(0) else _commands()
+    prepare_namespaces(Path.cwd())
+    LOGS.mkdir(parents=True)
     try:
         with ExitStack() as stack:
-            controller = stack.enter_context(ControllerProcess(network, folder))
+            controller = stack.enter_context(ControllerProcess(network, LOGS))
             ovs = stack.enter_context(PrivateInstance(requirements.OVS_FOLDER))
             emulation = stack.enter_context(
                 Emulation(network, ovs=ovs, controller=controller.openflow, mtu=mtu)
             )
-            print("waiting for the controller ...", flush=True)
+            say("waiting for the controller ...")
             controller.wait_ready()
+            if lines is not None:
+                emulation.run_commands(lines)
+                return 0
             print(
                 WELCOME.format(hosts=" ".join(network.hosts), switches=" ".join(network.switches)), flush=True
             )
             emulation.prompt()
     except (ChildFailed, SwitchError, TopologyError) as error:
-        print(f"mstcp-lab: {error}", file=sys.stderr)
-        return 1
+        return complain(error, EXIT_FAILED)
     except KeyboardInterrupt:
-        return 130
+        return EXIT_INTERRUPTED
     return 0
 
 
+def _commands() -> TextIO:
+    """Return standard input, and leave nothing in its place for the programs that are started."""
+    commands = os.fdopen(os.dup(0), encoding="utf-8", errors="replace")
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    return commands
+
+
 if __name__ == "__main__":
-    sys.exit(inside(Path(sys.argv[1]), int(sys.argv[2])))
+    with os.fdopen(int(sys.argv[1]), encoding="utf-8") as description:
+        described = Network.model_validate_json(description.read())
+    sys.exit(inside(described, int(sys.argv[2])))

@@ -8,9 +8,11 @@ import signal
 from types import FrameType
 
 
-def stop_on_sigterm() -> None:
-    """Have SIGTERM raise KeyboardInterrupt."""
-    signal.signal(signal.SIGTERM, _interrupt)
+def stop_on(*signals: signal.Signals) -> None:
+    """Have signals raise KeyboardInterrupt, unless this process was started to ignore them."""
+    for number in signals:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from rich.console import Console
 from experiments.cli.argument_types import loads, names, positive, seconds, whole
 from experiments.cli.network_arguments import add_network_arguments
 from experiments.cli.run_arguments import add_scheduler
-from experiments.cli.stopping import resume_command, stop_on_sigterm
+from experiments.cli.stopping import resume_command, stop_on
 from experiments.errors import Interrupted, OutputError, UnknownName
 from experiments.model.whole_files import write_whole
 
@@ -125,7 +126,7 @@ def main(args: argparse.Namespace) -> int:
     offers = Offers(sweep.conditions, kept=workers + 1)
     offers.flows(sweep.loads[0], 1)  # what is wrong with the demands shows before anything is written
     store = Store(args.out, sweep.conditions, resume=args.resume)
-    stop_on_sigterm()
+    stop_on(signal.SIGTERM)
     waiting = len(sweep.points()) - len(store.results(sweep))
     try:
         with Progress(Console(stderr=True), waiting) as progress:

@@ -1,4 +1,4 @@
-"""Sets the project up in fresh roots of Debian, as root and as a plain user, from a clone of HEAD, and runs it.
+"""Sets a clone of HEAD up in fresh roots of Debian, as root and as a plain user, and runs it.
 
     sudo python3 -m tests.systems bookworm trixie testing        (`make test-systems`)
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import os
 import resource
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -51,7 +52,8 @@ STEPS = {
     "set-up": "cd mstcp && make setup-emulation",
     "doctor": "cd mstcp && .venv/bin/mstcp-lab doctor --json || true",
     "demo": "cd mstcp && make demo PROTOCOLS=mstcp,ospf DURATION=1",
-    "ring": "cd mstcp && .venv/bin/mstcp-lab run ring --engine virtual --protocol ospf --case 1 --duration 2 --json",
+    "ring": "cd mstcp && .venv/bin/mstcp-lab run ring --engine virtual --protocol ospf --case 1 --duration 2 "
+    "--json",
 }
 
 
@@ -88,13 +90,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     rows: list[list[Step | str]] = []
-    folder = Path(tempfile.mkdtemp(prefix="mstcp-systems-", dir="/var/tmp"))  # noqa: S108 (on the disk)
+    folder = Path(tempfile.mkdtemp(prefix="mstcp-systems-", dir="/var/tmp"))
     try:
         folder.chmod(0o755)
         _checked(["git", "-C", str(ROOT), "bundle", "create", "--quiet", str(folder / "tree.bundle"), "HEAD"])
         for suite in args.systems:
             base = folder / suite
-            bootstrap = _timed("debootstrap", lambda base=base, suite=suite: _bootstrap(base, suite))
+            bootstrap = _timed("debootstrap", functools.partial(_bootstrap, base, suite))
             print(f"{suite}: debootstrap {bootstrap.cell}", flush=True)
             if bootstrap.problem is not None:
                 rows.append([suite, "", bootstrap])
@@ -160,27 +162,28 @@ def _try_user(folder: Path, base: Path, suite: str, user: str) -> list[Step | st
 
 
 def _step(root: Path, user: str, name: str, command: str) -> Step:
+    printed: list[str] = []
+
     def run() -> str | None:
-        nonlocal printed
-        if name == "set-up":
-            problem, printed = _in_root(root, user, "git clone --quiet /srv/tree.bundle mstcp")
-            if problem is None and user != "root":  # who is nobody has an administrator
-                problem, printed = _in_root(
-                    root,
-                    "root",
-                    f"cd {USERS[user]}/mstcp && scripts/install-packages --emulation && scripts/find-cargo",
-                )
+        for who, what in [*(_preparations(user) if name == "set-up" else ()), (user, command)]:
+            problem, text = _in_root(root, who, what)
+            printed.append(text)
             if problem is not None:
-                return problem
-        problem, printed = _in_root(root, user, command)
+                break
         return problem
 
-    printed = ""
     step = _timed(name, run)
-    step.printed = printed
+    step.printed = "".join(printed)
     if step.problem is None:
-        step.problem, step.note = CHECKS.get(name, _nothing)(printed)
+        step.problem, step.note = CHECKS.get(name, _nothing)(step.printed)
     return step
+
+
+def _preparations(user: str) -> Iterator[tuple[str, str]]:
+    """Yield what is done before the set-up, and who does it: whoever is not root has an administrator."""
+    yield user, "git clone --quiet /srv/tree.bundle mstcp"
+    if user != "root":
+        yield "root", f"cd {USERS[user]}/mstcp && scripts/install-packages --emulation && scripts/find-cargo"
 
 
 def _doctor(printed: str) -> tuple[str | None, str]:
@@ -201,7 +204,7 @@ def _ring(printed: str) -> tuple[str | None, str]:
     """Return the goodput of the ring, whose one flow fills a link of 10 Mbit/s: 9.56 of it are goodput."""
     (run,) = _document(printed)["runs"]
     goodput_bps = run["flows"][0]["goodput_bps"]
-    problem = None if 9.5e6 < goodput_bps < 9.6e6 else "not the goodput of a full link"  # noqa: PLR2004
+    problem = None if 9.5e6 < goodput_bps < 9.6e6 else "not the goodput of a full link"
     return problem, f"{goodput_bps / 1e6:.2f} Mbit/s"
 
 

@@ -1,4 +1,4 @@
-"""How this machine reaches package registries, handed to a fresh root: the configuration of apt, pip, uv and cargo."""
+"""Hands a fresh root how this machine reaches package registries: what apt, pip, uv and cargo are told."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OF_USERS = (".config/pip/pip.conf", ".pip/pip.conf", ".config/uv/uv.toml", ".car
 
 
 def mirrors() -> dict[str, str]:
-    """Return this machine's Debian mirror as `main` and that of security updates as `security`, where it has them."""
+    """Return this machine's Debian mirrors: `main`, and `security` for its updates; none on other systems."""
     if "ID=debian\n" not in Path("/etc/os-release").read_text():
         return {}
     call = [
@@ -70,13 +70,16 @@ def hand_over(root: Path, homes: list[Path]) -> None:
 
     Args:
         root: the file system.
-        homes: the home folders of its users, inside.
+        homes: the home folders that its users may have, inside.
     """
     for name in COPIED:
         _copy(Path(name), root / name[1:])
     for home in homes:
-        for name in OF_USERS:
-            _copy(Path.home() / name, root / str(home)[1:] / name)
+        inside = root / str(home)[1:]
+        if inside.exists():
+            for name in OF_USERS:
+                _copy(Path.home() / name, inside / name)
+            _give_to_owner(inside)
     lines = [f'{name}="{value}"\n' for name, value in environment().items()]
     (root / "etc/environment").write_text("".join(lines))
     (root / "etc/apt/apt.conf.d/99host").write_text("\n".join(apt_lines()) + "\n")
@@ -86,8 +89,15 @@ def _is_folder(value: str) -> bool:
     return value.startswith("/") and Path(value).is_dir()
 
 
+def _give_to_owner(home: Path) -> None:
+    owner = home.stat()
+    for path in home.rglob("*"):
+        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
 def _copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
         shutil.copytree(source, target, dirs_exist_ok=True)
     elif source.is_file():

@@ -1,0 +1,71 @@
+"""Mininet's own commands, at its prompt or from lines of text."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from topologies.errors import EmulationError
+from topologies.mininet_path import make_importable
+
+make_importable()
+
+from mininet.cli import CLI
+from mininet.log import lg, setLogLevel
+
+
+def prompt(net: Any) -> None:
+    """Hand the terminal to Mininet's command line until the user leaves it."""
+    setLogLevel("output")  # what commands print
+    CLI(net)
+
+
+def run_commands(net: Any, lines: Iterable[str]) -> None:
+    """Run commands, each to its end, until there are no more or one is `exit`.
+
+    What they print goes to standard output.
+
+    Raises:
+        EmulationError: there is no such command; those before it were run.
+    """
+    setLogLevel("output")
+    lg.ch.setStream(sys.stdout)
+    _Script(net, lines)
+
+
+class _Script(CLI):  # type: ignore[misc]
+    """Mininet's command line for lines that nobody types.
+
+    Args:
+        net: the network.
+        lines: the commands.
+    """
+
+    def __init__(self, net: Any, lines: Iterable[str]) -> None:
+        self._lines = lines
+        # Mininet hands whatever can be read from here to the program that runs in a host: nothing ever can.
+        reading, writing = os.pipe()
+        with os.fdopen(reading) as nothing, os.fdopen(writing, "w"):
+            super().__init__(net, stdin=nothing)
+
+    @classmethod
+    def initReadline(cls) -> None:
+        """Keep no history."""
+
+    def run(self) -> None:
+        """Run the lines."""
+        for number, line in enumerate(self._lines, start=1):
+            self._place = f"line {number}"
+            if self.onecmd(self.precmd(line)):
+                return
+
+    def default(self, line: str) -> None:
+        """Run a program in a host, or refuse what is neither a command nor a host."""
+        first, _, program = line.strip().partition(" ")
+        if first not in self.mn:
+            raise EmulationError(f"{self._place}: there is no command and no host or switch {first!r}")
+        # At the prompt a program may wait for what is typed. Mininet itself looks for an `&` at the end.
+        alone = program.rstrip().endswith("&") or not program.strip()
+        super().default(line if alone else f"{first} {{ {program} ; }} < /dev/null")
