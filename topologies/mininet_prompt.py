@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import termios
 from collections.abc import Iterable
 from typing import Any
 
@@ -32,7 +33,16 @@ def run_commands(net: Any, lines: Iterable[str]) -> None:
     """
     setLogLevel("output")
     lg.ch.setStream(sys.stdout)
+    for node in net.values():
+        _end_lines_plainly(node.slave)
     _Script(net, lines)
+
+
+def _end_lines_plainly(terminal: int) -> None:
+    """Have what is written to a terminal keep its ends of lines, which would become CR LF."""
+    attributes = termios.tcgetattr(terminal)
+    attributes[1] &= ~termios.ONLCR
+    termios.tcsetattr(terminal, termios.TCSANOW, attributes)
 
 
 class _Script(CLI):  # type: ignore[misc]

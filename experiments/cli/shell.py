@@ -95,7 +95,7 @@ def main(args: argparse.Namespace) -> int:
         stop_on(signal.SIGTERM, signal.SIGHUP)
         done = subprocess.run(
             [
-                *UNSHARE,
+                *SANDBOX,
                 sys.executable,
                 "-m",
                 "experiments.cli.shell",
