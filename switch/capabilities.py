@@ -26,6 +26,10 @@ IPPROTO_MPTCP = 262
 """Of <linux/in.h>; Python knows it by name from 3.11 on."""
 CAP_NET_ADMIN = 12
 CAP_SYS_ADMIN = 21
+NAMESPACES = ("--net", "--mount", "--pid")
+"""Options of unshare(1) for those that a run is made in."""
+FEW_NAMESPACES, USUAL_NAMESPACES = 100, 10_000
+"""Of a kind and a user: fewer than a large network has hosts; and about what kernels allow by default."""
 _BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}
 _BPF_PROG_LOAD = 5
 _BPF_PROG_TYPE_XDP = 6
@@ -64,7 +68,7 @@ def probe() -> list[Capability]:
 
 
 def probe_rights() -> Capability:
-    """Return whether this process may make network namespaces and interfaces."""
+    """Return whether this process may make network namespaces and interfaces, and can."""
     effective = _effective_capabilities()
     if effective is None:
         return Capability("rights", False, "this is not Linux", "use Linux")
@@ -75,7 +79,47 @@ def probe_rights() -> Capability:
     ]
     if missing:
         return Capability("rights", False, f"this user lacks {' and '.join(missing)}", AS_ROOT)
+    if shutil.which("unshare") is None:
+        return Capability("rights", False, "unshare is not installed", "apt-get install util-linux")
+    done = _run(["unshare", *NAMESPACES, "--fork", "--mount-proc", "--", "true"])
+    if done.returncode:
+        detail, remedy = why_no_namespaces(" ".join(done.stderr.split()))
+        return Capability("rights", False, detail, remedy)
     return Capability("rights", True, "root" if os.geteuid() == 0 else "CAP_NET_ADMIN and CAP_SYS_ADMIN")
+
+
+def why_no_namespaces(complaint: str) -> tuple[str, str]:
+    """Return why root cannot make namespaces, and what to do about it, from what unshare(1) said."""
+    if os.strerror(errno.ENOSPC) in complaint:
+        limits = {
+            f"user.max_{kind}_namespaces": _number_in(Path(f"/proc/sys/user/max_{kind}_namespaces"))
+            for kind in ("net", "mnt", "pid")
+        }
+        shown = ", ".join(f"{name} = {value}" for name, value in limits.items())
+        low = [name for name, value in limits.items() if value is not None and value < FEW_NAMESPACES]
+        settings = " ".join(f"{name}={USUAL_NAMESPACES}" for name in low or limits)
+        return f"no more namespaces may be made ({shown})", f"sysctl -w {settings}"
+    forbids = "a seccomp filter" if _has_seccomp() else "this container or the system's policy"
+    remedy = "allow it (docker run --privileged, systemd's RestrictNamespaces=no), or take --engine virtual"
+    return f"{forbids} forbids new namespaces ({complaint or 'unshare failed'})", remedy
+
+
+def _number_in(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _has_seccomp() -> bool:
+    return re.search(r"^Seccomp:\s*[12]$", _own_status(), re.MULTILINE) is not None
+
+
+def _own_status() -> str:
+    try:
+        return Path("/proc/self/status").read_text()
+    except OSError:
+        return ""
 
 
 def probe_openvswitch() -> Capability:
@@ -188,11 +232,7 @@ def probe_mptcp() -> Capability:
 
 
 def _effective_capabilities() -> int | None:
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
-        return None
-    match = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    match = re.search(r"^CapEff:\s*([0-9a-f]+)$", _own_status(), re.MULTILINE)
     return int(match[1], 16) if match else None
 
 
@@ -233,9 +273,15 @@ def _load_xdp_pass(syscall_number: int) -> int:
     return 0
 
 
+def _in_english() -> dict[str, str]:
+    return {**os.environ, "LC_ALL": "C"}
+
+
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
+        return subprocess.run(
+            command, check=False, capture_output=True, text=True, timeout=TIMEOUT_S, env=_in_english()
+        )
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(
             command, 124, "", f"{command[0]} gave no answer within {TIMEOUT_S:g} s"

@@ -26,7 +26,7 @@ from experiments.engines.live.controller_process import ControllerProcess
 from experiments.errors import ScenarioError
 from experiments.installation import ROOT
 from experiments.model.overrides import parse_assignments
-from experiments.places.namespaces import UNSHARE, require_root
+from experiments.places.namespaces import UNSHARE, require_namespaces
 from experiments.places.namespaces_worker import prepare_namespaces
 from switch.errors import SwitchError
 from switch.ovs import PrivateInstance
@@ -81,7 +81,7 @@ def main(args: argparse.Namespace) -> int:
     """Check the network here, then bring it up in a sandbox that has this terminal."""
     overrides = parse_assignments(args.assignments).network or None
     network = load_network(args.network, variant=args.variant, overrides=overrides)
-    require_root()
+    require_namespaces()
     requirements.check()
     with ExitStack() as stack:
         commands = stack.enter_context(_opened(args.script)) if args.script else None

@@ -12,7 +12,6 @@ lines to its standard output; what Mininet and others print goes to OUT/worker.l
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -26,29 +25,37 @@ from experiments.installation import ROOT
 from experiments.model.events import Report, from_line
 from experiments.model.job import Job
 from experiments.places.base import WorkerEvents, last_line
+from switch.capabilities import NAMESPACES, probe_rights
 
 PATIENCE_S = 10.0
 """How long a worker that was told to stop may take before it is killed."""
-UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
+UNSHARE = ("unshare", *NAMESPACES, "--fork", "--kill-child", "--mount-proc", "--")
 
 
-def require_root() -> None:
-    """Refuse with the command to use instead where namespaces cannot be made."""
+def require_namespaces() -> None:
+    """Refuse where namespaces cannot be made, with what to do.
+
+    Raises:
+        MissingRequirement: this is not root, or a program or the system does not let it.
+    """
     if os.geteuid() != 0:
         command = " ".join(["sudo", *sys.argv])
         raise MissingRequirement(
             "The live engine makes network namespaces and needs root.", f"Run: {command}"
         )
-    if shutil.which("unshare") is None:
-        raise MissingRequirement("The command unshare is missing.", "Run: apt-get install util-linux")
+    rights = probe_rights()
+    if not rights.available:
+        raise MissingRequirement(
+            f"The live engine makes network namespaces, and {rights.detail}.", f"To fix it: {rights.remedy}."
+        )
 
 
 class Namespaces:
     """Makes all runs of a job in one worker with network, mount and PID namespaces of its own."""
 
     def check(self) -> None:
-        """Refuse without root or unshare."""
-        require_root()
+        """Refuse where namespaces cannot be made."""
+        require_namespaces()
 
     def run(self, job: Job, engine: Engine, report: Report) -> None:
         """Run a job in a worker until it ends; its log goes to OUT/worker.log.

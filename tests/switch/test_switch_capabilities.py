@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import platform
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +66,56 @@ def test_missing_rights_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capabilities, "_effective_capabilities", lambda: 1 << capabilities.CAP_NET_ADMIN)
     rights = capabilities.probe_rights()
     assert rights == Capability("rights", False, "this user lacks CAP_SYS_ADMIN", "run it with sudo")
+
+
+IN_A_USER_NAMESPACE = ["unshare", "--user", "--map-root-user", "--", "sh", "-euc"]
+FORBIDDEN = """
+import ctypes, struct, subprocess, sys
+UNSHARE, ALLOW, EPERM = {"x86_64": 272, "aarch64": 97}[sys.argv[1]], 0x7FFF0000, 0x00050001
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, UNSHARE), (0x06, 0, 0, EPERM), (0x06, 0, 0, ALLOW)]
+program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
+filter = struct.pack("HxxxxxxP", len(code), ctypes.addressof(program))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, ctypes.create_string_buffer(filter)) == 0
+sys.exit(subprocess.run(sys.argv[2:]).returncode)
+"""
+"""Runs a program under a seccomp filter (seccomp(2)) that answers unshare(2) with EPERM."""
+
+
+@pytest.mark.parametrize(
+    ("without", "detail", "remedy"),
+    [
+        (
+            [*IN_A_USER_NAMESPACE, 'echo 0 >/proc/sys/user/max_net_namespaces; exec "$@"', "sh"],
+            "no more namespaces may be made (user.max_net_namespaces = 0,",
+            "sysctl -w user.max_net_namespaces=10000",
+        ),
+        (
+            [sys.executable, "-c", FORBIDDEN, platform.machine()],
+            "a seccomp filter forbids new namespaces (unshare: unshare failed: Operation not permitted)",
+            "docker run --privileged",
+        ),
+    ],
+)
+def test_namespaces_that_cannot_be_made_are_told_by_the_doctor_and_before_a_run(
+    without: list[str], detail: str, remedy: str
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    environment = {**os.environ, "MSTCP_LAB_KERNEL": "/bin/false"}  # no boot: it has no part here
+    lab = [*without, sys.executable, "-m", "experiments.cli"]
+    doctor = subprocess.run([*lab, "doctor", "--json"], capture_output=True, text=True, env=environment)
+    document = json.loads(doctor.stdout)
+    (rights,) = (check for check in document["checks"] if check["name"] == "rights")
+    assert (document["live"], rights["state"]) == (False, "missing")
+    assert rights["detail"].startswith(detail)
+    assert remedy in rights["remedy"]
+    for command in (["run", "butterfly", "--protocol", "ospf"], ["shell", "butterfly"]):
+        done = subprocess.run([*lab, *command], capture_output=True, text=True)
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"mstcp-lab: The live engine makes network namespaces, and {detail}")
+        assert remedy in done.stderr
+        assert len(done.stderr.splitlines()) == 1
 
 
 def probe_and_look() -> dict[str, Any]:
