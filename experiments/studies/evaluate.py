@@ -86,9 +86,9 @@ def _check(claim: Claim, study: Study, judge: Judge) -> CheckedClaim:
     return CheckedClaim(
         claim=claim.claim,
         source=claim.source,
-        status=judged.status if judged and claim.contradiction is None else "contradictory",
+        status=judged.status if judged else "contradictory",
         by=claim.by,
-        evidence="; ".join(filter(None, [claim.contradiction, judged.evidence if judged else None])),
+        evidence=judged.evidence if judged else claim.contradiction or "",
         beside=judge.sentence(other, [one.replace(study.beside) for one in comparisons]) if other else None,
         depends_on=claim.depends_on and study.dependences[claim.depends_on].assumption,
         without=judge.sentence(claim.by, study.without(claim)),

@@ -225,7 +225,7 @@ class Claim(_Model):
 
     @model_validator(mode="after")
     def _can_be_checked(self) -> Claim:
-        if not self.holds and self.contradiction is None:
+        if bool(self.holds) == (self.contradiction is not None):
             raise ValueError("a claim needs `holds`, or the contradiction that makes it void")
         return self
 
