@@ -7,6 +7,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mstcp import sockets
@@ -14,10 +15,10 @@ from mstcp.aio.opening import OpeningStreams
 from mstcp.aio.streams import DEFAULT_LIMIT, StreamProtocol, StreamReader, StreamWriter
 from mstcp.allocation import Allocation, AllocationChanged
 from mstcp.checks import check_address
-from mstcp.connecting import bind_all, closing_on_error, connect, race
+from mstcp.connecting import bind_all, bind_specs, closing_on_error, connect, race
 from mstcp.errors import ControllerError, LocalProtocolError
 from mstcp.growing import GrowingStreams
-from mstcp.opening import Opener
+from mstcp.opening import HelloTurns, Opener
 from mstcp.options import ClientArguments, ClientOptions, check_limit
 from mstcp.tls import TlsSettings, client_settings
 from mstcp.transport import ConnectionTransport
@@ -182,7 +183,12 @@ async def _open_given(host: str | None, port: int | None, options: ClientOptions
         for sock in socks:
             sock.setblocking(False)
             sockets.set_options(sock, options.congestion_control, None)
-        transport, _ = await connect(socks, options.specs, socks[0].getpeername(), options, tls)
+        # Each is opened again from where it came, to where it went.
+        specs = [
+            replace(spec, local=sock.getsockname()[0], remote=sock.getpeername()[:2])
+            for sock, spec in zip(socks, options.specs, strict=True)
+        ]
+        transport, _ = await connect(socks, specs, socks[0].getpeername(), options, tls)
     return transport
 
 
@@ -190,12 +196,12 @@ async def _open_first(
     host: str, port: int, options: ClientOptions, tls: TlsSettings | None
 ) -> ConnectionTransport:
     """Connect to the first of a name's addresses that answers: a name may have some of IPv6 and of IPv4."""
-    specs = options.specs
+    specs, turns = options.specs, HelloTurns()
 
     async def attempt(family: socket.AddressFamily, destination: Any) -> ConnectionTransport:
         with closing_on_error() as socks:
-            bind_all(socks, family, options.source_host, [spec.source_port for spec in specs], options)
-            transport, _ = await connect(socks, specs, destination, options, tls)
+            bind_specs(socks, family, options.source_host, specs, options)
+            transport, _ = await connect(socks, specs, destination, options, tls, turns=turns)
         return transport
 
     return await race(await _resolve_all(host, port), attempt)

@@ -7,12 +7,13 @@ import contextlib
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from ssl import SSLError
 from typing import Any, TypeVar
 
 from mstcp import _core, sockets
 from mstcp.open_stream import OpenStream
-from mstcp.opening import HELLO_DELAY_S, Joined, Opener, named
+from mstcp.opening import HELLO_DELAY_S, HelloTurns, Joined, Opener, named
 from mstcp.options import ClientOptions
 from mstcp.streams import StreamSpec, weights_of
 from mstcp.tls import TlsSettings
@@ -43,14 +44,36 @@ def bind_all(
 ) -> None:
     """Bind a socket for each port; one by one, so that those bound already are in `socks` when one fails."""
     for port in ports:
-        sock = sockets.bind_stream(
-            family,
-            address,
-            port,
-            congestion_control=options.congestion_control,
-            receive_buffer_bytes=options.receive_buffer_bytes,
-        )
-        socks.append(sock)
+        socks += [_bind(family, address, port, options)]
+
+
+def bind_specs(
+    socks: list[socket.socket],
+    family: socket.AddressFamily,
+    address: str | None,
+    specs: Sequence[StreamSpec],
+    options: ClientOptions,
+) -> None:
+    """As `bind_all` for streams that may have addresses of their own."""
+    for spec in specs:
+        own = _family(spec.remote[0]) if spec.remote is not None else family
+        socks.append(_bind(own, spec.local or address, spec.source_port, options))
+
+
+def _bind(
+    family: socket.AddressFamily, address: str | None, port: int, options: ClientOptions
+) -> socket.socket:
+    return sockets.bind_stream(
+        family,
+        address,
+        port,
+        congestion_control=options.congestion_control,
+        receive_buffer_bytes=options.receive_buffer_bytes,
+    )
+
+
+def _family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
 async def race(
@@ -112,6 +135,7 @@ async def connect(
     options: ClientOptions,
     tls: TlsSettings | None,
     on_closed: Callable[[], asyncio.Future[None]] | None = None,
+    turns: HelloTurns | None = None,
 ) -> tuple[ConnectionTransport, Opener | None]:
     """Connect bound sockets and make one connection of them; it has not been started yet."""
     loop = asyncio.get_running_loop()
@@ -126,9 +150,9 @@ async def connect(
 
     named_ports = {spec.source_port for spec in specs}
 
-    def bind(port: int) -> socket.socket:
+    def bind(spec: StreamSpec, port: int) -> socket.socket:
         bound: list[socket.socket] = []
-        bind_all(bound, family, address, [port], options)
+        bind_specs(bound, family, address, [replace(spec, source_port=port)], options)
         return bound[0]
 
     def may_move(port: int) -> bool:
@@ -138,6 +162,7 @@ async def connect(
         loop,
         destination,
         bind,
+        turns or HelloTurns(),
         may_move,
         options.secret,
         lambda stream: payload_bytes(stream) - _core.FRAME_HEADER_BYTES,
@@ -180,7 +205,7 @@ async def connect(
 
 async def _connect_plain(opener: Opener, sock: socket.socket, spec: StreamSpec) -> OpenStream:
     try:
-        return named(sock, spec, await opener.connect(sock))
+        return named(sock, spec, await opener.connect(sock, spec))
     except asyncio.TimeoutError as error:
         raise TimeoutError(str(error) or "the connection timed out") from None
 

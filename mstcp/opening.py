@@ -16,6 +16,7 @@ from mstcp import _core, sockets
 from mstcp.errors import MstcpError, RemoteProtocolError
 from mstcp.hello import NONCE_BYTES, NoHello, exchange_hellos
 from mstcp.open_stream import OpenStream
+from mstcp.stats import tcp_info
 from mstcp.streams import StreamSpec
 from mstcp.tasks import end_tasks
 from mstcp.tls import TlsSettings, TlsStream
@@ -24,11 +25,13 @@ from mstcp.transport import ConnectionTransport
 LOGGER = logging.getLogger("mstcp")
 
 HELLO_DELAY_S = 0.25
-"""How long a path may leave the first hello unanswered before another says one (as RFC 8305, section 5)."""
+"""How long a path may leave the first hello unanswered before another says one (as RFC 8305, section 5), or
+two of its round trips if they take longer."""
 JOIN_S = 0.25
 """How long the others are waited for once the first stream is open, or as long as that one took."""
 _TAKEN = (errno.EADDRINUSE, errno.EADDRNOTAVAIL)
 """The source port is another's by now; two that come back may bind it (SO_REUSEADDR), and one connects."""
+_Source = tuple[str | None, int]
 _ERRORS = (MstcpError, OSError, asyncio.TimeoutError)
 
 
@@ -45,13 +48,25 @@ class Joined:
     stream_id: int
 
 
+@dataclass
+class HelloTurns:
+    """When a path may say the first hello: a second one opens a second connection, which the server gives up.
+
+    Attributes:
+        next_s: From when on, by the loop's clock.
+    """
+
+    next_s: float = 0.0
+
+
 class Opener:
     """Opens the streams of one connection, on all paths at once.
 
     Args:
         loop: The event loop.
         destination: Socket address of the peer.
-        bind: Makes a socket bound to a source port, 0 for any.
+        bind: Makes a socket for a stream, bound to a source port, 0 for any.
+        turns: Shared with those that try the peer's other addresses.
         may_move: Whether a stream may come back from another source port than this, as nobody named it.
         secret: What both sides know beforehand, if anything.
         payload_bytes: Tells the frame payload to propose, from a connected stream.
@@ -66,7 +81,8 @@ class Opener:
         self,
         loop: asyncio.AbstractEventLoop,
         destination: Any,
-        bind: Callable[[int], socket.socket],
+        bind: Callable[[StreamSpec, int], socket.socket],
+        turns: HelloTurns,
         may_move: Callable[[int], bool],
         secret: bytes | None,
         payload_bytes: Callable[[OpenStream], int],
@@ -85,6 +101,7 @@ class Opener:
         self._loop = loop
         self._destination = destination
         self._bind = bind
+        self._turns = turns
         self._may_move = may_move
         self._secret = secret or b""
         self._payload_bytes = payload_bytes
@@ -92,9 +109,9 @@ class Opener:
         self._early_data = early_data
         self._stream_count = 0
         self._client: _core.Client | None = None
-        self._hello_s = -HELLO_DELAY_S
-        self._tasks: dict[int, asyncio.Task[Any]] = {}
-        self._took_s: dict[int, float] = {}
+        # By our address and port.
+        self._tasks: dict[_Source, asyncio.Task[Any]] = {}
+        self._took_s: dict[_Source, float] = {}
         self._transport: ConnectionTransport | None = None
         self._joined: list[Joined] = []
         self._lost: list[StreamSpec] = []
@@ -112,9 +129,8 @@ class Opener:
         started_s = self._loop.time()
         first: asyncio.Future[Joined] = self._loop.create_future()
         for sock, spec in zip(socks, specs, strict=True):
-            port = sock.getsockname()[1]
-            named_spec = replace(spec, source_port=port)
-            self._tasks[port] = self._loop.create_task(self._bring_up(sock, named_spec, first))
+            named_spec = replace(spec, source_port=sock.getsockname()[1])
+            self._tasks[_source(named_spec)] = self._loop.create_task(self._bring_up(sock, named_spec, first))
         tasks = list(self._tasks.values())
         try:
             failed = asyncio.gather(*tasks, return_exceptions=True)
@@ -146,8 +162,10 @@ class Opener:
         """Connect a path, and open the connection on it or join it."""
         started_s = self._loop.time()
         try:
-            stream = OpenStream(sock, spec, await self.connect(sock))
-            joined = await self._open_first(stream, first)
+            tls = await self.connect(sock, spec)
+            connected_s = self._loop.time() - started_s
+            stream = OpenStream(sock, spec, tls)
+            joined = await self._open_first(stream, first, connected_s)
             if joined is None:
                 joined = await self._join(stream, self._handshake_s)
         except BaseException as error:
@@ -158,21 +176,26 @@ class Opener:
             if not first.done() and isinstance(error, RemoteProtocolError):
                 first.set_exception(error)  # it is the same on the other paths
             raise
-        self._took_s[spec.source_port] = max(self._loop.time() - started_s, 1e-6)
+        self._took_s[_source(spec)] = max(self._loop.time() - started_s, 1e-6)
         self._use(joined)
 
-    async def _open_first(self, stream: OpenStream, first: asyncio.Future[Joined]) -> Joined | None:
+    async def _open_first(
+        self, stream: OpenStream, first: asyncio.Future[Joined], connected_s: float
+    ) -> Joined | None:
         """Say the first hello when it is this path's turn; None if another has opened the connection."""
         while not first.done():
-            wait_s = self._hello_s + HELLO_DELAY_S - self._loop.time()
+            wait_s = self._turns.next_s - self._loop.time()
             if wait_s <= 0:
-                return await self._greet_first(stream, first)
+                return await self._greet_first(stream, first, connected_s)
             await asyncio.wait([first], timeout=wait_s)
         first.result()
         return None
 
-    async def _greet_first(self, stream: OpenStream, first: asyncio.Future[Joined]) -> Joined:
-        self._hello_s = self._loop.time()
+    async def _greet_first(
+        self, stream: OpenStream, first: asyncio.Future[Joined], connected_s: float
+    ) -> Joined:
+        round_trip_s = max(connected_s, (tcp_info(stream.sock).rtt_us or 0) * 1e-6)
+        self._turns.next_s = self._loop.time() + max(HELLO_DELAY_S, 2 * round_trip_s)
         payload = self._payload_bytes(stream)
         connection_id = secrets.token_bytes(16)
         client = _core.Client(self._secret, connection_id, self._stream_count, payload, self._has_records)
@@ -187,7 +210,7 @@ class Opener:
             await exchange
         except BaseException:
             await end_tasks([exchange])
-            self._hello_s = -HELLO_DELAY_S  # the next may try at once
+            self._turns.next_s = 0.0  # the next may try at once
             raise
         self._client, self.connection_id, self.frame_payload_bytes = client, connection_id, payload
         joined = Joined(stream, 0)
@@ -219,31 +242,28 @@ class Opener:
                 f"{host}:{port} is not an MSTCP server: it answered the hello with something else"
             ) from None
 
-    async def connect(self, sock: socket.socket, timeout_s: float | None = None) -> TlsStream | None:
+    async def connect(
+        self, sock: socket.socket, spec: StreamSpec, timeout_s: float | None = None
+    ) -> TlsStream | None:
         """Connect a bound socket, unless it is; return the stream's TLS, if it is to have any."""
         connect_s, handshake_s = (self._connect_s, self._handshake_s)
         if timeout_s is not None:
             connect_s = handshake_s = timeout_s
         if not sockets.is_connected(sock):
-            port = sock.getsockname()[1]
+            port, to, began_s = sock.getsockname()[1], spec.remote or self._destination, self._loop.time()
             try:
-                await asyncio.wait_for(self._loop.sock_connect(sock, self._destination), connect_s)
+                await asyncio.wait_for(self._loop.sock_connect(sock, to), connect_s)
             except OSError as error:
                 if error.errno in _TAKEN:
-                    raise OSError(error.errno, self._taken(port)) from None
+                    raise OSError(error.errno, _taken(port, to)) from None
                 raise
+            # Its hellos will take another round trip.
+            self._took_s.setdefault(_source(spec), 2 * (self._loop.time() - began_s))
         if self._tls is None:
             return None
         tls = self._tls.stream()
         await tls.handshake(self._loop, sock, handshake_s)
         return tls
-
-    def _taken(self, port: int) -> str:
-        host, there = self._destination[:2]
-        return (
-            f"cannot connect from port {port} to {host} port {there}: another connection has these ports, or "
-            "had them until less than a minute ago; take another source port, or 0 for any"
-        )
 
     def follow(self, transport: ConnectionTransport) -> None:
         """Open streams for this connection from now on; those that were opened meanwhile join it."""
@@ -277,13 +297,13 @@ class Opener:
 
         From another where the port is taken meanwhile and neither the application nor a controller named it.
         """
-        task = self._tasks.get(spec.source_port)
+        task = self._tasks.get(_source(spec))
         if self._transport is None or (task is not None and not task.done()):
             return
-        self._tasks[spec.source_port] = self._loop.create_task(self._reopen(spec))
+        self._tasks[_source(spec)] = self._loop.create_task(self._reopen(spec))
 
     async def _reopen(self, spec: StreamSpec) -> None:
-        redial = _core.Redial(round(self._took_s.get(spec.source_port, 0.0) * 1e9))
+        redial = _core.Redial(round(self._took_s.get(_source(spec), 0.0) * 1e9))
         failed_s = 0.0
         while True:
             delay_ns, timeout_ns = redial.attempt(round(failed_s * 1e9))
@@ -300,11 +320,11 @@ class Opener:
     @property
     def opening_ports(self) -> set[int]:
         """The source ports of streams that are being opened, for the first time or again."""
-        return {port for port, task in self._tasks.items() if not task.done()}
+        return {port for (_, port), task in self._tasks.items() if not task.done()}
 
     def give_up(self, source_port: int) -> None:
-        """Open a stream no more."""
-        self._tasks.pop(source_port).cancel()
+        """Open a stream no more that a controller had allocated."""
+        self._tasks.pop((None, source_port)).cancel()
 
     async def join(self, sock: socket.socket, spec: StreamSpec) -> None:
         """Open a further stream of the connection from a bound socket, which is closed if that fails.
@@ -322,23 +342,23 @@ class Opener:
     async def _redial(self, spec: StreamSpec, timeout_s: float) -> Joined:
         """Open a stream once."""
         try:
-            return await self._dial(self._bind(spec.source_port), spec, timeout_s)
+            return await self._dial(self._bind(spec, spec.source_port), spec, timeout_s)
         except OSError as error:
             if error.errno not in _TAKEN or not self._may_move(spec.source_port):
                 raise
-        return await self._dial(self._bind(0), spec, timeout_s)
+        return await self._dial(self._bind(spec, 0), spec, timeout_s)
 
     async def _dial(self, sock: socket.socket, spec: StreamSpec, timeout_s: float) -> Joined:
         started_s = self._loop.time()
         try:
-            tls = await self.connect(sock, timeout_s)
+            tls = await self.connect(sock, spec, timeout_s)
             stream = named(sock, spec, tls)
             joined = await self._join(stream, started_s + timeout_s - self._loop.time())
         except BaseException as error:
             LOGGER.debug("stream from port %d is not back yet: %s", spec.source_port, error)
             sockets.reset(sock)
             raise
-        self._took_s[stream.spec.source_port] = max(self._loop.time() - started_s, 1e-6)
+        self._took_s[_source(stream.spec)] = max(self._loop.time() - started_s, 1e-6)
         return joined
 
     def stop(self) -> None:
@@ -349,6 +369,17 @@ class Opener:
         for joined in self._joined:
             sockets.reset(joined.stream.sock)
         self._joined = []
+
+
+def _source(spec: StreamSpec) -> _Source:
+    return spec.local, spec.source_port
+
+
+def _taken(port: int, to: tuple[Any, ...]) -> str:
+    return (
+        f"cannot connect from port {port} to {to[0]} port {to[1]}: another connection has these ports, or "
+        "had them until less than a minute ago; take another source port, or 0 for any"
+    )
 
 
 def named(sock: socket.socket, spec: StreamSpec, tls: TlsStream | None) -> OpenStream:

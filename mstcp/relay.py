@@ -8,13 +8,19 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable
 
+from mstcp import sockets
 from mstcp.errors import MstcpError
+from mstcp.transport import ConnectionTransport
 
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 CHUNK_BYTES = 1 << 18
 LIMIT_BYTES = 1 << 20
 """Of the readers: what may wait in each direction, twice."""
+KEEPALIVE_S = 60.0
+"""A peer that was silent for so long is asked for a sign of life."""
+KEEPALIVE_PROBES = 4
+"""After so many without an answer, each a minute after the one before, its connection is lost."""
 
 
 async def relay(one: Pair, other: Pair, one_left: asyncio.Event | None = None) -> None:
@@ -30,6 +36,8 @@ async def relay(one: Pair, other: Pair, one_left: asyncio.Event | None = None) -
         MstcpError: The connection over MSTCP broke.
         OSError: The other one broke.
     """
+    for pair in (one, other):
+        keep_alive(pair)
     there = asyncio.ensure_future(_pump(one[0], other[1]))
     back = asyncio.ensure_future(_pump(other[0], one[1]))
     leaving = asyncio.ensure_future(_leave(one_left or asyncio.Event(), there, back))
@@ -67,6 +75,15 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         await writer.drain()
     with contextlib.suppress(OSError):  # the peer may have gone after its last byte
         writer.write_eof()
+
+
+def keep_alive(pair: Pair) -> None:
+    """Have a peer that has vanished found out, which nobody would wait for otherwise."""
+    transport = pair[1].transport
+    if isinstance(transport, ConnectionTransport):
+        transport.set_keepalive(KEEPALIVE_S, KEEPALIVE_PROBES)
+    elif (sock := transport.get_extra_info("socket")) is not None:
+        sockets.set_keepalive(sock, KEEPALIVE_S, KEEPALIVE_PROBES)
 
 
 def abort(pair: Pair) -> None:

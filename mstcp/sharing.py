@@ -8,7 +8,7 @@ from typing import Any
 
 from mstcp.channels import MOST_CHANNELS, WINDOW_BYTES, Channels, Kind, Received
 from mstcp.errors import ConnectionLost, RemoteProtocolError
-from mstcp.relay import Pair
+from mstcp.relay import Pair, keep_alive
 
 CHANNEL_LIMIT_BYTES = 1 << 17
 """Of a channel's reader."""
@@ -157,6 +157,7 @@ class SharedConnection:
         self.channels = Channels(opens=on_opened is None)
         self._reader, self._writer = pair
         self._writer.transport.set_write_buffer_limits(_WAITING_BYTES)
+        keep_alive(pair)
         self._on_opened = on_opened
         self._open: dict[int, Channel] = {}
         self._awake = asyncio.Event()

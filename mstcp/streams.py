@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,8 @@ class StreamSpec:
         path: Names of the nodes that the stream passes, if known.
         priority: 0 to 255: the streams of the lowest value that work carry everything, in both directions;
             others are their backup.
+        local: Our address; None: that of the connection.
+        remote: Address and port of the peer; None: those of the connection.
     """
 
     source_port: int = 0
@@ -32,6 +35,8 @@ class StreamSpec:
     delay_s: float | None = None
     path: tuple[str, ...] | None = None
     priority: int = 0
+    local: str | None = None
+    remote: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -127,9 +132,11 @@ def check_specs(specs: Sequence[StreamSpec]) -> None:
         raise LocalProtocolError(f"a connection has 1 to {_core.MAX_STREAMS} streams, not {len(specs)}")
     for spec in specs:
         _check_spec(spec)
-    ports = [spec.source_port for spec in specs if spec.source_port]
+    ports = [(spec.local, spec.source_port) for spec in specs if spec.source_port]
     if len(set(ports)) < len(ports):
-        raise LocalProtocolError(f"source ports of streams must differ, or be 0: {ports}")
+        raise LocalProtocolError(
+            f"source ports of streams must differ, or be 0: {[port for _, port in ports]}"
+        )
     rates = [spec.rate_bps for spec in specs]
     if all(rate is None for rate in rates):
         return
@@ -146,6 +153,19 @@ def _check_spec(spec: StreamSpec) -> None:
     check_number("delay_s", spec.delay_s, MOST_S, "in seconds", optional=True)
     if spec.path is not None:
         check_list("path", spec.path, str)
+    for name, address in (("local", spec.local), ("remote", spec.remote and spec.remote[0])):
+        if address is not None and not _is_address(address):
+            raise LocalProtocolError(f"{name} of a stream is an IP address, not {address!r}")
+    if spec.remote is not None:
+        check_whole("port of remote", spec.remote[1], 1, MOST_PORT)
+
+
+def _is_address(text: object) -> bool:
+    try:
+        ipaddress.ip_address(str(text).partition("%")[0])
+    except ValueError:
+        return False
+    return isinstance(text, str)
 
 
 def weights_of(specs: Sequence[StreamSpec]) -> list[float]:

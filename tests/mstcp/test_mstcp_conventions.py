@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import logging
 import random
 import socket
@@ -533,6 +534,44 @@ async def test_sockets_that_are_connected_already_are_used(count: int) -> None:
 
 
 @pytest.mark.skipif(not hasattr(socket, "SO_REUSEPORT"), reason="SO_REUSEPORT is not there")
+async def test_streams_come_back_from_their_own_addresses_to_their_own() -> None:
+    """Also the sockets that the application has connected: two may be over two interfaces."""
+    ways = [("127.0.0.2", "127.0.0.1"), ("127.0.0.3", "127.0.0.5")]
+
+    def is_closed(sock: socket.socket) -> bool:
+        return sock.fileno() < 0
+
+    def has_streams(writer: StreamWriter, count: int) -> bool:
+        return writer.transport.alive_streams == count
+
+    def used(transport: mstcp.ConnectionTransport) -> list[tuple[str, str]]:
+        socks = transport.get_extra_info("sockets")
+        return sorted((sock.getsockname()[0], sock.getpeername()[0]) for sock in socks if sock.fileno() >= 0)
+
+    async with await mstcp.start_server(echo, "0.0.0.0") as server:
+        port = server.sockets[0].getsockname()[1]
+        specs = [StreamSpec(local=local, remote=(remote, port)) for local, remote in ways]
+        given = [
+            socket.create_connection((remote, port), source_address=(local, 0)) for local, remote in ways
+        ]
+        for how in ({"sock": given}, {"host": "127.0.0.1", "port": port, "streams": specs}):
+            arguments: Any = how
+            reader, writer = await mstcp.open_connection(**arguments)
+            for index in range(len(ways)):
+                lost = writer.get_extra_info("sockets")[index]
+                lost.shutdown(socket.SHUT_RDWR)
+                await until(functools.partial(is_closed, lost))
+                await until(functools.partial(has_streams, writer, len(ways)))
+            assert used(writer.transport) == ways
+            writer.write(b"x")
+            assert await asyncio.wait_for(reader.readexactly(1), WAIT_S) == b"x"
+            writer.close()
+            await writer.wait_closed()
+    for wrong in (StreamSpec(local="somewhere"), StreamSpec(remote=("host.example", 9))):
+        with pytest.raises(mstcp.LocalProtocolError, match="of a stream is an IP address"):
+            await mstcp.open_connection("127.0.0.1", 9, streams=[wrong])
+
+
 async def test_two_servers_share_a_port() -> None:
     async with await mstcp.start_server(echo, "127.0.0.1", reuse_port=True) as first:
         port = first.sockets[0].getsockname()[1]

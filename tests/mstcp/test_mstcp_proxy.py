@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import mstcp
-from mstcp import StreamSpec
+from mstcp import StreamSpec, sockets
 from mstcp.bypass import opened, parse_table
 from mstcp.endpoints import parse_endpoint, parse_rule
 from mstcp.preamble import (
@@ -132,6 +132,30 @@ async def test_many_connections_at_once(shares: bool) -> None:
     async with chain(shares=shares) as proxies:
         await asyncio.wait_for(asyncio.gather(*(ask(number) for number in range(60))), 60)
     assert proxies.reports == []
+
+
+@pytest.mark.parametrize("shares", [False, True])
+async def test_proxies_find_out_that_a_peer_has_vanished(
+    shares: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel asks for them on every socket, and MSTCP on every connection."""
+    asked: set[int] = set()
+    ask = sockets.set_keepalive
+
+    def noting(sock: socket.socket, idle_s: float | None, probes: int) -> None:
+        ask(sock, idle_s, probes)
+        if sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE):
+            asked.add(sock.fileno())
+
+    monkeypatch.setattr(sockets, "set_keepalive", noting)
+    async with chain(shares=shares) as proxies:
+        reader, writer = await proxies.connect()
+        writer.write(b"x")
+        assert await reader.readexactly(1) == b"x"
+        # TCP in and out, two streams at both ends.
+        await until(lambda: len(asked) == 6)
+        writer.close()
+        await writer.wait_closed()
 
 
 @pytest.mark.parametrize("shares", [False, True])
