@@ -22,6 +22,7 @@ __all__ = [
     "Counters",
     "Greeting",
     "Loan",
+    "Readiness",
     "Records",
     "Redial",
     "Verdict",
@@ -316,6 +317,19 @@ def keep_waiting_threads() -> None:
     """Keep threads that wait in a `Loan` there for good: the process ends."""
 
 @final
+class Readiness:
+    """A descriptor that is readable as long as something is there, for `select` and its kind."""
+
+    def __new__(cls) -> Readiness:
+        """Make one that is not readable; OSError if there is no descriptor left."""
+
+    def fileno(self) -> int:
+        """Return the descriptor; nothing is to be read from it."""
+
+    def set(self, is_set: bool, /) -> None:
+        """Make it readable, or not."""
+
+@final
 class Loan:
     """A connection that an event loop and the threads which wait for it drive in turn.
 
@@ -324,8 +338,11 @@ class Loan:
     Python's own sockets, and what they raise ends a wait.
     """
 
-    def receive(self, now_ns: int, size: int, timeout_ns: int | None, /) -> bytes | None:
-        """Return bytes in order, 1 MiB at most; b"" at their end, None once closed or dismissed."""
+    def receive(self, now_ns: int, size: int, timeout_ns: int | None, keeps: bool = False, /) -> bytes | None:
+        """Return bytes in order, 1 MiB at most; b"" at their end, None once closed or dismissed.
+
+        Where it `keeps` them they are received again.
+        """
 
     def receive_into(self, now_ns: int, buffer: object, timeout_ns: int | None, /) -> int | None:
         """As `receive`, into a buffer that is not empty; return how many bytes."""
@@ -335,6 +352,9 @@ class Loan:
 
         Waits first, if `most` bytes are queued, until `few` are.
         """
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable while `receive` would return at once."""
 
     def dismiss(self, readers: bool, writers: bool, /) -> None:
         """Have those that wait return, and nobody wait any more."""

@@ -53,11 +53,19 @@ class Bridge(asyncio.Protocol):
         self._flush_due = False
         # Told, besides the conditions, whenever one of them is.
         self.watchers: list[Callable[[], None]] = []
+        # Made when the application asks for a descriptor; threads that drive the connection have their own.
+        self._readiness: _core.Readiness | None = None
 
     def tell(self) -> None:
         """Tell those that watch."""
+        self._show_readiness()
         for watcher in self.watchers:
             watcher()
+
+    def _show_readiness(self) -> None:
+        if self._readiness is not None:
+            is_over = self.ended or self.closed or self.error is not None
+            self._readiness.set(bool(self.chunks) or is_over)
 
     # --- in the event loop's thread -------------------------------------------------------------------------
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -168,13 +176,25 @@ class Bridge(asyncio.Protocol):
                 self.later(self._flush)
                 self._flush_due = True
 
-    def receive(self, size: int, deadline: Deadline) -> bytes:
-        """Return up to `size` bytes as soon as there are some; none at the end."""
+    def fileno(self) -> int:
+        """Return a descriptor that is readable while `receive` would return at once; -1 once closed."""
+        if self.closed or self.background.forked:
+            return -1
+        if self.loan is not None:
+            return self.loan.fileno()
+        with self.readable:
+            if self._readiness is None:
+                self._readiness = _core.Readiness()
+                self._show_readiness()
+            return self._readiness.fileno()
+
+    def receive(self, size: int, deadline: Deadline, *, keeps: bool = False) -> bytes:
+        """Return up to `size` bytes as soon as there are some, to be received again if it `keeps` them."""
         if self.loan is None:
-            taken = self._take(size, deadline)
+            taken = self._take(size, deadline, keeps=keeps)
             return bytes(taken[0]) if len(taken) == 1 else b"".join(taken)
         self.check_open()
-        data = self.loan.receive(time.monotonic_ns(), size, deadline.left_ns())
+        data = self.loan.receive(time.monotonic_ns(), size, deadline.left_ns(), keeps)
         if data is None:
             self._check_ended(deadline)
             return b""
@@ -234,7 +254,7 @@ class Bridge(asyncio.Protocol):
         self.transport.lending.attend()
         self.transport.close()
 
-    def _take(self, size: int, deadline: Deadline) -> list[bytes | memoryview]:
+    def _take(self, size: int, deadline: Deadline, *, keeps: bool = False) -> list[bytes | memoryview]:
         """Return pieces of up to `size` bytes together as soon as there are some; none at the end."""
         with self.readable:
             while not self.chunks:
@@ -245,6 +265,8 @@ class Bridge(asyncio.Protocol):
                     raise self.error
                 deadline.wait(self.readable)
             self.check_open()
+            if keeps:
+                return [b"".join(self.chunks)[:size]]
             taken: list[bytes | memoryview] = []
             while self.chunks and size > 0:
                 chunk = self.chunks.popleft()
@@ -257,6 +279,7 @@ class Bridge(asyncio.Protocol):
                 self.chunk_bytes -= len(chunk)
             if self._reading_paused and self.chunk_bytes <= RECEIVED_BYTES // 2:
                 self.later(self._resume)
+            self._show_readiness()
             return taken
 
 
@@ -290,3 +313,16 @@ class WithTimeout:
     def gettimeout(self) -> float | None:
         """Return the timeout in seconds."""
         return self._timeout
+
+    @property
+    def timeout(self) -> float | None:
+        """The timeout in seconds."""
+        return self._timeout
+
+    def setblocking(self, flag: bool) -> None:
+        """Have operations wait for ever, or not at all."""
+        self._timeout = None if flag else 0.0
+
+    def getblocking(self) -> bool:
+        """Return whether operations may wait."""
+        return self._timeout != 0

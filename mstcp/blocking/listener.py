@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from mstcp import _core
 from mstcp.background import BackgroundLoop
 from mstcp.blocking.bridge import Bridge, WithTimeout
 from mstcp.blocking.deadline import Deadline
@@ -31,6 +32,7 @@ class Listener(WithTimeout):
         self._waiting: deque[Bridge] = deque()
         self._closed = False
         self._watchers: list[Callable[[], None]] = []
+        self._readiness: _core.Readiness | None = None
 
     def make_bridge(self) -> Bridge:
         """Return the protocol of a connection that comes in."""
@@ -45,8 +47,7 @@ class Listener(WithTimeout):
             if not self._closed and len(self._waiting) < self._most_waiting:
                 self._waiting.append(bridge)
                 self._arrived.notify()
-                for watcher in self._watchers:
-                    watcher()
+                self._tell()
                 return
         LOGGER.warning("a connection was turned away: %d wait for accept() already", self._most_waiting)
         bridge.closed = True
@@ -67,6 +68,7 @@ class Listener(WithTimeout):
                     raise ConnectionClosed("the listener was closed")
                 deadline.wait(self._arrived)
             bridge = self._waiting.popleft()
+            self._show_readiness()
         sock = Socket(bridge, None)
         return sock, sock.getpeername()
 
@@ -80,6 +82,37 @@ class Listener(WithTimeout):
         finally:
             with self._arrived:
                 self._watchers.remove(told)
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable while `accept` would return at once; -1 once closed.
+
+        It is an eventfd, for `select` and its kind: nothing is to be read from it.
+        """
+        with self._arrived:
+            if self._closed or self._background.forked:
+                return -1
+            if self._readiness is None:
+                self._readiness = _core.Readiness()
+                self._show_readiness()
+            return self._readiness.fileno()
+
+    def _show_readiness(self) -> None:
+        if self._readiness is not None:
+            self._readiness.set(bool(self._waiting) or self._closed)
+
+    def _tell(self) -> None:
+        self._show_readiness()
+        for watcher in self._watchers:
+            watcher()
+
+    def setsockopt(self, level: int, optname: int, *value: Any) -> None:
+        """Set an option on the listening sockets: what is accepted from now on has it too."""
+        for sock in self._server.sockets:
+            sock.setsockopt(level, optname, *value)
+
+    def getsockopt(self, level: int, optname: int, *buflen: int) -> Any:
+        """Return an option of the first listening socket."""
+        return self._server.sockets[0].getsockopt(level, optname, *buflen)
 
     def getsockname(self) -> Any:
         """Return the address it listens on (the first, if the name stands for several)."""
@@ -96,8 +129,7 @@ class Listener(WithTimeout):
             left = list(self._waiting)
             self._waiting.clear()
             self._arrived.notify_all()
-            for watcher in self._watchers:
-                watcher()
+            self._tell()
         if self._background.forked:
             return
 

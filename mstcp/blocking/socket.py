@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import socket as _socket
+import struct
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -12,13 +14,15 @@ from typing import Any
 
 from mstcp.blocking.bridge import Bridge, WithTimeout
 from mstcp.blocking.deadline import Deadline
-from mstcp.errors import LocalProtocolError
+from mstcp.errors import ConnectionClosed, LocalProtocolError
 from mstcp.stats import ConnectionStats
 from mstcp.streams import ConnectionCounters, StreamInfo
 
 _WHOLE_BYTES = 1 << 23
 """`bytes` up to this size are handed over as they are; longer and other data is copied piece by piece."""
 _PIECE_BYTES = 1 << 20
+_SEND_FLAGS = _socket.MSG_DONTWAIT | getattr(_socket, "MSG_MORE", 0) | getattr(_socket, "MSG_NOSIGNAL", 0)
+_RECEIVE_FLAGS = _socket.MSG_DONTWAIT | _socket.MSG_PEEK | _socket.MSG_WAITALL
 
 Buffer = bytes | bytearray | memoryview
 
@@ -26,20 +30,29 @@ Buffer = bytes | bytearray | memoryview
 class Socket(WithTimeout):
     """One connection, used as a connected `socket.socket`. Made by `create_connection` and `Listener.accept`.
 
-    One thread may read while another writes. There is no `fileno`: the streams' sockets say nothing about
-    what is in order, so `select` would mislead.
+    One thread may read while another writes. `fileno` is for `select` and its kind alone, and says when bytes
+    are in order; there may always be room to write by it.
     """
+
+    type = _socket.SOCK_STREAM
+    proto = _socket.IPPROTO_TCP
 
     def __init__(self, bridge: Bridge, timeout: float | None) -> None:
         self._bridge = bridge
         self._timeout = timeout
         self._write_ended = False
+        self._resets = False
+        # Files over it that are open keep the connection, as with `socket`.
+        self._files = 0
+        self._is_closed = False
         self._reading = threading.Lock()
         self._writing = threading.Lock()
 
     # --- sending --------------------------------------------------------------------------------------------
-    def sendall(self, data: Buffer) -> None:
+    def sendall(self, data: Buffer, flags: int = 0) -> None:
         """Send all of `data`, waiting while too much is queued; the timeout is for all of it.
+
+        Of the flags there are MSG_DONTWAIT, MSG_MORE and MSG_NOSIGNAL.
 
         Raises:
             TimeoutError: Not all could be queued in time; what was is sent.
@@ -48,7 +61,7 @@ class Socket(WithTimeout):
             ConnectionClosed: The socket was closed.
             LocalProtocolError: `shutdown` ended this direction before.
         """
-        deadline = Deadline(self._timeout)
+        deadline = self._deadline(flags, _SEND_FLAGS)
         with deadline.holding(self._writing):
             self._check_writing()
             if isinstance(data, bytes) and len(data) <= _WHOLE_BYTES:
@@ -59,12 +72,18 @@ class Socket(WithTimeout):
                 for start in range(0, len(rest), _PIECE_BYTES):
                     self._bridge.put(bytes(rest[start : start + _PIECE_BYTES]), deadline)
 
-    def send(self, data: Buffer) -> int:
+    def send(self, data: Buffer, flags: int = 0) -> int:
         """Send a part of `data` at least, and return how much; see `sendall`."""
         with memoryview(data) as view, view.cast("B") as rest:
             piece = bytes(rest[:_PIECE_BYTES])
-        self.sendall(piece)
+        self.sendall(piece, flags)
         return len(piece)
+
+    def _deadline(self, flags: int, known: int) -> Deadline:
+        if flags & ~known:
+            what = f"flags {flags & ~known:#x} are not among those of an MSTCP connection"
+            raise OSError(errno.EOPNOTSUPP, what)
+        return Deadline(0.0 if flags & _socket.MSG_DONTWAIT else self._timeout)
 
     def _check_writing(self) -> None:
         self._bridge.check_open()
@@ -72,8 +91,10 @@ class Socket(WithTimeout):
             raise LocalProtocolError("shutdown() ended this direction: nothing can be sent after it")
 
     # --- receiving ------------------------------------------------------------------------------------------
-    def recv(self, size: int) -> bytes:
+    def recv(self, size: int, flags: int = 0) -> bytes:
         """Return up to `size` bytes as soon as there are some; b"" at the end of the peer's bytes.
+
+        Of the flags there are MSG_PEEK (they are received again), MSG_WAITALL and MSG_DONTWAIT.
 
         Raises:
             TimeoutError: Nothing came in time.
@@ -83,21 +104,38 @@ class Socket(WithTimeout):
         """
         if size < 0:
             raise ValueError(f"the size must not be negative: {size}")
+        deadline = self._deadline(flags, _RECEIVE_FLAGS)
         if size == 0:
             return b""
-        deadline = Deadline(self._timeout)
         with deadline.holding(self._reading):
-            return self._bridge.receive(size, deadline)
+            data = self._bridge.receive(size, deadline, keeps=bool(flags & _socket.MSG_PEEK))
+            if flags & _socket.MSG_WAITALL and not flags & _socket.MSG_PEEK:
+                while (
+                    data and len(data) < size and (more := self._bridge.receive(size - len(data), deadline))
+                ):
+                    data += more
+            return data
 
-    def recv_into(self, buffer: bytearray | memoryview, size: int = 0) -> int:
-        """Receive up to `size` bytes (0: what fits); return how many, 0 at the end. See `recv`."""
+    def recv_into(self, buffer: bytearray | memoryview, nbytes: int = 0, flags: int = 0) -> int:
+        """Receive up to `nbytes` bytes (0: what fits); return how many, 0 at the end. See `recv`."""
         with memoryview(buffer) as view, view.cast("B") as room:
-            size = min(size, len(room)) if size else len(room)
+            size = min(nbytes, len(room)) if nbytes else len(room)
             if size == 0:
                 return 0
+            if flags:
+                data = self.recv(size, flags)
+                room[: len(data)] = data
+                return len(data)
             deadline = Deadline(self._timeout)
             with room[:size] as wanted, deadline.holding(self._reading):
                 return self._bridge.receive_into(wanted, deadline)
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable while `recv` would return at once; -1 once closed.
+
+        It is an eventfd of the connection, for `select` and its kind: nothing is to be read from it.
+        """
+        return self._bridge.fileno()
 
     def makefile(
         self,
@@ -108,13 +146,14 @@ class Socket(WithTimeout):
         errors: str | None = None,
         newline: str | None = None,
     ) -> Any:
-        """Return a file over the connection, as `socket.makefile`; closing it does not close this."""
+        """Return a file over the connection, as `socket.makefile`; the last of it and this closes."""
         if not mode or not set(mode) <= set("rwb"):
             raise ValueError(f"the mode is made of r, w and b, not {mode!r}")
+        if buffering == 0 and "b" not in mode:
+            raise ValueError("text needs a buffer: use mode 'b' with buffering=0")
+        self._files += 1
         raw = _RawFile(self, "r" in mode or "w" not in mode, "w" in mode)
         if buffering == 0:
-            if "b" not in mode:
-                raise ValueError("text needs a buffer: use mode 'b' with buffering=0")
             return raw
         size = io.DEFAULT_BUFFER_SIZE if buffering is None or buffering < 0 else buffering
         buffered: Any
@@ -145,15 +184,29 @@ class Socket(WithTimeout):
         To know that the peer has everything: `shutdown(SHUT_WR)`, then `recv` until b"". The end of the
         process waits some seconds for connections that were closed.
         """
+        self._is_closed = True
+        if self._files <= 0:
+            self._close()
+
+    def _close(self) -> None:
         bridge = self._bridge
         if bridge.closed:
             return
+        if self._resets:
+            bridge.later(bridge.transport.abort)
         bridge.close()
+
+    def release_file(self) -> None:
+        """Note that a file over the connection was closed."""
+        self._files -= 1
+        if self._is_closed and self._files <= 0:
+            self._close()
 
     def abort(self) -> None:
         """Close at once and send nothing more: the peer gets ConnectionLost."""
         self._bridge.later(self._bridge.transport.abort)
-        self.close()
+        self._is_closed = True
+        self._close()
 
     def __enter__(self) -> Socket:
         return self
@@ -185,6 +238,33 @@ class Socket(WithTimeout):
                 watchers.remove(told)
 
     # --- what it is -----------------------------------------------------------------------------------------
+    def setsockopt(self, level: int, optname: int, value: Any, optlen: int | None = None) -> None:
+        """Set an option on the sockets of all streams, those that come later included.
+
+        SO_LINGER with a time of 0 has `close` reset the connection; other times change nothing.
+
+        Raises:
+            OSError: The system refuses the option, or the library sets it itself.
+        """
+        if (level, optname) == (_socket.SOL_SOCKET, _socket.SO_LINGER):
+            is_on, seconds = struct.unpack("ii", value)
+            self._resets = bool(is_on) and not seconds
+            return
+        option = (level, optname, value) if optlen is None else (level, optname, value, optlen)
+        self._bridge.background.call(lambda: self._bridge.transport.membership.set_option(option))
+
+    def getsockopt(self, level: int, optname: int, *buflen: int) -> Any:
+        """Return an option of the first stream's socket."""
+        sock = self.get_extra_info("socket")
+        if sock is None:
+            raise ConnectionClosed("the socket was closed")
+        return sock.getsockopt(level, optname, *buflen)
+
+    @property
+    def family(self) -> int:
+        """The family of its addresses."""
+        return _socket.AF_INET6 if ":" in str(self.getsockname()[0]) else _socket.AF_INET
+
     def getpeername(self) -> Any:
         """Return the peer's address on the first stream."""
         return self.get_extra_info("peername")
@@ -252,3 +332,11 @@ class _RawFile(io.RawIOBase):
             return self._sock.send(data)
         except BlockingIOError:
             return None
+
+    def fileno(self) -> int:
+        return self._sock.fileno()
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            self._sock.release_file()

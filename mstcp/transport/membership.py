@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from mstcp import sockets
 from mstcp.errors import ConnectionLost, LocalProtocolError
@@ -16,6 +18,11 @@ from mstcp.transport.sending import Sender
 from mstcp.transport.state import Setup, State
 from mstcp.transport.watching import Watching
 
+_OWN_OPTIONS = (
+    (socket.SOL_SOCKET, socket.SO_RCVLOWAT),
+    (socket.SOL_SOCKET, getattr(socket, "SO_MAX_PACING_RATE", 47)),
+    (socket.IPPROTO_TCP, getattr(socket, "TCP_NOTSENT_LOWAT", 25)),
+)
 _CLOSE_S = 30.0
 """How long a closed connection waits while the peer takes nothing more."""
 
@@ -63,6 +70,8 @@ class Membership:
         self._finish = finish
         self._on_stream_lost = setup.on_stream_lost
         self._lost_reason = ConnectionLost("no stream of the connection is left")
+        # By level and name: what the application has set.
+        self._options: dict[tuple[int, int], tuple[Any, ...]] = {}
         self.is_started = False
         self.on_stream_ended: Callable[[StreamSpec], None] | None = None
         if state.mstcp is not None:
@@ -90,6 +99,22 @@ class Membership:
         """Have a stream keep to its rate, and be looked after."""
         self._sender.pace(index)
         self._health.keep_alive(self._state.streams[index])
+        for option in self._options.values():
+            self._state.streams[index].sock.setsockopt(*option)
+
+    def set_option(self, option: tuple[Any, ...]) -> None:
+        """Set an option, as for `socket.setsockopt`, on the sockets of all streams, also of later ones.
+
+        Raises:
+            OSError: The system refuses it, or the library sets it itself.
+        """
+        if option[:2] in _OWN_OPTIONS:
+            what = "the library sets this option itself (rates, and what may wait in the sockets)"
+            raise OSError(errno.ENOPROTOOPT, what)
+        for index, stream in enumerate(self._state.streams):
+            if not self._state.is_closed and self._state.is_alive(index):
+                stream.sock.setsockopt(*option)
+        self._options[option[0], option[1]] = option
 
     def set_allocation(self, allocation: object) -> None:
         """Note what `get_extra_info("allocation")` returns."""

@@ -435,6 +435,11 @@ impl Endpoint {
         self.inbox.take_into(&mut self.core, target);
     }
 
+    /// See [`Inbox::peek_into`].
+    pub fn peek_into(&self, target: &mut Target<'_>) {
+        self.inbox.peek_into(target);
+    }
+
     /// See [`Inbox::take_later`].
     pub fn take_later(&mut self, target: &mut Target<'_>) {
         self.inbox.take_later(&mut self.core, target);

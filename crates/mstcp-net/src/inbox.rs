@@ -432,6 +432,13 @@ impl Inbox {
         self.lent.reclaim();
     }
 
+    /// Copy what is in order to where the application wants to see it, and keep it.
+    pub fn peek_into(&self, target: &mut Target<'_>) {
+        for slice in &self.ready {
+            target.append(slice);
+        }
+    }
+
     /// As [`Inbox::take_into`], the bytes to be copied by [`Target::settle`].
     pub fn take_later(&mut self, core: &mut Connection, target: &mut Target<'_>) {
         let mut count = 0;

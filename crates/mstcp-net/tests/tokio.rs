@@ -2,8 +2,11 @@
 
 mod common;
 
+use std::net::SocketAddr;
+
 use common::{any, exchange, pair};
 use mstcp_net::tokio::{connect, Listener, Options};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 fn options() -> Options {
     Options {
@@ -63,4 +66,44 @@ async fn options_that_make_no_sense_are_refused_before_anything_is_sent() {
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
     let none = connect("127.0.0.1:9", &[], options()).await.unwrap_err();
     assert_eq!(none.kind(), std::io::ErrorKind::InvalidInput);
+}
+
+#[tokio::test]
+async fn an_address_that_answers_is_found_among_others() {
+    let mut listener = Listener::bind("127.0.0.1:0", options()).await.unwrap();
+    let there = listener.local_addr().unwrap();
+    // One refuses, one takes TCP and says nothing, one is not of the source's family.
+    let silent = tokio::net::TcpListener::bind("127.0.0.2:0").await.unwrap();
+    let refusing = SocketAddr::from(([127, 0, 0, 3], 1));
+    let other_family: SocketAddr = "[::1]:1".parse().unwrap();
+    let (sources, silent) = (any(2), silent.local_addr().unwrap());
+    let destinations = [other_family, refusing, silent, there];
+    let (client, server) = tokio::join!(
+        connect(&destinations[..], &sources, options()),
+        listener.accept()
+    );
+    exchange(client.unwrap(), server.unwrap(), 100_000).await;
+    let error = connect(&[refusing][..], &any(2), options())
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+    let error = connect(&[other_family][..], &any(2), options())
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("from 127.0.0.1"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_written_after_the_peer_has_closed_fails() {
+    let (mut client, mut server) = pair(2, options()).await;
+    client.write_all(b"x").await.unwrap();
+    server.read_exact(&mut [0]).await.unwrap();
+    let closing = tokio::spawn(server.close());
+    let failing = async {
+        while client.write_all(&[0; 10_000]).await.is_ok() {}
+        client.close().await
+    };
+    let result = tokio::time::timeout(std::time::Duration::from_secs(60), failing).await;
+    assert!(result.expect("it fails").is_err());
+    let _ = closing.await.unwrap();
 }

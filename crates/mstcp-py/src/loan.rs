@@ -1,7 +1,7 @@
 //! `mstcp._core.Loan` and `Bell`: a connection that an event loop and the threads which wait for it drive in turn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mstcp_core::error::LocalError;
 use mstcp_net::inbox::Target;
@@ -67,6 +67,33 @@ impl Bell {
 }
 
 #[pyclass(module = "mstcp._core", frozen)]
+struct Readiness(Mutex<shared::Readiness>);
+
+#[pymethods]
+impl Readiness {
+    #[new]
+    fn new() -> PyResult<Self> {
+        let readiness = shared::Readiness::new().map_err(os_error)?;
+        Ok(Self(Mutex::new(readiness)))
+    }
+
+    fn fileno(&self) -> i32 {
+        self.locked().descriptor()
+    }
+
+    #[pyo3(signature = (is_set, /))]
+    fn set(&self, is_set: bool) {
+        self.locked().set(is_set);
+    }
+}
+
+impl Readiness {
+    fn locked(&self) -> MutexGuard<'_, shared::Readiness> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pyclass(module = "mstcp._core", frozen)]
 pub struct Loan(Arc<SharedEndpoint>);
 
 /// Streams that TCP has ended and those to be shut (bits), streams that broke and their errnos, what the core said.
@@ -119,21 +146,22 @@ fn wait_error(error: WaitError<PyErr>) -> PyErr {
 #[pymethods]
 impl Loan {
     // --- in threads that wait -------------------------------------------------------------------------------
-    #[pyo3(signature = (now_ns, size, timeout_ns, /))]
+    #[pyo3(signature = (now_ns, size, timeout_ns, keeps = false, /))]
     fn receive<'py>(
         &self,
         py: Python<'py>,
         now_ns: u64,
         size: usize,
         timeout_ns: Option<u64>,
+        keeps: bool,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let mut bytes = NewBytes::new(py, size.clamp(1, MOST_RECEIVED_BYTES))?;
-        match self.wait(
-            py,
-            now_ns,
-            &mut Wish::Bytes(Target::new(bytes.buffer())),
-            timeout_ns,
-        )? {
+        let target = Target::new(bytes.buffer());
+        let mut wish = match keeps {
+            true => Wish::Peek(target),
+            false => Wish::Bytes(target),
+        };
+        match self.wait(py, now_ns, &mut wish, timeout_ns)? {
             None => Ok(None),
             Some(0) => Ok(Some(PyBytes::new(py, b""))),
             Some(count) => Ok(Some(bytes.into_object(py, count)?)),
@@ -177,6 +205,10 @@ impl Loan {
         detached(py, || shared.write(now_ns, timeout_ns != Some(0), write))
             .map_err(|error: LocalError| local(error))?;
         Ok(true)
+    }
+
+    fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
+        py.detach(|| self.0.readable_descriptor()).map_err(os_error)
     }
 
     #[pyo3(signature = (readers, writers, /))]
@@ -264,5 +296,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(end_workers, module)?)?;
     module.add_function(wrap_pyfunction!(allow_workers, module)?)?;
     module.add_class::<Bell>()?;
+    module.add_class::<Readiness>()?;
     module.add_class::<Loan>()
 }

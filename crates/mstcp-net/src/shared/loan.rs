@@ -6,7 +6,7 @@ use mstcp_core::{Event, StreamSet};
 
 use super::bell::{Bell, Requests};
 use super::hiring::Hiring;
-use super::wake::{Interest, Wake};
+use super::wake::{Interest, Readiness, Wake};
 use super::workers::Workers;
 use crate::memory::SpareBlock;
 
@@ -113,6 +113,8 @@ pub(super) struct Loan {
     /// What the loop waits for where workers have the sockets, and the blocks that it has made for them.
     pub(super) awaited: Awaited,
     pub(super) spare: Vec<Box<dyn SpareBlock>>,
+    /// Made when the application asks for its descriptor.
+    pub(super) readiness: Option<Readiness>,
 }
 
 impl Loan {
@@ -138,6 +140,7 @@ impl Loan {
             workers: None,
             awaited: Awaited::default(),
             spare: Vec::new(),
+            readiness: None,
         }
     }
 
@@ -173,6 +176,10 @@ impl Loan {
         self.used_ns = now_ns;
         if std::mem::take(&mut self.is_unwatched) {
             self.request(|requests| requests.watch = true);
+        }
+        if self.readiness.is_some() && self.is_out {
+            // Who waits by `select` is told by the loop, which has to watch the sockets for that.
+            self.request(|requests| requests.attend = true);
         }
     }
 

@@ -19,6 +19,7 @@ mod wake;
 mod workers;
 
 use std::ops::{Deref, DerefMut};
+use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
@@ -29,6 +30,7 @@ use crate::inbox::Target;
 
 pub use bell::{Bell, Requests};
 pub use loan::{Awaited, Findings, Use};
+pub use wake::Readiness;
 
 use loan::{Loan, Side};
 use reading::Reading;
@@ -62,6 +64,8 @@ impl Clock {
 pub enum Wish<'a> {
     /// Bytes, to be received here.
     Bytes(Target<'a>),
+    /// Bytes, to be copied here and received later.
+    Peek(Target<'a>),
     /// Room: less than `most` queued; once it had to wait, no more than `few`.
     Room {
         /// Bytes that may be queued.
@@ -74,7 +78,7 @@ pub enum Wish<'a> {
 impl Wish<'_> {
     fn side(&self) -> Side {
         match self {
-            Self::Bytes(_) => Side::Reader,
+            Self::Bytes(_) | Self::Peek(_) => Side::Reader,
             Self::Room { .. } => Side::Writer,
         }
     }
@@ -286,6 +290,18 @@ impl SharedEndpoint {
         }
     }
 
+    /// A descriptor that is readable while bytes are in order, or something has ended, for `select` and its kind; an errno if the
+    /// system has none left, or threads may not use the connection.
+    pub fn readable_descriptor(&self) -> Result<RawFd, i32> {
+        let mut locked = self.lock();
+        let loan = locked.0.loan.as_mut().ok_or(libc::EBADF)?;
+        if loan.readiness.is_none() {
+            loan.readiness = Some(Readiness::new()?);
+        }
+        let descriptor = loan.readiness.as_ref().map(Readiness::descriptor);
+        descriptor.ok_or(libc::EBADF)
+    }
+
     /// What the loop is asked for.
     pub fn take_requests(&self) -> Requests {
         let mut locked = self.lock();
@@ -320,6 +336,10 @@ impl Drop for Locked<'_> {
             }
         }
         let is_over = loan.is_over;
+        let has_end = is_over || loan.place(Side::Reader).is_dismissed || endpoint.is_ended();
+        if let Some(readiness) = &mut loan.readiness {
+            readiness.set(has_end || endpoint.ready_bytes() > 0);
+        }
         if let Some(workers) = &mut loan.workers {
             workers.signal(endpoint, is_over);
             tell_loop(loan, endpoint);
@@ -471,6 +491,15 @@ impl Locked<'_> {
                     return Ok(Some(Outcome::Ended));
                 }
             }
+            Wish::Peek(target) => {
+                self.peek_into(target);
+                if target.filled() > 0 {
+                    return Ok(Some(Outcome::Done(target.filled())));
+                }
+                if self.is_ended() {
+                    return Ok(Some(Outcome::Ended));
+                }
+            }
             Wish::Room { most, few } => {
                 if !self.is_over() && self.core.queued_bytes() < *most {
                     return Ok(Some(Outcome::Done(0)));
@@ -536,7 +565,7 @@ impl Locked<'_> {
             let mut reading = Reading::new(endpoint, &mut loan.findings, readable);
             match wish {
                 Wish::Bytes(target) => reading.read_for(target, &mut loan.passes),
-                Wish::Room { .. } => reading.read_all(is_awaited),
+                Wish::Peek(_) | Wish::Room { .. } => reading.read_all(is_awaited),
             }
         }
         self.transmit_all(now_ns)

@@ -16,25 +16,41 @@ pub(super) struct Wake {
 impl Wake {
     /// Make one; the error is an errno.
     pub(super) fn new() -> Result<Self, i32> {
-        let mut ends = [0; 2];
-        // SAFETY: the call writes two descriptors; the others take no memory.
-        unsafe {
-            if libc::pipe(ends.as_mut_ptr()) != 0 {
-                return Err(errno());
-            }
-            for end in ends {
-                libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC);
-                libc::fcntl(end, libc::F_SETFL, libc::O_NONBLOCK);
+        #[cfg(target_os = "linux")]
+        {
+            // SAFETY: no memory is passed.
+            let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+            match event {
+                0.. => Ok(Self {
+                    read: event,
+                    write: event,
+                }),
+                _ => Err(errno()),
             }
         }
-        let [read, write] = ends;
-        Ok(Self { read, write })
+        #[cfg(not(target_os = "linux"))]
+        {
+            let mut ends = [0; 2];
+            // SAFETY: the call writes two descriptors; the others take no memory.
+            unsafe {
+                if libc::pipe(ends.as_mut_ptr()) != 0 {
+                    return Err(errno());
+                }
+                for end in ends {
+                    libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC);
+                    libc::fcntl(end, libc::F_SETFL, libc::O_NONBLOCK);
+                }
+            }
+            let [read, write] = ends;
+            Ok(Self { read, write })
+        }
     }
 
     /// End the wait, or the next.
     pub(super) fn signal(&self) {
-        // SAFETY: one byte is read from memory of ours. A full pipe has ended the wait already.
-        unsafe { libc::write(self.write, [0_u8].as_ptr().cast(), 1) };
+        let one = 1_u64.to_ne_bytes();
+        // SAFETY: the memory is as long as said. What is full has ended the wait already.
+        unsafe { libc::write(self.write, one.as_ptr().cast(), one.len()) };
     }
 
     /// Forget what was signalled.
@@ -54,7 +70,41 @@ impl Drop for Wake {
         // SAFETY: the descriptors are ours.
         unsafe {
             libc::close(self.read);
-            libc::close(self.write);
+            if self.write != self.read {
+                libc::close(self.write);
+            }
+        }
+    }
+}
+
+/// A descriptor that is readable as long as something is there, for `select` and its kind.
+#[derive(Debug)]
+pub struct Readiness {
+    wake: Wake,
+    is_set: bool,
+}
+
+impl Readiness {
+    /// Make one that is not readable; the error is an errno.
+    pub fn new() -> Result<Self, i32> {
+        Ok(Self {
+            wake: Wake::new()?,
+            is_set: false,
+        })
+    }
+
+    /// The descriptor; nothing is to be read from it.
+    pub fn descriptor(&self) -> RawFd {
+        self.wake.descriptor()
+    }
+
+    /// Make it readable, or not.
+    pub fn set(&mut self, is_set: bool) {
+        if std::mem::replace(&mut self.is_set, is_set) != is_set {
+            match is_set {
+                true => self.wake.signal(),
+                false => self.wake.clear(),
+            }
         }
     }
 }

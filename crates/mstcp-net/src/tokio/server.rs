@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ::tokio::io::AsyncWriteExt;
-use ::tokio::net::{TcpListener, TcpStream};
+use ::tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use ::tokio::sync::mpsc;
 use ::tokio::task::JoinHandle;
 use ::tokio::time::timeout;
@@ -63,8 +63,7 @@ impl Listener {
     /// The address is taken or none of this host.
     pub async fn bind(address: impl ToSocketAddrs, options: Options) -> io::Result<Self> {
         options.check()?;
-        let addresses: Vec<_> = address.to_socket_addrs()?.collect();
-        let listener = TcpListener::bind(&addresses[..]).await?;
+        let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let (sender, opened) = mpsc::channel(WAITING);
         let admission = Admission::new(&options.secret, options.most_connections);
