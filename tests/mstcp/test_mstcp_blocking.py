@@ -300,6 +300,5 @@ def test_wrong_use_is_named() -> None:
             ours.shutdown(9)
         assert ours.recv(0) == b""
         assert ours.recv_into(bytearray()) == 0
-        assert not hasattr(ours, "fileno")
     with pytest.raises(mstcp.LocalProtocolError):
         blocking.create_connection(("127.0.0.1", 1), scheduler="none")

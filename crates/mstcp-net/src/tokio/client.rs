@@ -163,12 +163,13 @@ async fn race(ways: &[Source], count: usize, options: &Options) -> io::Result<Fi
             Some(Err((_, error))) if error.kind() == io::ErrorKind::InvalidData => {
                 return Err(error);
             }
-            Some(Err((place, error))) => {
-                if failed.as_ref().map_or(true, |(first, _)| place < *first) {
-                    failed = Some((place, error));
-                }
+            // What the first way says is told.
+            Some(Err((place, error)))
+                if failed.as_ref().map_or(true, |(first, _)| place < *first) =>
+            {
+                failed = Some((place, error));
             }
-            None => {}
+            Some(Err(_)) | None => {}
         }
     }
 }
