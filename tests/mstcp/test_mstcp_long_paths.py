@@ -24,6 +24,7 @@ async def far_away(port: int, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
     loop = asyncio.get_running_loop()
     connect = loop.sock_connect
     tasks: set[asyncio.Task[None]] = set()
+    writers: list[asyncio.StreamWriter] = []
 
     async def slow_connect(sock: socket.socket, address: Any) -> None:
         await connect(sock, address)
@@ -39,6 +40,7 @@ async def far_away(port: int, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection("127.0.0.1", port)
+        writers.extend((writer, back))
         for ends in ((reader, back), (there, writer)):
             tasks.add(asyncio.ensure_future(carry(*ends)))
 
@@ -52,6 +54,9 @@ async def far_away(port: int, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for writer in writers:
+            writer.transport.abort()
+        await asyncio.sleep(0)
 
 
 async def test_a_long_path_opens_one_connection_with_all_its_streams(monkeypatch: pytest.MonkeyPatch) -> None:
