@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn, TextIO
 
@@ -42,7 +44,7 @@ def _work(line: bytes, events: TextIO) -> int:
         events.write(to_line(event))
         events.flush()
 
-    return work(line, lambda job: prepare_namespaces(job.out), report)
+    return work(line, lambda job: prepare_namespaces(job.out, *job.extensions), report)
 
 
 def _reap_until(child: int) -> NoReturn:
@@ -71,25 +73,37 @@ def _stop_when_parent_goes() -> None:
     os._exit(130)
 
 
-def prepare_namespaces(keep: Path) -> None:
+def prepare_namespaces(*keep: Path) -> None:
     """Bring loopback up and mount a /run and a /sys of our own, so that the host's are not used.
 
     Args:
-        keep: a folder that stays as it is even if it lies under /run.
+        keep: files and folders that stay as they are even if they lie under /run.
     """
-    descriptor = os.open(keep, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with ExitStack() as stack:
+        descriptors = {path: os.open(path, os.O_RDONLY) for path in keep}
+        for descriptor in descriptors.values():
+            stack.callback(os.close, descriptor)
         _command("ip", "link", "set", "lo", "up")
         # The controller starts while the network is built, perhaps before the management network is there.
         _command("sysctl", "-q", "-w", "net.ipv4.ip_nonlocal_bind=1")
         _command("mount", "-t", "tmpfs", "tmpfs", "/run")
         _command("mount", "-t", "sysfs", "sysfs", "/sys")
         Path("/run/netns").mkdir()
-        if not keep.exists():
-            keep.mkdir(parents=True)
-            _command("mount", "--bind", f"/proc/{os.getpid()}/fd/{descriptor}", str(keep))
-    finally:
-        os.close(descriptor)
+        for path, descriptor in descriptors.items():
+            if not path.exists():
+                _show(path, descriptor)
+
+
+def _show(path: Path, descriptor: int) -> None:
+    """Let what is open be where it was before a file system was mounted over it."""
+    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        path.mkdir(parents=True)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    # As it is written: mount(8) would look for the path that it had, where something else lies by now.
+    opened = f"/proc/{os.getpid()}/fd/{descriptor}"
+    _command("mount", "--no-canonicalize", "--bind", opened, str(path))
 
 
 def _command(*argv: str) -> None:

@@ -175,6 +175,13 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == f"mstcp-lab {version('mstcp-lab')}\n"
 
 
+def test_programs_are_found_without_the_systems_folders_in_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `su - USER` has it on Debian; what the user's own PATH has comes first."""
+    monkeypatch.setenv("PATH", "/mine:/usr/sbin:/bin")
+    assert status_of("completion", "bash") == 0
+    assert os.environ["PATH"] == "/mine:/usr/sbin:/bin:/usr/local/sbin:/sbin"
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_a_shell_gets_a_script_that_knows_commands_and_options(
     shell: str, capsys: pytest.CaptureFixture[str]

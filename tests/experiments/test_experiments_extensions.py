@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -25,9 +27,9 @@ def lab(*arguments: str, extend: Path = FOLDER) -> subprocess.CompletedProcess[s
     return subprocess.run(call, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
 
 
-def simulate(out: Path, *arguments: str, engine: str = "sim") -> Results:
+def simulate(out: Path, *arguments: str, engine: str = "sim", extend: Path = FOLDER) -> Results:
     case = ("--case", "1", "--duration", "2", "--out", str(out), "--json")
-    done = lab("run", "butterfly", "--engine", engine, *case, *arguments)
+    done = lab("run", "butterfly", "--engine", engine, *case, *arguments, extend=extend)
     assert done.returncode == 0, done.stderr
     return Results.model_validate_json(done.stdout)
 
@@ -106,8 +108,12 @@ def test_resume_finds_what_the_job_was_given(out: Path) -> None:
 
 @pytest.mark.root
 @pytest.mark.timeout(300)
-def test_they_run_on_real_components(tmp_path: Path) -> None:
-    (run,) = simulate(tmp_path / "out", "--protocol", "longest", "--workload", WORKLOAD, engine="live").runs
+def test_they_run_on_real_components() -> None:
+    """From and into a folder that the worker mounts a /run of its own over."""
+    with tempfile.TemporaryDirectory(dir="/run") as folder:
+        extend = Path(shutil.copytree(FOLDER, Path(folder, "extensions")))
+        arguments = ("--protocol", "longest", "--workload", WORKLOAD)
+        (run,) = simulate(Path(folder, "out"), *arguments, engine="live", extend=extend).runs
     for flow in run.flows:
         assert flow.bytes_read == flow.bytes_written > 0
         assert flow.workload is not None

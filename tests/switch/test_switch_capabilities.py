@@ -102,11 +102,13 @@ def test_namespaces_that_cannot_be_made_are_told_by_the_doctor_and_before_a_run(
 ) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    environment = {**os.environ, "MSTCP_LAB_KERNEL": "/bin/false"}  # no boot: it has no part here
+    environment = {**os.environ, "MSTCP_LAB_KERNEL": "/bin/false"}  # that does not boot
     lab = [*without, sys.executable, "-m", "experiments.cli"]
     doctor = subprocess.run([*lab, "doctor", "--json"], capture_output=True, text=True, env=environment)
     document = json.loads(doctor.stdout)
-    (rights,) = (check for check in document["checks"] if check["name"] == "rights")
+    checks = {check["name"]: check for check in document["checks"]}
+    assert "does not boot: it ended before its program" in checks["virtual-kernel"]["detail"]
+    rights = checks["rights"]
     assert (document["live"], rights["state"]) == (False, "missing")
     assert rights["detail"].startswith(detail)
     assert remedy in rights["remedy"]

@@ -45,16 +45,26 @@ USERS = {"root": Path("/root"), "plain": Path("/home/plain")}
 VISIBLE_LINES = 30
 LIMIT_S = 3600.0
 VERSIONS = (
-    '. /etc/os-release; echo "$PRETTY_NAME"; python3 --version; mount --version; ip -V; '
-    "dpkg-query -W -f '${Package} ${Version}\\n' openvswitch-switch mininet"
+    '. /etc/os-release; echo "$PRETTY_NAME"; python3 --version; '
+    "dpkg-query -W -f '${Package} ${Version}\\n' util-linux iproute2 openvswitch-switch mininet"
 )
+NOT_ASKED_FOR = "openvswitch-switch mininet nodejs npm chromium openssh-server"
+"""Packages that a user of the simulator need not have."""
 STEPS = {
-    "set-up": "cd mstcp && make setup-emulation",
+    "set-up": "cd mstcp && make setup",
+    "simulator": "cd mstcp && .venv/bin/mstcp-lab run butterfly --engine sim --duration 5 && "
+    f"! dpkg-query -W -f '${{db:Status-Status}}\n' {NOT_ASKED_FOR} 2>/dev/null | grep -x installed",
+    "emulation": "cd mstcp && make setup-emulation",
     "doctor": "cd mstcp && .venv/bin/mstcp-lab doctor --json || true",
     "demo": "cd mstcp && make demo PROTOCOLS=mstcp,ospf DURATION=1",
     "ring": "cd mstcp && .venv/bin/mstcp-lab run ring --engine virtual --protocol ospf --case 1 --duration 2 "
     "--json",
 }
+BY_ADMINISTRATOR = {
+    "set-up": "scripts/install-packages && scripts/find-cargo",
+    "emulation": "scripts/install-packages --emulation",
+}
+"""What root does before a step, in the clone of a user who may not install packages."""
 
 
 @dataclasses.dataclass
@@ -165,7 +175,7 @@ def _step(root: Path, user: str, name: str, command: str) -> Step:
     printed: list[str] = []
 
     def run() -> str | None:
-        for who, what in [*(_preparations(user) if name == "set-up" else ()), (user, command)]:
+        for who, what in [*_preparations(user, name), (user, command)]:
             problem, text = _in_root(root, who, what)
             printed.append(text)
             if problem is not None:
@@ -179,11 +189,12 @@ def _step(root: Path, user: str, name: str, command: str) -> Step:
     return step
 
 
-def _preparations(user: str) -> Iterator[tuple[str, str]]:
-    """Yield what is done before the set-up, and who does it: whoever is not root has an administrator."""
-    yield user, "git clone --quiet /srv/tree.bundle mstcp"
-    if user != "root":
-        yield "root", f"cd {USERS[user]}/mstcp && scripts/install-packages --emulation && scripts/find-cargo"
+def _preparations(user: str, name: str) -> Iterator[tuple[str, str]]:
+    """Yield what is done before a step, and who does it."""
+    if name == "set-up":
+        yield user, "git clone --quiet /srv/tree.bundle mstcp"
+    if user != "root" and name in BY_ADMINISTRATOR:
+        yield "root", f"cd {USERS[user]}/mstcp && {BY_ADMINISTRATOR[name]}"
 
 
 def _doctor(printed: str) -> tuple[str | None, str]:
