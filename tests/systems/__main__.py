@@ -44,6 +44,8 @@ IN_NAMESPACES = (
 USERS = {"root": Path("/root"), "plain": Path("/home/plain")}
 VISIBLE_LINES = 30
 LIMIT_S = 3600.0
+"""For one step."""
+REMOVAL_LIMIT_S = 30.0
 VERSIONS = (
     '. /etc/os-release; echo "$PRETTY_NAME"; python3 --version; '
     "dpkg-query -W -f '${Package} ${Version}\\n' util-linux iproute2 openvswitch-switch mininet"
@@ -118,9 +120,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("Stopped; what is printed is what was tried.", flush=True)
         return 130
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
     _print_table(rows)
     return int(any(step.problem is not None for row in rows for step in row if isinstance(step, Step)))
+
+
+def _remove(folder: Path) -> None:
+    """Remove what lies in a folder; programs that were killed a moment ago may still write there."""
+    deadline_s = time.monotonic() + REMOVAL_LIMIT_S
+    while folder.exists() and time.monotonic() < deadline_s:
+        shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        print(f"test-systems: remove {folder} by hand", flush=True)
 
 
 def _bootstrap(base: Path, suite: str) -> str | None:

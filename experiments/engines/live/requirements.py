@@ -37,7 +37,7 @@ def check() -> None:
     if missing:
         packages = " ".join(sorted({PROGRAMS[name] for name in missing}))
         raise MissingRequirement(
-            f"The live engine needs {', '.join(missing)}.", f"Run: apt-get install {packages}"
+            f"The engines live and virtual need {', '.join(missing)}.", f"Run: apt-get install {packages}"
         )
     if importlib.util.find_spec("mstcp._core") is None:
         raise MissingRequirement("The compiled core of mstcp is not built.", f"Run: {repair_command()}")
