@@ -273,7 +273,7 @@ class Results(_Model):
     """The scenario as it was run (`experiments.model.scenario.Scenario`, dumped), with overrides and
     defaults, and the cases that were run alone. Empty in documents of before."""
     asked: AskedRuns | None = None
-    """None in documents of before: there it is known from the runs that came to their end."""
+    """None in documents of before, where the runs that came to their end tell it."""
     network: dict[str, Any]
     """The network as it was emulated (`topologies.Network`, dumped)."""
     environment: Environment
