@@ -6,13 +6,12 @@ import asyncio
 import socket
 from collections.abc import Sequence
 
-from experiments.apps.config import SocketSettings
+from experiments.apps.config import IPPROTO_MPTCP, SocketSettings
 from experiments.apps.path_manager import create_subflow, token_of
 from mstcp import StreamSpec, _core, sockets
 from mstcp.open_stream import OpenStream
 from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport, Setup
 
-IPPROTO_MPTCP = 262
 _SO_RCVBUFFORCE = 33
 CONNECT_TIMEOUT_S = 10.0
 WELCOME = b"\0"

@@ -59,6 +59,12 @@ class ProtocolSpec:
     """Whether sources write no faster than the controller assigned, since their connections know no rates."""
     simulated_as: Literal["tcp", "mptcp", "mstcp"] | None = "tcp"
     """The simulator's sender that it has; None: the simulator does not have the protocol."""
+    kernel_protocol: Literal["tcp", "mptcp"] = "tcp"
+    """What the kernel has to have for its sockets."""
+    kernel_settings: tuple[str, ...] = ()
+    """Sysctls that the kernel has to have."""
+    most_paths: int | None = None
+    """How many paths a flow can have with real switches and kernels; None: as many as are allocated."""
     drain_advice: str = "allow more: --set drain_s=60"
     """What may help where a receiver has not read everything in time."""
 

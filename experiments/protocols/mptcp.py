@@ -59,6 +59,7 @@ class Mptcp(ProtocolSpec):
     header_bytes = DSS_BYTES
     reads: tuple[str, ...] = ("mptcp", "sim.mptcp")
     simulated_as: Literal["tcp", "mptcp", "mstcp"] | None = "mptcp"
+    kernel_protocol: Literal["tcp", "mptcp"] = "mptcp"
     drain_advice = (
         "allow more time (--set drain_s=60), or more memory if the connection came to a stand "
         "(--set mptcp.receive_buffer_bytes=1048576; docs/tcp.md says why)"

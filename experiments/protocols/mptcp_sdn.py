@@ -6,20 +6,21 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from experiments.engines.live.agent import Agent, CarriedPath, Lab
-from experiments.engines.live.child import ChildFailed
 from experiments.model.evidence import FlowEvidence, PathEvidence
 from experiments.model.scenario import Scenario
 from experiments.protocols.allocated import flow_request
 from experiments.protocols.base import FlowPlan
 from experiments.protocols.look import VIOLET
-from experiments.protocols.mptcp import DSS_BYTES, Mptcp, MptcpAgent
+from experiments.protocols.mptcp import DSS_BYTES, MAX_SUBFLOWS, Mptcp, MptcpAgent
 from experiments.protocols.registry import register
 
 if TYPE_CHECKING:
     from experiments.engines.sim.routing import Route, Routing
     from experiments.model.plan import RunPlan
 
-USERSPACE = "net.mptcp.pm_type=1"
+PATH_MANAGER = "net.mptcp.pm_type"
+IN_KERNEL, USERSPACE = 0, 1
+"""What may open subflows of new connections: the kernel, which lets those of its peers in, or programs."""
 _COUNTED_BYTES = 8
 """What the controller adds by itself for flows of several streams: MSTCP's identifier."""
 
@@ -31,23 +32,26 @@ class SdnAgent(MptcpAgent):
         super().__init__(lab)
         self._protocol = protocol
         self._flows: dict[str, dict[str, Any]] = {}
+        flows = lab.plan.case.flows.values()
+        self._sources = {flow.src for flow in flows}
+        self._sinks = {flow.dst for flow in flows}
 
     def prepare(self) -> None:
         """Set the limits on all hosts, and leave the subflows of sources to their programs."""
-        flows = self.lab.plan.case.flows.values()
-        sources, sinks = {flow.src for flow in flows}, {flow.dst for flow in flows}
-        if sources & sinks:
-            both = ", ".join(sorted(sources & sinks))
-            raise ChildFailed(
-                f"{both} sends and receives: a host has one path manager for all its connections, and "
-                "mptcp-sdn needs another one where it sends than where it receives"
-            )
         super().prepare()
-        for host in sorted(sources):
-            self.run(host, ["sysctl", "-q", "-w", USERSPACE])
+        for host in sorted(self._sources - self._sinks):
+            self._choose_path_manager(host, USERSPACE)
 
     def connecting(self, flow: FlowPlan, port: int) -> dict[str, Any]:
-        """Ask for the flow's paths; each becomes a subflow from a port of its own."""
+        """Ask for the flow's paths; each becomes a subflow from a port of its own.
+
+        A connection keeps the path manager that its host had when it began, so a host that sends and receives
+        has the one that this flow needs.
+        """
+        both = self._sources & self._sinks
+        for host, manager in ((flow.flow.src, USERSPACE), (flow.flow.dst, IN_KERNEL)):
+            if host in both:
+                self._choose_path_manager(host, manager)
         view = self.lab.controller.request_flow(self._protocol.request(flow, port))
         self._flows[flow.name] = view
         return {"source_ports": [stream["source_port"] for stream in view["streams"]]}
@@ -56,6 +60,9 @@ class SdnAgent(MptcpAgent):
         """Take over what later flows have changed of earlier ones; sources keep to what they were given."""
         self._flows = {name: self.lab.controller.flow(view["flow_id"]) for name, view in self._flows.items()}
         return {name: view["rate_bps"] for name, view in self._flows.items()}
+
+    def _choose_path_manager(self, host: str, manager: int) -> None:
+        self.run(host, ["sysctl", "-q", "-w", f"{PATH_MANAGER}={manager}"])
 
     def streams(self, flow: str) -> list[CarriedPath] | None:
         """Return the allocated paths, if the controller was asked for them."""
@@ -101,6 +108,8 @@ class MptcpSdn(Mptcp):
     look = VIOLET
     reads = (*Mptcp.reads, "allocation")
     writes_at_assigned_rate = True
+    kernel_settings = (PATH_MANAGER,)
+    most_paths = 1 + MAX_SUBFLOWS
 
     def request(self, plan: FlowPlan, port: int) -> dict[str, Any]:
         """Return what the controller's REST service is asked for."""

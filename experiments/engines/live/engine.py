@@ -14,6 +14,7 @@ from experiments import environment, protocols
 from experiments.analysis.logs import Window
 from experiments.analysis.validity import CpuMeter, why_invalid
 from experiments.apps.config import Timing
+from experiments.engines.admission import check_routes
 from experiments.engines.base import Abilities, Clock
 from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.live import requirements
@@ -58,11 +59,14 @@ class LiveEngine:
         self._datapath: str | None = None
 
     def check(self, plans: list[RunPlan]) -> None:
-        """Refuse wireless links, and where a program or a terminal's second link is missing."""
+        """Refuse what the network, the controller, the kernel or the machine's programs could not do."""
+        plans = [with_second_interfaces(plan)[0] for plan in plans]
         for plan in plans:
-            with_second_interfaces(plan)
             check_wired(plan.network)
             protocols.get(plan.protocol).check_live(plan)
+            if self.abilities.clock is Clock.MACHINE:
+                requirements.check_kernel(plan)
+        check_routes(plans, in_kernels=True)
         requirements.check()
 
     def environment(self) -> Environment:
@@ -85,6 +89,7 @@ class LiveEngine:
             raise RunFailed(plan.title, reason_of(error), str(out)) from error
 
     def _run(self, plan: RunPlan, out: Path, report: Report, stack: ExitStack) -> RunResult:
+        requirements.check_kernel(plan)
         report(PhaseBegun(text="building the network"))
         plan, homes = with_second_interfaces(plan)
         protocol = protocols.get(plan.protocol)

@@ -10,6 +10,7 @@ import netsim_native as sim
 
 from controller.errors import ControllerError
 from experiments import environment
+from experiments.engines.admission import check_routes
 from experiments.engines.base import Abilities, Clock
 from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.sim.description import describe, tcp_of
@@ -62,7 +63,7 @@ class SimEngine:
                 raise MissingRequirement(*reason)
             _check_own_methods(plan.scenario)
             _check_tcp(plan)
-            with_second_interfaces(plan)
+        check_routes([with_second_interfaces(plan)[0] for plan in plans], in_kernels=False)
 
     def environment(self) -> Environment:
         """Describe this machine, and what the runs took."""

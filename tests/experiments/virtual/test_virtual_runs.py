@@ -275,3 +275,38 @@ def test_a_run_that_cannot_be_is_told_and_fails(tmp_path: Path) -> None:
     assert "/run/mstcp-lab" not in done.stderr
     assert json.loads(done.stdout)["runs"] == []
     assert "Traceback" not in done.stderr
+
+
+BOTH_WAYS = """
+format = 1
+name = "both-ways"
+network = "butterfly"
+variant = "a"
+packet_bytes = 590
+
+[tcp]
+timestamps = false
+
+[cases.1]
+flows.1 = { src = "T0", dst = "T2", requested_bps = 7e6 }
+flows.2 = { src = "T2", dst = "T0", requested_bps = 6e6 }
+flows.3 = { src = "T1", dst = "T0", requested_bps = 1e6 }
+"""
+
+
+def test_mptcp_of_hosts_that_send_and_receive_and_the_same_again(tmp_path: Path) -> None:
+    scenario = tmp_path / "both-ways.toml"
+    scenario.write_text(BOTH_WAYS)
+    out, again = tmp_path / "out", tmp_path / "again"
+    options = ("--protocol", "mptcp-sdn", "--duration", "1")
+    (run,) = golden.run(out, *options, scenario=str(scenario)).runs
+    assert run.valid, run.why_invalid  # so that every path has its subflow
+    assert [flow.goodput_bps for flow in run.flows] == pytest.approx([7e6, 6e6, 1e6], rel=0.02)
+    subflows = [len(run.evidence.flows[name].connections) for name in "123"]
+    assert subflows == [2, 2, 1]
+    scenario.unlink()
+    call = [sys.executable, "-m", "experiments.cli", "rerun", str(out), "--out", str(again), "--no-report"]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=golden.ROOT)
+    assert done.returncode == 0, done.stderr
+    assert f"The runs are those of {out}, to the byte." in done.stderr
+    assert (again / "runs" / "001.json").read_bytes() == (out / "runs" / "001.json").read_bytes()
