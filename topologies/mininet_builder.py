@@ -6,7 +6,8 @@ import contextlib
 import os
 import shlex
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -113,6 +114,20 @@ class BridgeSwitch(OVSSwitch):  # type: ignore[misc]
         return super()._popen(cmd, **params)
 
 
+@dataclass(frozen=True)
+class LinkChange:
+    """A call of `Emulation.set_link`; `link` is named as the network does."""
+
+    link: str
+    up: bool | None
+    silent: bool
+    settings: Mapping[str, float | None]
+
+
+def _tell_nobody(change: LinkChange) -> None:
+    del change
+
+
 class Emulation:
     """A running network; a context manager that removes all it made, also when building fails.
 
@@ -158,6 +173,9 @@ class Emulation:
         self._backend: LinkBackend | None = None
         self._links: dict[str, EmulatedLink] = {}
         self._started = False
+        self._down: set[str] = set()
+        self.on_link_change: Callable[[LinkChange], None] = _tell_nobody
+        """Told of each change of a link, before it is made."""
 
     def __enter__(self) -> Emulation:
         self.start()
@@ -377,12 +395,13 @@ class Emulation:
         ]
 
     def check_links(self) -> None:
-        """Read every link back.
+        """Read every link back that was not taken down.
 
         Raises:
             LinkNotFaithful: one is not what was asked for.
         """
-        self._running_backend().check(self._wires())
+        there = [wire for wire in self._wires() if wire.link.name not in self._down]
+        self._running_backend().check(there)
 
     def set_link(
         self, name: str, *, up: bool | None = None, silent: bool = False, **settings: float | None
@@ -405,12 +424,14 @@ class Emulation:
         except KeyError:
             raise EmulationError(f"there is no link {name!r}") from None
         emulated = self._links[link.name]
+        self.on_link_change(LinkChange(link.name, up, silent, settings))
         if settings:
             wire = emulated.wire.with_link(link)
             self._running_backend().change(wire)
             emulated.wire = wire
             self.network = network
         if up is not None:
+            (self._down.discard if up else self._down.add)(link.name)
             self._running_backend().set_up(emulated.wire, up, silent)
 
     def _running_backend(self) -> LinkBackend:

@@ -162,6 +162,29 @@ class ProgramTimes(_Model):
     """Mean from when it could run to when it did."""
 
 
+class LinkChange(_Model):
+    """What became of a link during a run, in both directions."""
+
+    time_s: float
+    """From the start of the measurement; below 0 before it."""
+    link: str
+    up: bool | None = None
+    """Cut (False) or restored (True); None: neither."""
+    silent: bool = False
+    """Cut without the ends' carriers, so that only missing packets tell."""
+    settings: dict[str, float | None] = Field(default_factory=dict)
+    """New values of `rate_bps`, `delay_us`, `loss`, `jitter_us`, `queue_packets` or `queue_bytes`."""
+
+
+class PathChange(_Model):
+    """The paths that a flow was seen to have from a time on, other than before."""
+
+    time_s: float
+    """As of `LinkChange`, of the sample that saw it."""
+    flow: str
+    paths: list[PathAllocation]
+
+
 class RunResult(_Model):
     """One protocol on one case of the scenario, with one seed."""
 
@@ -193,6 +216,10 @@ class RunResult(_Model):
     """Where it was made. 0 is the document's `environment`, n the n-th of `other_environments`."""
     evidence: Evidence = Evidence()
     """What shows that the protocol did what its name says."""
+    link_changes: list[LinkChange] = Field(default_factory=list)
+    """In the order of time. The document's network, and `allocated` of flows, are as before the first one."""
+    path_changes: list[PathChange] = Field(default_factory=list)
+    """Likewise; empty where no link was changed."""
 
     @model_validator(mode="before")
     @classmethod

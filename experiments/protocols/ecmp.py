@@ -16,6 +16,7 @@ from experiments.apps.config import PORT
 from experiments.engines.live.agent import Agent, CarriedPath, Lab
 from experiments.engines.live.arc_counts import Arc, peel_paths
 from experiments.model.evidence import FlowEvidence, PathEvidence
+from experiments.model.results import PathAllocation
 from experiments.protocols.base import FlowPlan, ProtocolSpec
 from experiments.protocols.look import ORANGE
 from experiments.protocols.registry import register
@@ -38,6 +39,7 @@ class EcmpAgent(Agent):
     def __init__(self, lab: Lab) -> None:
         super().__init__(lab)
         self._ports: dict[str, int] = {}
+        self._counted: Mapping[int, dict[Arc, int]] = {}
         self._taken: dict[str, list[tuple[list[str], int]]] | None = None
 
     def prepare(self) -> None:
@@ -66,6 +68,19 @@ class EcmpAgent(Agent):
         return [
             CarriedPath(path, None, self._ports[flow], share=packets / total) for path, packets in paths
         ] or None
+
+    def paths_now(self) -> dict[str, list[PathAllocation]]:
+        """Return the paths of the packets that were counted since the last time."""
+        before, self._counted = self._counted, self._counts()
+        paths = {}
+        for number, (name, flow) in enumerate(self.lab.plan.case.flows.items()):
+            earlier = before.get(number, {})
+            counts = {
+                arc: packets - earlier.get(arc, 0) for arc, packets in self._counted.get(number, {}).items()
+            }
+            if taken := peel_paths(counts, flow.src, flow.dst):
+                paths[name] = [PathAllocation(path=path, rate_bps=None) for path, _ in taken]
+        return paths
 
     def flow_evidence(self, flow: str) -> FlowEvidence:
         """Return the flow's paths with the packets that went there."""

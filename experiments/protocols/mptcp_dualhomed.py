@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from experiments.apps.config import Connection
 from experiments.engines.live.agent import Agent, CarriedPath, Lab
 from experiments.model.evidence import FlowEvidence, PathEvidence
+from experiments.model.results import PathAllocation
 from experiments.protocols.base import FlowPlan
 from experiments.protocols.look import WINE
 from experiments.protocols.mptcp import MAX_SUBFLOWS, Mptcp, MptcpAgent
@@ -55,6 +56,11 @@ class DualhomedAgent(MptcpAgent):
             if (path := self.lab.default_path(*ends)) is not None
         ]
         return carried_paths or None
+
+    def _default_paths(self, flow: str) -> list[PathAllocation]:
+        """Return the paths between the first and between the second interfaces."""
+        paths = (self.lab.default_path(*ends) for ends in self._ends(flow))
+        return [PathAllocation(path=path, rate_bps=None) for path in paths if path is not None]
 
     def flow_evidence(self, flow: str) -> FlowEvidence:
         """Return what each subflow carried."""

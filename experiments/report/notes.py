@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from experiments.model.results import CONSTANT_RATE, Results, RunResult
 from experiments.protocols import PROTOCOLS
 from experiments.report import units
+from experiments.report.changes import change_sentences
 from experiments.report.reference import reference_for
 from experiments.report.summary import FlowSummary
 
@@ -72,7 +73,7 @@ def flow_notes(flow: FlowSummary) -> FlowNotes:
 
 def general_notes(results: Results) -> list[str]:
     """Return what a reader of the tables must know: runs that were rerun, how to compare with the paper."""
-    notes = _repetition_notes(results) + environment_sentences(results)
+    notes = change_sentences(results.runs) + _repetition_notes(results) + environment_sentences(results)
     reference = reference_for(results.scenario)
     if reference is None:
         return notes

@@ -9,6 +9,7 @@ from pathlib import Path
 from experiments.model.results import Results, RunResult
 from experiments.report import units
 from experiments.report.canvas import Plot
+from experiments.report.changes import change_rows, change_sentences
 from experiments.report.collisions import Collisions, collisions, network_of
 from experiments.report.completions import Completions, completions
 from experiments.report.further import FurtherMetric, further_metrics
@@ -95,6 +96,8 @@ def render(results: Results, sections: list[Section]) -> str:
         general_notes=general_notes(results),
         dates=_dates(results.runs),
         run_name=run_name,
+        change_rows=change_rows,
+        change_sentences=change_sentences(results.runs),
         run_problems=run_problems,
         worst_lateness_us=_worst_lateness_us,
         packets_dropped=_packets_dropped,

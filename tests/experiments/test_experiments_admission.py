@@ -79,5 +79,5 @@ def test_what_the_kernel_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
     def without_mptcp(family: int, kind: int, protocol: int = 0) -> socket.socket:
         raise OSError(f"{family} {kind} {protocol}")
 
-    monkeypatch.setattr(requirements.socket, "socket", without_mptcp)
+    monkeypatch.setattr(socket, "socket", without_mptcp)
     assert "has no MPTCP, which mptcp-sdn needs" in str(refusal("live", plan_of("mptcp-sdn")))

@@ -19,6 +19,7 @@ from experiments.engines.live.socket_state import SocketState, read_counters, re
 from experiments.engines.live.verification import mismatches, not_vouched_for, unverified
 from experiments.model.evidence import Evidence, FlowEvidence
 from experiments.model.plan import RunPlan
+from experiments.model.results import PathAllocation
 
 if TYPE_CHECKING:  # protocols import agents, also where none is used
     from experiments.engines.live.controller_process import ControllerProcess
@@ -26,6 +27,10 @@ if TYPE_CHECKING:  # protocols import agents, also where none is used
     from switch.ovs import PrivateInstance
     from topologies.interface_names import InterfaceNames
     from topologies.mininet_builder import Emulation
+
+
+MOST_FLOWS = 10_000
+"""Of a case; the controller's REST service lists as many on a page."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,10 @@ class Lab:
     names: InterfaceNames
     _default_rules: dict[str, str] = field(default_factory=dict)
     """By switch, read once: hundreds of flows pass the same ones."""
+
+    def forget_rules(self) -> None:
+        """Have `default_path` read the switches' rules again."""
+        self._default_rules.clear()
 
     def default_path(self, src: str, dst: str) -> list[str] | None:
         """Return the path between two hosts by the switches' default rules; None where they have none."""
@@ -137,6 +146,34 @@ class Agent:
         """Return a flow's paths; None if its source knows them."""
         del flow
         return None
+
+    def paths_now(self) -> dict[str, list[PathAllocation]]:
+        """Return the paths that flows have at the moment, as controller and switches know them.
+
+        It is asked when a link is changed, and from then on at each sample. Unknown ones are left out.
+        """
+        self.lab.forget_rules()
+        granted = {
+            (flow["source"], flow["destination"], flow["destination_port"]): flow["streams"]
+            for flow in self.lab.controller.get(f"/v1/flows?limit={MOST_FLOWS}")
+        }
+        paths = {}
+        for number, (name, flow) in enumerate(self.lab.plan.case.flows.items()):
+            streams = granted.get((flow.src, flow.dst, PORT + number))
+            found = (
+                self._default_paths(name)
+                if streams is None
+                else [PathAllocation(path=stream["path"], rate_bps=stream["rate_bps"]) for stream in streams]
+            )
+            if found:
+                paths[name] = found
+        return paths
+
+    def _default_paths(self, flow: str) -> list[PathAllocation]:
+        """Return the paths of a flow's connections that the controller was asked nothing for."""
+        ends = self.lab.plan.case.flows[flow]
+        path = self.lab.default_path(ends.src, ends.dst)
+        return [] if path is None else [PathAllocation(path=path, rate_bps=None)]
 
     def evidence(self) -> Evidence:
         """Return what shows that the protocol did what its name says."""

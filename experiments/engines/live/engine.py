@@ -19,6 +19,7 @@ from experiments.engines.base import Abilities, Clock
 from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.live import requirements
 from experiments.engines.live.agent import Agent, Lab
+from experiments.engines.live.changes import Changes
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerProcess
 from experiments.engines.live.host_programs import begin_imports
@@ -130,25 +131,31 @@ class LiveEngine:
         report(PhaseBegun(text="connecting"))
         lab = Lab(plan, emulation, controller, ovs, InterfaceNames(plan.network))
         agent = stack.enter_context(protocol.agent(lab))
+        changes = Changes(emulation, agent)
         agent.prepare()
         if not takes_time:  # in virtual time that spares nothing, and the order of events would change
             traffic.start_programs()
         traffic.connect(agent)
+        changes.connected()
         agent.look(counting=False)
         drops = MachineDrops(plan.network, lab.names, has_af_xdp=has_af_xdp)
         begin_ns = time.monotonic_ns() + round(LEAD_S * 1e9)
         watched = stack.enter_context(self._watch_packets(lab, begin_ns))
         programs = _programs(traffic, ovs) if takes_time else {}
         sampler = LinkSampler(emulation.link_counters)
-        measured = _measure(plan, begin_ns, traffic, programs, sampler, agent, report, takes_time=takes_time)
+        measured = _measure(
+            plan, begin_ns, traffic, programs, sampler, agent, changes, report, takes_time=takes_time
+        )
         if not takes_time:
             measured = replace(measured, cpu_busy=None)
         report(PhaseBegun(text="draining"))
         transfers = traffic.finish()
         agent.finish()
         lost = measured.sampler.machine_drops() | drops.since_start()
-        result = _result(lab, measured, transfers, sysctls, agent, lost)
+        result = _result(lab, measured, transfers, sysctls, agent, changes, lost)
         result = result.model_copy(update={"digest": watched(), "charged_s": charged_s})
+        reasons = result.why_invalid + changes.problems()
+        result = result.model_copy(update={"valid": not reasons, "why_invalid": reasons})
         controller.begin_stop()  # ends while the network is removed
         return result
 
@@ -185,6 +192,7 @@ def _measure(
     programs: Mapping[str, int],
     sampler: LinkSampler,
     agent: Agent,
+    changes: Changes,
     report: Report,
     *,
     takes_time: bool,
@@ -198,6 +206,7 @@ def _measure(
         programs: process ids of what packets pass.
         sampler: of the links.
         agent: of the protocol.
+        changes: of the links.
         report: takes what is measured as it comes.
         takes_time: whether programs take time on the engine's clock.
     """
@@ -214,6 +223,7 @@ def _measure(
         now_ns = time.monotonic_ns()
         sampler.sample(now_ns)
         agent.sample(now_ns)
+        changes.sample(now_ns)
         if meters is None and now_ns >= window.start_ns:
             meters = CpuMeter(), ProgramMeter(programs)
         if now_ns >= window.end_ns:
@@ -244,14 +254,16 @@ def _result(
     transfers: list[Transfer],
     sysctls: dict[str, str],
     agent: Agent,
+    changes: Changes,
     lost: dict[str, int],
 ) -> RunResult:
     plan = lab.plan
+    window = measured.window
     flows = [
-        flow_result(transfer, plan, measured.window, lab.default_path, agent.carried(transfer.name))
+        changes.as_before(flow_result(transfer, plan, window, lab.default_path, agent.carried(transfer.name)))
         for transfer in transfers
     ]
-    links = measured.sampler.results(plan.network, measured.window)
+    links = measured.sampler.results(plan.network, window)
     reasons = why_invalid(plan.scenario.live, measured.cpu_busy, measured.programs, links, lost)
     reasons += agent.problems()
     further = protocols.get(plan.protocol).further_evidence(flows, links)
@@ -269,4 +281,6 @@ def _result(
         flows=flows,
         links=links,
         evidence=agent.evidence().model_copy(update={"further": further}),
+        link_changes=changes.links(window.start_ns),
+        path_changes=changes.paths(window.start_ns),
     )

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.timeout(1800)
 
 CASE_1 = ("--case", "1", "--protocol", "mstcp", "--duration", "1")
 NOBODY = 65534
+CHANGING = Path(__file__).parents[1] / "changing_links.py"
 
 
 @contextmanager
@@ -310,3 +311,25 @@ def test_mptcp_of_hosts_that_send_and_receive_and_the_same_again(tmp_path: Path)
     assert done.returncode == 0, done.stderr
     assert f"The runs are those of {out}, to the byte." in done.stderr
     assert (again / "runs" / "001.json").read_bytes() == (out / "runs" / "001.json").read_bytes()
+
+
+def test_links_that_an_extension_changes_are_told_with_the_paths_after_it(tmp_path: Path) -> None:
+    options = ("--extend", str(CHANGING), "--case", "1", "--duration", "2.5")
+    names = ("changing-ospf", "changing-mstcp")
+    runs = golden.run(tmp_path / "out", *options, "--protocol", ",".join(names)).runs
+    main, detour = (["T0", "S0", "S4", "T2"], ["T0", "S0", "S2", "S3", "S4", "T2"])
+    before = {"changing-ospf": [main], "changing-mstcp": [main, detour]}
+    for run in runs:
+        assert run.valid, run.why_invalid
+        cut, slowed = run.link_changes
+        assert (cut.link, cut.up, cut.settings) == ("S0-S4", False, {})
+        assert (slowed.link, slowed.up) == ("S2-S3", None)
+        assert slowed.settings == {"rate_bps": 4e6, "delay_us": 2000}
+        assert 0 < cut.time_s < slowed.time_s < run.duration_s
+        first = run.flows[0]
+        assert [entry.path for entry in first.allocated] == before[run.protocol]
+        moved = [change for change in run.path_changes if change.flow == "1"]
+        assert cut.time_s <= moved[0].time_s < slowed.time_s
+        assert {tuple(entry.path) for entry in moved[-1].paths} == {tuple(detour)}
+        # What the first change left is what the link of the detour can carry after the second.
+        assert max(first.series.goodput_bps[-2:]) <= 4.1e6
