@@ -14,8 +14,6 @@ from pydantic import TypeAdapter
 from experiments.workloads import Workload
 
 PORT = 5001
-IPPROTO_MPTCP = 262
-"""Of <linux/in.h>."""
 _SEED_STRIDE = 1_000_003
 """Apart from each other, so that no two flows of nearby seeds share a scheduler's draws."""
 _WORKLOAD: TypeAdapter[Workload] = TypeAdapter(Workload)

@@ -6,13 +6,14 @@ import asyncio
 import socket
 from collections.abc import Sequence
 
-from experiments.apps.config import IPPROTO_MPTCP, SocketSettings
+from experiments.apps.config import SocketSettings
 from experiments.apps.path_manager import create_subflow, token_of
 from mstcp import StreamSpec, _core, sockets
 from mstcp.open_stream import OpenStream
 from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport, Setup
 
 _SO_RCVBUFFORCE = 33
+IPPROTO_MPTCP = 262
 CONNECT_TIMEOUT_S = 10.0
 WELCOME = b"\0"
 """Sent by the side that accepts: before it has heard from its peer, a client may open no subflow (RFC 8684,

@@ -178,17 +178,18 @@ class Source(asyncio.Protocol):
         self._call_at(now_ns() + round(self.config.sample_s * 1e9), self._sample)
 
     def _take_sample(self) -> None:
-        subflows: Mapping[int, int] = {} if self._subflows is None else self._subflows()
-        if self._subflows is not None:
-            carried = [sum(subflows.values())]
-        else:
-            carried = by_stream(self.transport.get_extra_info("sockets") or ())
+        carried = by_stream(self.transport.get_extra_info("sockets") or ())
         time_ns = now_ns()
+        subflows: Mapping[int, int] = {}
+        if self._subflows is not None:
+            subflows = self._subflows()
+            now = now_ns()
+            self._subflow_samples += [(now, port, count) for port, count in subflows.items()]
+            carried = [sum(subflows.values())]
         # Segments that were counted as arrived may turn out to be fewer bytes; what ends keeps its count.
         self._carried = [max(pair) for pair in itertools.zip_longest(self._carried, carried, fillvalue=0)]
         self._sample_times_ns.append(time_ns)
         self._samples.append(self._carried)
-        self._subflow_samples += [(time_ns, port, count) for port, count in subflows.items()]
         self.on_sample(time_ns=time_ns, streams=self._carried, subflows=dict(subflows))
 
 

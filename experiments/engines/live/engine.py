@@ -14,7 +14,6 @@ from experiments import environment, protocols
 from experiments.analysis.logs import Window
 from experiments.analysis.validity import CpuMeter, why_invalid
 from experiments.apps.config import Timing
-from experiments.engines.admission import check_routes
 from experiments.engines.base import Abilities, Clock
 from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.live import requirements
@@ -61,6 +60,9 @@ class LiveEngine:
 
     def check(self, plans: list[RunPlan]) -> None:
         """Refuse what the network, the controller, the kernel or the machine's programs could not do."""
+        # It brings the controller's own code, which a worker, whose runs have to be the same, has no use for.
+        from experiments.engines.admission import check_routes
+
         plans = [with_second_interfaces(plan)[0] for plan in plans]
         for plan in plans:
             check_wired(plan.network)

@@ -9,7 +9,6 @@ import socket
 from pathlib import Path
 
 from experiments import protocols
-from experiments.apps.config import IPPROTO_MPTCP
 from experiments.environment import read_sysctl
 from experiments.errors import MissingRequirement
 from experiments.installation import repair_command
@@ -56,28 +55,30 @@ def check_kernel(plan: RunPlan) -> None:
         MissingRequirement: with what to do about it.
     """
     protocol, tcp = protocols.get(plan.protocol), plan.scenario.tcp
-    if protocol.kernel_protocol == "mptcp":
-        try:
-            socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP).close()
-        except OSError:
-            raise MissingRequirement(
-                f"This kernel has no MPTCP, which {plan.protocol} needs.",
-                "Use one with CONFIG_MPTCP, or --engine virtual or sim.",
-            ) from None
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
-        try:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, tcp.congestion_control.encode())
-        except OSError as error:
-            if error.errno != errno.ENOENT:
-                raise
-            known = read_sysctl("net.ipv4.tcp_available_congestion_control")
-            raise MissingRequirement(
-                f"This kernel does not have congestion control {tcp.congestion_control}.",
-                f"It has {known}; take one of them (--set tcp.congestion_control=…), or load the module.",
-            ) from None
+    if protocol.kernel_protocol == "mptcp" and read_sysctl("net.mptcp.enabled") != "1":
+        raise MissingRequirement(
+            f"This kernel has no MPTCP, which {plan.protocol} needs, or it is off.",
+            "Use one with CONFIG_MPTCP and net.mptcp.enabled = 1, or --engine virtual or sim.",
+        )
+    known = (read_sysctl("net.ipv4.tcp_available_congestion_control") or "").split()
+    if tcp.congestion_control not in known and not _can_load(tcp.congestion_control):
+        raise MissingRequirement(
+            f"This kernel does not have congestion control {tcp.congestion_control}.",
+            f"It has {', '.join(known)}: take one of them (--set tcp.congestion_control=…).",
+        )
     for name in (*protocol.kernel_settings, *tcp.sysctls()):
         if read_sysctl(name) is None:
             raise MissingRequirement(
                 f"This kernel does not have the setting {name}, which the run needs.",
                 "Leave it out, or use another kernel or --engine sim.",
             )
+
+
+def _can_load(congestion_control: str) -> bool:
+    """Return whether the kernel takes a congestion control on a socket: it loads the module then."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
+        except OSError as error:
+            return error.errno != errno.ENOENT  # it is there, for others
+    return True
