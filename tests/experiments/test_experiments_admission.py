@@ -74,7 +74,7 @@ def test_what_the_kernel_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"net.ipv4.tcp_available_congestion_control": "cubic reno", "net.mptcp.enabled": "1"}
     monkeypatch.setattr(requirements, "read_sysctl", settings.get)
     assert "net.ipv4.tcp_sack" in str(refusal("live", plan_of("ospf", tcp__sack=True)))
-    without = {"tcp__sack": None, "tcp__dsack": None, "tcp__timestamps": None, "tcp__recovery": None}
-    assert "net." in str(refusal("live", plan_of("mptcp-sdn", **without)))
+    multipath = line_plan("mptcp-sdn", half=1e6, rest=1e6, whole=1e6)
+    assert "does not have the setting net.mptcp.pm_type" in str(refusal("live", multipath))
     settings["net.mptcp.enabled"] = "0"
-    assert "has no MPTCP, which mptcp-sdn needs" in str(refusal("live", plan_of("mptcp-sdn")))
+    assert "has no MPTCP, which mptcp-sdn needs" in str(refusal("live", multipath))
