@@ -12,15 +12,18 @@ from controller.decide.manager import FlowManager
 from controller.decide.measuring import Measuring
 from controller.decide.protection import Protection
 from controller.decide.queries import Queries
+from controller.decide.rule_audit import RuleAudit
 from controller.decide.rule_counters import RuleCounters
 from controller.errors import RequestError
 from controller.install.outbox import BYPASSES, DEFAULT_ROUTES, Outbox
 from controller.model import arp, events, lldp
 from controller.model.client_events import ClientEventKind
+from controller.model.faults import FaultKind
 from controller.model.journal import Journal, JournaledDict, JournaledSet
 from controller.model.messages import Message, PacketOut, Postpone
 from controller.model.records import Records
 from controller.model.requests import LinkChange, ViewName
+from controller.model.rules import Group, Rule
 from controller.state.copying import copy_of
 from controller.state.discovery import Discovery
 from controller.state.flow_record import FLOW
@@ -32,6 +35,9 @@ __all__ = ["Core"]
 
 _RUN = "run"
 """Kind of the record that the controller has had switches: they may have rules and traffic."""
+
+_REFUSALS_LAST_S = 30.0
+"""A switch that has refused no message for so long is without fault again."""
 
 _MAX_METERED = 1024
 """Ports of a switch whose packets to the controller its meters limit, at most."""
@@ -62,7 +68,12 @@ class Core:
         self._flows = FlowManager(
             self._state, self._outbox, new_flow_id or (lambda number: f"{settings.boot_id}-{number}"), solved
         )
-        self._measuring = Measuring(self._state, self._outbox, self._flows.capacity_returned)
+        self._audit = RuleAudit(
+            self._state, self._outbox, self._default_routes, self._flows, self._beside_routes
+        )
+        self._measuring = Measuring(
+            self._state, self._outbox, self._flows.capacity_returned, self._audit.counters_asked
+        )
         self._discovery = Discovery(settings.probe_interval_s, settings.silence_s)
         self._gone_at: JournaledDict[int, float] = JournaledDict()  # when a switch that is away is given up
         self._down_since: JournaledDict[str, float] = JournaledDict()  # by link
@@ -74,6 +85,9 @@ class Core:
         self._handlers: dict[type, Callable[[Any], None]] = {
             events.SwitchConnected: self._switch_connected,
             events.SwitchDisconnected: self._switch_disconnected,
+            events.SwitchHeld: self._switch_held,
+            events.InstalledRead: self._installed_read,
+            events.MessagesRefused: self._messages_refused,
             events.PortCameUp: self._port_came_up,
             events.PortWentDown: self._port_went_down,
             events.LinkDiscovered: self._link_discovered,
@@ -160,6 +174,8 @@ class Core:
             self._protection,
             self._measuring,
             self._rule_counters,
+            self._audit,
+            self._state.faults,
         )
         deadlines = (*(part.next_deadline() for part in parts), *self._gone_at.values())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
@@ -197,11 +213,14 @@ class Core:
         if event.installed is not None and event.installed.meters is not None:
             edges = (port for port in ports if live.is_edge_port(event.datapath_id, port))
             self._state.metered_ports[switch] = tuple(islice(edges, _MAX_METERED))
-        others = (*self._protection.entries(switch), *self._flows.pinned_rules(switch))
-        self._default_routes.connect(switch, others, event.installed)
+        self._default_routes.connect(switch, self._beside_routes(switch), event.installed)
         self._measuring.switch_joined(event.datapath_id, self._now)
         self._links_may_have_changed()
         self._default_routes.refresh_soon(self._now)
+
+    def _beside_routes(self, switch: str) -> tuple[Rule | Group, ...]:
+        """Return what a switch should have beside default routes, groups first."""
+        return (*self._protection.entries(switch), *self._flows.pinned_rules(switch))
 
     def _switch_disconnected(self, event: events.SwitchDisconnected) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
@@ -212,6 +231,33 @@ class Core:
         self._outbox.tell(ClientEventKind.SWITCH_DOWN, text, {"switch": switch}, "warning")
         self._leave(event.datapath_id, switch)
 
+    def _switch_held(self, event: events.SwitchHeld) -> None:
+        """Take that another controller decides for a switch, or does so no more."""
+        switch = self._state.live.switch_name(event.datapath_id) or f"datapath {event.datapath_id}"
+        faults = self._state.faults
+        if not event.is_held:
+            faults.clear(switch, FaultKind.HELD)
+            return
+        text = (
+            f"{switch} is controlled by another controller: this one leaves it alone until that one is gone."
+        )
+        if faults.add(switch, FaultKind.HELD, text):
+            self._outbox.tell(ClientEventKind.SWITCH_HELD, text, {"switch": switch}, "error")
+
+    def _installed_read(self, event: events.InstalledRead) -> None:
+        switch = self._state.live.switch_name(event.datapath_id)
+        if switch is not None and self._state.live.is_connected(switch):
+            self._audit.read(switch, event.installed, self._now)
+
+    def _messages_refused(self, event: events.MessagesRefused) -> None:
+        """Take that a switch answers messages with errors: a fault until it has not done so for a while."""
+        switch = self._state.live.switch_name(event.datapath_id)
+        if switch is None:
+            return
+        text = f"{switch} refuses messages of the controller: {event.reason}."
+        if self._state.faults.add(switch, FaultKind.MESSAGES_REFUSED, text, self._now + _REFUSALS_LAST_S):
+            self._outbox.report("warning", text, switch=switch)
+
     def _leave(self, datapath_id: int, switch: str) -> None:
         """Take in that a switch's connection ended: it is assumed to forward as before, for a while."""
         self._state.live.leave(datapath_id)
@@ -221,6 +267,9 @@ class Core:
         self._flows.switch_lost(switch, self._now)
         self._measuring.switch_left(datapath_id, self._now)
         self._rule_counters.switch_left(datapath_id)
+        self._audit.switch_left(switch)
+        for kind in (FaultKind.ROUTES_REFUSED, FaultKind.TABLE_FULL, FaultKind.MESSAGES_REFUSED):
+            self._state.faults.clear(switch, kind)
 
     def _give_up_switches(self) -> None:
         """Take switches that did not come back in time for gone, with all their links."""
@@ -354,7 +403,8 @@ class Core:
         if switch is None or not owners:
             return  # a second error for the same rules, or one of a flow that has ended
         if owners == (DEFAULT_ROUTES,):
-            self._default_routes.refuse(switch, event.barrier, event.reason)
+            self._default_routes.refuse(switch, event.reason)
+            self._audit.refused(switch, self._now)
         elif owners == (BYPASSES,):
             self._protection.refuse(switch, event.reason)
         else:
@@ -362,6 +412,9 @@ class Core:
 
     def _counters_read(self, event: events.CountersRead) -> None:
         self._measuring.take(event, self._now)
+        switch = self._state.live.switch_name(event.datapath_id)
+        if switch is not None and self._state.live.is_connected(switch):
+            self._audit.counted(switch, event.rules, self._now)
 
     def _counters_refused(self, event: events.CountersRefused) -> None:
         self._measuring.refused(event)
@@ -456,3 +509,5 @@ class Core:
             self._protection.tick(self._now)  # else in an event of its own, so that it knows what it costs
         self._measuring.tick(self._now)
         self._rule_counters.tick(self._now)
+        self._audit.tick(self._now)
+        self._state.faults.expire(self._now)

@@ -12,12 +12,14 @@ from collections import deque
 from collections.abc import Callable
 from datetime import datetime, timezone
 
-__all__ = ["LogWriter", "set_up"]
+__all__ = ["LogWriter", "SparingLog", "set_up"]
 
 _FLUSH_S = 1.0
 _PAUSE_S = 0.01
 _AT_ONCE = 256
 """Lines that are written by one call, at most."""
+
+_MAX_KINDS = 256
 
 
 class _TextFormatter(logging.Formatter):
@@ -104,6 +106,37 @@ class LogWriter(logging.Handler):
                 self._write_lines([missing])
             if not self._stopping:
                 time.sleep(_PAUSE_S)  # to wake up once for many lines
+
+
+class SparingLog:
+    """Writes warnings of which a stranger can cause any number: each kind once in a while, and how often.
+
+    Args:
+        log: Where lines go.
+        interval_s: Between two lines of a kind.
+        clock: Seconds, monotonic.
+    """
+
+    def __init__(
+        self, log: logging.Logger, interval_s: float = 10.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._log = log
+        self._interval_s = interval_s
+        self._clock = clock
+        self._kinds: dict[str, tuple[float, int]] = {}  # when a kind may be written again; how many were not
+
+    def warning(self, kind: str, text: str, *arguments: object) -> None:
+        """Write a line, unless one of its kind was written a moment ago."""
+        now = self._clock()
+        until, left_out = self._kinds.get(kind, (now, 0))
+        if now < until:
+            self._kinds[kind] = until, left_out + 1
+            return
+        if len(self._kinds) >= _MAX_KINDS:
+            self._kinds.clear()
+        self._kinds[kind] = now + self._interval_s, 0
+        more = f" ({left_out} more such lines were left out)" if left_out else ""
+        self._log.warning(text + more.replace("%", "%%"), *arguments)
 
 
 def set_up(form: str, level: int = logging.INFO) -> LogWriter:

@@ -25,6 +25,7 @@ from controller.configuration.checking import check_links
 from controller.configuration.options import NO_STORE
 from controller.configuration.schema import Configuration
 from controller.configuration.tls import openflow_context
+from controller.connection_limits import ServiceLimits, raise_file_limit
 from controller.core import Core
 from controller.errors import ConfigError, RequestError
 from controller.gomr import Demand, Edge, LiveEngine, Problem
@@ -32,8 +33,11 @@ from controller.instructions import Instruction, Instructions
 from controller.loop import ControllerLoop
 from controller.model.events import ConfigurationChanged, ConfigurationRefused, ControllerStopping
 from controller.model.messages import Answer, DatapathMessage
+from controller.model.records import Change, Store
 from controller.model.settings import Settings
 from controller.openflow.runtime import OpenFlowRuntime
+from controller.openflow.session import Leadership
+from controller.store.memory import MemoryStore
 from controller.store.sqlite import SqliteStore
 from topologies.model import Network
 
@@ -47,6 +51,12 @@ _FIXED_ROUTING = ("planning_s", "fast_failover")
 
 _ID_BYTES = 16
 _IDS_DRAWN = 1024
+
+_TERM = "term"
+"""Kind of the records of the terms in which the controller was master of switches."""
+
+_TERM_RANDOM_BITS = 6
+_TERMS_REMEMBERED = 16
 
 _RELOAD_TOKEN = -1
 """Of the event that applies a configuration; clients' tokens begin with 1."""
@@ -82,12 +92,13 @@ class ControllerProcess:
         new_flow_id = random_ids()
         self._core = Core(network, settings, lambda _: next(new_flow_id), metrics.solved)
         self._store = _open_store(configuration.store, network.name)
+        self._records = self._store.load()
         self._loop = ControllerLoop(
             self._core,
             self._send,
             self._deliver,
             flush=lambda: self._runtime.flush(),
-            write=self._store.write if self._store is not None else lambda _: None,
+            write=self._store.write,
             on_failure=fail,
             planning_s=configuration.routing.planning_s,
             handled=lambda event, wall_s: metrics.handled(type(event).__name__, wall_s),
@@ -100,16 +111,32 @@ class ControllerProcess:
             queues=self._loop.queue_lengths,
             dropped_packets=lambda: self._loop.dropped_packets,
         )
+        limits = ServiceLimits.of(len(network.switches), raise_file_limit())
         self._runtime = OpenFlowRuntime(
             self._listeners("openflow"),
             self._loop.post,
             self._lldp_key,
+            self._begin_term(),
+            limits.openflow,
             openflow_context(configuration.listen.openflow_tls),
             lambda name, datapath_id: _is_certified(network, name, datapath_id),
             fail,
         )
         grpc = [Address.parse(text) for text in configuration.listen.grpc]
-        self._services = ServiceThread(api, self._listeners("rest"), grpc, configuration.listen.tls, fail)
+        self._services = ServiceThread(
+            api, self._listeners("rest"), grpc, configuration.listen.tls, limits, fail
+        )
+
+    def _begin_term(self) -> Leadership:
+        """Begin a term as the master of switches, above those of earlier runs, and remember it."""
+        earlier = sorted(map(int, self._records.pop(_TERM, {})))
+        now = int(time.time()) << _TERM_RANDOM_BITS | secrets.randbits(_TERM_RANDOM_BITS)
+        term = max([now, *(each + 1 for each in earlier)])
+        forgotten = earlier[:-_TERMS_REMEMBERED]
+        self._store.write(
+            [Change(_TERM, str(term), {}), *(Change(_TERM, str(each), None) for each in forgotten)]
+        )
+        return Leadership(term, frozenset(earlier))
 
     def start(self) -> dict[str, list[str]]:
         """Start everything; returns the addresses when all services listen."""
@@ -117,8 +144,7 @@ class ControllerProcess:
         # What is there now stays; and thousands of flows are no garbage to look for after every few requests.
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
-        if self._store is not None:
-            self._loop.carry_out(self._core.restore(self._store.load(), time.monotonic()))
+        self._loop.carry_out(self._core.restore(self._records, time.monotonic()))
         self._loop.start()
         self._services.start()
         self._runtime.start()
@@ -132,8 +158,7 @@ class ControllerProcess:
         self._services.stop()
         self._loop.stop(ControllerStopping(remove_rules=self.configuration.on_stop == "remove"))
         self._runtime.stop()
-        if self._store is not None:
-            self._store.close()
+        self._store.close()
 
     def reload(self, read: Callable[[], Configuration]) -> None:
         """Apply a configuration whole, or keep the old one and say why."""
@@ -255,10 +280,10 @@ def _warm_up() -> None:
     engine.become([second, first], {"a->b": 0.5})
 
 
-def _open_store(place: str | None, network: str) -> SqliteStore | None:
+def _open_store(place: str | None, network: str) -> Store:
     """Open the store that is configured; by default one for each network in the user's state directory."""
     if place == NO_STORE:
-        return None
+        return MemoryStore()
     if place is not None:
         return SqliteStore(Path(place))
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"

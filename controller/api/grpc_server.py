@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any, NoReturn, TypeVar
 
@@ -32,6 +33,7 @@ from controller.api.grpc_messages import (
 from controller.api.schema import check_rate, check_spare_ports, check_timeout, parse, parse_preview
 from controller.api.service import Service
 from controller.configuration.access import Access, Role
+from controller.connection_limits import ConnectionLimits, ServiceLimits
 from controller.errors import ErrorCode, InvalidRequest, RequestError
 from controller.model.callers import Caller
 from controller.model.events import FlowChanged, FlowReleased, LeaseRenewed, StreamsReported
@@ -72,8 +74,17 @@ _PAGE = 1000
 _MAX_PAGE = 10_000
 
 
-def make_server(service: Service, access: Access | None = None) -> grpc.aio.Server:
-    """Return a server that offers a service to those who may; give it addresses and start it."""
+def make_server(
+    service: Service, access: Access | None = None, limits: ConnectionLimits | None = None
+) -> grpc.aio.Server:
+    """Return a server that offers a service to those who may; give it addresses and start it.
+
+    Args:
+        service: What clients can do.
+        access: Who may; None: everybody.
+        limits: Connections in all, and sessions and watches of one address.
+    """
+    limits = limits or ServiceLimits.of().grpc
     # Without this, a second controller could listen on the same port and each would get half of the clients.
     # A client that is dead is noticed by keepalives (gRFC A8), a minute after it last said something.
     server = grpc.aio.server(
@@ -81,20 +92,25 @@ def make_server(service: Service, access: Access | None = None) -> grpc.aio.Serv
             ("grpc.so_reuseport", 0),
             ("grpc.keepalive_time_ms", 40_000),
             ("grpc.keepalive_timeout_ms", 20_000),
+            ("grpc.server_handshake_timeout_ms", 10_000),
+            ("grpc.max_connection_idle_ms", 60_000),
+            ("grpc.max_concurrent_streams", 256),
+            ("grpc.max_allowed_incoming_connections", limits.total),
         ]
     )
     access = access or Access()
-    control_pb2_grpc.add_FlowControlServicer_to_server(FlowControlServicer(service, access), server)
-    control_pb2_grpc.add_ControllerServicer_to_server(ControllerServicer(service, access), server)
+    control_pb2_grpc.add_FlowControlServicer_to_server(FlowControlServicer(service, access, limits), server)
+    control_pb2_grpc.add_ControllerServicer_to_server(ControllerServicer(service, access, limits), server)
     return server
 
 
 class FlowControlServicer(control_pb2_grpc.FlowControlServicer):
     """Translates between sessions and the service layer."""
 
-    def __init__(self, service: Service, access: Access) -> None:
+    def __init__(self, service: Service, access: Access, limits: ConnectionLimits) -> None:
         self._service = service
         self._access = access
+        self._limits = limits
         self._sessions = count(1)
 
     async def Session(  # type: ignore[override]  # gRPC takes a coroutine that writes too
@@ -102,26 +118,27 @@ class FlowControlServicer(control_pb2_grpc.FlowControlServicer):
     ) -> None:
         """Serve one client until it closes its side and everything it asked is answered."""
         caller = await _caller(context, self._access, Role.REQUEST)
-        session = _Session(self._service, f"grpc-{next(self._sessions)}", caller)
-        reader = asyncio.create_task(session.read(request_iterator))
-        try:
-            while (message := await session.next_message()) is not None:
-                await context.write(message)
-            if session.overflowed:
-                await context.abort(
-                    grpc.StatusCode.RESOURCE_EXHAUSTED, f"more than {MAX_UNSENT} messages were left unread"
-                )
-        finally:
-            session.close()
-            reader.cancel()
+        async with _counted(context, self._limits):
+            session = _Session(self._service, f"grpc-{next(self._sessions)}", caller)
+            reader = asyncio.create_task(session.read(request_iterator))
+            try:
+                while (message := await session.next_message()) is not None:
+                    await context.write(message)
+                if session.overflowed:
+                    text = f"more than {MAX_UNSENT} messages were left unread"
+                    await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+            finally:
+                session.close()
+                reader.cancel()
 
 
 class ControllerServicer(control_pb2_grpc.ControllerServicer):
     """Translates between single calls and the service layer."""
 
-    def __init__(self, service: Service, access: Access) -> None:
+    def __init__(self, service: Service, access: Access, limits: ConnectionLimits) -> None:
         self._service = service
         self._access = access
+        self._limits = limits
 
     async def RequestFlow(self, request: control_pb2.FlowRequest, context: Any) -> control_pb2.Allocation:
         """Ask for a flow; it is undone if the call ends before the answer."""
@@ -207,6 +224,10 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
     ) -> None:
         """Tell what happens, as it does."""
         await _caller(context, self._access, Role.READ)
+        async with _counted(context, self._limits):
+            await self._watch(request, context)
+
+    async def _watch(self, request: control_pb2.WatchRequest, context: Any) -> None:
         history = self._service.history
         last_id, is_first = request.last_event_id or None, True
         async for event in history.follow(last_id, request.past):
@@ -219,6 +240,19 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
                 text = f"{event.missed} events were dropped because this client reads too slowly"
                 await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
             is_first = False
+
+
+@asynccontextmanager
+async def _counted(context: Any, limits: ConnectionLimits) -> AsyncIterator[None]:
+    """Count a call that lasts; one that is too many of its address is ended."""
+    address = str(context.peer()).rpartition(":")[0]
+    refused = limits.take(address)
+    if refused is not None:
+        await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, refused)
+    try:
+        yield
+    finally:
+        limits.free(address)
 
 
 async def _caller(context: Any, access: Access, needed: Role) -> Caller:

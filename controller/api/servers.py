@@ -13,12 +13,13 @@ import grpc.aio
 import uvicorn
 
 from controller.address import Address
-from controller.api.connections import abort_connections
+from controller.api.connections import RestServer, abort_connections, handle_exception, limited_protocol
 from controller.api.grpc_server import make_server
 from controller.api.rest import make_app
 from controller.api.rest_common import Api
 from controller.configuration.schema import TlsFiles
 from controller.configuration.tls import read_pem, server_context
+from controller.connection_limits import ServiceLimits
 from controller.errors import ConfigError, CoreFailed
 
 __all__ = ["ServiceThread"]
@@ -37,6 +38,7 @@ class ServiceThread:
         rest: Listening sockets.
         grpc_addresses: gRPC binds its addresses itself.
         tls: Certificate and key of both; None: neither is protected.
+        limits: How many connections they take.
         fail: Called once, with a sentence, when they end by a fault.
     """
 
@@ -46,6 +48,7 @@ class ServiceThread:
         rest: Sequence[socket.socket],
         grpc_addresses: Sequence[Address],
         tls: TlsFiles | None = None,
+        limits: ServiceLimits | None = None,
         fail: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.grpc_addresses: tuple[Address, ...] = ()
@@ -53,6 +56,7 @@ class ServiceThread:
         self._service = api.service
         self._rest = list(rest)
         self._tls = tls
+        self._limits = limits or ServiceLimits.of()
         self._fail = fail
         self._wanted = tuple(grpc_addresses)
         self._started = threading.Event()
@@ -97,9 +101,10 @@ class ServiceThread:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(handle_exception)
         self._stop = asyncio.Event()
         self._service.bind(self._loop)
-        grpc_server = make_server(self._service, self._api.access)
+        grpc_server = make_server(self._service, self._api.access, self._limits.grpc)
         self.grpc_addresses = tuple(self._bind_grpc(grpc_server, address) for address in self._wanted)
         await grpc_server.start()
         config = uvicorn.Config(
@@ -107,12 +112,10 @@ class ServiceThread:
             log_config=None,
             access_log=False,
             lifespan="off",
+            http=limited_protocol(self._limits.rest),
             timeout_graceful_shutdown=1,
         )
-        config.load()
-        if self._tls is not None:
-            config.ssl = server_context("listen.tls", self._tls)
-        rest = uvicorn.Server(config)
+        rest = RestServer(config, None if self._tls is None else server_context("listen.tls", self._tls))
         # uvicorn takes signals in the main thread only; here it leaves them alone.
         rest_task = asyncio.create_task(rest.serve(sockets=self._rest))
         while not rest.started and not rest_task.done():

@@ -11,9 +11,10 @@ from controller.compile.classification import classification
 from controller.compile.ecmp import ecmp_group
 from controller.compile.next_hops import equal_next_hops
 from controller.install.outbox import DEFAULT_ROUTES, Outbox
+from controller.model.faults import FaultKind
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
 from controller.model.messages import RemoveGroup, RemoveRule, RemoveRules
-from controller.model.reconcile import Installed, difference
+from controller.model.reconcile import Difference, Installed, Unsettled, difference
 from controller.model.rules import (
     ETH_TYPE_IPV4,
     PRIORITY_ROUTE,
@@ -22,6 +23,7 @@ from controller.model.rules import (
     Group,
     GroupChange,
     Match,
+    Meter,
     Output,
     Rule,
     ToGroup,
@@ -87,6 +89,7 @@ class DefaultRoutes(Journaled):
         self._known: dict[str, tuple[Host, object, _HostRoutes]] = {}  # by host: of what they were made
         self._equal: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
         self._equal_of: int | None = None
+        self._refused: JournaledSet[str] = JournaledSet()  # switches that lack some since they refused them
         self._new: JournaledSet[str] = JournaledSet()  # switches that have not got their routes
         self._computing_since: float | None = None
         self._computed_at = -math.inf
@@ -105,12 +108,49 @@ class DefaultRoutes(Journaled):
         routes = self._routes_of(switch, self._compute()) if has_routes else _Routes()
         self._sent[switch] = routes
         self._new.add(switch)
-        metered = self._state.metered_ports.get(switch, ())
-        wanted = (*classification(metered), *others, *routes.all())
+        wanted = self._wanted_of(switch, others)
         if installed is None:
             self._send(switch, wanted, wipe=True)
-            return
-        datapath_id, missing = self._state.live.datapath_id(switch), difference(installed, wanted)
+        else:
+            self._send_difference(switch, difference(installed, wanted))
+
+    def repair(
+        self, switch: str, others: tuple[Rule | Group, ...], installed: Installed, unsettled: Unsettled
+    ) -> tuple[int, int]:
+        """Give a connected switch what it lacks, and take what it should not have.
+
+        `others` are its groups, then its rules, beside default routes; what is unsettled is left alone.
+
+        Returns:
+            How many rules and groups it lacked, and how many were too many.
+        """
+        wanted = [entry for entry in self._wanted_of(switch, others) if not unsettled.has(entry)]
+        settled = unsettled.without(installed)
+        missing = difference(settled, wanted)
+        if missing.is_empty and switch not in self._refused:
+            return 0, 0
+        self._refused.discard(switch)
+        self._send_difference(switch, missing)
+        there = len(settled.rules) + len(settled.groups) + len(settled.foreign_cookies)
+        kept = len(wanted) - len(missing.entries)
+        return len(missing.entries), max(0, there - kept)
+
+    def _wanted_of(self, switch: str, others: tuple[Rule | Group, ...]) -> tuple[Rule | Group | Meter, ...]:
+        metered = self._state.metered_ports.get(switch, ())
+        return (*classification(metered), *others, *self.sent_to(switch))
+
+    def rule_count(self, switch: str) -> int:
+        """Return how many rules a switch should have of these and of those that classify packets."""
+        sent, metered = self._sent.get(switch), self._state.metered_ports.get(switch, ())
+        classifying = sum(isinstance(entry, Rule) for entry in classification(metered))
+        return classifying + (0 if sent is None else len(sent.actions))
+
+    def is_settled(self, switch: str) -> bool:
+        """Return whether a switch has confirmed all its routes, and no others are about to be computed."""
+        return self._due is None and switch not in self._new and switch not in self._awaited
+
+    def _send_difference(self, switch: str, missing: Difference) -> None:
+        datapath_id = self._state.live.datapath_id(switch)
         for cookie in missing.removed_first:
             self._outbox.put(RemoveRules(datapath_id, cookie))
         for number in missing.removed_groups_first:
@@ -137,8 +177,8 @@ class DefaultRoutes(Journaled):
         self._sent.pop(switch, None)
         self._new.discard(switch)
         self._awaited.pop(switch, None)
+        self._refused.discard(switch)
         self._state.confirmed.discard(switch)
-        self._state.refusals.pop(switch, None)
 
     def refresh_soon(self, now: float) -> None:
         """Compute the routes again once everything that has happened by now is known.
@@ -147,6 +187,7 @@ class DefaultRoutes(Journaled):
         most of the time.
         """
         self._due = max(now, self._computed_at + self._pause_s)
+        self._state.routes_are_due = True
 
     def sent(self, now: float) -> None:
         """Take in that all messages have been sent: so long it took to compute the routes."""
@@ -163,6 +204,7 @@ class DefaultRoutes(Journaled):
         if self._due is None or self._due > now:
             return False
         self._due, self._computing_since = None, now
+        self._state.routes_are_due = False
         wanted = self._compute()
         changed = {*self._new, *_changed_switches(self._wanted, wanted)}
         self._wanted = wanted
@@ -177,14 +219,17 @@ class DefaultRoutes(Journaled):
         """Take a barrier in; only the last one of a switch confirms all its routes."""
         if self._awaited.get(switch) == barrier:
             del self._awaited[switch]
-            if switch not in self._state.refusals:
+            if switch not in self._refused:
                 self._state.confirmed.add(switch)
+                self._state.faults.clear(switch, FaultKind.ROUTES_REFUSED)
 
-    def refuse(self, switch: str, barrier: int, reason: str) -> None:
-        """Take in that a switch did not accept its routes."""
+    def refuse(self, switch: str, reason: str) -> None:
+        """Take that a switch did not accept its routes, until `repair` has sent them again."""
+        self._refused.add(switch)
         self._state.confirmed.discard(switch)
-        self._state.refusals[switch] = f"{switch} refused its default routes: {reason}."
-        self._outbox.report("error", f"{switch} refused rules: {reason}", switch=switch, barrier=barrier)
+        text = f"{switch} refused its default routes: {reason}."
+        if self._state.faults.add(switch, FaultKind.ROUTES_REFUSED, text):
+            self._outbox.report("error", text, switch=switch)
 
     def _update(self, switch: str, sent: _Routes, routes: _Routes) -> None:
         datapath_id = self._state.live.datapath_id(switch)

@@ -45,6 +45,7 @@ from controller.model.messages import (
     RemoveGroup,
     RemoveRules,
 )
+from controller.model.reconcile import Unsettled
 from controller.model.rules import Group, GroupChange, Rule, Stages, flow_number
 from controller.state.flow import Flow, FlowState
 from controller.state.flow_record import FLOW, flow_of
@@ -182,6 +183,19 @@ class FlowManager(Journaled):
                         entry for entry in stage.get(switch, ()) if not isinstance(entry, GroupChange)
                     )
         return tuple(entries)
+
+    def is_unsettled(self, switch: str) -> bool:
+        """Return whether rules of flows may be on their way to a switch."""
+        through = self._state.flows.through(switch)
+        return self._recovery.is_busy or any(not flow.is_active for flow in through)
+
+    def unsettled(self) -> Unsettled:
+        """Return the flows whose rules are being installed or moved."""
+        flows = [
+            flow for flow in self._state.flows if not flow.is_active or self._recovery.is_moving(flow.id)
+        ]
+        groups = [flow.split.group.number for flow in flows if flow.split and flow.split.group]
+        return Unsettled(frozenset(flow.number for flow in flows), frozenset(groups))
 
     def restore(self, records: Mapping[str, Mapping[str, Any]], now: float) -> None:
         """Take up the flows of the controller's last run, each with a whole lease for its owner to renew."""

@@ -24,12 +24,20 @@ class Measuring(Journaled):
         state: Network and flows.
         outbox: Where messages go.
         capacity_returned: Called with the time when links have more for flows than before.
+        asked: Called with each switch that is asked.
     """
 
-    def __init__(self, state: State, outbox: Outbox, capacity_returned: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        state: State,
+        outbox: Outbox,
+        capacity_returned: Callable[[float], None],
+        asked: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._state = state
         self._outbox = outbox
         self._capacity_returned = capacity_returned
+        self._asked = asked
         settings = state.settings
         self._polling = CounterPolling(settings.counter_interval_s, settings.counter_messages_per_s)
 
@@ -63,6 +71,8 @@ class Measuring(Journaled):
             switch = self._state.live.switch_name(datapath_id)
             has_flows = switch is not None and self._state.flows.is_used(switch)
             self._outbox.put(ReadCounters(datapath_id, pinned=has_flows))
+            if switch is not None:
+                self._asked(switch)
 
     def refused(self, event: CountersRefused) -> None:
         """Take in that a switch does not say what it has counted: it is asked no more while connected."""

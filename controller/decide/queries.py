@@ -12,6 +12,7 @@ from controller.decide.protection import Protection
 from controller.errors import NotFound
 from controller.model.counters import PortCounters, RuleCount, RuleKey
 from controller.model.events import ViewRequested
+from controller.model.faults import FaultKind
 from controller.model.live_views import LiveFlowView, LiveLinksView, LiveView, NodeState
 from controller.model.messages import Result
 from controller.model.requests import FlowQuery, ViewName
@@ -162,7 +163,7 @@ class Queries:
             state="connected" if connected else "away" if live.is_away(name) else "lost",
             flows=len(self._state.flows.through(name)),
             rules=rules,
-            refusal=self._state.refusals.get(name),
+            refusal=self._state.faults.get(name, FaultKind.ROUTES_REFUSED),
             ports=tuple(
                 PortView(
                     port=arc.tail_port,

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
 
 from controller.model.client_events import ClientEventKind
-from controller.model.messages import Answer, InstallRules, Message, Report, Result
+from controller.model.messages import (
+    Answer,
+    InstallRules,
+    Message,
+    RemoveGroup,
+    RemoveRule,
+    RemoveRules,
+    Report,
+    Result,
+)
 from controller.model.records import Change
 from controller.model.rules import Entry
 
@@ -18,6 +27,8 @@ DEFAULT_ROUTES = ""
 BYPASSES = "bypasses"
 """The same of bypasses."""
 
+_CHANGES = (InstallRules, RemoveRules, RemoveRule, RemoveGroup)
+
 _REMEMBERED = 1 << 16
 """Barriers whose owners are remembered: a switch may send an error after the barrier's reply."""
 
@@ -28,10 +39,13 @@ class Outbox:
     def __init__(self) -> None:
         self._messages: list[Message] = []
         self.next_barrier = 1  # its number
+        self.changes: Counter[int] = Counter()  # how many messages have changed rules, by datapath id
         self._owners: OrderedDict[int, tuple[str, ...]] = OrderedDict()
 
     def put(self, message: Message) -> None:
         """Add a message."""
+        if isinstance(message, _CHANGES):
+            self.changes[message.datapath_id] += 1
         self._messages.append(message)
 
     def install(self, datapath_id: int, entries: tuple[Entry, ...], owner: str, wipe: bool = False) -> int:

@@ -30,5 +30,7 @@ class ClientEventKind(str, Enum):
     SWITCH_DOWN = "switch_down"  # its connection ended; it is assumed to forward still
     SWITCH_LOST = "switch_lost"  # it did not come back in time
     SWITCH_UP = "switch_up"
+    SWITCH_HELD = "switch_held"  # another controller decides for it
+    RULES_REPAIRED = "rules_repaired"  # a switch had not those that it should have
     CONFIGURATION_APPLIED = "configuration_applied"
     CONFIGURATION_REFUSED = "configuration_refused"

@@ -27,9 +27,11 @@ __all__ = [
     "FlowReleased",
     "FlowRequested",
     "FlowsRequested",
+    "InstalledRead",
     "LeaseRenewed",
     "LinkChanged",
     "LinkDiscovered",
+    "MessagesRefused",
     "PacketArrived",
     "PortCameUp",
     "PortWentDown",
@@ -40,6 +42,7 @@ __all__ = [
     "StreamsReported",
     "SwitchConnected",
     "SwitchDisconnected",
+    "SwitchHeld",
     "TimePassed",
     "Together",
     "ViewRequested",
@@ -65,6 +68,31 @@ class SwitchDisconnected:
     """A switch's connection ended."""
 
     datapath_id: int
+
+
+@dataclass(frozen=True)
+class SwitchHeld:
+    """Another controller is master of a switch, which this one does not touch (`is_held`), or is no more."""
+
+    datapath_id: int
+    is_held: bool
+
+
+@dataclass(frozen=True)
+class InstalledRead:
+    """A connected switch said what it has."""
+
+    datapath_id: int
+    installed: Installed
+
+
+@dataclass(frozen=True)
+class MessagesRefused:
+    """A switch answered so many messages, which installed nothing, with the same error."""
+
+    datapath_id: int
+    reason: str
+    number: int
 
 
 @dataclass(frozen=True)
@@ -112,19 +140,23 @@ class BarrierReceived:
 
 @dataclass(frozen=True)
 class RulesRefused:
-    """A switch answered the rules of a barrier with an error; `cookie` is that of the rule, if known."""
+    """A switch answered the rules of a barrier with an error; `cookie` is that of the rule, if known.
+
+    `is_full`: it has no room for more.
+    """
 
     datapath_id: int
     barrier: int
     reason: str
     cookie: int | None = None
+    is_full: bool = False
 
 
 @dataclass(frozen=True)
 class CountersRead:
     """A switch said at `read_at` what it has counted; it took so many messages, there and back.
 
-    `ports` are by number, `pinned` by what the rules look at.
+    `ports` are by number, `pinned` by what the rules look at; `rules` is how many it has (None: unknown).
     """
 
     datapath_id: int
@@ -132,6 +164,7 @@ class CountersRead:
     ports: Mapping[int, PortCounters]
     pinned: Mapping[PinnedBy, PinnedCount]
     messages: int
+    rules: int | None = None
 
 
 @dataclass(frozen=True)
@@ -302,6 +335,9 @@ class TimePassed:
 Event = (
     SwitchConnected
     | SwitchDisconnected
+    | SwitchHeld
+    | InstalledRead
+    | MessagesRefused
     | PortCameUp
     | PortWentDown
     | LinkDiscovered

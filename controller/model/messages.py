@@ -39,6 +39,7 @@ __all__ = [
     "PacketOut",
     "Postpone",
     "ReadCounters",
+    "ReadInstalled",
     "ReadRuleCounters",
     "RemoveGroup",
     "RemoveRule",
@@ -105,6 +106,13 @@ class ReadCounters:
 
     datapath_id: int
     pinned: bool
+
+
+@dataclass(frozen=True)
+class ReadInstalled:
+    """Ask a switch which rules, groups and meters it has."""
+
+    datapath_id: int
 
 
 @dataclass(frozen=True)
@@ -201,6 +209,7 @@ DatapathMessage = (
     | RemoveGroup
     | PacketOut
     | ReadCounters
+    | ReadInstalled
     | ReadRuleCounters
     | CloseConnection
 )

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from controller.model.rules import Entry, Group, GroupChange, Match, Meter, MeterChange, Rule
+from controller.model.rules import (
+    Entry,
+    Group,
+    GroupChange,
+    Match,
+    Meter,
+    MeterChange,
+    Rule,
+    flow_number,
+    is_flow_cookie,
+)
 
-__all__ = ["Difference", "Installed", "difference"]
+__all__ = ["Difference", "Installed", "Unsettled", "difference"]
 
 _Key = tuple[int, int, Match]
 
@@ -50,6 +60,33 @@ class Difference:
     removed_rules: tuple[Rule, ...]
     removed_cookies: tuple[int, ...]
     removed_groups: tuple[int, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is to be done."""
+        return not any(vars(self).values())
+
+
+@dataclass(frozen=True)
+class Unsettled:
+    """What must not be compared: flows whose rules are on their way, by number, and their groups."""
+
+    flows: frozenset[int] = frozenset()
+    groups: frozenset[int] = frozenset()
+
+    def has(self, entry: Rule | Group | Meter) -> bool:
+        """Return whether an entry is not to be compared."""
+        if isinstance(entry, Rule):
+            return is_flow_cookie(entry.cookie) and flow_number(entry.cookie) in self.flows
+        return isinstance(entry, Group) and entry.number in self.groups
+
+    def without(self, installed: Installed) -> Installed:
+        """Return what is left of what a switch has."""
+        return replace(
+            installed,
+            rules=tuple(rule for rule in installed.rules if not self.has(rule)),
+            groups=tuple(group for group in installed.groups if not self.has(group)),
+        )
 
 
 def difference(installed: Installed, desired: Sequence[Rule | Group | Meter]) -> Difference:

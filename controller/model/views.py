@@ -255,11 +255,15 @@ class HealthView:
 
     status: Literal["ok", "degraded"]
     ready: bool = described(
-        "Every switch is connected and has confirmed its default routes, and every link is up."
+        "Every switch is connected and has confirmed its default routes, no others are about to follow, and "
+        "every link is up."
     )
     switches: tuple[SwitchView, ...]
     links_down: tuple[str, ...]
-    faults: tuple[str, ...] = described("What was found that the topology file does not have.")
+    faults: tuple[str, ...] = described(
+        "What is wrong beside that: switches and links that the topology file does not have, rules that were "
+        "refused, switches that another controller decides for."
+    )
     flows_on_lost_links: tuple[LostFlowView, ...]
     flows: int
 

@@ -1,8 +1,4 @@
-"""A switch's connection: nobody waits for a switch that does not read, and its end is noticed at once.
-
-os-ken has three threads for each switch and reads a message at a time; here one thread serves all of them
-(`openflow.reactor`), and what comes often (barrier replies, packets, echoes) does not go through os-ken.
-"""
+"""A switch's connection: nobody waits for a switch that does not read, and its end is noticed at once."""
 
 from __future__ import annotations
 
@@ -11,19 +7,13 @@ import logging
 import ssl
 import struct
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
-from os_ken.base import app_manager  # noqa: F401  # first: os-ken's modules import each other
-from os_ken.controller import controller as osken_controller
-from os_ken.controller import ofp_event
-from os_ken.controller.handler import DEAD_DISPATCHER
-from os_ken.ofproto import ofproto_parser
-
 from controller.openflow.encoding import OWN_TRANSACTIONS, header
-from controller.openflow.screening import is_wanted
 
-__all__ = ["MAX_UNSENT_BYTES", "Connection"]
+__all__ = ["MAX_UNSENT_BYTES", "Connection", "Receive"]
 
 LOG = logging.getLogger("controller.openflow")
 
@@ -42,73 +32,78 @@ _HEADER = struct.Struct("!BBHI")
 _ECHO_REQUEST, _ECHO_REPLY = 2, 3
 _WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
-Take = Callable[["Connection", int, int, bytes], bool]
-"""Takes (connection, type, transaction, whole message) and returns whether it was for it, not for os-ken."""
+Receive = Callable[["Connection", int, int, int, bytes], None]
+"""Takes (connection, version, type, transaction, whole message)."""
 
 
-class Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has no type information
-    """One connection, from its handshake to its end.
+class Connection:
+    """One connection, from its beginning to its end.
 
     Args:
         connected: The socket.
         address: Of the switch.
-        take: Takes messages before os-ken does.
+        receive: Takes messages, except echoes.
         want_write: Called, from any thread, when the connection waits until it can send more.
+        certified: The common name of its certificate, where one is asked for.
+        known: Called once, when the switch is admitted or the connection ends: it is no stranger's any more.
+        clock: Seconds, monotonic.
     """
 
     def __init__(
-        self, connected: Any, address: object, take: Take, want_write: Callable[[Connection], None]
+        self,
+        connected: Any,
+        address: object,
+        receive: Receive,
+        want_write: Callable[[Connection], None],
+        certified: str | None = None,
+        known: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.certified: str | None = None  # the common name of its certificate, where one is asked for
+        self.id: int | None = None
+        self.socket = connected
+        self.address = address
+        self.certified = certified
+        self._clock = clock
+        self.heard_at = clock()
+        self._known: Callable[[], None] | None = known
         self._unsent = bytearray()
         self._is_over = False
-        self._ends_when_sent = False
         self._lock = threading.Lock()
         self._all_sent = threading.Condition(self._lock)
         self._received = bytearray()
-        self._take = take
+        self._receive = receive
         self._want_write = want_write
         self._stuck_since: float | None = None
-        self._echo_at = 0.0
+        self._echo_at = self.heard_at + _ECHO_INTERVAL_S
         self._unanswered_echoes = 0
-        super().__init__(connected, address)
-        self.xid: int = OWN_TRANSACTIONS
         connected.setblocking(False)
 
-    def greet(self) -> None:
-        """Begin the handshake."""
-        self.send_msg(self.ofproto_parser.OFPHello(self))
+    def is_known(self) -> None:
+        """Count the connection no more among those of strangers."""
+        known, self._known = self._known, None
+        if known is not None:
+            known()
 
     # Sending, from any thread
 
-    def set_xid(self, msg: Any) -> int:
-        """Number a message of os-ken, so that it is taken for none of a barrier's."""
-        self.xid = (self.xid + 1) & 0xFFFF_FFFF | OWN_TRANSACTIONS
-        msg.set_xid(self.xid)
-        return self.xid
-
-    def send(self, buf: bytes, close_socket: bool = False) -> bool:
-        """Send bytes, or keep what the switch does not take; False if the connection is over or was ended."""
-        wants_write = overflow = False
+    def send(self, data: bytes) -> None:
+        """Send bytes, or keep what the switch does not take; nothing where the connection is over."""
         with self._lock:
-            if self._is_over:
-                return False
-            if len(self._unsent) + len(buf) > MAX_UNSENT_BYTES:
-                overflow = True
-            else:
-                wants_write = not self._unsent
-                sent = self._send_some(buf) if wants_write else 0
-                self._unsent += memoryview(buf)[sent:]
-                self._ends_when_sent |= close_socket
-                wants_write = bool(self._unsent) and wants_write
+            if self._is_over or not data:
+                return
+            overflow = len(self._unsent) + len(data) > MAX_UNSENT_BYTES
+            was_empty = not self._unsent
+            if not overflow:
+                sent = self._send_some(data) if was_empty else 0
+                self._unsent += memoryview(data)[sent:]
+            wants_write = was_empty and bool(self._unsent)
         if overflow:
             LOG.error("datapath %s left %d bytes unread: it is disconnected", self.id, MAX_UNSENT_BYTES)
             self.close()
-        elif wants_write or close_socket:
+        elif wants_write:
             self._want_write(self)
-        return not overflow
 
-    def _send_some(self, data: bytes | bytearray) -> int:
+    def _send_some(self, data: bytes | bytearray | memoryview) -> int:
         """Return how much of data the socket has taken."""
         try:
             return int(self.socket.send(data))
@@ -131,7 +126,6 @@ class Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has
             self._is_over = True
             self._unsent.clear()
             self._all_sent.notify_all()
-        super().close()
         self._want_write(self)
 
     @property
@@ -146,21 +140,20 @@ class Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has
         with self._lock:
             if self._unsent:
                 with memoryview(self._unsent) as view:
-                    sent = self._send_some(view[:_WRITE_BYTES])  # type: ignore[arg-type]
+                    sent = self._send_some(view[:_WRITE_BYTES])
                 if sent:
                     del self._unsent[:sent]
                     self._stuck_since = None
             is_done = not self._unsent
             if is_done:
                 self._all_sent.notify_all()
-        if is_done and self._ends_when_sent:
-            self.close()
         return not is_done
 
     def read(self) -> bool:
-        """Take in what has arrived; returns False at the end of the connection."""
+        """Handle what has arrived; returns False at the end of the connection."""
         try:
             while data := self.socket.recv(_READ_BYTES):
+                self.heard_at = self._clock()
                 self._received += data
                 self._take_messages()
                 if len(data) < _READ_BYTES and not self._has_more():
@@ -171,7 +164,7 @@ class Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has
             pass
         except OSError:
             return False
-        return bool(self.state != DEAD_DISPATCHER)
+        return not self._is_over
 
     def _has_more(self) -> bool:
         """Return whether TLS has read more than it has handed over, of which the selector knows nothing."""
@@ -181,7 +174,7 @@ class Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has
     def _take_messages(self) -> None:
         received, start = bytes(self._received), 0
         try:
-            while len(received) - start >= _HEADER.size and self.state != DEAD_DISPATCHER:
+            while len(received) - start >= _HEADER.size and not self._is_over:
                 version, kind, length, transaction = _HEADER.unpack_from(received, start)
                 if length < _HEADER.size:
                     LOG.warning("datapath %s sends no OpenFlow: it is disconnected", self.id)
@@ -198,24 +191,14 @@ class Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has
     def _handle(self, version: int, kind: int, transaction: int, whole: bytes) -> None:
         if kind == _ECHO_REQUEST:
             self.send(header(_ECHO_REPLY, len(whole), transaction) + whole[_HEADER.size :])
-            return
-        if kind == _ECHO_REPLY:
+        elif kind == _ECHO_REPLY:
             self._unanswered_echoes = 0
-        if self.id is None or not self._take(self, kind, transaction, whole):
-            self._hand_to_osken(version, kind, transaction, whole)
+        else:
+            self._receive(self, version, kind, transaction, whole)
 
-    def _hand_to_osken(self, version: int, kind: int, transaction: int, whole: bytes) -> None:
-        """Let os-ken read a message that somebody wants, and give it to its handlers and applications."""
-        if not is_wanted(version, kind, whole):
-            return
-        message = ofproto_parser.msg(self, version, kind, len(whole), transaction, whole)
-        if not message or self.ofp_brick is None:
-            return
-        event = ofp_event.ofp_msg_to_ev(message)
-        self.ofp_brick.send_event_to_observers(event, self.state)
-        for handler in self.ofp_brick.get_handlers(event):
-            if self.state in handler.callers[event.__class__].dispatchers:
-                handler(event)
+    def ask_for_echo(self) -> None:
+        """Ask whether the switch is alive: it says something then (`heard_at`)."""
+        self.send(header(_ECHO_REQUEST, _HEADER.size, OWN_TRANSACTIONS))
 
     def check(self, now: float) -> None:
         """Ask whether the switch is alive, and end the connection of one that does not answer or read."""
@@ -233,5 +216,4 @@ class Connection(osken_controller.Datapath):  # type: ignore[misc]  # os-ken has
                 return
             self._echo_at = now + _ECHO_INTERVAL_S
             self._unanswered_echoes += 1
-            self.xid = (self.xid + 1) & 0xFFFF_FFFF | OWN_TRANSACTIONS
-            self.send(header(_ECHO_REQUEST, _HEADER.size, self.xid))
+            self.ask_for_echo()

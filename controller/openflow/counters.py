@@ -15,7 +15,7 @@ __all__ = ["MULTIPART_REPLY", "CounterReading", "statistics_request"]
 
 MULTIPART_REPLY = 19
 _MULTIPART_REQUEST = 18
-_FLOWS, _PORTS = 1, 4
+_FLOWS, _AGGREGATE, _PORTS = 1, 2, 4
 
 _MULTIPART = struct.Struct("!HH4x")  # type, flags
 _REQUEST_MORE = 1
@@ -23,6 +23,8 @@ _HEADER_BYTES = 8
 _PORTS_REQUEST = struct.Struct("!I4x")
 _FLOWS_REQUEST = struct.Struct("!B3xII4xQQHH4x")  # the match has no fields
 _ANY = 0xFFFF_FFFF
+_ALL_TABLES = 0xFF
+_COUNT = struct.Struct("!16xI4x")  # packets and bytes; rules
 _LAST_PORT = 0xFFFF_FF00
 # Port; packets, bytes, dropped and errors, each received and sent; four kinds of errors; its age.
 _PORT = struct.Struct("!I4x8Q32xII")
@@ -42,12 +44,18 @@ class CounterReading:
     Args:
         ports_transaction: Number of the question for its ports.
         pinned_transaction: Number of the question for the rules that pin connections; None: it is not asked.
+        rules_transaction: Number of the question how many rules there are; None: it is not asked.
     """
 
-    def __init__(self, ports_transaction: int, pinned_transaction: int | None) -> None:
+    def __init__(
+        self, ports_transaction: int, pinned_transaction: int | None, rules_transaction: int | None = None
+    ) -> None:
         self._ports_transaction = ports_transaction
         self._pinned_transaction = pinned_transaction
-        self.unanswered = {ports_transaction, *(() if pinned_transaction is None else (pinned_transaction,))}
+        self._rules_transaction = rules_transaction
+        asked = (ports_transaction, pinned_transaction, rules_transaction)
+        self.unanswered = {transaction for transaction in asked if transaction is not None}
+        self.rules: int | None = None  # how many
         self.messages = len(self.unanswered)
         self.ports: dict[int, PortCounters] = {}
         self.pinned: dict[PinnedBy, PinnedCount] = {}
@@ -59,6 +67,9 @@ class CounterReading:
             cookie, mask = FLOW_COOKIES
             body = _FLOWS_REQUEST.pack(TABLE_PINNED, _ANY, _ANY, cookie, mask, 1, 4)
             asked += statistics_request(_FLOWS, self._pinned_transaction, body)
+        if self._rules_transaction is not None:
+            body = _FLOWS_REQUEST.pack(_ALL_TABLES, _ANY, _ANY, 0, 0, 1, 4)
+            asked += statistics_request(_AGGREGATE, self._rules_transaction, body)
         return asked
 
     def take(self, transaction: int, whole: bytes) -> bool:
@@ -72,12 +83,14 @@ class CounterReading:
             raise Malformed(f"an answer of more than {_MAX_MESSAGES} messages")
         try:
             kind, flags = _MULTIPART.unpack_from(whole, _HEADER_BYTES)
-            is_ports = transaction == self._ports_transaction
-            if kind != (_PORTS if is_ports else _FLOWS):
+            wanted = {self._ports_transaction: _PORTS, self._rules_transaction: _AGGREGATE}
+            if kind != wanted.get(transaction, _FLOWS):
                 raise Malformed(f"statistics of type {kind} that were not asked for")
             body = whole[_HEADER_BYTES + _MULTIPART.size :]
-            if is_ports:
+            if kind == _PORTS:
                 self._take_ports(body)
+            elif kind == _AGGREGATE:
+                (self.rules,) = _COUNT.unpack_from(body)
             else:
                 self._take_flows(body)
         except struct.error as error:

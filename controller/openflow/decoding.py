@@ -5,9 +5,11 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from os_ken.ofproto import ofproto_v1_3 as ofp
+
 from controller.openflow.encoding import FLOW_MOD
 
-__all__ = ["Malformed", "PacketIn", "Refusal", "read_packet_in", "read_refusal"]
+__all__ = ["Malformed", "PacketIn", "Refusal", "read_packet_in", "read_refusal", "reason_of"]
 
 _HEADER_BYTES = 8
 _PACKET_IN = struct.Struct("!8xIHBBQHH")  # buffer, bytes, reason, table, cookie; match: type, length
@@ -16,6 +18,7 @@ _BASIC_CLASS = 0x8000
 _IN_PORT = 0
 _ERROR = struct.Struct("!8xHH")
 _QUOTED = struct.Struct("!BBHIQ")  # a header and, of a flow mod, the cookie
+_FULL = frozenset({(5, 1), (6, 3)})  # OFPFMFC_TABLE_FULL, OFPGMFC_OUT_OF_GROUPS
 
 
 class Malformed(ValueError):
@@ -37,6 +40,11 @@ class Refusal:
     type: int
     code: int
     cookie: int | None
+
+    @property
+    def is_table_full(self) -> bool:
+        """Whether the switch has no room for another rule or group."""
+        return (self.type, self.code) in _FULL
 
 
 def read_packet_in(whole: bytes) -> PacketIn:
@@ -76,3 +84,9 @@ def read_refusal(whole: bytes) -> Refusal:
     if len(quoted) < _QUOTED.size or quoted[1] != FLOW_MOD:
         return Refusal(kind, code, None)
     return Refusal(kind, code, _QUOTED.unpack_from(quoted)[-1])
+
+
+def reason_of(refusal: Refusal) -> str:
+    """Return the names of an error's type and code."""
+    kind = ofp.ofp_error_type_to_str(refusal.type)
+    return f"{kind}, {ofp.ofp_error_code_to_str(refusal.type, refusal.code)}"

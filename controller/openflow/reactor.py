@@ -12,7 +12,9 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
+from controller.logs import SparingLog
 from controller.openflow.connection import Connection
+from controller.openflow.decoding import Malformed
 
 __all__ = ["Reactor"]
 
@@ -25,11 +27,23 @@ class Reactor:
     """Serves connections until they end; `add`, `want_write` and `stop` may be called from any thread.
 
     Args:
+        begin: Called with each connection before it is served.
+        end: Called with each that has ended.
         after_round: Called each time all connections have been served that had something.
+        tick: Called with the time, twice a second.
     """
 
-    def __init__(self, after_round: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        begin: Callable[[Connection], None] = lambda _: None,
+        end: Callable[[Connection], None] = lambda _: None,
+        after_round: Callable[[], None] = lambda: None,
+        tick: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        self._begin = begin
+        self._ended = end
         self._after_round = after_round
+        self._tick = tick
         self._selector = selectors.DefaultSelector()
         self._wake_reader, self._wake_writer = os.pipe()
         os.set_blocking(self._wake_reader, False)
@@ -39,6 +53,7 @@ class Reactor:
         self._writers: deque[Connection] = deque()
         # In the order of their arrival: a set of objects has that of their addresses in memory.
         self._connections: dict[Connection, None] = {}
+        self._log = SparingLog(LOG)
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="controller-openflow", daemon=True)
 
@@ -78,11 +93,12 @@ class Reactor:
                 else:
                     self._serve(key.data, events)
             self._take_new()
-            self._after_round()
             if (now := time.monotonic()) >= check_at:
                 check_at = now + _CHECK_INTERVAL_S
+                self._tick(now)
                 for connection in list(self._connections):
                     self._guarded(connection, partial(connection.check, now))
+            self._after_round()
         for connection in list(self._connections):
             self._end(connection)
 
@@ -91,7 +107,7 @@ class Reactor:
             connection = self._new.popleft()
             self._connections[connection] = None
             self._selector.register(connection.socket, selectors.EVENT_READ, connection)
-            self._guarded(connection, connection.greet)
+            self._guarded(connection, partial(self._begin, connection))
         while self._writers:
             connection = self._writers.popleft()
             if connection in self._connections:
@@ -121,6 +137,11 @@ class Reactor:
         """Do something for a connection; what goes wrong ends it and no other."""
         try:
             call()
+        except Malformed as error:
+            self._log.warning(
+                str(error), "the switch at %s is disconnected: it sent %s", connection.address, error
+            )
+            self._end(connection)
         except Exception:
             LOG.exception("the connection of datapath %s (%s) failed", connection.id, connection.address)
             self._end(connection)
@@ -131,4 +152,5 @@ class Reactor:
             self._selector.unregister(connection.socket)
             connection.close()
             connection.socket.close()
-            connection.is_active = False
+            connection.is_known()
+            self._ended(connection)

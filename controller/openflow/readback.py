@@ -49,10 +49,17 @@ class Readback:
 
     def __init__(self) -> None:
         self.unanswered: set[int] = set()
-        self.optional: set[int] = set()  # of these: for meters, which not every switch has
+        self._optional: set[int] = set()  # of these: for meters, which not every switch has
+        self._has_failed = False
         self._meters: list[Any] | None = []
         self._rules: list[Any] = []
         self._groups: list[Any] = []
+
+    def ask(self, transaction: int, is_optional: bool = False) -> None:
+        """Expect an answer; without one that is optional, the switch has no meters."""
+        self.unanswered.add(transaction)
+        if is_optional:
+            self._optional.add(transaction)
 
     def take(self, reply: Any) -> bool:
         """Take a part of an answer in; returns whether that was the last of all."""
@@ -72,13 +79,19 @@ class Readback:
         return not self.unanswered
 
     def refused(self, transaction: int) -> bool:
-        """Take in that the switch has no meters; returns whether that was the last of all answers."""
+        """Take that the switch does not say something; returns whether that was the last of all answers."""
         self.unanswered.discard(transaction)
-        self._meters = None
+        if transaction in self._optional:
+            self._meters = None
+        else:
+            self._has_failed = True
+            self.unanswered.clear()
         return not self.unanswered
 
-    def result(self) -> Installed:
-        """Return what the switch has; what cannot be ours is named by its cookie or number."""
+    def result(self) -> Installed | None:
+        """Return what the switch has; what cannot be ours is named by its cookie or number. None: unknown."""
+        if self._has_failed:
+            return None
         rules, groups, foreign_cookies, foreign_groups = [], [], set(), set()
         for entry in self._rules:
             try:

@@ -40,14 +40,15 @@ class RuleCountReading:
     """
 
     def __init__(self, transaction: int) -> None:
-        self.transaction = transaction
+        self._transaction = transaction
+        self.unanswered = frozenset({transaction})
         self.counts: dict[RuleKey, RuleCount] = {}
         self._messages = 0
 
     def request(self) -> bytes:
         """Return the question."""
         body = _REQUEST.pack(_ALL_TABLES, _ANY, _ANY, 0, 0, 1, 4)
-        return statistics_request(_FLOWS, self.transaction, body)
+        return statistics_request(_FLOWS, self._transaction, body)
 
     def take(self, whole: bytes) -> bool:
         """Take a message of the answer in; returns whether that was the last.

@@ -1,4 +1,4 @@
-"""Chooses and checks messages that os-ken reads: some lengths and types would keep its loops from ending."""
+"""Checks answers that os-ken reads: some lengths and types would keep its loops from ending."""
 
 from __future__ import annotations
 
@@ -7,41 +7,30 @@ from collections.abc import Iterator
 
 from controller.openflow.decoding import Malformed
 
-__all__ = ["is_wanted"]
+__all__ = ["SENT_BY_SWITCHES", "is_wanted"]
 
 _HEADER_BYTES, _MULTIPART_BYTES = 8, 16
-_VERSION = 4  # OpenFlow 1.3
-_HELLO, _ERROR, _ECHO_REPLY, _FEATURES_REPLY, _PORT_STATUS, _MULTIPART_REPLY = 0, 1, 3, 6, 12, 19
-_WANTED = frozenset({_HELLO, _ERROR, _ECHO_REPLY, _FEATURES_REPLY, _PORT_STATUS, _MULTIPART_REPLY})
-_OF_SWITCHES = _WANTED | {2, 4, 8, 10, 11, 21, 23, 25, 27}
+SENT_BY_SWITCHES = frozenset({0, 1, 2, 3, 4, 6, 8, 10, 11, 12, 19, 21, 23, 25, 27})
+"""Types of messages (`OFPT_*`)."""
 _INSTRUCTIONS = frozenset({1, 2, 3, 4, 5, 6, 0xFFFF})
 _FLOW_BYTES = 48  # before its match
-_PORT_BYTES, _METER_FEATURES_BYTES = 64, 16
+_METER_FEATURES_BYTES = 16
 _WRITE_ACTIONS, _APPLY_ACTIONS = 3, 4
 
 
-def is_wanted(version: int, kind: int, whole: bytes) -> bool:
-    """Check a message of a switch, and return whether it is one that the controller asks for.
+def is_wanted(whole: bytes) -> bool:
+    """Check an answer with statistics, and return whether they are of a kind that os-ken is to read.
 
     Raises:
-        Malformed: switches send no such message, or a part of it is too short or too long.
+        Malformed: a part of it is too short or too long.
     """
-    if kind not in _OF_SWITCHES:
-        raise Malformed(f"a message of type {kind}, which switches do not send")
-    if version != _VERSION and kind != _HELLO:
-        raise Malformed(f"a message of version {version} where OpenFlow 1.3 was agreed on")
-    if kind not in _WANTED:
-        return False
     try:
-        if kind == _HELLO:
-            _walk(whole, _HEADER_BYTES, len(whole), 4)
-        elif kind == _MULTIPART_REPLY:
-            (statistics,) = struct.unpack_from("!H", whole, _HEADER_BYTES)
-            if statistics not in _CHECKS:
-                return False
-            _CHECKS[statistics](whole)
+        (statistics,) = struct.unpack_from("!H", whole, _HEADER_BYTES)
+        if statistics not in _CHECKS:
+            return False
+        _CHECKS[statistics](whole)
     except struct.error as error:
-        raise Malformed(f"a message of type {kind}: {error}") from None
+        raise Malformed(f"statistics: {error}") from None
     return True
 
 
@@ -67,11 +56,6 @@ def _check_meters(whole: bytes) -> None:
         _walk(whole, start + 8, end, 12)
 
 
-def _check_ports(whole: bytes) -> None:
-    if (len(whole) - _MULTIPART_BYTES) % _PORT_BYTES:
-        raise Malformed(f"{len(whole) - _MULTIPART_BYTES} bytes of ports, of {_PORT_BYTES} each")
-
-
 def _check_meter_features(whole: bytes) -> None:
     if len(whole) != _MULTIPART_BYTES + _METER_FEATURES_BYTES:
         raise Malformed(f"{len(whole) - _MULTIPART_BYTES} bytes of what meters can do")
@@ -82,7 +66,6 @@ _CHECKS = {
     7: _check_groups,
     10: _check_meters,
     11: _check_meter_features,
-    13: _check_ports,
 }
 """By what is asked for: the other statistics have loops of their own in os-ken's reader."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 
+from controller.model.faults import Faults
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
 from controller.model.settings import Settings
 from controller.model.views import (
@@ -38,10 +39,11 @@ class State(Journaled):
         self.hosts = HostTable(self.live, settings.host_age_s)
         self.flows = FlowTable(settings.ack_ratio)
         self.measured = MeasuredLoad(self.live)
-        # Switches that have confirmed all default routes, and what they refused.
+        # Switches that have confirmed all default routes that they were sent.
         self.confirmed: JournaledSet[str] = JournaledSet()
         self.metered_ports: JournaledDict[str, tuple[int, ...]] = JournaledDict()  # of connected switches
-        self.refusals: JournaledDict[str, str] = JournaledDict()
+        self.routes_are_due = False  # default routes are about to be computed again
+        self.faults = Faults()
 
     def snapshot(self, now: float) -> Snapshot:
         """Return an immutable copy of everything that clients may see."""
@@ -175,8 +177,12 @@ class State(Journaled):
         )
         down = self.live.links_down()
         lost = [(flow.id, self.lost_links(flow)) for flow in self.flows]
-        faults = self.live.faults() + tuple(self.refusals.values())
-        ready = not down and all(switch.connected and switch.rules_confirmed for switch in switches)
+        faults = self.live.faults() + self.faults.texts()
+        ready = (
+            not down
+            and not self.routes_are_due
+            and all(switch.connected and switch.rules_confirmed for switch in switches)
+        )
         return HealthView(
             status="ok" if ready and not faults else "degraded",
             ready=ready,

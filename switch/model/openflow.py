@@ -93,6 +93,7 @@ class Multipart(IntEnum):
 
     DESCRIPTION = 0
     FLOW = 1
+    AGGREGATE = 2
     PORT_STATISTICS = 4
     GROUP_DESCRIPTION = 7
     METER_CONFIGURATION = 10
@@ -117,6 +118,7 @@ class ErrorReason(IntEnum):
     GROUP_EXISTS = 6 << 16 | 0
     UNKNOWN_GROUP = 6 << 16 | 8
     OUT_OF_GROUPS = 6 << 16 | 3
+    STALE_ROLE = 11 << 16 | 0
     METER_EXISTS = 12 << 16 | 1
     UNKNOWN_METER = 12 << 16 | 3
 

@@ -15,6 +15,7 @@ __all__ = ["Faults", "ModelSwitch"]
 
 _N_TABLES = 254
 _PORT_MODIFIED = 2
+_MASTER, _SLAVE = 2, 3
 _MAX_REPLY_BYTES = 60_000
 
 
@@ -27,12 +28,14 @@ class Faults:
         refuse: Called with each flow mod or group mod; a reason it returns refuses the change.
         errors_after_barrier: Errors come after the barrier reply of what they refuse.
         swallow_barriers: Barriers are never answered.
+        refused_kinds: Messages of these kinds are answered with errors.
     """
 
     stalled: bool = False
     refuse: Callable[[openflow.FlowMod | openflow.GroupMod], ErrorReason | None] | None = None
     errors_after_barrier: bool = False
     swallow_barriers: bool = False
+    refused_kinds: frozenset[Kind] = frozenset()
 
 
 @dataclass
@@ -45,6 +48,7 @@ class ModelSwitch:
         name: Prefix of its ports' names.
         tables: What the controller has installed; outlives connections.
         faults: What goes wrong.
+        has_roles: It knows what masters are.
         meters: Flags and bands by number, as they came; None: it has none. They limit nothing here.
         send_out: Called with (port, frame) for each frame that leaves by a port.
     """
@@ -59,6 +63,9 @@ class ModelSwitch:
     meters: dict[int, bytes] | None = None
     received: dict[int, Count] = field(default_factory=lambda: defaultdict(Count))  # by port
     sent: dict[int, Count] = field(default_factory=lambda: defaultdict(Count))
+    has_roles: bool = True
+    role: int = 1  # of the present connection: equal
+    generation: int | None = None  # of the last master
     flow_mods: int = 0
     barriers: int = 0
     is_ready: bool = False  # the handshake of the present connection is over
@@ -70,6 +77,7 @@ class ModelSwitch:
         self._buffer.clear()
         self._late_errors.clear()
         self.is_ready = False
+        self.role = 1
         return openflow.message(Kind.HELLO, 1)
 
     def receive(self, data: bytes) -> bytes:
@@ -108,6 +116,8 @@ class ModelSwitch:
         return out_port, fields
 
     def _answer(self, kind: int, xid: int, whole: bytes) -> bytes:
+        if kind in self.faults.refused_kinds:
+            return openflow.error(xid, ErrorReason.BAD_REQUEST_TYPE, whole)
         if kind in (Kind.FLOW_MOD, Kind.GROUP_MOD, Kind.METER_MOD):
             return self._change(kind, xid, whole)
         if kind == Kind.BARRIER_REQUEST:
@@ -125,13 +135,23 @@ class ModelSwitch:
             return b""
         if kind == Kind.MULTIPART_REQUEST:
             return self._multipart(xid, whole)
-        if kind == Kind.GET_CONFIG_REQUEST:
-            return openflow.message(Kind.GET_CONFIG_REPLY, xid, struct.pack("!HH", 0, 0xFFFF))
-        if kind == Kind.ROLE_REQUEST:
-            return openflow.message(Kind.ROLE_REPLY, xid, whole[8:])
-        if kind in (Kind.HELLO, Kind.SET_CONFIG, Kind.ECHO_REPLY, Kind.ERROR):
+        if kind == Kind.ROLE_REQUEST and self.has_roles:
+            return self._change_role(xid, whole)
+        if kind in (Kind.HELLO, Kind.ECHO_REPLY, Kind.ERROR):
             return b""
         return openflow.error(xid, ErrorReason.BAD_REQUEST_TYPE, whole)
+
+    def _change_role(self, xid: int, whole: bytes) -> bytes:
+        role, generation = struct.unpack_from("!I4xQ", whole, 8)
+        if role in (_MASTER, _SLAVE):
+            # Generation ids are compared as numbers that wrap around.
+            if self.generation is not None and (generation - self.generation) % 2**64 >= 2**63:
+                return openflow.error(xid, ErrorReason.STALE_ROLE, whole)
+            self.generation = generation
+        if role:
+            self.role = role
+        seen = 2**64 - 1 if self.generation is None else self.generation
+        return openflow.message(Kind.ROLE_REPLY, xid, struct.pack("!I4xQ", self.role, seen))
 
     def _change(self, kind: int, xid: int, whole: bytes) -> bytes:
         if kind == Kind.METER_MOD:
@@ -191,6 +211,8 @@ class ModelSwitch:
             return _replies(kind, xid, (self._port(port) for port in sorted(self.ports)))
         if kind == Multipart.FLOW:
             return _replies(kind, xid, self._flow_stats(whole[16:]))
+        if kind == Multipart.AGGREGATE:
+            return _replies(kind, xid, [struct.pack("!16xI4x", len(self.tables))])
         if kind == Multipart.GROUP_DESCRIPTION:
             return _replies(kind, xid, self._groups())
         if kind == Multipart.PORT_STATISTICS:

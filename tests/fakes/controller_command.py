@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from benchmarks.controller.process import Controller, controller
@@ -19,14 +19,21 @@ PATIENT_DISCOVERY = ("--probe-interval", "1", "--silence", "10")
 
 @contextlib.asynccontextmanager
 async def controlled(
-    network: Network, folder: Path, *options: str
+    network: Network, folder: Path, *options: str, prepare: Callable[[Fleet], None] | None = None
 ) -> AsyncIterator[tuple[Controller, Fleet]]:
-    """Start a controller and the model switches of a network, and wait until all is ready."""
+    """Start a controller and the model switches of a network, and wait until all is ready.
+
+    With `prepare`, which is given the switches before they connect, nothing is waited for.
+    """
     topology = folder / "network.json"
     topology.write_text(network.model_dump_json())
     async with (
         controller(str(topology), folder / "controller.log", *PATIENT_DISCOVERY, *options) as running,
-        fleet_of(network, running.openflow) as fleet,
     ):
-        await running.ready()
-        yield running, fleet
+        fleet = fleet_of(network, running.openflow)
+        if prepare is not None:
+            prepare(fleet)
+        async with fleet:
+            if prepare is None:
+                await running.ready()
+            yield running, fleet

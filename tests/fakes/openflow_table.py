@@ -20,6 +20,7 @@ from controller.model.events import (
     FlowChanged,
     FlowReleased,
     FlowRequested,
+    InstalledRead,
     LinkDiscovered,
     RuleCountersRead,
     SnapshotRequested,
@@ -35,6 +36,7 @@ from controller.model.messages import (
     PacketOut,
     Postpone,
     ReadCounters,
+    ReadInstalled,
     ReadRuleCounters,
     RemoveGroup,
     RemoveRule,
@@ -246,14 +248,10 @@ class FakeSwitches:
 
     def carry_out(
         self, message: DatapathMessage, now: float = 0.0
-    ) -> BarrierReceived | LinkDiscovered | CountersRead | RuleCountersRead | None:
+    ) -> BarrierReceived | LinkDiscovered | CountersRead | InstalledRead | RuleCountersRead | None:
         """Do what a message says; returns what comes back: a barrier, a probe that has arrived, counters."""
-        if isinstance(message, ReadCounters):
-            return self._counters(message, now)
-        if isinstance(message, ReadRuleCounters):
-            keys = map(RuleKey._make, self.tables[message.datapath_id].rules)
-            counts = {key: RuleCount(0, self._pinned[message.datapath_id, key.match]) for key in keys}
-            return RuleCountersRead(message.datapath_id, counts)
+        if isinstance(message, ReadCounters | ReadRuleCounters | ReadInstalled):
+            return self._read(message, now)
         if isinstance(message, PacketOut):
             return self._put_out(message)
         if isinstance(message, CloseConnection):
@@ -276,6 +274,19 @@ class FakeSwitches:
         for entry in message.entries:
             table.install(entry)
         return BarrierReceived(message.datapath_id, message.barrier)
+
+    def _read(
+        self, message: ReadCounters | ReadRuleCounters | ReadInstalled, now: float
+    ) -> CountersRead | InstalledRead | RuleCountersRead:
+        datapath_id = message.datapath_id
+        if isinstance(message, ReadCounters):
+            return self._counters(message, now)
+        if isinstance(message, ReadInstalled):
+            return InstalledRead(datapath_id, self.tables[datapath_id].installed())
+        keys = map(RuleKey._make, self.tables[datapath_id].rules)
+        return RuleCountersRead(
+            datapath_id, {key: RuleCount(0, self._pinned[datapath_id, key.match]) for key in keys}
+        )
 
     def carry(self, packet: Packet, source: str, size_bytes: int) -> tuple[str, ...]:
         """Let so many bytes of packets go out from a host; ports and pinned rules count them."""
@@ -307,7 +318,7 @@ class FakeSwitches:
                 pinned[_pinned_by(rule.match)] = PinnedCount(
                     _out_port(rule.action), self._pinned[datapath_id, rule.match]
                 )
-        return CountersRead(datapath_id, now, ports, pinned, 4)
+        return CountersRead(datapath_id, now, ports, pinned, 6, len(rules))
 
     def routes_sent(self, datapath_id: int) -> list[InstallRules]:
         """Return the messages by which a switch was given default routes."""

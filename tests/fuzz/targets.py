@@ -13,7 +13,6 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 from os_ken.exception import OSKenException
-from os_ken.ofproto import ofproto_v1_3
 from pydantic import BaseModel, ValidationError
 
 from controller.api.grpc_messages import request_fields
@@ -27,9 +26,11 @@ from controller.model.messages import InstallRules
 from controller.model.rules import Match, Output, Rule, TcpConnection, flow_cookie
 from controller.openflow.connection import Connection
 from controller.openflow.counters import CounterReading
-from controller.openflow.decoding import Malformed, read_packet_in, read_refusal
+from controller.openflow.decoding import Malformed
 from controller.openflow.encoding import encode
 from controller.openflow.rule_counts import RuleCountReading
+from controller.openflow.session import Leadership
+from controller.openflow.switches import Switches
 from controller.state.hosts import HostTable
 from controller.state.live_network import LiveNetwork
 from experiments.errors import ExperimentError
@@ -132,12 +133,6 @@ def preamble(data: bytes) -> None:
 
 
 @functools.cache
-def _silence_osken() -> None:
-    """os-ken logs each message that it cannot read, with a traceback."""
-    logging.getLogger("os_ken").setLevel(logging.CRITICAL)
-
-
-@functools.cache
 def _listener() -> socket.socket:
     listener = socket.create_server(("127.0.0.1", 0))
     atexit.register(listener.close)
@@ -145,29 +140,47 @@ def _listener() -> socket.socket:
 
 
 def openflow(data: bytes) -> None:
-    """What a switch sends after its handshake; the connection of one that sends nonsense is ended."""
-    _silence_osken()
-    theirs = socket.create_connection(_listener().getsockname())
-    ours, _ = _listener().accept()
-    with ours, theirs:
-        connection = Connection(ours, "a switch", _take, lambda _: None)
-        connection.set_version(ofproto_v1_3.OFP_VERSION)
-        connection.id = 1
-        theirs.sendall(data)
-        try:
+    """What a switch sends before and after it is admitted; the connection of one that sends nonsense ends."""
+    logging.getLogger("os_ken").setLevel(logging.CRITICAL)  # it logs each message that it cannot read
+    for is_admitted in (False, True):
+        switches = Switches(lambda *_: None, b"a key", Leadership(7))
+        theirs = socket.create_connection(_listener().getsockname())
+        ours, _ = _listener().accept()
+        with ours, theirs:
+            connection = Connection(ours, "a switch", switches.received, lambda _: None)
+            switches.opened(connection)
+            theirs.sendall((_admission() if is_admitted else b"") + data)
+            try:
+                connection.read()
+            except (Malformed, OSKenException) as error:
+                assert str(error) or repr(error)
+            switches.tick(1e9)
+            switches.closed(connection)
+
+
+@functools.cache
+def _admission() -> bytes:
+    """Return what a switch says until it is admitted."""
+    switch, answers, switches = (
+        ModelSwitch(1, frozenset({1, 2})),
+        [],
+        Switches(lambda *_: None, b"", Leadership(7)),
+    )
+    theirs, ours = socket.socketpair()
+    with theirs, ours:
+        connection = Connection(ours, "a switch", switches.received, lambda _: None)
+        switches.opened(connection)
+        data = switch.connect()
+        while data:
+            answers.append(data)
+            theirs.sendall(data)
             connection.read()
-        except (Malformed, OSKenException) as error:
-            assert str(error) or repr(error)
-
-
-def _take(connection: Connection, kind: int, _: int, whole: bytes) -> bool:
-    if kind == 10:
-        packet = read_packet_in(whole)
-        lldp_frame(packet.frame)
-        arp_frame(packet.frame)
-    elif kind == 1:
-        read_refusal(whole)
-    return kind in (1, 10)
+            theirs.settimeout(0.1)
+            try:
+                data = switch.receive(theirs.recv(1 << 16))
+            except TimeoutError:
+                break
+    return b"".join(answers)
 
 
 def counters(data: bytes) -> None:

@@ -151,6 +151,8 @@ def _handshake(switch: socket.socket, datapath_id: int) -> int:
         if kind == FEATURES_REQUEST:
             features = datapath_id.to_bytes(8, "big") + bytes([0, 0, 1, 0, 254, 0, 0, 0]) + bytes(8)
             switch.sendall(bytes([4, 6, 0, 32]) + xid + features)
+        elif kind == 24:  # the role is granted; there has been no master before
+            switch.sendall(bytes([4, 25, 0, 24]) + xid + body[:8] + b"\xff" * 8)
         elif kind == 18:  # multipart: no ports, no rules, no groups; meters can do nothing
             answer = bytes(16 if body[1] == METER_FEATURES else 0)
             switch.sendall(bytes([4, 19, 0, 16 + len(answer)]) + xid + body[:2] + bytes(6) + answer)

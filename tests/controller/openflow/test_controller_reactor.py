@@ -17,22 +17,20 @@ async def test_what_is_read_in_a_round_is_handed_over_once() -> None:
     taken: list[int] = []
     rounds: list[list[int]] = []
 
-    def take(_: Any, kind: int, transaction: int, __: bytes) -> bool:
+    def receive(_: Any, __: int, kind: int, transaction: int, ___: bytes) -> None:
         if kind == _BARRIER_REPLY:
             taken.append(transaction)
-        return True
 
     def after_round() -> None:
         if taken:
             rounds.append(taken.copy())
             taken.clear()
 
-    reactor = Reactor(after_round)
+    reactor = Reactor(after_round=after_round)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         theirs = socket.create_connection(listener.getsockname())
         ours, _ = listener.accept()
-    connection = Connection(ours, ("switch", 0), take, reactor.want_write)
-    connection.id = 1
+    connection = Connection(ours, ("switch", 0), receive, reactor.want_write)
     theirs.sendall(b"".join(header(_BARRIER_REPLY, 8, number) for number in range(50)))
     reactor.add(connection)
     reactor.start()
