@@ -24,7 +24,6 @@ from controller.model.messages import Message, PacketOut, Postpone
 from controller.model.records import Records
 from controller.model.requests import LinkChange, ViewName
 from controller.model.rules import Group, Rule
-from controller.state.copying import copy_of
 from controller.state.discovery import Discovery
 from controller.state.flow_record import FLOW
 from controller.state.hosts import LEARNED_HOST
@@ -490,7 +489,7 @@ class Core:
         self._outbox.answer(event.token, self._queries.page(event.query, self._now))
 
     def _copy_requested(self, event: events.CopyRequested) -> None:
-        self._outbox.answer(event.token, copy_of(self._state))
+        self._outbox.answer(event.token, self._flows.copy())
 
     def _controller_stopping(self, event: events.ControllerStopping) -> None:
         """Take half-installed flows out, and all rules if so configured."""

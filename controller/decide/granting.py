@@ -17,18 +17,22 @@ from controller.decide.admission import (
 )
 from controller.decide.live_optima import LiveOptima
 from controller.decide.manual_paths import check_paths
-from controller.decide.planning import Newcomer, Optimum, PlannedPath, on_a_free_path, optimise
+from controller.decide.planning import (
+    NEGLIGIBLE_SHARE,
+    Newcomer,
+    Optimum,
+    PlannedPath,
+    on_a_free_path,
+    optimise,
+)
 from controller.errors import InfeasibleRequest
 from controller.model.requests import FlowRequest
 from controller.state.flow import Flow, Stream
 from controller.state.state import State
 
-__all__ = ["NEGLIGIBLE_SHARE", "Granted", "Wanted", "grant", "grant_shared", "may_share"]
+__all__ = ["Granted", "Wanted", "grant", "grant_shared", "may_share"]
 
 _FAIR = ("fair", "max_min")
-
-NEGLIGIBLE_SHARE = 1e-6
-"""Less than this share of a flow's rate is the solver's rounding."""
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,14 @@ class LiveOptima:
         self._delays_version = network.delays_version
         self._engines: dict[str, LiveEngine] = {}
 
+    def copies(self) -> dict[str, LiveEngine]:
+        """Return a copy of the last optimum of each objective, with all by which the next one is found."""
+        return {objective: engine.copy() for objective, engine in self._engines.items()}
+
+    def go_on_from(self, engines: Mapping[str, LiveEngine]) -> None:
+        """Find the next optima from those of another network that is the same."""
+        self._engines = {objective: engine.copy() for objective, engine in engines.items()}
+
     def solve(
         self, objective: str, demands: Sequence[Demand], capacity_bps: Mapping[str, float]
     ) -> Allocation:
@@ -75,16 +83,6 @@ class LiveOptima:
         self._engines[objective] = engine
         self._solved(objective, allocation.wall_s)
         return allocation
-
-    def start_from(self, objective: str, rates: Mapping[str, Mapping[tuple[str, ...], float]]) -> None:
-        """Take rates for those that flows have, where the last solve found others; the next moves them least.
-
-        Args:
-            objective: One that has been solved for.
-            rates: Wire rate of each path (names of arcs) by the flow's id, for all flows of the last solve.
-        """
-        if objective not in _FAIR:
-            self._engines[objective].start_from(rates)
 
     def _problem(self, demands: Sequence[Demand], capacity_bps: Mapping[str, float]) -> Problem:
         edges = tuple(

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from controller.decide.arrivals import Arrivals
-from controller.decide.granting import NEGLIGIBLE_SHARE
+from controller.decide.copying import copy_of
 from controller.decide.host_streams import HostStreams
 from controller.decide.interruptions import Interruptions
 from controller.decide.live_optima import LiveOptima
-from controller.decide.planning import optimise
+from controller.decide.planning import NEGLIGIBLE_SHARE, optimise
 from controller.decide.rates import GROUP_OF, Rates
 from controller.decide.recovery import MOVE, Recovery
 from controller.decide.telling import facts_of, refuse, tell_refused
@@ -47,6 +47,7 @@ from controller.model.messages import (
 )
 from controller.model.reconcile import Unsettled
 from controller.model.rules import Group, GroupChange, Rule, Stages, flow_number
+from controller.model.state_copy import StateCopy
 from controller.state.flow import Flow, FlowState
 from controller.state.flow_record import FLOW, flow_of
 from controller.state.state import State
@@ -196,6 +197,10 @@ class FlowManager(Journaled):
         ]
         groups = [flow.split.group.number for flow in flows if flow.split and flow.split.group]
         return Unsettled(frozenset(flow.number for flow in flows), frozenset(groups))
+
+    def copy(self) -> StateCopy:
+        """Return a copy of all that routing depends on."""
+        return copy_of(self._state, self._optima)
 
     def restore(self, records: Mapping[str, Mapping[str, Any]], now: float) -> None:
         """Take up the flows of the controller's last run, each with a whole lease for its owner to renew."""

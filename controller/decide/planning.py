@@ -24,6 +24,7 @@ from controller.wire import Framing
 from topologies.model import Arc
 
 __all__ = [
+    "NEGLIGIBLE_SHARE",
     "SEPARABLE",
     "Newcomer",
     "Optimum",
@@ -37,7 +38,7 @@ __all__ = [
     "shortest_paths",
 ]
 
-_NEGLIGIBLE_SHARE = 1e-6
+NEGLIGIBLE_SHARE = 1e-6
 """A path with less than this share of a flow's rate is the solver's rounding, not a path."""
 
 
@@ -405,7 +406,7 @@ def _running_rates(flows: list[Flow], solution: Allocation) -> dict[str, tuple[f
 def _used(path_rates: tuple[PathRate, ...]) -> list[PathRate]:
     """Return the paths that are more than rounding, the least delay first."""
     total_bps = sum(path.rate_bps for path in path_rates)
-    used = [path for path in path_rates if path.rate_bps > _NEGLIGIBLE_SHARE * total_bps]
+    used = [path for path in path_rates if path.rate_bps > NEGLIGIBLE_SHARE * total_bps]
     return sorted(used, key=lambda path: (path.delay_s, path.nodes))
 
 

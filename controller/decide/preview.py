@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from controller.decide.granting import NEGLIGIBLE_SHARE, grant
+from controller.decide.copying import state_of
+from controller.decide.granting import grant
 from controller.decide.live_optima import LiveOptima
-from controller.decide.planning import PlannedPath, optimise, replan
-from controller.errors import Conflict, NotFound, RequestError
+from controller.decide.planning import NEGLIGIBLE_SHARE, PlannedPath, optimise
+from controller.decide.rerouting import carried_over, moved_flow, reroute, reserve, set_rates
+from controller.errors import Conflict, ControllerError, NotFound, RequestError
 from controller.model.preview_views import (
     AddedFlowView,
     MovedFlowView,
@@ -21,7 +23,6 @@ from controller.model.preview_views import (
 )
 from controller.model.requests import Failure, FlowRequest, PreviewRequest, Scaling
 from controller.model.state_copy import StateCopy
-from controller.state.copying import state_of
 from controller.state.flow import Flow, FlowState, Slot
 from controller.state.flow_table import arc_loads
 
@@ -68,30 +69,25 @@ class _Trial:
         self._flows = tuple(self._state.flows)
         self._before = {flow.id: _Before(flow.rate_bps, _slots(flow)) for flow in self._flows}
         self._loads_before = self._loads()
-        # Where all optima are equally good, the controller's engines begin from the rates that flows have.
-        for objective in self._objectives(self._flows):
-            running = optimise(self._state, self._optima, objective).rates
-            rates = {flow.id: _wire_rates(flow) for flow in self._flows if flow.id in running}
-            self._optima.start_from(objective, rates)
+        self._optima.go_on_from(copy.engines)
 
     def fail(self, failure: Failure) -> None:
         """Let links and switches fail, and plan the flows on them again."""
         self._check(failure)
         if not failure.links and not failure.switches:
             return
-        self._state.live.fail(failure.links, failure.switches)
-        lost = [flow for flow in self._flows if flow.rate_bps > 0 and self._state.lost_links(flow)]
+        live = self._state.live
+        live.fail(failure.links, failure.switches)
+        down = [link for link in live.take_changed_links() if not live.link_is_up(link)]
+        lost = carried_over(self._state, down)
+
+        def failed(_: str, error: ControllerError) -> None:
+            raise error
+
+        planned = reroute(self._state, self._optima, lost, self._set_rates, failed)
         for flow in lost:
-            for stream in flow.streams:
-                if flow.objective is not None or self._state.live.lost_links(stream.path):
-                    stream.rate_bps = 0.0
-            self._state.flows.account(flow)
-        for objective in self._objectives(lost):
-            broken = [flow for flow in lost if flow.objective == objective]
-            slots, rates = replan(self._state, self._optima, objective, broken)
-            for flow in broken:
-                self._move(flow, slots.get(flow.id, ()))
-            self._set_rates(rates)
+            if flow.id in planned:
+                self._move(flow, planned[flow.id])
 
     def scale(self, scalings: Sequence[Scaling]) -> None:
         """Multiply demands; as in a change of their rates, flows keep their paths."""
@@ -218,17 +214,15 @@ class _Trial:
         return sorted({flow.objective for flow in flows if flow.objective is not None})
 
     def _set_rates(self, rates: Mapping[str, tuple[float, ...]]) -> None:
-        for flow_id, values in rates.items():
-            flow = self._state.flows.get(flow_id)
-            if flow is not None:
-                for stream, rate_bps in zip(flow.streams, values, strict=True):
-                    stream.rate_bps = rate_bps
-                self._state.flows.account(flow)
+        set_rates(self._state, rates)
 
     def _move(self, flow: Flow, slots: tuple[Slot, ...]) -> None:
-        if slots:
-            moved = flow.moved(slots, None)
-            self._state.flows.change_streams(flow, moved.streams, moved.spare_ports)
+        moved, flows = moved_flow(self._state, flow, slots), self._state.flows
+        flows.unindex(flow)
+        flow.split = moved.split
+        flows.index(flow)
+        flows.change_streams(flow, moved.streams, moved.spare_ports)
+        reserve(self._state, flow, ())
 
 
 def _slots(flow: Flow) -> tuple[Slot, ...]:
@@ -250,13 +244,3 @@ def _differ(before: Sequence[Slot], after: Sequence[Slot], requested_bps: float)
     least_bps = NEGLIGIBLE_SHARE * requested_bps
     pairs = zip(before, after, strict=True)
     return any(abs(one.rate_bps - other.rate_bps) > least_bps for one, other in pairs)
-
-
-def _wire_rates(flow: Flow) -> dict[tuple[str, ...], float]:
-    """Return the wire rate of each path of a flow, as names of arcs."""
-    rates: dict[tuple[str, ...], float] = {}
-    for stream, arcs in zip(flow.streams, flow.arcs, strict=True):
-        if stream.rate_bps > 0:
-            wire_bps = flow.framing.wire_bps(stream.rate_bps, flow.framed_streams)
-            rates[arcs] = rates.get(arcs, 0.0) + wire_bps
-    return rates

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from controller.decide.granting import NEGLIGIBLE_SHARE
 from controller.decide.interruptions import Interruptions
 from controller.decide.live_optima import LiveOptima
 from controller.decide.planning import SEPARABLE, optimise
+from controller.decide.rerouting import set_rates
 from controller.decide.telling import facts_of
 from controller.errors import ControllerError
 from controller.install.outbox import Outbox
@@ -100,20 +100,7 @@ class Rates(Journaled):
 
     def set(self, rates: Mapping[str, tuple[float, ...]]) -> list[Flow]:
         """Give flows their rates; returns those for which it makes a difference."""
-        changed = []
-        for flow_id, values in rates.items():
-            flow = self._state.flows.get(flow_id)
-            if flow is None:
-                continue
-            least_bps = NEGLIGIBLE_SHARE * flow.requested_bps
-            if any(
-                abs(s.rate_bps - value) > least_bps for s, value in zip(flow.streams, values, strict=True)
-            ):
-                changed.append(flow)
-                for stream, value in zip(flow.streams, values, strict=True):
-                    stream.rate_bps = value
-                self._state.flows.account(flow)
-        return changed
+        return set_rates(self._state, rates)
 
     def apply(self, rates: Mapping[str, tuple[float, ...]], now: float) -> None:
         """Give running flows new rates and tell their owners; a flow being installed hears by its answer."""

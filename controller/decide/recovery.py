@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from controller.decide.ack_paths import SHORTEST, ack_path
 from controller.decide.candidates import MOVE_INTERVAL_S, Candidates
 from controller.decide.live_optima import LiveOptima
-from controller.decide.planning import on_free_paths, replan
+from controller.decide.planning import replan
+from controller.decide.rerouting import carried_over, moved_flow, reroute, reserve
 from controller.decide.telling import facts_of
 from controller.errors import ControllerError
 from controller.install.outbox import Outbox
@@ -158,68 +158,25 @@ class Recovery(Journaled):
 
     def _replan(self, now: float) -> None:
         """Plan all flows again whose paths are broken; those without a path carry nothing and are told so."""
-        lost = self._on_lost_links()
+        lost = carried_over(self._state, self._lost_links)
+        self._lost_links.clear()
         for flow in lost:
             self._abandon_move(flow.id)
-            for stream in flow.streams:
-                if flow.objective is not None or self._state.live.lost_links(stream.path):
-                    stream.rate_bps = 0.0  # off the accounts, until it is planned
-            self._state.flows.account(flow)
-        planned: dict[str, tuple[Slot, ...]] = {}
-        for objective in sorted({flow.objective for flow in lost if flow.objective is not None}):
-            broken = [flow for flow in lost if flow.objective == objective]
-            planned.update(self._on_free_paths(objective, broken) or self._plan(objective, broken, now))
+
+        def failed(objective: str, error: ControllerError) -> None:
+            self._outbox.report("error", f"flows could not be planned again: {error}", objective=objective)
+
+        planned = reroute(self._state, self._optima, lost, lambda rates: self._set_rates(rates, now), failed)
         for flow in lost:
             if flow.id not in planned:
                 self._outbox.report("warning", f"flow {flow.id} is carried by no path now", flow=flow.id)
                 self._changed(flow, now)
         self._begin(planned)
 
-    def _on_lost_links(self) -> list[Flow]:
-        """Return the flows that carry something over links which went lately."""
-        links = set(self._lost_links)
-        ends = dict.fromkeys(end for link in self._lost_links for end in link.split("-"))
-        self._lost_links.clear()
-        flows = {flow.id: flow for end in ends for flow in self._state.flows.through(end)}
-        return [
-            flow
-            for flow in sorted(flows.values(), key=lambda flow: flow.number)
-            if flow.is_active and flow.rate_bps > 0 and not links.isdisjoint(self._state.lost_links(flow))
-        ]
-
-    def _on_free_paths(self, objective: str, flows: Sequence[Flow]) -> dict[str, tuple[Slot, ...]]:
-        """Return the paths of flows that carry nothing, where all fit without a solve; else nothing."""
-        planned: dict[str, tuple[Slot, ...]] = {}
-        for flow, slots in zip(flows, on_free_paths(self._state, objective, flows), strict=True):
-            if slots is None:
-                for flow_id in planned:
-                    self._reserve(self._flow(flow_id), ())
-                return {}
-            planned[flow.id] = slots
-            self._reserve(flow, slots)
-        return planned
-
     def _flow(self, flow_id: str) -> Flow:
         flow = self._state.flows.get(flow_id)
         assert flow is not None
         return flow
-
-    def _plan(self, objective: str, flows: Sequence[Flow], now: float) -> dict[str, tuple[Slot, ...]]:
-        """Return new paths and rates of flows that carry nothing; other flows get their rates at once."""
-        try:
-            slots, rates = replan(self._state, self._optima, objective, flows)
-        except ControllerError as error:
-            self._outbox.report("error", f"flows could not be planned again: {error}", objective=objective)
-            return {}
-        self._set_rates(rates, now)
-        for flow in flows:
-            if flow.id in slots:
-                self._reserve(flow, slots[flow.id])
-        return slots
-
-    def _reserve(self, flow: Flow, slots: tuple[Slot, ...]) -> None:
-        flow.reserved = slots
-        self._state.flows.account(flow)
 
     def _improve(self, now: float) -> None:
         """Move flows that would get more, or had to leave their paths, to better ones: few at a time."""
@@ -243,7 +200,7 @@ class Recovery(Journaled):
             if not self._candidates.gains(flow, wanted):
                 continue
             if self._candidates.fits(flow, wanted):
-                self._reserve(flow, wanted)
+                reserve(self._state, flow, wanted)
                 moves[flow.id] = wanted
             elif flow.max_streams:
                 # Others are in the way, with what they have until they are moved or share again.
@@ -274,7 +231,7 @@ class Recovery(Journaled):
         moved: dict[str, Flow] = {}
         for flow_id, slots in moves.items():
             flow = self._flow(flow_id)
-            moved[flow_id] = self._moved(flow, slots)
+            moved[flow_id] = moved_flow(self._state, flow, slots)
             new = self._new_rules(flow, moved[flow_id], slots)
             leftover += self._leftover(flow, slots, new)
             directions += new
@@ -285,16 +242,6 @@ class Recovery(Journaled):
         for flow_id in moves:
             self._moving[flow_id] = batch.number
         self._send_stage(batch)
-
-    def _moved(self, flow: Flow, slots: tuple[Slot, ...]) -> Flow:
-        """Return the flow as it will be."""
-        ack: tuple[str, ...] | None = None
-        if flow.split is not None:
-            ack = flow.split.ack_path
-            if flow.split.acks != SHORTEST or self._state.live.lost_links(ack):
-                paths = tuple(slot.path for slot in slots)
-                ack = ack_path(self._state, flow.split.acks, flow.source.name, flow.destination.name, paths)
-        return flow.moved(slots, ack)
 
     def _new_rules(self, flow: Flow, moved: Flow, slots: tuple[Slot, ...]) -> list[list[Stage]]:
         return moved.directions(self._state.live.ports, flow.changed_streams(slots), flow)
@@ -363,7 +310,7 @@ class Recovery(Journaled):
         if not flow.max_streams:
             self._state.flows.unindex(flow)
             flow.streams, flow.split, flow.generation = moved.streams, moved.split, moved.generation
-            self._reserve(flow, ())
+            reserve(self._state, flow, ())
             self._state.flows.index(flow)
             return
         # Its host may have opened streams meanwhile.
@@ -401,7 +348,7 @@ class Recovery(Journaled):
             self._outbox.report("error", f"flow {flow.id} could not be moved: {reason}", flow=flow.id)
             self._take_back(flow, batch.moved[flow_id], batch.slots[flow_id])
             if len(batch.flows) > 1 and not self._touches_absent(batch.slots[flow_id]):
-                self._reserve(flow, batch.slots[flow_id])
+                reserve(self._state, flow, batch.slots[flow_id])
                 self._begin({flow_id: batch.slots[flow_id]})
             else:
                 self._changed(flow, now)
@@ -409,7 +356,7 @@ class Recovery(Journaled):
 
     def _take_back(self, flow: Flow, moved: Flow, slots: tuple[Slot, ...]) -> None:
         """Remove what a move has installed, and put the rules of the old path back."""
-        self._reserve(flow, ())
+        reserve(self._state, flow, ())
         by_switch: dict[str, list[FlowEntry]] = {}
         for switch, rule in _rules(self._new_rules(flow, moved, slots)):
             if self._state.live.is_connected(switch):

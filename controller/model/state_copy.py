@@ -1,4 +1,4 @@
-"""A copy of network and flows as plain data; `controller.state.copying` makes it."""
+"""A copy of network and flows as plain data; `controller.decide.copying` makes it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from controller.gomr import LiveEngine
 from controller.model.settings import Settings
 from topologies.model import Arc, Network
 
@@ -34,7 +35,7 @@ class StateCopy:
     """Everything that routing depends on, as it was at one moment; nothing of it changes any more.
 
     `flows` are pairs of an id and a record (`controller.state.flow_record`); `yielded_bps` is what is left of
-    arcs, by their names, to traffic that nobody asked for.
+    arcs, by their names, to traffic that nobody asked for; `engines` have the last optimum of each objective.
     """
 
     network: Network
@@ -42,3 +43,4 @@ class StateCopy:
     status: LiveStatus
     flows: tuple[tuple[str, Mapping[str, Any]], ...]
     yielded_bps: Mapping[str, float]
+    engines: Mapping[str, LiveEngine]

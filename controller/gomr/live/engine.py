@@ -97,6 +97,14 @@ class LiveEngine:
             self._session = ColdSession(self._problem, objective, engine, time_limit_s)
         self._allocation: Allocation | None = None
 
+    def copy(self) -> LiveEngine:
+        """Return the same engine once more, its basis included: both go on to the same optima."""
+        made = object.__new__(type(self))
+        vars(made).update(vars(self))
+        made._problem = self._problem.copy()
+        made._session = self._session.copy(made._problem)
+        return made
+
     @property
     def problem(self) -> Problem:
         """The problem as it is now; links that are down have a capacity of 0."""

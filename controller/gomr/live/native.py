@@ -81,6 +81,14 @@ class NativeSession:
         if min_churn:
             self._engine.keep_shares()
 
+    def copy(self, problem: LiveProblem) -> NativeSession:
+        """Return the same session of a copy of its problem; what happens to one does not touch the other."""
+        made = object.__new__(type(self))
+        for name, value in vars(self).items():
+            setattr(made, name, value.copy() if isinstance(value, dict | set) else value)
+        made._problem, made._engine = problem, self._engine.copy()
+        return made
+
     def add(self, demand: Demand) -> None:
         """Take a checked demand in."""
         if demand.is_local:

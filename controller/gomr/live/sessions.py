@@ -29,6 +29,14 @@ class LiveProblem:
         self.down: set[str] = set()
         self._made: Problem | None = problem
 
+    def copy(self) -> LiveProblem:
+        """Return the same problem once more."""
+        made = object.__new__(type(self))
+        vars(made).update(
+            vars(self), demands=dict(self.demands), capacity_bps=dict(self.capacity_bps), down=set(self.down)
+        )
+        return made
+
     def usable_bps(self, edge_id: str) -> float:
         """Return what an edge can carry now."""
         return 0.0 if edge_id in self.down else self.capacity_bps[edge_id]
@@ -53,6 +61,9 @@ class Session(Protocol):
     """
 
     time_limit_s: float | None
+
+    def copy(self, problem: LiveProblem) -> Session:
+        """Return the same session of a copy of its problem; what happens to one does not touch the other."""
 
     def add(self, demand: Demand) -> None:
         """Take a checked demand in."""
@@ -89,6 +100,10 @@ class ColdSession:
         self._objective = objective
         self._engine = engine
         self.time_limit_s = time_limit_s
+
+    def copy(self, problem: LiveProblem) -> ColdSession:
+        """Return the same session of a copy of its problem."""
+        return ColdSession(problem, self._objective, self._engine, self.time_limit_s)
 
     def add(self, demand: Demand) -> None:
         """Do nothing: the problem has it."""

@@ -15,7 +15,6 @@ from controller.model.client_events import ClientEventKind
 from controller.model.events import LinkChanged, RulesRefused, StreamsReported
 from controller.model.requests import Failure, LinkChange, PreviewRequest
 from controller.model.views import FlowView
-from controller.state.copying import copy_of
 from tests.controller.decide.failing_links import (
     break_link,
     bring_up,
@@ -339,7 +338,7 @@ def test_a_client_that_asks_for_more_gets_more_streams(net: ControlledNetwork) -
 
 def test_a_preview_shows_the_streams_that_a_failure_would_add(net: ControlledNetwork) -> None:
     GrowingHost(net, **REQUEST)
-    view = preview(copy_of(net.core._state), PreviewRequest(fail=Failure(links=("S0-S1",))))
+    view = preview(net.core._flows.copy(), PreviewRequest(fail=Failure(links=("S0-S1",))))
     (moved,) = view.flows
     assert moved.outcome == "moved"
     assert len(moved.paths_after) == 2

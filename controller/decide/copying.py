@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from controller.decide.live_optima import LiveOptima
+from controller.decide.rerouting import moved_flow
 from controller.model.state_copy import StateCopy
 from controller.state.flow import Flow
 from controller.state.flow_record import flow_of, record_of
@@ -10,11 +12,16 @@ from controller.state.state import State
 __all__ = ["copy_of", "state_of"]
 
 
-def copy_of(state: State) -> StateCopy:
+def copy_of(state: State, optima: LiveOptima) -> StateCopy:
     """Return a copy; it takes some microseconds for each flow."""
-    flows = tuple((flow.id, record_of(_when_moved(flow))) for flow in state.flows)
+    flows = tuple((flow.id, record_of(_when_moved(state, flow))) for flow in state.flows)
     return StateCopy(
-        state.live.network, state.settings, state.live.status(), flows, state.measured.all_yielded()
+        state.live.network,
+        state.settings,
+        state.live.status(),
+        flows,
+        state.measured.all_yielded(),
+        optima.copies(),
     )
 
 
@@ -30,8 +37,8 @@ def state_of(copy: StateCopy) -> State:
     return state
 
 
-def _when_moved(flow: Flow) -> Flow:
+def _when_moved(state: State, flow: Flow) -> Flow:
     """Return a flow whose new paths are on their way as if it had them."""
     if not flow.reserved:
         return flow
-    return flow.moved(flow.reserved, None if flow.split is None else flow.split.ack_path)
+    return moved_flow(state, flow, flow.reserved)

@@ -1,0 +1,112 @@
+"""What a failure makes of flows: decided in one place, for what happens and for what would happen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from controller.decide.ack_paths import SHORTEST, ack_path
+from controller.decide.live_optima import LiveOptima
+from controller.decide.planning import NEGLIGIBLE_SHARE, on_free_paths, replan
+from controller.errors import ControllerError
+from controller.state.flow import Flow, Slot
+from controller.state.state import State
+
+__all__ = ["carried_over", "moved_flow", "reroute", "reserve", "set_rates"]
+
+SetRates = Callable[[Mapping[str, tuple[float, ...]]], None]
+Failed = Callable[[str, ControllerError], None]
+
+
+def carried_over(state: State, links: Collection[str]) -> list[Flow]:
+    """Return the flows that carry something over one of these links, which are down, by their numbers."""
+    ends = dict.fromkeys(end for link in links for end in link.split("-"))
+    flows = {flow.id: flow for end in ends for flow in state.flows.through(end)}
+    return [
+        flow
+        for flow in sorted(flows.values(), key=lambda flow: flow.number)
+        if flow.is_active and flow.rate_bps > 0 and not set(links).isdisjoint(state.lost_links(flow))
+    ]
+
+
+def reroute(
+    state: State, optima: LiveOptima, lost: Sequence[Flow], set_rates: SetRates, failed: Failed
+) -> dict[str, tuple[Slot, ...]]:
+    """Plan flows again whose paths are broken, and reserve what each is to have.
+
+    Args:
+        state: Network and flows.
+        optima: The last optima of this network.
+        lost: The flows, each of which carries something over a link that is down.
+        set_rates: Gives other running flows their rates, by stream.
+        failed: Called with the objective and the error where a solve fails.
+
+    Returns:
+        What each stream is to have, by the flow's id; missing: nothing is free for it.
+    """
+    for flow in lost:
+        for stream in flow.streams:
+            if flow.objective is not None or state.live.lost_links(stream.path):
+                stream.rate_bps = 0.0  # off the accounts, until it is planned
+        state.flows.account(flow)
+    planned: dict[str, tuple[Slot, ...]] = {}
+    for objective in sorted({flow.objective for flow in lost if flow.objective is not None}):
+        broken = [flow for flow in lost if flow.objective == objective]
+        slots = _on_free_paths(state, objective, broken)
+        if not slots:
+            try:
+                slots, rates = replan(state, optima, objective, broken)
+            except ControllerError as error:
+                failed(objective, error)
+                continue
+            set_rates(rates)
+            for flow in broken:
+                if flow.id in slots:
+                    reserve(state, flow, slots[flow.id])
+        planned.update(slots)
+    return planned
+
+
+def _on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> dict[str, tuple[Slot, ...]]:
+    """Reserve the paths of flows that carry nothing, where all fit without a solve; else nothing."""
+    planned: dict[str, tuple[Slot, ...]] = {}
+    for flow, slots in zip(flows, on_free_paths(state, objective, flows), strict=True):
+        if slots is None:
+            for each in flows[: len(planned)]:
+                reserve(state, each, ())
+            return {}
+        planned[flow.id] = slots
+        reserve(state, flow, slots)
+    return planned
+
+
+def reserve(state: State, flow: Flow, slots: tuple[Slot, ...]) -> None:
+    """Count what a flow is to have too, from now on; nothing: no more."""
+    flow.reserved = slots
+    state.flows.account(flow)
+
+
+def set_rates(state: State, rates: Mapping[str, tuple[float, ...]]) -> list[Flow]:
+    """Give running flows their rates, by stream; returns those for which it makes a difference."""
+    changed = []
+    for flow_id, values in rates.items():
+        flow = state.flows.get(flow_id)
+        if flow is None:
+            continue
+        least_bps = NEGLIGIBLE_SHARE * flow.requested_bps
+        if any(abs(s.rate_bps - value) > least_bps for s, value in zip(flow.streams, values, strict=True)):
+            changed.append(flow)
+            for stream, value in zip(flow.streams, values, strict=True):
+                stream.rate_bps = value
+            state.flows.account(flow)
+    return changed
+
+
+def moved_flow(state: State, flow: Flow, slots: tuple[Slot, ...]) -> Flow:
+    """Return a flow as it will be with other paths: acknowledgements of a split flow may need another too."""
+    ack: tuple[str, ...] | None = None
+    if flow.split is not None:
+        ack = flow.split.ack_path
+        if flow.split.acks != SHORTEST or state.live.lost_links(ack):
+            paths = tuple(slot.path for slot in slots)
+            ack = ack_path(state, flow.split.acks, flow.source.name, flow.destination.name, paths)
+    return flow.moved(slots, ack)
