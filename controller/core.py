@@ -17,6 +17,7 @@ from controller.decide.rule_counters import RuleCounters
 from controller.errors import RequestError
 from controller.install.outbox import BYPASSES, DEFAULT_ROUTES, Outbox
 from controller.model import arp, events, lldp
+from controller.model.callers import CONFIGURATION, Caller
 from controller.model.client_events import ClientEventKind
 from controller.model.faults import FaultKind
 from controller.model.journal import Journal, JournaledDict, JournaledSet
@@ -448,11 +449,11 @@ class Core:
         except RequestError as error:
             self._outbox.answer(event.token, error)
             return
-        self._change_links({name: event.change})
+        self._change_links({name: event.change}, event.caller)
         self._outbox.answer(event.token, self._state.link(name))
 
-    def _change_links(self, changes: Mapping[str, LinkChange]) -> None:
-        self._link_changes.apply(changes, self._now)
+    def _change_links(self, changes: Mapping[str, LinkChange], caller: Caller = CONFIGURATION) -> None:
+        self._link_changes.apply(changes, caller, self._now)
         self._links_may_have_changed()
         self._default_routes.refresh_soon(self._now)
 

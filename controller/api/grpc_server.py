@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any, NoReturn, TypeVar
+from urllib.parse import unquote
 
 import grpc
 import grpc.aio
@@ -30,6 +31,7 @@ from controller.api.grpc_messages import (
     request_fields,
     session_request,
 )
+from controller.api.grpc_standard import add_standard_services
 from controller.api.schema import check_rate, check_spare_ports, check_timeout, parse, parse_preview
 from controller.api.service import Service
 from controller.configuration.access import Access, Role
@@ -101,6 +103,7 @@ def make_server(
     access = access or Access()
     control_pb2_grpc.add_FlowControlServicer_to_server(FlowControlServicer(service, access, limits), server)
     control_pb2_grpc.add_ControllerServicer_to_server(ControllerServicer(service, access, limits), server)
+    add_standard_services(server, service)
     return server
 
 
@@ -245,7 +248,7 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
 @asynccontextmanager
 async def _counted(context: Any, limits: ConnectionLimits) -> AsyncIterator[None]:
     """Count a call that lasts; one that is too many of its address is ended."""
-    address = str(context.peer()).rpartition(":")[0]
+    address = _address(context)
     refused = limits.take(address)
     if refused is not None:
         await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, refused)
@@ -259,9 +262,15 @@ async def _caller(context: Any, access: Access, needed: Role) -> Caller:
     """Return who calls, or end the call where it may not."""
     metadata = dict(context.invocation_metadata() or ())
     try:
-        return access.caller(metadata.get("authorization"), needed)
+        return access.caller(metadata.get("authorization"), needed, _address(context))
     except RequestError as error:
         return await _abort(context, error)
+
+
+def _address(context: Any) -> str:
+    """Return where a call comes from: `ipv4:127.0.0.1:40001` without its port, IPv6 without brackets."""
+    host = unquote(str(context.peer())).partition(":")[2].rpartition(":")[0]
+    return host.strip("[]")
 
 
 async def _abort(context: Any, error: RequestError) -> NoReturn:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated, TypeVar, cast
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Header, Request, Response
 from fastapi import Path as PathParameter
 from starlette.exceptions import HTTPException
 
@@ -24,6 +24,7 @@ from topologies.layout import Point
 
 __all__ = [
     "ETAG_HEADER",
+    "EVENT_HEADER",
     "Administrator",
     "Api",
     "FlowId",
@@ -36,6 +37,7 @@ __all__ = [
     "TheApi",
     "TheService",
     "etag_of",
+    "event_header",
     "no_unknown_parameters",
     "revisions_of",
     "unless_client_leaves",
@@ -43,6 +45,14 @@ __all__ = [
 
 ETAG_HEADER = {"ETag": {"description": "For If-Match.", "schema": {"type": "string"}}}
 """Describes the header for OpenAPI."""
+
+EVENT_HEADER = {
+    "Last-Event-ID": {
+        "description": "Of the last event that is in the answer already: /v1/events goes on from there.",
+        "schema": {"type": "string"},
+    }
+}
+"""The same for the header by which clients follow events from an answer on."""
 
 _CLIENT_CHECK_S = 0.1
 
@@ -68,7 +78,7 @@ class Api:
     queues: Callable[[], dict[str, int]] = dict
     dropped_packets: Callable[[], int] = lambda: 0
     longest_stream_s: float | None = None
-    idempotency: IdempotencyStore[FlowView] = field(default_factory=IdempotencyStore)
+    idempotency: IdempotencyStore[tuple[FlowView, str]] = field(default_factory=IdempotencyStore)
     live: LiveSnapshots = field(init=False)
     places: dict[str, Point] = field(default_factory=dict)
 
@@ -97,7 +107,8 @@ def no_unknown_parameters(request: Request) -> None:
 
 def _needs(role: Role) -> Callable[[Request], Awaitable[Caller]]:
     async def caller(request: Request) -> Caller:
-        return _api(request).access.caller(request.headers.get("authorization"), role)
+        address = "" if request.client is None else request.client.host
+        return _api(request).access.caller(request.headers.get("authorization"), role, address)
 
     return caller
 
@@ -141,6 +152,15 @@ IfMatch = Annotated[
         examples=['"3"'],
     ),
 ]
+
+
+def event_header(response: Response) -> Callable[[str], None]:
+    """Return what puts the id of the last event that is in an answer into its headers."""
+
+    def put(event_id: str) -> None:
+        response.headers["Last-Event-ID"] = event_id
+
+    return put
 
 
 def etag_of(revision: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Body, Header, Query, Request, Response
@@ -11,6 +11,7 @@ from fastapi import APIRouter, Body, Header, Query, Request, Response
 from controller.api.problems import problem_responses
 from controller.api.rest_common import (
     ETAG_HEADER,
+    EVENT_HEADER,
     FlowId,
     IfMatch,
     Reader,
@@ -19,6 +20,7 @@ from controller.api.rest_common import (
     TheApi,
     TheService,
     etag_of,
+    event_header,
     revisions_of,
     unless_client_leaves,
 )
@@ -75,12 +77,7 @@ _PREVIEW_EXAMPLES = {
     "growth": {"summary": "All demands double", "value": {"scale": [{"factor": 2.0}]}},
 }
 
-_EVENT = {
-    "Last-Event-ID": {
-        "description": "Of the last event that is in the answer already: /v1/events goes on from there.",
-        "schema": {"type": "string"},
-    }
-}
+_FLOW: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG_HEADER | EVENT_HEADER}}
 
 IdempotencyKey = Annotated[
     str | None,
@@ -102,6 +99,7 @@ IdempotencyKey = Annotated[
     responses={
         201: {
             "headers": ETAG_HEADER
+            | EVENT_HEADER
             | {
                 "Location": {"description": "Of the flow.", "schema": {"type": "string"}},
                 "Idempotent-Replayed": {
@@ -124,17 +122,21 @@ async def request_flow(
 ) -> FlowView:
     """Ask for a rate; the answer comes when all switches have confirmed. It may grant less."""
 
-    async def ask() -> FlowView:
-        asked = api.service.request(request.to_request(), caller=caller, timeout_s=timeout_s)
-        return await unless_client_leaves(connection, asked)
+    async def ask() -> tuple[FlowView, str]:
+        event_ids: list[str] = []
+        asked = api.service.request(
+            request.to_request(), caller=caller, timeout_s=timeout_s, follow=event_ids.append
+        )
+        return await unless_client_leaves(connection, asked), event_ids[-1]
 
     if key is None:
-        flow = await ask()
+        flow, event_id = await ask()
     else:
         digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
-        flow, is_replayed = await api.idempotency.answer(caller.name, key, digest, ask)
+        (flow, event_id), is_replayed = await api.idempotency.answer(caller.name, key, digest, ask)
         if is_replayed:
             response.headers["Idempotent-Replayed"] = "true"
+    event_header(response)(event_id)
     response.headers["Location"] = f"/v1/flows/{flow.flow_id}"
     response.headers["ETag"] = etag_of(flow.revision)
     return flow
@@ -145,7 +147,7 @@ async def request_flow(
     tags=["flows"],
     responses={
         200: {
-            "headers": _EVENT
+            "headers": EVENT_HEADER
             | {
                 "Link": {
                     "description": 'The next page: <...>; rel="next".',
@@ -203,11 +205,11 @@ async def list_flows(
 @router.get(
     "/v1/flows/{flow_id}",
     tags=["flows"],
-    responses={200: {"headers": ETAG_HEADER}, **problem_responses(404, 422)},
+    responses={**_FLOW, **problem_responses(404, 422)},
 )
 async def get_flow(flow_id: FlowId, response: Response, service: TheService, _: Reader) -> FlowView:
     """Show one flow; its rates may have changed for the good of the whole since it was requested."""
-    flow = await service.flow(flow_id)
+    flow = await service.flow(flow_id, event_header(response))
     response.headers["ETag"] = etag_of(flow.revision)
     return flow
 
@@ -215,7 +217,10 @@ async def get_flow(flow_id: FlowId, response: Response, service: TheService, _: 
 @router.patch(
     "/v1/flows/{flow_id}",
     tags=["flows"],
-    responses={200: {"headers": ETAG_HEADER}, **problem_responses(400, 404, 409, 412, 413, 422, 504)},
+    responses={
+        200: {"headers": ETAG_HEADER | EVENT_HEADER},
+        **problem_responses(400, 404, 409, 412, 413, 422, 504),
+    },
 )
 async def change_flow(
     flow_id: FlowId,
@@ -228,29 +233,38 @@ async def change_flow(
 ) -> FlowView:
     """Ask for another rate over the paths that the flow has; renews its lease too."""
     revisions = revisions_of(if_match)
-    flow = await service.change(flow_id, change.rate_bps, caller, revisions, timeout_s)
+    flow = await service.change(
+        flow_id, change.rate_bps, caller, revisions, timeout_s, event_header(response)
+    )
     response.headers["ETag"] = etag_of(flow.revision)
     return flow
 
 
 @router.delete(
-    "/v1/flows/{flow_id}", status_code=204, tags=["flows"], responses=problem_responses(404, 412, 422)
+    "/v1/flows/{flow_id}",
+    status_code=204,
+    tags=["flows"],
+    responses={204: {"headers": EVENT_HEADER}, **problem_responses(404, 412, 422)},
 )
 async def release_flow(
-    flow_id: FlowId, service: TheService, caller: Requester, if_match: IfMatch = None
+    flow_id: FlowId,
+    response: Response,
+    service: TheService,
+    caller: Requester,
+    if_match: IfMatch = None,
 ) -> None:
     """End a flow and remove its rules; one that has ended already is no error."""
-    await service.release(flow_id, caller, revisions_of(if_match))
+    await service.release(flow_id, caller, revisions_of(if_match), event_header(response))
 
 
 @router.post(
     "/v1/flows/{flow_id}/renew",
     tags=["flows"],
-    responses={200: {"headers": ETAG_HEADER}, **problem_responses(404, 422)},
+    responses={**_FLOW, **problem_responses(404, 422)},
 )
 async def renew_flow(flow_id: FlowId, response: Response, service: TheService, caller: Requester) -> FlowView:
     """Let a flow live on for another lease."""
-    flow = await service.renew_one(flow_id, caller)
+    flow = await service.renew_one(flow_id, caller, event_header(response))
     response.headers["ETag"] = etag_of(flow.revision)
     return flow
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 from fastapi import APIRouter, Response
 
 from controller.api.problems import problem_responses
 from controller.api.rest_common import (
     ETAG_HEADER,
+    EVENT_HEADER,
     Administrator,
     IfMatch,
     LinkId,
@@ -19,6 +20,7 @@ from controller.api.rest_common import (
     TheApi,
     TheService,
     etag_of,
+    event_header,
     revisions_of,
 )
 from controller.api.schema import LinkChangeBody
@@ -38,16 +40,8 @@ __all__ = ["router"]
 
 router = APIRouter(tags=["network"])
 
-_EVENT = {
-    200: {
-        "headers": {
-            "Last-Event-ID": {
-                "description": "Of the last event that is in the answer already.",
-                "schema": {"type": "string"},
-            }
-        }
-    }
-}
+_EVENT: dict[int | str, dict[str, Any]] = {200: {"headers": EVENT_HEADER}}
+_LINK: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG_HEADER | EVENT_HEADER}}
 
 
 @router.get("/v1/topology")
@@ -65,7 +59,7 @@ def _places(view: TopologyView) -> dict[str, Point]:
     return place([node.name for node in view.nodes], placed, [link.ends for link in view.links])
 
 
-@router.get("/v1/links", responses=_EVENT)  # type: ignore[arg-type]
+@router.get("/v1/links", responses=_EVENT)
 async def links(response: Response, service: TheService, _: Reader) -> tuple[LinkView, ...]:
     """List both directions of every link with capacity, allocated and free wire rate."""
     seen = await service.view(ViewName.LINKS)
@@ -73,28 +67,33 @@ async def links(response: Response, service: TheService, _: Reader) -> tuple[Lin
     return cast("tuple[LinkView, ...]", seen.view)
 
 
-@router.get("/v1/links/{link_id}", responses={200: {"headers": ETAG_HEADER}, **problem_responses(404, 422)})
+@router.get(
+    "/v1/links/{link_id}",
+    responses={**_LINK, **problem_responses(404, 422)},
+)
 async def link(link_id: LinkId, response: Response, service: TheService, _: Reader) -> tuple[LinkView, ...]:
     """Show both directions of a link."""
-    views = await service.links(link_id)
+    views = await service.links(link_id, event_header(response))
     response.headers["ETag"] = etag_of(views[0].revision)
     return views
 
 
 @router.patch(
     "/v1/links/{link_id}",
-    responses={200: {"headers": ETAG_HEADER}, **problem_responses(400, 404, 412, 413, 422)},
+    responses={**_LINK, **problem_responses(400, 404, 412, 413, 422)},
 )
 async def change_link(
     link_id: LinkId,
     change: LinkChangeBody,
     response: Response,
     service: TheService,
-    _: Administrator,
+    caller: Administrator,
     if_match: IfMatch = None,
 ) -> tuple[LinkView, ...]:
     """Give a link another rate or delay, or take it out of use; flows follow. It survives a restart."""
-    views = await service.change_link(link_id, change.to_change(), revisions_of(if_match))
+    views = await service.change_link(
+        link_id, change.to_change(), caller, revisions_of(if_match), event_header(response)
+    )
     response.headers["ETag"] = etag_of(views[0].revision)
     return views
 
@@ -105,7 +104,7 @@ async def hosts(service: TheService, _: Reader) -> tuple[HostView, ...]:
     return cast("tuple[HostView, ...]", (await service.view(ViewName.HOSTS)).view)
 
 
-@router.get("/v1/switches", responses=_EVENT)  # type: ignore[arg-type]
+@router.get("/v1/switches", responses=_EVENT)
 async def switches(response: Response, service: TheService, _: Reader) -> tuple[SwitchDetailView, ...]:
     """List the switches with their ports, flows and rules."""
     seen = await service.view(ViewName.SWITCHES)

@@ -59,6 +59,13 @@ _T = TypeVar("_T")
 Done = Callable[[Answer], None]
 """Takes an answer, in the asyncio loop."""
 
+Follow = Callable[[str], None]
+"""Takes the id of the last event that is in an answer already."""
+
+
+def _do_not_follow(_: str) -> None:
+    pass
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -217,6 +224,7 @@ class Service:
         owner: str = "",
         caller: Caller = ANYBODY,
         timeout_s: float | None = None,
+        follow: Follow = _do_not_follow,
     ) -> FlowView:
         """Return the flow once every switch has confirmed its rules; undo it if nobody waits any more.
 
@@ -228,7 +236,7 @@ class Service:
         def submit(done: Done) -> int:
             return self.submit_request(request, done, owner, caller, timeout_s)
 
-        return _expect((await self._await(submit, undo=True)).view, FlowView)
+        return _followed(await self._await(submit, undo=True), FlowView, follow)
 
     async def change(
         self,
@@ -237,6 +245,7 @@ class Service:
         caller: Caller = ANYBODY,
         if_revisions: frozenset[int] | None = None,
         timeout_s: float | None = None,
+        follow: Follow = _do_not_follow,
     ) -> FlowView:
         """Ask for another rate (goodput, bit/s) over the paths that the flow has.
 
@@ -247,10 +256,15 @@ class Service:
         def event(token: int) -> Event:
             return FlowChanged(token, flow_id, rate_bps, caller, if_revisions)
 
-        return await self._ask(event, FlowView, timeout_s)
+        return await self._ask(event, FlowView, timeout_s, follow)
 
     async def change_link(
-        self, link: str, change: LinkChange, if_revisions: frozenset[int] | None = None
+        self,
+        link: str,
+        change: LinkChange,
+        caller: Caller = ANYBODY,
+        if_revisions: frozenset[int] | None = None,
+        follow: Follow = _do_not_follow,
     ) -> tuple[LinkView, ...]:
         """Give a link another rate, delay or state; flows follow. Returns both of its directions.
 
@@ -258,10 +272,18 @@ class Service:
             NotFound: there is no such link.
             PreconditionFailed: it has none of the revisions.
         """
-        return await self._ask(lambda token: LinkChanged(token, link, change, if_revisions), tuple)
+
+        def event(token: int) -> Event:
+            return LinkChanged(token, link, change, caller, if_revisions)
+
+        return await self._ask(event, tuple, follow=follow)
 
     async def release(
-        self, flow_id: str, caller: Caller = ANYBODY, if_revisions: frozenset[int] | None = None
+        self,
+        flow_id: str,
+        caller: Caller = ANYBODY,
+        if_revisions: frozenset[int] | None = None,
+        follow: Follow = _do_not_follow,
     ) -> None:
         """End a flow; one that has ended already is no error.
 
@@ -269,7 +291,11 @@ class Service:
             NotFound: there never was such a flow.
             Forbidden: it is another client's.
         """
-        await self._ask(lambda token: FlowReleased(token, flow_id, caller, if_revisions), type(None))
+
+        def event(token: int) -> Event:
+            return FlowReleased(token, flow_id, caller, if_revisions)
+
+        await self._ask(event, type(None), follow=follow)
 
     async def renew(
         self, flow_ids: tuple[str, ...], owner: str = "", caller: Caller = ANYBODY
@@ -277,7 +303,9 @@ class Service:
         """Let flows live on for another lease."""
         return await self._ask(lambda token: LeaseRenewed(token, flow_ids, owner, caller), LeaseResult)
 
-    async def renew_one(self, flow_id: str, caller: Caller = ANYBODY) -> FlowView:
+    async def renew_one(
+        self, flow_id: str, caller: Caller = ANYBODY, follow: Follow = _do_not_follow
+    ) -> FlowView:
         """Let a flow live on for another lease, and return it.
 
         Raises:
@@ -289,7 +317,7 @@ class Service:
             raise Forbidden("flow_id", f"{flow_id} is another client's; only that or an administrator may")
         if result.unknown:
             raise NotFound("flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")
-        return await self.flow(flow_id)
+        return await self.flow(flow_id, follow)
 
     async def snapshot(self) -> Snapshot:
         """Return how things are."""
@@ -307,13 +335,13 @@ class Service:
 
         return await self._await(submit)
 
-    async def flow(self, flow_id: str) -> FlowView:
+    async def flow(self, flow_id: str, follow: Follow = _do_not_follow) -> FlowView:
         """Return a flow.
 
         Raises:
             NotFound: there is no such flow.
         """
-        return _expect((await self.view(ViewName.FLOW, flow_id)).view, FlowView)
+        return _followed(await self.view(ViewName.FLOW, flow_id), FlowView, follow)
 
     async def rules(self, switch: str) -> RulesView:
         """Return what a switch should have.
@@ -323,13 +351,13 @@ class Service:
         """
         return _expect((await self.view(ViewName.RULES, switch)).view, RulesView)
 
-    async def links(self, name: str = "") -> tuple[LinkView, ...]:
+    async def links(self, name: str = "", follow: Follow = _do_not_follow) -> tuple[LinkView, ...]:
         """Return both directions of all links, or of the one that the topology file calls `name`, either way.
 
         Raises:
             NotFound: there is no such link.
         """
-        links: tuple[LinkView, ...] = _expect((await self.view(ViewName.LINKS)).view, tuple)
+        links: tuple[LinkView, ...] = _followed(await self.view(ViewName.LINKS), tuple, follow)
         if not name:
             return links
         views = tuple(view for view in links if {view.tail, view.head} == set(name.split("-")))
@@ -366,9 +394,15 @@ class Service:
         finally:
             self._previewing -= 1
 
-    async def _ask(self, event: Callable[[int], Event], kind: type[_T], timeout_s: float | None = None) -> _T:
+    async def _ask(
+        self,
+        event: Callable[[int], Event],
+        kind: type[_T],
+        timeout_s: float | None = None,
+        follow: Follow = _do_not_follow,
+    ) -> _T:
         seen = await self._await(lambda done: self.submit(event, done), timeout_s=timeout_s)
-        return _expect(seen.view, kind)
+        return _followed(seen, kind, follow)
 
     async def _await(
         self, submit: Callable[[Done], int], undo: bool = False, timeout_s: float | None = None
@@ -403,6 +437,11 @@ class Service:
             listener = self._listeners.get(message.owner)
             if listener is not None:
                 listener(message)
+
+
+def _followed(seen: Seen, kind: type[_T], follow: Follow) -> _T:
+    follow(seen.event_id)
+    return _expect(seen.view, kind)
 
 
 def _expect(result: object, kind: type[_T]) -> _T:

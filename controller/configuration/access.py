@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from controller.errors import Forbidden, Unauthenticated
@@ -60,15 +60,15 @@ class Access:
         """Know these tokens from now on, and no others."""
         self._tokens = {token.sha256.lower(): token for token in tokens}
 
-    def caller(self, authorization: str | None, needed: Role) -> Caller:
-        """Return who sends `Authorization: Bearer <token>`.
+    def caller(self, authorization: str | None, needed: Role, address: str = "") -> Caller:
+        """Return who sends `Authorization: Bearer <token>` from an address.
 
         Raises:
             Unauthenticated: there is no token, or it is unknown.
             Forbidden: its role does not allow what is needed.
         """
         if not self._tokens:
-            return ANYBODY
+            return replace(ANYBODY, address=address)
         scheme, _, secret = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not secret.strip():
             raise Unauthenticated("Authorization", "a token is needed: send 'Authorization: Bearer <token>'")
@@ -82,4 +82,4 @@ class Access:
                 f"the token of {token.name} has the role {token.role.name.lower()}; this needs "
                 f"{needed.name.lower()}",
             )
-        return Caller(token.name, token.role >= Role.ADMINISTER)
+        return Caller(token.name, token.role >= Role.ADMINISTER, address)

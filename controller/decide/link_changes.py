@@ -9,6 +9,7 @@ from typing import Any
 from controller.decide.manager import FlowManager
 from controller.errors import NotFound, PreconditionFailed
 from controller.install.outbox import Outbox
+from controller.model.callers import Caller
 from controller.model.client_events import ClientEventKind
 from controller.model.requests import LinkChange
 from controller.state.flow import Flow
@@ -45,15 +46,15 @@ class LinkChanges:
             )
         return name
 
-    def apply(self, changes: Mapping[str, LinkChange], now: float) -> None:
+    def apply(self, changes: Mapping[str, LinkChange], caller: Caller, now: float) -> None:
         """Change links; `take_changed_links` says afterwards which of them went or returned."""
         for name, change in changes.items():
             self._state.live.change_link(name, change.rate_bps, change.delay_s, change.enabled)
             self._outbox.store(LINK, name, self._record(name))
-            facts = {"link": name} | {
-                key: value for key, value in asdict(change).items() if value is not None
-            }
-            self._outbox.tell(ClientEventKind.LINK_CHANGED, f"link {name} was changed", facts)
+            changed = {key: value for key, value in asdict(change).items() if value is not None}
+            text = f"link {name} was changed by {caller}"
+            facts = {"link": name} | changed | caller.facts()
+            self._outbox.tell(ClientEventKind.LINK_CHANGED, text, facts)
         if changes:
             self._fit_manual_flows(now)
             self._flows.capacity_changed(now)

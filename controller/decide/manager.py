@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from controller.decide.arrivals import Arrivals
@@ -120,8 +121,8 @@ class FlowManager(Journaled):
         self._rates.apply(rates, now)
         self._rates.save(flow)
         self._recovery.rates_shared(now)
-        text = f"flow {flow.id} changed its rate"
-        self._outbox.tell(ClientEventKind.FLOW_CHANGED, text, facts_of(flow))
+        text = f"the rate of flow {flow.id} was changed by {event.caller}"
+        self._outbox.tell(ClientEventKind.FLOW_CHANGED, text, facts_of(flow) | event.caller.facts())
         group = self._rates.new_group(flow)
         if group is None:
             self._outbox.answer(event.token, self._state.view(flow, now))
@@ -141,7 +142,8 @@ class FlowManager(Journaled):
         if flow is not None:
             # Its own session knows; that of another client, or an administrator's victim, does not.
             tell_owner = event.caller.name != flow.belongs_to
-            self._end(flow, "it was released", now, ClientEventKind.FLOW_RELEASED, tell_owner=tell_owner)
+            reason, kind = f"it was released by {event.caller}", ClientEventKind.FLOW_RELEASED
+            self._end(flow, reason, now, kind, tell_owner, event.caller.facts())
         self._outbox.answer(event.token, None)
 
     def renew(self, event: LeaseRenewed, now: float) -> None:
@@ -380,6 +382,7 @@ class FlowManager(Journaled):
         now: float,
         kind: ClientEventKind = ClientEventKind.FLOW_ENDED,
         tell_owner: bool = True,
+        by: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         """Take a flow out: its rules, near end first, its rates, and the others' share of what it leaves."""
         installation = self._installations.cancel(flow.id)
@@ -406,7 +409,7 @@ class FlowManager(Journaled):
         self._interruptions.ended(flow)
         if flow.is_active:
             text = f"flow {flow.id} ended: {reason}"
-            self._outbox.tell(kind, text, facts_of(flow) | {"reason": reason})
+            self._outbox.tell(kind, text, facts_of(flow) | {"reason": reason} | dict(by))
         self.capacity_returned(now)
 
     def _remove_rules(self, flow: Flow | None) -> None:

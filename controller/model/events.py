@@ -260,6 +260,7 @@ class LinkChanged:
     token: int
     link: str
     change: LinkChange
+    caller: Caller = ANYBODY
     if_revisions: frozenset[int] | None = None
 
 

@@ -93,7 +93,7 @@ def test_a_change_survives_a_restart(net: ControlledNetwork) -> None:
 
 def test_an_unknown_link_and_a_stale_revision(net: ControlledNetwork) -> None:
     assert isinstance(change(net, "S0-S9", enabled=False), NotFound)
-    (answer,) = net.handle(LinkChanged(1, "S0-S4", LinkChange(enabled=False), frozenset({7})))
+    (answer,) = net.handle(LinkChanged(1, "S0-S4", LinkChange(enabled=False), if_revisions=frozenset({7})))
     assert isinstance(answer.result, PreconditionFailed)
 
 
