@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from topologies.errors import InvalidTopology
 from topologies.formats.attributes import network_of
 from topologies.formats.raw import RawNetwork, ReadOptions, Where, line_of
+from topologies.formats.sndlib import leads_both_ways
 
 NAME = "GML"
 SUFFIXES = (".gml",)
+_SNDLIB = re.compile(r'^\s*Creator\s+"sndlib\b', re.IGNORECASE | re.MULTILINE)
 
 
 def recognises(head: str) -> bool:
@@ -36,13 +39,31 @@ def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
         graph = nx.parse_gml(marked, label="id")
     except (nx.NetworkXError, ValueError, KeyError, TypeError) as failure:
         raise InvalidTopology("", f"is not GML: {failure}", str(path)) from None
-    return network_of(
+    raw = network_of(
         graph,
         str(path),
         options,
         lambda tail, head: _where(text, "edge", tail, head),
         lambda key: _where(text, "node", key),
     )
+    of_sndlib = graph.is_directed() and _SNDLIB.search(text) is not None
+    return _as_sndlib_means(raw, str(path), options) if of_sndlib else raw
+
+
+def _as_sndlib_means(raw: RawNetwork, file: str, options: ReadOptions) -> RawNetwork:
+    """Return the network with links both ways, unless each has its opposite.
+
+    SNDlib writes `directed 1` over all of its networks.
+    """
+    both_ways = options.both_ways
+    if both_ways is None:
+        ends = [(edge.tail, edge.head) for edge in raw.edges]
+        both_ways = leads_both_ways(ends, [edge.where for edge in raw.edges], file)
+    if not both_ways:
+        return raw
+    edges = [replace(edge, both_ways=True) for edge in raw.edges]
+    note = "links lead both ways: SNDlib writes each once, as directed (--links says otherwise)"
+    return replace(raw, edges=edges, notes=(*raw.notes, note))
 
 
 def _text(content: bytes) -> str:

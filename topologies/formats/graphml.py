@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import re
 from pathlib import Path
-from xml.etree.ElementTree import ParseError
+from xml.etree import ElementTree
 
 from topologies.errors import InvalidTopology
 from topologies.formats.attributes import network_of
@@ -13,6 +14,8 @@ from topologies.formats.raw import RawNetwork, ReadOptions, Where, line_of, refu
 
 NAME = "GraphML"
 SUFFIXES = (".graphml",)
+_NAMESPACE = re.compile(r"\{[^}]*\}")
+_XMLNS = "http://graphml.graphdrawing.org/xmlns"
 
 
 def recognises(head: str) -> bool:
@@ -23,7 +26,8 @@ def recognises(head: str) -> bool:
 def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
     """Return the network in a file.
 
-    Edges lead both ways if the file says `edgedefault="undirected"`, else one way each.
+    Edges lead both ways if the file says `edgedefault="undirected"`, else one way each; an edge may say
+    otherwise of itself.
 
     Raises:
         InvalidTopology: It is not GraphML, or says what has no meaning.
@@ -33,8 +37,14 @@ def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
 
     refuse_entities(content, str(path))
     try:
-        graph = nx.read_graphml(io.BytesIO(content))
-    except (ParseError, nx.NetworkXError, ValueError, KeyError, TypeError) as failure:
+        root = ElementTree.fromstring(content)  # noqa: S314 - entities are refused above
+        for element in root.iter():
+            element.tag = _NAMESPACE.sub("", element.tag)  # files have the namespace or not
+        _one_value_a_name(root, str(path))
+        _one_kind_of_edges(root)
+        root.set("xmlns", _XMLNS)
+        graph = nx.read_graphml(io.BytesIO(ElementTree.tostring(root)), force_multigraph=True)
+    except (ElementTree.ParseError, nx.NetworkXError, ValueError, KeyError, TypeError) as failure:
         raise InvalidTopology("", f"is not GraphML: {failure}", str(path)) from None
     text = content.decode("utf-8", "replace")
     return network_of(
@@ -44,6 +54,56 @@ def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
         lambda tail, head: _where_edge(text, tail, head),
         lambda key: _where_node(text, key),
     )
+
+
+def _one_value_a_name(root: ElementTree.Element, file: str) -> None:
+    """Refuse a node or edge that has different values under two keys of one name.
+
+    Raises:
+        InvalidTopology: One has; it does not say which of them holds.
+    """
+    names = {key.get("id"): key.get("attr.name") for key in root.iter("key")}
+    for kind, title in (("node", ("id",)), ("edge", ("source", "target"))):
+        for element in root.iter(kind):
+            values: dict[str | None, tuple[str, str]] = {}
+            for data in element.findall("data"):
+                key, value = data.get("key", ""), (data.text or "").strip()
+                before = values.setdefault(names.get(key), (key, value))
+                if names.get(key) is not None and not _alike(before[1], value):
+                    place = f"{kind} {'-'.join(repr(element.get(name)) for name in title)}"
+                    reason = (
+                        f"has {before[1]} under key {before[0]} and {value} under {key}, and both are called "
+                        f"{names[key]}: leave the one that holds and remove the other"
+                    )
+                    raise InvalidTopology(place, reason, file)
+
+
+def _alike(one: str, other: str) -> bool:
+    try:
+        return float(one) == float(other)
+    except ValueError:
+        return one == other
+
+
+def _one_kind_of_edges(root: ElementTree.Element) -> None:
+    """Make edges of one kind of those that differ from the graph's default, and no two of one id.
+
+    networkx reads no graph of both kinds, and takes edges of one id for one.
+    """
+    for graph in root.iter("graph"):
+        edges = graph.findall("edge")
+        default = str(graph.get("edgedefault") != "undirected").lower()
+        kinds = {edge.get("directed", default) for edge in edges}
+        for edge in edges:
+            edge.attrib.pop("id", None)
+            is_directed = edge.attrib.pop("directed", default) == "true"
+            if len(kinds) > 1 and not is_directed:
+                back = copy.deepcopy(edge)
+                back.set("source", edge.get("target", ""))
+                back.set("target", edge.get("source", ""))
+                graph.append(back)
+        if kinds:
+            graph.set("edgedefault", "directed" if "true" in kinds else "undirected")
 
 
 def _where_edge(text: str, tail: str, head: str) -> Where:

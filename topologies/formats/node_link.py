@@ -21,8 +21,8 @@ EDGES = ("links", "edges")
 
 
 def recognises(head: str) -> bool:
-    """Return whether a file that begins so may be node-link JSON."""
-    return head.lstrip().startswith("{") and '"nodes"' in head
+    """Return whether a file that begins so is JSON; its nodes may stand far behind the beginning."""
+    return head.lstrip("\ufeff \t\r\n").startswith("{")
 
 
 def is_node_link(data: object) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+from xml.parsers import expat
 
 from topologies.errors import InvalidTopology
 
@@ -124,5 +126,11 @@ def refuse_entities(content: bytes, file: str) -> None:
     Raises:
         InvalidTopology: It declares one.
     """
-    if b"<!ENTITY" in content:
+
+    def refuse(*_: object) -> None:
         raise InvalidTopology("", "declares XML entities, which are not read: write them out", file)
+
+    parser = expat.ParserCreate()  # it knows the file's encoding, in which the declaration may stand
+    parser.EntityDeclHandler = refuse
+    with suppress(expat.ExpatError):  # the format's own reader says what is wrong
+        parser.Parse(content, True)

@@ -80,7 +80,10 @@ def raw_network(read: SndlibFile, file: str, options: ReadOptions) -> RawNetwork
     notes = []
     if not read.unit and options.rate_unit_bps is None:
         notes.append("the file names no unit: rates are read as Mbit/s (--rate-unit says otherwise)")
-    both_ways = options.both_ways if options.both_ways is not None else _leads_both_ways(read.links, file)
+    both_ways = options.both_ways
+    if both_ways is None:
+        ends = [(link.source, link.target) for link in read.links]
+        both_ways = leads_both_ways(ends, [link.where for link in read.links], file)
     if both_ways is False:
         notes.append("links lead one way each: every one has its opposite in the file")
     rates = [_capacity(link, file, options) for link in read.links]
@@ -125,19 +128,28 @@ def _capacity(link: DesignLink, file: str, options: ReadOptions) -> float | None
     return link.modules[0]
 
 
-def _leads_both_ways(links: Sequence[DesignLink], file: str) -> bool:
-    """Return False if every link has its opposite, True if none has."""
-    pairs = {(link.source, link.target) for link in links}
-    with_opposite = [link for link in links if (link.target, link.source) in pairs]
+def leads_both_ways(ends: Sequence[tuple[str, str]], places: Sequence[Where], file: str) -> bool:
+    """Return False if every link has its opposite, True if none has.
+
+    Args:
+        ends: source and target of each link.
+        places: where each stands.
+        file: for errors.
+
+    Raises:
+        InvalidTopology: Some have one.
+    """
+    pairs = set(ends)
+    with_opposite = [where for (a, b), where in zip(ends, places, strict=True) if (b, a) in pairs]
     if not with_opposite:
         return True
-    if len(with_opposite) == len(links):
+    if len(with_opposite) == len(ends):
         return False
     reason = (
-        f"has an opposite, as {len(with_opposite)} of {len(links)} links do: the file does not say whether "
+        f"has an opposite, as {len(with_opposite)} of {len(ends)} links do: the file does not say whether "
         "links lead both ways; give --links one-way or --links both-ways"
     )
-    raise InvalidTopology(with_opposite[0].where(), reason, file)
+    raise InvalidTopology(with_opposite[0](), reason, file)
 
 
 def number(text: str, what: str, where: str, file: str) -> float:

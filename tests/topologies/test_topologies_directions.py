@@ -1,0 +1,103 @@
+"""What files say of directions, parallel edges and names, each in the smallest file that was read wrongly."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from topologies.errors import InvalidTopology
+from topologies.formats.assembly import Assembled
+from topologies.formats.raw import ReadOptions
+from topologies.load import foreign_file
+
+GRAPHML = """<?xml version="1.0" encoding="utf-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="c" for="edge" attr.name="capacity" attr.type="double"/>
+<key id="d" for="edge" attr.name="capacity" attr.type="int"/>
+<graph edgedefault="{default}"><node id="a"/><node id="b"/>{edges}</graph></graphml>
+"""
+SNDLIB = """Creator "sndlib.ext.generators.gml.GmlGenerator"
+graph [
+ directed 1
+ node [ id 0 label "N0" ]
+ node [ id 1 label "N1" ]
+ node [ id 2 label "N2" ]
+ {edges}
+]
+"""
+
+
+def read(path: Path, content: str | bytes, options: ReadOptions | None = None) -> Assembled:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    file = foreign_file(str(path))
+    assert file is not None
+    return file.network(options or ReadOptions(), with_hosts=False)[1]
+
+
+def graphml(folder: Path, edges: str, default: str = "directed") -> Assembled:
+    return read(folder / "net.graphml", GRAPHML.format(default=default, edges=edges))
+
+
+def edge(source: str, target: str, more: str = "", data: str = '<data key="c">1e9</data>') -> str:
+    return f'<edge source="{source}" target="{target}" {more}>{data}</edge>'
+
+
+def test_parallel_edges_of_one_id_are_all_there(tmp_path: Path) -> None:
+    edges = (edge("a", "b", 'id="0"') + edge("b", "a", 'id="0"')) * 2
+    (link,) = graphml(tmp_path, edges).network.links
+    assert (link.rate_bps, link.reverse_rate_bps, link.one_way) == (2e9, None, False)
+
+
+@pytest.mark.parametrize("namespace", [True, False])
+def test_edges_of_both_kinds_in_one_graph(tmp_path: Path, namespace: bool) -> None:
+    one_way = edge("a", "b", 'directed="true"', '<data key="c">4e9</data>')
+    text = GRAPHML.format(default="undirected", edges=edge("b", "a") + one_way)
+    text = text if namespace else text.replace(' xmlns="http://graphml.graphdrawing.org/xmlns"', "")
+    (link,) = read(tmp_path / "net.graphml", text).network.links
+    rates = dict(zip(link.ends, (link.rate_bps, link.reverse_rate_bps or link.rate_bps), strict=True))
+    assert rates == {"a": 5e9, "b": 1e9}  # by the node that sends
+
+
+def test_two_keys_of_one_name_have_to_agree(tmp_path: Path) -> None:
+    both = '<data key="c">1e9</data><data key="d">{}</data>'
+    (link,) = graphml(tmp_path, edge("a", "b", data=both.format("1000000000"))).network.links
+    assert link.rate_bps == 1e9
+    with pytest.raises(InvalidTopology, match="edge 'a'-'b': has 1e9 under key c and 2000000000 under d"):
+        graphml(tmp_path, edge("a", "b", data=both.format("2000000000")))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_entities_are_refused_in_every_encoding(tmp_path: Path, encoding: str) -> None:
+    text = GRAPHML.format(default="directed", edges=edge("a", "b"))
+    text = text.replace("<graphml", "<!DOCTYPE g [<!ENTITY x 'y'>]><graphml").replace("utf-8", encoding)
+    with pytest.raises(InvalidTopology, match="declares XML entities"):
+        read(tmp_path / "net.graphml", text.encode(encoding))
+    plain = GRAPHML.format(default="directed", edges="<!-- <!ENTITY -->" + edge("a", "b"))
+    assert read(tmp_path / "net.graphml", plain.replace("utf-8", encoding).encode(encoding)).network.links
+
+
+def test_sndlibs_gml_has_each_link_once_and_means_both_ways(tmp_path: Path) -> None:
+    path = tmp_path / "net.gml"
+    once = "edge [ source 0 target 1 ]\n edge [ source 1 target 2 ]"
+    made = read(path, SNDLIB.format(edges=once))
+    assert [link.one_way for link in made.network.links] == [False, False]
+    assert any(note.startswith("links lead both ways: SNDlib writes each once") for note in made.notes)
+    one_way = read(path, SNDLIB.format(edges=once), ReadOptions(both_ways=False))
+    assert [link.one_way for link in one_way.network.links] == [True, True]
+    twice = once + "\n edge [ source 1 target 0 ]"
+    with pytest.raises(InvalidTopology, match=r"1.-.0.*has an opposite, as 2 of 3 links do|0.-.1.*as 2 of 3"):
+        read(path, SNDLIB.format(edges=twice))
+    others = read(path, SNDLIB.format(edges=once).replace("sndlib.ext", "another.ext"))
+    assert [link.one_way for link in others.network.links] == [True, True]
+
+
+def test_nodes_may_stand_far_behind_the_beginning_of_json(tmp_path: Path) -> None:
+    document = {
+        "graph": {"comment": "x" * 5000},
+        "nodes": [{"id": 0}, {"id": 1}],
+        "edges": [{"source": 0, "target": 1, "capacity": 1e9, "delay_us": 5}],
+    }
+    (link,) = read(tmp_path / "net.json", json.dumps(document)).network.links
+    assert (link.rate_bps, link.delay_us) == (1e9, 5)
