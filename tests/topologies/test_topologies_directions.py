@@ -101,3 +101,29 @@ def test_nodes_may_stand_far_behind_the_beginning_of_json(tmp_path: Path) -> Non
     }
     (link,) = read(tmp_path / "net.json", json.dumps(document)).network.links
     assert (link.rate_bps, link.delay_us) == (1e9, 5)
+
+
+def test_topohub_has_the_length_of_each_link(tmp_path: Path) -> None:
+    """Two cities of polska: 273.93 km, which the places give too."""
+    places = {"Gdansk": [18.6, 54.2], "Warsaw": [21.0, 52.2]}
+    document = {
+        "graph": {"name": "polska", "stats": {"avg_link_len": 273.93}},
+        "nodes": [{"id": name, "pos": place} for name, place in places.items()],
+        "links": [{"source": "Gdansk", "target": "Warsaw", "dist": 273.93, "ecmp_fwd": {"org": 63.26}}],
+    }
+    path = tmp_path / "polska.json"
+    made = read(path, json.dumps(document))
+    (link,) = made.network.links
+    assert link.delay_us == pytest.approx(273.93e3 / (299_792_458 * 2 / 3) * 1e6)
+    assert "delays are those of the links' lengths (dist, in km, as TopoHub has it)" in made.notes
+    assert any("not read: ecmp_fwd" in note for note in made.notes)
+    document["graph"] = {}  # of another file, which does not say what its dist is
+    (other,) = read(path, json.dumps(document)).network.links
+    assert other.delay_us == 1000
+    gml = "graph [ {} edge [ source 0 target 1 ] ]".format(
+        " ".join(
+            f"node [ id {index} Longitude {x} Latitude {y} ]" for index, (x, y) in enumerate(places.values())
+        )
+    )
+    (same,) = read(tmp_path / "polska.gml", gml).network.links
+    assert same.delay_us == pytest.approx(link.delay_us, rel=1e-3)

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from topologies.check import check_network, listed, unreached_switches
 from topologies.errors import InvalidTopology
+from topologies.formats.attributes import LIGHT_IN_FIBRE_M_PER_S
 from topologies.formats.raw import RawEdge, RawNetwork, RawNode, ReadOptions, Where
 from topologies.model import Link, Network, Node
 from topologies.validation import validate
@@ -32,7 +33,6 @@ HOST_RATE_BPS = 10e9
 HOST_DELAY_US = 10.0
 EARTH_RADIUS_M = 6_371_008.8
 """Mean radius of the WGS 84 ellipsoid."""
-LIGHT_IN_FIBRE_M_PER_S = 299_792_458 * 2 / 3
 HOST_OFFSET = 0.02
 """Where a host is drawn above its switch, as a share of the drawing's height."""
 

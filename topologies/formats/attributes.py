@@ -7,6 +7,7 @@
 | | `LinkSpeed` with `LinkSpeedUnits` (Topology Zoo) | as they say |
 | delay | `delay_us`, `delay_ms`, `delay_s`, the same with `latency` | as the name says |
 | | `delay`, `latency` | none: refused unless the caller says |
+| | `dist` of TopoHub's files, the length along the great circle | km, at 2/3 of the speed of light |
 | place | `Longitude` and `Latitude`, `lon` and `lat`; `x` and `y`; `pos` (a pair) | |
 
 Two rates, or two delays, that differ are refused: the file does not say which one holds.
@@ -30,6 +31,8 @@ DELAYS_US = {
     for unit, unit_us in (("us", 1.0), ("ms", 1e3), ("s", 1e6))
 }
 DELAYS = ("delay", "latency")
+LENGTHS_KM = ("dist",)
+LIGHT_IN_FIBRE_M_PER_S = 299_792_458 * 2 / 3
 LONGITUDES = ("longitude", "lon")
 LATITUDES = ("latitude", "lat")
 OF_EDGES = {*RATES_IN_BPS, *RATES, *ZOO_RATE, *DELAYS_US, *DELAYS, "source", "target", "key", "id"}
@@ -52,6 +55,7 @@ def network_of(
     """
     nodes = [_node(str(key), data, file, where_node(key)) for key, data in graph.nodes(data=True)]
     both_ways = not graph.is_directed()
+    lengths = LENGTHS_KM if _is_of_topohub(graph) else ()
     edges = []
     has_bare_rate = False
     for tail, head, data in graph.edges(data=True):
@@ -63,7 +67,7 @@ def network_of(
                 str(tail),
                 str(head),
                 _rate_bps(values, file, where, options),
-                _delay_us(values, file, where, options),
+                _delay_us(values, file, where, options, lengths),
                 both_ways,
                 where,
             )
@@ -71,7 +75,9 @@ def network_of(
     said = list(notes)
     if has_bare_rate and options.rate_unit_bps is None:
         said.append("rates without a unit are read as bit/s (--rate-unit says otherwise)")
-    said += _passed_over(graph)
+    if lengths:
+        said.append("delays are those of the links' lengths (dist, in km, as TopoHub has it)")
+    said += _passed_over(graph, {*OF_EDGES, *lengths})
     title = str(graph.graph.get("Network") or graph.graph.get("label") or graph.graph.get("name") or "")
     return RawNetwork(title.strip(), nodes, edges, tuple(said), options.rate_unit_bps)
 
@@ -127,7 +133,14 @@ def _rate_bps(values: Mapping[str, Any], file: str, where: Where, options: ReadO
     return _agreed(read, "bit/s", file, where)
 
 
-def _delay_us(values: Mapping[str, Any], file: str, where: Where, options: ReadOptions) -> float | None:
+def _is_of_topohub(graph: Any) -> bool:
+    stats = graph.graph.get("stats")
+    return isinstance(stats, Mapping) and "avg_link_len" in stats
+
+
+def _delay_us(
+    values: Mapping[str, Any], file: str, where: Where, options: ReadOptions, lengths: tuple[str, ...]
+) -> float | None:
     units: dict[str, float | None] = {**DELAYS_US, **dict.fromkeys(DELAYS, options.delay_unit_us)}
     read = {}
     name = ""
@@ -137,6 +150,9 @@ def _delay_us(values: Mapping[str, Any], file: str, where: Where, options: ReadO
                 read[name] = parse_time_us(values[name], unit_us)
     except UnitError as error:
         raise InvalidTopology(f"{where()}: {name}", str(error), file) from None
+    length_km = None if read else _first_number(values, lengths, file, where)
+    if length_km is not None:
+        return length_km * 1e3 / LIGHT_IN_FIBRE_M_PER_S * 1e6
     return _agreed(read, "us", file, where)
 
 
@@ -148,11 +164,11 @@ def _agreed(read: Mapping[str, float], unit: str, file: str, where: Where) -> fl
     return next(iter(read.values()), None)
 
 
-def _passed_over(graph: Any) -> Iterator[str]:
+def _passed_over(graph: Any, known_of_edges: set[str]) -> Iterator[str]:
     """Yield what attributes were not read."""
     of_edges = {str(name) for *_, data in graph.edges(data=True) for name in data}
     of_nodes = {str(name) for _, data in graph.nodes(data=True) for name in data}
-    for what, names, known in (("edges", of_edges, OF_EDGES), ("nodes", of_nodes, OF_NODES)):
+    for what, names, known in (("edges", of_edges, known_of_edges), ("nodes", of_nodes, OF_NODES)):
         left = sorted(name for name in names if name.lower() not in known)
         if left:
             more = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
