@@ -83,6 +83,9 @@ def main(args: argparse.Namespace) -> int:
     network = load_network(args.network, variant=args.variant, overrides=overrides)
     require_namespaces()
     requirements.check()
+    if sys.stdin is None:
+        # It becomes standard input, as the lowest number that is free.
+        os.set_inheritable(os.open(os.devnull, os.O_RDONLY), True)
     with ExitStack() as stack:
         commands = stack.enter_context(_opened(args.script)) if args.script else None
         description = stack.enter_context(tempfile.TemporaryFile())

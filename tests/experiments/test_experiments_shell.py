@@ -97,6 +97,8 @@ def test_what_is_no_command_is_told_with_its_line(environment: dict[str, str]) -
     done = subprocess.run(COMMAND, input=text, env=environment, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "before\n")
     assert "line 2: there is no command and no host or switch 'h9'" in done.stderr
+    closed = ["sh", "-c", 'exec "$@" <&-', "sh", *COMMAND]
+    assert subprocess.run(closed, cwd=ROOT, capture_output=True).returncode == 0
     missing = subprocess.run([*COMMAND, "--script", "/none"], cwd=ROOT, capture_output=True, text=True)
     assert (missing.returncode, "/none cannot be read: No such file" in missing.stderr) == (2, True)
 
