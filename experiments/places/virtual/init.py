@@ -45,7 +45,7 @@ def main(order_path: Path) -> None:
                 _mount("tmpfs", folder)
         for mode, named in (("rw", order["writable"]), ("ro", order["readable"])):
             for folder, host in named.items():
-                Path(folder).mkdir(parents=True)
+                Path(folder).mkdir(parents=True, exist_ok=True)
                 _mount("hostfs", folder, "-o", f"{mode},{host}")
         order_path.with_name("status").write_text(str(_run(order)))
     except BaseException:

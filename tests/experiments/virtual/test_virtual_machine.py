@@ -185,6 +185,17 @@ def test_the_programs_status_comes_out(tmp_path: Path) -> None:
     assert "on the console" in (tmp_path / "console.log").read_text()
 
 
+def test_packages_are_seen_in_folders_that_the_machine_has_its_own_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linked = tmp_path / "linked"
+    (linked / "inner").mkdir(parents=True)
+    (linked / "inner" / "module.py").write_text("")
+    monkeypatch.setattr(machine, "_linked_folders", lambda: [str(linked), str(linked / "inner")])
+    with Machine(order(tmp_path, "cat", str(linked / "inner" / "module.py"))) as booted:
+        assert booted.wait(lambda: True) == 0
+
+
 def test_a_killed_machine_leaves_nothing(tmp_path: Path) -> None:
     with Machine(order(tmp_path, guest_python(), "-c", "while True: pass")) as booted:
         assert booted._process is not None
