@@ -68,14 +68,14 @@ class _Script(CLI):  # type: ignore[misc]
         """Run the lines."""
         for number, line in enumerate(self._lines, start=1):
             self._place = f"line {number}"
-            if self.onecmd(self.precmd(line)):
+            if self.onecmd(self.precmd(line).strip()):
                 return
 
     def default(self, line: str) -> None:
         """Run a program in a host, or refuse what is neither a command nor a host."""
-        first, _, program = line.strip().partition(" ")
+        first, program = [*line.split(maxsplit=1), ""][:2]
         if first not in self.mn:
             raise EmulationError(f"{self._place}: there is no command and no host or switch {first!r}")
         # At the prompt a program may wait for what is typed. Mininet itself looks for an `&` at the end.
-        alone = program.rstrip().endswith("&") or not program.strip()
+        alone = program.endswith("&") or not program
         super().default(line if alone else f"{first} {{ {program} ; }} < /dev/null")
