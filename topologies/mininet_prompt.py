@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-import termios
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TextIO
 
 from topologies.errors import EmulationError
 from topologies.mininet_path import make_importable
@@ -32,17 +32,30 @@ def run_commands(net: Any, lines: Iterable[str]) -> None:
         EmulationError: there is no such command; those before it were run.
     """
     setLogLevel("output")
-    lg.ch.setStream(sys.stdout)
-    for node in net.values():
-        _end_lines_plainly(node.slave)
+    lg.ch.setStream(_PlainLines(sys.stdout))
     _Script(net, lines)
 
 
-def _end_lines_plainly(terminal: int) -> None:
-    """Have what is written to a terminal keep its ends of lines, which would become CR LF."""
-    attributes = termios.tcgetattr(terminal)
-    attributes[1] &= ~termios.ONLCR
-    termios.tcsetattr(terminal, termios.TCSANOW, attributes)
+class _PlainLines(io.TextIOBase):
+    """Writes on with plain ends of lines: in hosts programs write to terminals, which make CR LF of them.
+
+    Mininet looks for these itself, so that the terminals have to stay as they are.
+    """
+
+    def __init__(self, output: TextIO) -> None:
+        self._output = output
+        self._held = ""
+
+    def write(self, text: str) -> int:
+        """Write text; a CR at its end waits for what follows."""
+        whole = self._held + text
+        self._held = "\r" if whole.endswith("\r") else ""
+        self._output.write(whole.removesuffix("\r").replace("\r\n", "\n"))
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush what was written."""
+        self._output.flush()
 
 
 class _Script(CLI):  # type: ignore[misc]

@@ -71,7 +71,8 @@ SCRIPT = """\
 h1 echo first   # and a comment
 h1 cat
 sh cat; echo of the machine
-h1 x=5
+h1 sleep 1000 &
+  h1	x=5
 h1 ping -c 1 -W 5 h2 | grep -c 'bytes from'
 h1 echo $x
 exit
