@@ -15,19 +15,22 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine
+import socket
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mstcp import blocking
 from mstcp.background import background
 from mstcp.client import open_connection
-from mstcp.errors import ConnectionClosed, DependencyMissing
+from mstcp.errors import ConnectionClosed, DependencyMissing, LocalProtocolError
 from mstcp.server import Server, start_server
 
 try:
     import anyio
+    import anyio.lowlevel
     import sniffio
-    from anyio.abc import ByteStream, Listener, TaskGroup
+    from anyio.abc import ByteStream, Listener, SocketAttribute, TaskGroup
+    from anyio.streams.tls import TLSAttribute
 except ImportError as error:
     raise DependencyMissing("anyio", "anyio") from error
 
@@ -41,6 +44,8 @@ __all__ = ["MstcpListener", "MstcpStream", "connect", "listen"]
 
 T = TypeVar("T")
 _BACKLOG = 128
+_CLOSE_S = 2.0
+"""How long `aclose` waits until the peer has everything; then it breaks the connection, as anyio has it."""
 
 
 async def connect(host: str, port: int, **options: Unpack[ClientArguments]) -> MstcpStream:
@@ -59,10 +64,25 @@ async def listen(host: str | None = None, port: int = 0, **options: Unpack[Serve
 
 
 class MstcpStream(ByteStream):
-    """A connection as anyio's byte stream.
+    """A connection as anyio's byte stream, with anyio's attributes of sockets and TLS.
 
-    `extra_attributes` has none of anyio's; `get_extra_info` is `ConnectionTransport.get_extra_info`.
+    `get_extra_info` is `ConnectionTransport.get_extra_info`.
     """
+
+    def __init__(self) -> None:
+        self._receiving = anyio.ResourceGuard("reading from")
+        self._sending = anyio.ResourceGuard("writing to")
+
+    @property
+    def extra_attributes(self) -> Mapping[Any, Callable[[], Any]]:
+        """What anyio knows of sockets, of the first stream, and of its TLS."""
+        attributes = _addresses(self.get_extra_info("sockname"), self.get_extra_info("socket"))
+        if (peer := self.get_extra_info("peername")) is not None:
+            attributes[SocketAttribute.remote_address] = lambda: peer[:2]
+            attributes[SocketAttribute.remote_port] = lambda: peer[1]
+        if (tls := self.get_extra_info("ssl_object")) is not None:
+            attributes |= _tls_attributes(tls)
+        return attributes
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Return what is known of the connection; see `ConnectionTransport.get_extra_info`."""
@@ -77,13 +97,50 @@ class MstcpListener(Listener[MstcpStream]):
         """The address it listens on (the first, if the name stands for several)."""
         raise NotImplementedError
 
+    @property
+    def extra_attributes(self) -> Mapping[Any, Callable[[], Any]]:
+        """What anyio knows of listening sockets."""
+        return _addresses(self.address, None)
+
+
+def _addresses(own: Any, raw_socket: Any) -> dict[Any, Callable[[], Any]]:
+    family = socket.AF_INET6 if ":" in own[0] else socket.AF_INET
+    attributes: dict[Any, Callable[[], Any]] = {
+        SocketAttribute.family: lambda: family,
+        SocketAttribute.local_address: lambda: own[:2],
+        SocketAttribute.local_port: lambda: own[1],
+    }
+    if raw_socket is not None:
+        attributes[SocketAttribute.raw_socket] = lambda: raw_socket
+    return attributes
+
+
+def _tls_attributes(tls: Any) -> dict[Any, Callable[[], Any]]:
+    return {
+        TLSAttribute.alpn_protocol: tls.selected_alpn_protocol,
+        TLSAttribute.channel_binding_tls_unique: tls.get_channel_binding,
+        TLSAttribute.cipher: tls.cipher,
+        TLSAttribute.peer_certificate: lambda: tls.getpeercert(False),
+        TLSAttribute.peer_certificate_binary: lambda: tls.getpeercert(True),
+        TLSAttribute.server_side: lambda: tls.server_side,
+        TLSAttribute.shared_ciphers: lambda: tls.shared_ciphers() if tls.server_side else None,
+        TLSAttribute.ssl_object: lambda: tls,
+        TLSAttribute.standard_compatible: lambda: True,
+        TLSAttribute.tls_version: tls.version,
+    }
+
+
+def _check_size(max_bytes: int) -> None:
+    if max_bytes < 1:
+        raise ValueError("max_bytes must be a positive integer")
+
 
 @contextlib.contextmanager
 def _anyio_errors() -> Any:
-    """Raise anyio's errors where the connection is closed or broken."""
+    """Raise anyio's errors where the connection is closed or broken, or has been ended by `send_eof`."""
     try:
         yield
-    except ConnectionError as error:
+    except (ConnectionError, LocalProtocolError) as error:
         raise anyio.BrokenResourceError(str(error)) from error
     except ConnectionClosed as error:
         raise anyio.ClosedResourceError(str(error)) from error
@@ -92,26 +149,33 @@ def _anyio_errors() -> Any:
 # --- in asyncio's loop --------------------------------------------------------------------------------------
 class _LoopStream(MstcpStream):
     def __init__(self, reader: StreamReader, writer: StreamWriter) -> None:
+        super().__init__()
         self._reader = reader
         self._writer = writer
-        self._receiving = anyio.Lock()
-        self._sending = anyio.Lock()
+        self._is_closed = False
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
-        async with self._receiving:
+        _check_size(max_bytes)
+        with self._receiving:
+            await anyio.lowlevel.checkpoint()
+            if self._is_closed:
+                raise anyio.ClosedResourceError
             with _anyio_errors():
                 data = await self._reader.read(max_bytes)
-        if self._writer.is_closing():
+        if self._is_closed:
             raise anyio.ClosedResourceError
         if not data:
             raise anyio.EndOfStream
         return data
 
     async def send(self, item: bytes) -> None:
-        async with self._sending:
-            if self._writer.is_closing():
+        with self._sending:
+            await anyio.lowlevel.checkpoint()
+            if self._is_closed:
                 raise anyio.ClosedResourceError
             with _anyio_errors():
+                if (lost := self._writer.transport.lost) is not None:
+                    raise lost
                 self._writer.write(item)
                 await self._writer.drain()
 
@@ -119,9 +183,17 @@ class _LoopStream(MstcpStream):
         self._writer.write_eof()
 
     async def aclose(self) -> None:
+        self._is_closed = True
         self._writer.close()
-        with contextlib.suppress(OSError):
+        self._reader.feed_eof()  # who waits to receive
+        with anyio.move_on_after(_CLOSE_S) as waiting, contextlib.suppress(OSError):
             await self._writer.wait_closed()
+        if waiting.cancelled_caught:
+            self.abort()
+
+    def abort(self) -> None:
+        """Close at once; the peer sees a break."""
+        self._writer.transport.abort()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return self._writer.get_extra_info(name, default)
@@ -130,30 +202,44 @@ class _LoopStream(MstcpStream):
 class _LoopListener(MstcpListener):
     def __init__(self) -> None:
         self._server: Server
-        self._accepted: asyncio.Queue[MstcpStream] = asyncio.Queue(_BACKLOG)
+        self._address: Any = None
+        # None: it was closed.
+        self._accepted: asyncio.Queue[_LoopStream | None] = asyncio.Queue()
 
     @classmethod
     async def open(cls, host: str | None, port: int, options: ServerArguments) -> _LoopListener:
         listener = cls()
         listener._server = await start_server(listener._accept, host, port, **options)
+        listener._address = listener._server.sockets[0].getsockname()
         return listener
 
     def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
-        try:
+        if self._accepted.qsize() < _BACKLOG and self._server.is_serving():
             self._accepted.put_nowait(_LoopStream(reader, writer))
-        except asyncio.QueueFull:
+        else:
             writer.transport.abort()
 
+    async def _next(self) -> MstcpStream:
+        stream = await self._accepted.get()
+        if stream is None:
+            self._accepted.put_nowait(None)
+            raise anyio.ClosedResourceError
+        return stream
+
     async def serve(self, handler: Callable[[MstcpStream], Any], task_group: TaskGroup | None = None) -> None:
-        await _serve(self._accepted.get, handler, task_group)
+        await _serve(self._next, handler, task_group)
 
     async def aclose(self) -> None:
         self._server.close()
+        while not self._accepted.empty():
+            if (stream := self._accepted.get_nowait()) is not None:
+                stream.abort()
+        self._accepted.put_nowait(None)
         await self._server.wait_closed()
 
     @property
     def address(self) -> Any:
-        return self._server.sockets[0].getsockname()
+        return self._address
 
 
 async def _serve(
@@ -222,13 +308,14 @@ async def _when_ready(
 
 class _ThreadStream(MstcpStream):
     def __init__(self, sock: blocking.Socket) -> None:
+        super().__init__()
         sock.settimeout(0)
         self._sock = sock
-        self._receiving = anyio.Lock()
-        self._sending = anyio.Lock()
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
-        async with self._receiving:
+        _check_size(max_bytes)
+        with self._receiving:
+            await anyio.lowlevel.checkpoint()
             with _anyio_errors():
                 data = await _when_ready(lambda: self._sock.recv(max_bytes), self._sock.watched)
         if not data:
@@ -236,8 +323,8 @@ class _ThreadStream(MstcpStream):
         return data
 
     async def send(self, item: bytes) -> None:
-        await anyio.lowlevel.checkpoint()
-        async with self._sending:
+        with self._sending:
+            await anyio.lowlevel.checkpoint()
             rest = memoryview(item)
             while rest:
                 with _anyio_errors():

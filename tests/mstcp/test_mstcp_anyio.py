@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import socket
 from collections.abc import Callable
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
+from anyio.abc import SocketAttribute
 
 import mstcp.anyio
 from mstcp import StreamSpec
@@ -97,5 +99,77 @@ def test_closed_and_broken_connections_raise_anyios_errors(backend: str) -> None
             tasks.cancel_scope.cancel()
         with pytest.raises(OSError):
             await mstcp.anyio.connect("127.0.0.1", 9, streams=STREAMS, connect_timeout=1)
+
+    run(backend, main)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("count", [1, 2])
+def test_streams_behave_as_anyios_own(count: int, backend: str) -> None:
+    """What anyio's tests of its TCP streams ask."""
+    silent: list[MstcpStream] = []
+
+    async def keep(stream: MstcpStream) -> None:
+        silent.append(stream)
+        await anyio.sleep_forever()
+
+    async def use(stream: MstcpStream, address: tuple[str, int]) -> None:
+        raw = stream.extra(SocketAttribute.raw_socket)
+        assert stream.extra(SocketAttribute.family) == raw.family == socket.AF_INET
+        assert stream.extra(SocketAttribute.local_address) == raw.getsockname()
+        assert stream.extra(SocketAttribute.local_port) == raw.getsockname()[1]
+        assert stream.extra(SocketAttribute.remote_address) == address
+        assert stream.extra(SocketAttribute.remote_port) == address[1]
+        with pytest.raises(ValueError, match="max_bytes must be a positive integer"):
+            await stream.receive(0)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stream.receive)
+            await anyio.wait_all_tasks_blocked()
+            with pytest.raises(anyio.BusyResourceError, match="already reading from"):
+                await stream.receive()
+            tasks.cancel_scope.cancel()
+
+        async def send() -> None:
+            while True:
+                await stream.send(bytes(1 << 20))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(send)
+            with anyio.move_on_after(0.5):
+                await anyio.sleep_forever()
+            with pytest.raises(anyio.BusyResourceError, match="already writing to"):
+                await stream.send(b"x")
+            tasks.cancel_scope.cancel()
+        await stream.send_eof()
+        await stream.send_eof()
+        with pytest.raises(anyio.BrokenResourceError):
+            await stream.send(b"x")
+
+        async def close() -> None:
+            await anyio.wait_all_tasks_blocked()
+            # Beside a peer that has not read what was sent.
+            await stream.aclose()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(close)
+            with pytest.raises(anyio.ClosedResourceError):
+                await stream.receive()
+        with pytest.raises(anyio.ClosedResourceError):
+            await stream.send(b"x")
+
+    async def main() -> None:
+        async with anyio.create_task_group() as tasks:
+            listener = await mstcp.anyio.listen("127.0.0.1", plain=count == 1)
+            assert listener.extra(SocketAttribute.local_port) == listener.address[1]
+            tasks.start_soon(listener.serve, keep)
+            stream = await mstcp.anyio.connect(*listener.address, streams=[StreamSpec()] * count)
+            await use(stream, listener.address)
+            tasks.cancel_scope.cancel()
+        await listener.aclose()
+        async with anyio.create_task_group() as tasks:
+            with pytest.raises(anyio.ClosedResourceError):
+                await listener.serve(keep, tasks)
+        for stream in silent:
+            await stream.aclose()
 
     run(backend, main)
