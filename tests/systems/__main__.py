@@ -61,7 +61,9 @@ STEPS = {
     "demo": "cd mstcp && make demo PROTOCOLS=mstcp,ospf DURATION=1",
     "ring": "cd mstcp && .venv/bin/mstcp-lab run ring --engine virtual --protocol ospf --case 1 --duration 2 "
     "--json",
+    "live": "cd mstcp && .venv/bin/mstcp-lab run butterfly --protocol mstcp,ospf --case 1 --duration 1",
 }
+NEEDS_ROOT = ("live",)
 BY_ADMINISTRATOR = {
     "set-up": "scripts/install-packages && scripts/find-cargo",
     "emulation": "scripts/install-packages --emulation",
@@ -111,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             bootstrap = _timed("debootstrap", functools.partial(_bootstrap, base, suite))
             print(f"{suite}: debootstrap {bootstrap.cell}", flush=True)
             if bootstrap.problem is not None:
-                rows.append([suite, "", bootstrap])
+                rows.append([suite, bootstrap.cell, bootstrap])
                 continue
             users = [args.user] if args.user else USERS
             rows += [_try_user(folder, base, suite, user) for user in users]
@@ -170,6 +172,8 @@ def _try_user(folder: Path, base: Path, suite: str, user: str) -> list[Step | st
         shutil.copy(folder / "tree.bundle", root / "srv")
         steps: list[Step] = []
         for name, command in STEPS.items():
+            if user != "root" and name in NEEDS_ROOT:
+                continue
             step = _step(root, user, name, command)
             steps.append(step)
             print(f"{suite}, {user}: {name} {step.cell}", flush=True)
@@ -289,8 +293,9 @@ def _checked(call: Sequence[str]) -> None:
 def _print_table(rows: Sequence[Sequence[Step | str]]) -> None:
     print("\n| system | user | " + " | ".join(STEPS) + " |\n|" + "---|" * (2 + len(STEPS)))
     for row in rows:
-        cells = [each.cell if isinstance(each, Step) else each for each in row]
-        print("| " + " | ".join(cells + [""] * (2 + len(STEPS) - len(cells))) + " |")
+        cells = {each.name: each.cell for each in row if isinstance(each, Step)}
+        texts = [each for each in row if not isinstance(each, Step)]
+        print("| " + " | ".join(texts + [cells.get(name, "") for name in STEPS]) + " |")
     print("Each cell: what came of it, wall seconds (and processor seconds).")
 
 
