@@ -127,3 +127,19 @@ def test_topohub_has_the_length_of_each_link(tmp_path: Path) -> None:
     )
     (same,) = read(tmp_path / "polska.gml", gml).network.links
     assert same.delay_us == pytest.approx(link.delay_us, rel=1e-3)
+
+
+def test_what_is_no_switch_or_no_link_of_today_is_told(tmp_path: Path) -> None:
+    gml = """graph [
+      node [ id 0 label "A" Internal 1 hyperedge 0 ]
+      node [ id 1 label "B" Internal 0 ]
+      node [ id 2 label "C" Internal 1 hyperedge 1 ]
+      edge [ source 0 target 1 LinkNote "Planned 2011" ]
+      edge [ source 1 target 2 ]
+    ]"""
+    counted = [note for note in read(tmp_path / "zoo.gml", gml).notes if note.startswith("1 ")]
+    assert len(counted) == 3
+    for part, note in zip(("hyperedge", "Internal 0", "planned"), counted, strict=True):
+        assert part in note
+    plain = read(tmp_path / "zoo.gml", gml.replace("Internal 0", "Internal 1").replace("edge 1", "edge 0"))
+    assert [note for note in plain.notes if note.startswith("1 ")] == [counted[2]]

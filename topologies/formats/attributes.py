@@ -38,6 +38,8 @@ LATITUDES = ("latitude", "lat")
 OF_EDGES = {*RATES_IN_BPS, *RATES, *ZOO_RATE, *DELAYS_US, *DELAYS, "source", "target", "key", "id"}
 OF_NODES = {"label", "name", "id", "x", "y", "pos", *LONGITUDES, *LATITUDES}
 MOST_NAMED = 6
+_TRUE, _FALSE = ("1", "True"), ("0", "False")
+_PLANNED = "planned"
 
 
 def network_of(
@@ -77,6 +79,7 @@ def network_of(
         said.append("rates without a unit are read as bit/s (--rate-unit says otherwise)")
     if lengths:
         said.append("delays are those of the links' lengths (dist, in km, as TopoHub has it)")
+    said += _kept_all_the_same(graph)
     said += _passed_over(graph, {*OF_EDGES, *lengths})
     title = str(graph.graph.get("Network") or graph.graph.get("label") or graph.graph.get("name") or "")
     return RawNetwork(title.strip(), nodes, edges, tuple(said), options.rate_unit_bps)
@@ -162,6 +165,27 @@ def _agreed(read: Mapping[str, float], unit: str, file: str, where: Where) -> fl
         both = " and ".join(f"{name} is {value:g} {unit}" for name, value in read.items())
         raise InvalidTopology(where(), f"{both}: leave the one that holds and remove the other", file)
     return next(iter(read.values()), None)
+
+
+def _kept_all_the_same(graph: Any) -> Iterator[str]:
+    """Yield what of the Topology Zoo is no switch or no link of today, and is read as one."""
+    nodes = [_lowered(data) for _, data in graph.nodes(data=True)]
+    edges = [_lowered(data) for *_, data in graph.edges(data=True)]
+    counted = (
+        (
+            sum(str(node.get("hyperedge", 0)) in _TRUE for node in nodes),
+            "nodes stand for a shared medium (hyperedge): flows begin and end there as at any other",
+        ),
+        (
+            sum(str(node.get("internal", 1)) in _FALSE for node in nodes),
+            "nodes are of other networks (Internal 0): flows begin and end there as at any other",
+        ),
+        (
+            sum(any(_PLANNED in str(value).lower() for value in edge.values()) for edge in edges),
+            "links are planned ones, and carry traffic as any other",
+        ),
+    )
+    yield from (f"{count} {what}" for count, what in counted if count)
 
 
 def _passed_over(graph: Any, known_of_edges: set[str]) -> Iterator[str]:
