@@ -186,10 +186,14 @@ class _LoopStream(MstcpStream):
         self._is_closed = True
         self._writer.close()
         self._reader.feed_eof()  # who waits to receive
-        with anyio.move_on_after(_CLOSE_S) as waiting, contextlib.suppress(OSError):
-            await self._writer.wait_closed()
-        if waiting.cancelled_caught:
-            self.abort()
+        is_done = False
+        try:
+            with anyio.move_on_after(_CLOSE_S), contextlib.suppress(OSError):
+                await self._writer.wait_closed()
+                is_done = True
+        finally:
+            if not is_done:  # also where the task is cancelled: `aclose_forcefully` is that
+                self.abort()
 
     def abort(self) -> None:
         """Close at once; the peer sees a break."""
@@ -337,8 +341,12 @@ class _ThreadStream(MstcpStream):
             self._sock.shutdown(1)
 
     async def aclose(self) -> None:
+        try:
+            await anyio.lowlevel.checkpoint()
+        except BaseException:
+            self._sock.abort()
+            raise
         self._sock.close()
-        await anyio.lowlevel.checkpoint()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return self._sock.get_extra_info(name, default)

@@ -164,6 +164,12 @@ def test_streams_behave_as_anyios_own(count: int, backend: str) -> None:
             tasks.start_soon(listener.serve, keep)
             stream = await mstcp.anyio.connect(*listener.address, streams=[StreamSpec()] * count)
             await use(stream, listener.address)
+            other = await mstcp.anyio.connect(*listener.address, streams=[StreamSpec()] * count)
+            raw = other.extra(SocketAttribute.raw_socket)
+            await other.send(b"x")
+            await anyio.aclose_forcefully(other)
+            while raw.fileno() >= 0:
+                await anyio.sleep(0.01)
             tasks.cancel_scope.cancel()
         await listener.aclose()
         async with anyio.create_task_group() as tasks:
