@@ -83,7 +83,8 @@ def keep_alive(pair: Pair) -> None:
     if isinstance(transport, ConnectionTransport):
         transport.set_keepalive(KEEPALIVE_S, KEEPALIVE_PROBES)
     elif (sock := transport.get_extra_info("socket")) is not None:
-        sockets.set_keepalive(sock, KEEPALIVE_S, KEEPALIVE_PROBES)
+        with contextlib.suppress(OSError):  # it may be closed already
+            sockets.set_keepalive(sock, KEEPALIVE_S, KEEPALIVE_PROBES)
 
 
 def abort(pair: Pair) -> None:
