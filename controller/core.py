@@ -10,13 +10,14 @@ from controller.decide.default_routes import DefaultRoutes
 from controller.decide.link_changes import LINK, LinkChanges
 from controller.decide.manager import FlowManager
 from controller.decide.measuring import Measuring
+from controller.decide.neighbours import Neighbours
 from controller.decide.protection import Protection
 from controller.decide.queries import Queries
 from controller.decide.rule_audit import RuleAudit
 from controller.decide.rule_counters import RuleCounters
 from controller.errors import RequestError
 from controller.install.outbox import BYPASSES, DEFAULT_ROUTES, Outbox
-from controller.model import arp, events, lldp
+from controller.model import events, lldp
 from controller.model.callers import CONFIGURATION, Caller
 from controller.model.client_events import ClientEventKind
 from controller.model.faults import FaultKind
@@ -64,6 +65,7 @@ class Core:
         self._state = State(network, settings)
         self._outbox = Outbox()
         self._default_routes = DefaultRoutes(self._state, self._outbox)
+        self._neighbours = Neighbours(self._state, self._outbox, self._default_routes)
         self._protection = Protection(self._state, self._outbox)
         self._flows = FlowManager(
             self._state, self._outbox, new_flow_id or (lambda number: f"{settings.boot_id}-{number}"), solved
@@ -171,6 +173,7 @@ class Core:
             self._default_routes,
             self._discovery,
             self._state.hosts,
+            self._neighbours,
             self._protection,
             self._measuring,
             self._rule_counters,
@@ -286,6 +289,9 @@ class Core:
         self._state.live.port_up(event.datapath_id, event.port)
         if self._state.live.port_is_live(event.datapath_id, event.port):
             self._discovery.add((event.datapath_id, event.port))
+            switch = self._state.live.switch_name(event.datapath_id)
+            if switch is not None:
+                self._neighbours.port_came_up(switch, event.port, self._now)
         self._links_may_have_changed()
 
     def _port_went_down(self, event: events.PortWentDown) -> None:
@@ -324,15 +330,6 @@ class Core:
         for datapath_id, port in self._discovery.tick(self._now):
             self._outbox.put(PacketOut(datapath_id, port, lldp.build(datapath_id, port, key)))
 
-    def _age_hosts(self) -> None:
-        """Forget learned hosts that have said nothing for long."""
-        for host in self._state.hosts.take_aged(self._now):
-            self._outbox.store(LEARNED_HOST, host.ip, None)
-            self._outbox.report(
-                "info", f"host {host.name} has said nothing for long: it is forgotten", ip=host.ip
-            )
-            self._default_routes.refresh_soon(self._now)
-
     def _links_may_have_changed(self) -> None:
         changed = self._state.live.take_changed_links()
         down = [link for link in changed if not self._state.live.link_is_up(link)]
@@ -355,33 +352,8 @@ class Core:
     def _packet_arrived(self, event: events.PacketArrived) -> None:
         """Learn from an ARP packet and answer it; any other packet is none of ours."""
         switch = self._state.live.switch_name(event.datapath_id)
-        packet = arp.parse(event.frame)
-        if (
-            switch is None
-            or packet is None
-            or not self._state.live.is_edge_port(event.datapath_id, event.port)
-        ):
-            return
-        host = self._state.hosts.learn(switch, event.port, packet, self._now)
-        if host is not None:
-            if host.learned:
-                self._outbox.store(LEARNED_HOST, host.ip, self._state.hosts.record_of(host))
-            self._outbox.report(
-                "info", f"host {host.name} is at {switch} port {event.port}", ip=host.ip, mac=host.mac
-            )
-            self._default_routes.refresh_soon(self._now)
-        target = self._state.hosts.find(packet.target_ip)
-        if target is None or packet.target_ip == packet.sender_ip:
-            return
-        if packet.is_request and self._state.hosts.has_known_mac(target):
-            reply = arp.build_reply(packet, target.mac)
-            self._outbox.put(PacketOut(event.datapath_id, event.port, reply))
-        elif self._state.hosts.is_reachable(target) and (
-            packet.is_request or self._state.hosts.is_sender(switch, event.port, packet)
-        ):
-            # A question for a host whose address is not known goes to that host alone; its answer, back.
-            datapath_id = self._state.live.datapath_id(target.switch)
-            self._outbox.put(PacketOut(datapath_id, target.port, event.frame))
+        if switch is not None and self._state.live.is_edge_port(event.datapath_id, event.port):
+            self._neighbours.arrived(switch, event.port, event.frame, self._now)
 
     def _barrier_received(self, event: events.BarrierReceived) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
@@ -502,7 +474,6 @@ class Core:
     def _time_passed(self, _: events.TimePassed) -> None:
         if self._flows.tick(self._now):
             return  # what else is due is an event of its own, after the rules of flows have been sent
-        self._age_hosts()
         self._give_up_switches()
         self._discover()
         if not self._default_routes.tick(self._now):
@@ -510,4 +481,5 @@ class Core:
         self._measuring.tick(self._now)
         self._rule_counters.tick(self._now)
         self._audit.tick(self._now)
+        self._neighbours.tick(self._now)
         self._state.faults.expire(self._now)

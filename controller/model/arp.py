@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from controller.model.rules import ETH_TYPE_ARP
 
-__all__ = ["ArpPacket", "build_reply", "parse"]
+__all__ = ["NO_ADDRESS", "ArpPacket", "build_probe", "build_reply", "parse"]
 
 _ETHERNET = struct.Struct("!6s6sH")
 _ARP = struct.Struct("!HHBBH6s4s6s4s")
@@ -16,6 +16,9 @@ _HARDWARE_ETHERNET = 1
 _PROTOCOL_IPV4 = 0x0800
 _REQUEST = 1
 _REPLY = 2
+NO_ADDRESS = str(ipaddress.IPv4Address(0))
+_PROBER_MAC = "0a:41:52:50:00:00"  # of the controller: answers to it come back as all ARP does
+_BROADCAST = "ff:ff:ff:ff:ff:ff"
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,11 @@ class ArpPacket:
     sender_mac: str
     sender_ip: str
     target_ip: str
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether it asks for an address without having one (RFC 5227)."""
+        return self.is_request and self.sender_ip == NO_ADDRESS
 
 
 def parse(frame: bytes) -> ArpPacket | None:
@@ -51,16 +59,21 @@ def parse(frame: bytes) -> ArpPacket | None:
 
 def build_reply(request: ArpPacket, mac: str) -> bytes:
     """Return the Ethernet frame that tells the asker that the target has this MAC address."""
-    answer = bytes.fromhex(mac.replace(":", ""))
-    asker = bytes.fromhex(request.sender_mac.replace(":", ""))
-    return _ETHERNET.pack(asker, answer, ETH_TYPE_ARP) + _ARP.pack(
-        _HARDWARE_ETHERNET,
-        _PROTOCOL_IPV4,
-        6,
-        4,
-        _REPLY,
-        answer,
-        ipaddress.IPv4Address(request.target_ip).packed,
-        asker,
-        ipaddress.IPv4Address(request.sender_ip).packed,
+    return _frame(
+        _REPLY, (mac, request.target_ip), (request.sender_mac, request.sender_ip), request.sender_mac
     )
+
+
+def build_probe(target_ip: str, mac: str = _BROADCAST) -> bytes:
+    """Return the frame that asks who has an address, to one MAC address or to all, and claims none itself."""
+    return _frame(_REQUEST, (_PROBER_MAC, NO_ADDRESS), ("00:00:00:00:00:00", target_ip), mac)
+
+
+def _frame(operation: int, sender: tuple[str, str], target: tuple[str, str], to_mac: str) -> bytes:
+    ends = [part for mac, ip in (sender, target) for part in (_mac(mac), ipaddress.IPv4Address(ip).packed)]
+    head = _ETHERNET.pack(_mac(to_mac), _mac(sender[0]), ETH_TYPE_ARP)
+    return head + _ARP.pack(_HARDWARE_ETHERNET, _PROTOCOL_IPV4, 6, 4, operation, *ends)
+
+
+def _mac(text: str) -> bytes:
+    return bytes.fromhex(text.replace(":", ""))

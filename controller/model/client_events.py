@@ -32,5 +32,9 @@ class ClientEventKind(str, Enum):
     SWITCH_UP = "switch_up"
     SWITCH_HELD = "switch_held"  # another controller decides for it
     RULES_REPAIRED = "rules_repaired"  # a switch had not those that it should have
+    HOST_LEARNED = "host_learned"
+    HOST_MOVED = "host_moved"  # to another port
+    HOST_LOST = "host_lost"  # it does not answer, or has said nothing for long
+    HOST_CONFLICT = "host_conflict"  # another claims the address of a host that answers
     CONFIGURATION_APPLIED = "configuration_applied"
     CONFIGURATION_REFUSED = "configuration_refused"

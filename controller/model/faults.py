@@ -19,6 +19,7 @@ class FaultKind(Enum):
     ROUTES_REFUSED = "a switch refused default routes"
     TABLE_FULL = "a switch has no room for more rules"
     MESSAGES_REFUSED = "a switch answers messages with errors"
+    ADDRESS_CLAIMED = "another host claims the address of one that answers"
     HOSTS_REFUSED = "more hosts are behind a port than are learned"
 
 

@@ -6,6 +6,7 @@ import ipaddress
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 from controller.model.arp import ArpPacket
@@ -13,7 +14,7 @@ from controller.model.journal import Journaled, JournaledDict, JournaledSet
 from controller.state.live_network import LiveNetwork
 from topologies.model import DATA_NETWORK
 
-__all__ = ["LEARNED_HOST", "Host", "HostTable"]
+__all__ = ["LEARNED_HOST", "Host", "HostTable", "Sighting", "is_data_address"]
 
 LEARNED_HOST = "learned_host"
 """Kind of the records of learned hosts; their keys are IPv4 addresses."""
@@ -36,8 +37,24 @@ class Host:
     learned: bool = False
 
 
+class Sighting(Enum):
+    """What an ARP packet says of its sender."""
+
+    NOTHING = "nothing"  # it is none that may be learned
+    SAME = "same"  # a known host, as it is known
+    NEW = "new"  # a host that is not known, or a host of the file that has not spoken yet
+    OTHER = "other"  # a known host, with another address or at another place
+    REFUSED = "refused"  # one too many
+
+
+def is_data_address(ip: str) -> bool:
+    """Return whether an IPv4 address may be a host's."""
+    address = ipaddress.IPv4Address(ip)
+    return address in DATA_NETWORK and address not in (DATA_NETWORK[0], DATA_NETWORK[-1])
+
+
 class HostTable(Journaled):
-    """Finds hosts by name or address and learns from their ARP packets.
+    """Finds hosts by name or address, and says what their ARP packets tell.
 
     A host of the file keeps its address and its place whatever others claim; only its MAC address is
     believed, and only from its own port. A host with several links is known behind the first.
@@ -90,9 +107,7 @@ class HostTable(Journaled):
             return []
         aged = [self._by_ip[ip] for ip, heard in self._heard.items() if heard + self._age_s <= now]
         for host in aged:
-            del self._by_ip[host.ip]
-            del self._by_name[host.name]
-            del self._heard[host.ip]
+            self.forget(host.ip)
         self._check_at = min((heard + self._age_s for heard in self._heard.values()), default=math.inf)
         return aged
 
@@ -117,35 +132,55 @@ class HostTable(Journaled):
         """Return whether the host's switch is connected and its port is up."""
         return self._live.port_is_live(self._live.datapath_id(host.switch), host.port)
 
-    def learn(self, switch: str, port: int, packet: ArpPacket, now: float) -> Host | None:
-        """Take in what an ARP packet at an edge port says of its sender.
-
-        Returns:
-            The host, if something about it is new.
-        """
-        address = ipaddress.IPv4Address(packet.sender_ip)
-        if address not in DATA_NETWORK or address in (DATA_NETWORK[0], DATA_NETWORK[-1]):
-            return None
-        if int(packet.sender_mac[:2], 16) & 1:  # a group address is nobody's own
-            return None
-        known = self._by_ip.get(packet.sender_ip)
+    def sight(self, switch: str, port: int, packet: ArpPacket, now: float) -> tuple[Sighting, Host | None]:
+        """Return what an ARP packet at an edge port says of its sender, and the host as it would be."""
+        mac, ip = packet.sender_mac, packet.sender_ip
+        if not is_data_address(ip) or int(mac[:2], 16) & 1:  # a group address is nobody's own
+            return Sighting.NOTHING, None
+        known = self._by_ip.get(ip)
         if known is None:
-            behind = sum(1 for ip in self._heard if self._is_at(self._by_ip[ip], switch, port))
+            behind = len(self.learned_at(switch, port))
             if len(self._heard) >= _MAX_LEARNED or behind >= _MAX_LEARNED_A_PORT:
-                return None
-            name = packet.sender_ip
-            self._hear(packet.sender_ip, now)
-            return self._put(Host(name, packet.sender_ip, packet.sender_mac, switch, port, learned=True))
-        place = self._is_at(known, switch, port)
-        if place:
-            self._spoken.add(known.ip)
-        if known.learned:
-            self._hear(known.ip, now)
-        if known.mac == packet.sender_mac and place:
+                return Sighting.REFUSED, None
+            return Sighting.NEW, Host(ip, ip, mac, switch, port, learned=True)
+        is_there = self._is_at(known, switch, port)
+        if is_there and known.mac == mac:
+            self._spoken.add(ip)
+            if known.learned:
+                self._hear(ip, now)
+            return Sighting.SAME, known
+        if not known.learned and not is_there:
+            return Sighting.NOTHING, None
+        changed = replace(known, mac=mac, switch=switch, port=port)
+        # Of a host of the file that has not spoken yet only its number is known.
+        is_first = not known.learned and ip not in self._spoken
+        return (Sighting.NEW if is_first else Sighting.OTHER), changed
+
+    def put(self, host: Host, now: float) -> None:
+        """Know a host from now on, or where it is and what address it has."""
+        if host.learned:
+            self._hear(host.ip, now)
+        else:
+            self._spoken.add(host.ip)
+        self._put(host)
+
+    def forget(self, ip: str) -> Host | None:
+        """Forget a learned host, and return it."""
+        host = self._by_ip.get(ip)
+        if host is None or not host.learned:
             return None
-        if known.learned or place:
-            return self._put(replace(known, mac=packet.sender_mac, switch=switch, port=port))
-        return None
+        del self._by_ip[ip]
+        del self._by_name[host.name]
+        del self._heard[ip]
+        return host
+
+    def learned_at(self, switch: str, port: int) -> list[Host]:
+        """Return the learned hosts behind a port."""
+        return [host for host in map(self._by_ip.__getitem__, self._heard) if self._is_at(host, switch, port)]
+
+    def silent_since(self, ip: str, now: float) -> float:
+        """Return for how long a learned host has said nothing; others are never silent."""
+        return now - self._heard.get(ip, now)
 
     def is_sender(self, switch: str, port: int, packet: ArpPacket) -> bool:
         """Return whether an ARP packet at an edge port is of the host that it says it is of."""

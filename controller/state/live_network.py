@@ -171,6 +171,12 @@ class LiveNetwork(Journaled):
             return False
         return arc is not None or not self._strangers.leads_to((datapath_id, port))
 
+    def edge_ports(self) -> list[_Port]:
+        """Return the ports of connected switches that are up and may have hosts behind them."""
+        return sorted(
+            port for port in self._live_ports if port[0] in self._connected and self.is_edge_port(*port)
+        )
+
     def port_is_live(self, datapath_id: int, port: int) -> bool:
         """Return whether a connected switch's port is up."""
         return (datapath_id, port) in self._live_ports

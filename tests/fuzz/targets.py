@@ -216,7 +216,7 @@ def arp_frame(data: bytes) -> None:
     if packet is not None:
         assert arp.parse(arp.build_reply(packet, "0a:00:00:00:00:01")) is not None
         live = LiveNetwork(load_topology("butterfly"))
-        HostTable(live).learn("S0", 1, packet, 0.0)
+        HostTable(live).sight("S0", 1, packet, 0.0)
 
 
 def grpc_message(data: bytes) -> None:
