@@ -37,6 +37,9 @@ __all__ = ["Core"]
 _RUN = "run"
 """Kind of the record that the controller has had switches: they may have rules and traffic."""
 
+_FULL_S = 30.0
+"""A switch that had no room for a rule is asked for none so long, or until a flow over it ends."""
+
 _REFUSALS_LAST_S = 30.0
 """A switch that has refused no message for so long is without fault again."""
 
@@ -381,6 +384,10 @@ class Core:
             self._protection.refuse(switch, event.reason)
         else:
             self._flows.refuse(owners, switch, event, self._now)
+        if event.is_full:
+            text = f"{switch} has no room for more rules: new flows are routed around it for a while."
+            if self._state.faults.add(switch, FaultKind.TABLE_FULL, text, self._now + _FULL_S):
+                self._outbox.report("warning", text, switch=switch)
 
     def _counters_read(self, event: events.CountersRead) -> None:
         self._measuring.take(event, self._now)

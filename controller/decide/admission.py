@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from controller.compile.split import MAX_SPLIT_PATHS
 from controller.decide.ack_paths import SHORTEST
-from controller.decide.planning import Newcomer, has_path
-from controller.errors import Conflict, InfeasibleRequest, InvalidRequest, NotFound
+from controller.decide.planning import Newcomer, full_switches, has_path, shortest_paths
+from controller.errors import Conflict, InfeasibleRequest, InvalidRequest, NotFound, Unavailable
 from controller.gomr import OBJECTIVES
 from controller.model.requests import FlowRequest
 from controller.model.rules import TcpConnection
@@ -77,6 +77,10 @@ def admit(state: State, request: FlowRequest) -> Admission:
             f"{destination.name} cannot be reached from {source.name} over the links that are up; "
             "GET /v1/health says what is missing",
         )
+    full = full_switches(state)
+    if full and not shortest_paths(state, source.name, destination.name, 1, full):
+        text = f"the tables of {', '.join(sorted(full))} are full, and no path leads around; ask again later"
+        raise Unavailable("", text)
     return Admission(source, destination, framing, objective)
 
 

@@ -37,6 +37,7 @@ from controller.model.events import (
     RulesRefused,
     StreamsReported,
 )
+from controller.model.faults import FaultKind
 from controller.model.journal import Journaled, JournaledDict
 from controller.model.messages import (
     AllocationChanged,
@@ -402,6 +403,8 @@ class FlowManager(Journaled):
             self._outbox.store(FLOW, flow.id, None)
         for each in (flow, self._recovery.flow_ended(flow)):
             self._remove_rules(each)
+        for switch in flow.switches():
+            self._state.faults.clear(switch, FaultKind.TABLE_FULL)  # there is room again
         ingress = flow.source.switch
         if flow.split is not None and flow.split.group is not None and self._state.live.is_connected(ingress):
             group = flow.split.group.number

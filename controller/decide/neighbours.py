@@ -223,7 +223,7 @@ class Neighbours(Journaled):
         self._send(host.switch, host.port, arp.build_probe(host.ip, host.mac))
 
     def _search(self, ip: str, request: tuple[str, int, arp.ArpPacket], now: float) -> None:
-        """Ask for an address at all ports that hosts may be behind, to answer the request when it is found."""
+        """Ask for an address at all ports towards hosts, to answer the request when it is found."""
         search = self._searches.get(ip)
         if search is not None:
             if len(search.waiting) < _MAX_WAITING:
