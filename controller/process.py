@@ -24,7 +24,7 @@ from controller.configuration.access import Access
 from controller.configuration.checking import check_links
 from controller.configuration.options import NO_STORE
 from controller.configuration.schema import Configuration
-from controller.configuration.tls import openflow_context
+from controller.configuration.tls import ServerTls
 from controller.connection_limits import ServiceLimits, raise_file_limit
 from controller.core import Core
 from controller.errors import ConfigError, RequestError
@@ -45,7 +45,8 @@ __all__ = ["random_ids", "run"]
 
 LOG = logging.getLogger("controller")
 
-_FIXED = ("topology", "variant", "store", "listen")
+_FIXED = ("topology", "variant", "store")
+_TLS = ("tls", "openflow_tls")
 _FIXED_ROUTING = ("planning_s", "fast_failover")
 """Settings that need a restart; the second table's are below `routing`."""
 
@@ -83,6 +84,7 @@ class ControllerProcess:
         network = topologies.load(configuration.topology, variant=configuration.variant)
         check_links(configuration, network)
         self._lldp_key = secrets.token_bytes(32)
+        self._tls = {name: _certificates(name, configuration) for name in _TLS}
         self._sockets = {
             name: [listen(f"--{name}", Address.parse(text)) for text in getattr(configuration.listen, name)]
             for name in ("openflow", "rest")
@@ -112,20 +114,19 @@ class ControllerProcess:
             dropped_packets=lambda: self._loop.dropped_packets,
         )
         limits = ServiceLimits.of(len(network.switches), raise_file_limit())
+        openflow_tls = self._tls["openflow_tls"]
         self._runtime = OpenFlowRuntime(
             self._listeners("openflow"),
             self._loop.post,
             self._lldp_key,
             self._begin_term(),
             limits.openflow,
-            openflow_context(configuration.listen.openflow_tls),
+            None if openflow_tls is None else openflow_tls.context,
             lambda name, datapath_id: _is_certified(network, name, datapath_id),
             fail,
         )
         grpc = [Address.parse(text) for text in configuration.listen.grpc]
-        self._services = ServiceThread(
-            api, self._listeners("rest"), grpc, configuration.listen.tls, limits, fail
-        )
+        self._services = ServiceThread(api, self._listeners("rest"), grpc, self._tls["tls"], limits, fail)
 
     def _begin_term(self) -> Leadership:
         """Begin a term as the master of switches, above those of earlier runs, and remember it."""
@@ -165,15 +166,28 @@ class ControllerProcess:
         try:
             wanted = read()
             self._check_change(wanted)
+            renewed = [self._read_certificates(name, wanted) for name in _TLS]
         except ConfigError as error:
             self._loop.post(ConfigurationRefused(str(error)))
             return
+        for put_in_force in renewed:
+            put_in_force()
         self._post_configuration(wanted)
+
+    def _read_certificates(self, name: str, wanted: Configuration) -> Callable[[], None]:
+        """Read the certificates of a service again; returns what puts them in force."""
+        tls, files = self._tls[name], getattr(wanted.listen, name)
+        if (tls is None) != (files is None):
+            raise ConfigError(f"listen.{name}", "cannot come or go while the controller runs; restart it.")
+        return (lambda: None) if tls is None else tls.read(files)
 
     def _check_change(self, wanted: Configuration) -> None:
         for name in _FIXED:
             if getattr(wanted, name) != getattr(self.configuration, name):
                 raise ConfigError(name, "cannot be changed while the controller runs; restart it.")
+        without = dict.fromkeys(_TLS)
+        if wanted.listen.model_copy(update=without) != self.configuration.listen.model_copy(update=without):
+            raise ConfigError("listen", "cannot be changed while the controller runs; restart it.")
         for name in _FIXED_ROUTING:
             if getattr(wanted.routing, name) != getattr(self.configuration.routing, name):
                 raise ConfigError(
@@ -260,6 +274,12 @@ def random_ids() -> Iterator[str]:
         drawn = secrets.token_hex(_IDS_DRAWN * _ID_BYTES)
         for start in range(0, len(drawn), 2 * _ID_BYTES):
             yield drawn[start : start + 2 * _ID_BYTES]
+
+
+def _certificates(name: str, configuration: Configuration) -> ServerTls | None:
+    """Read the certificates of a service; None where it has none."""
+    files = getattr(configuration.listen, name)
+    return None if files is None else ServerTls(f"listen.{name}", files)
 
 
 def _is_certified(network: Network, name: str, datapath_id: int) -> bool:

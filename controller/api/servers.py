@@ -17,8 +17,7 @@ from controller.api.connections import RestServer, abort_connections, handle_exc
 from controller.api.grpc_server import make_server
 from controller.api.rest import make_app
 from controller.api.rest_common import Api
-from controller.configuration.schema import TlsFiles
-from controller.configuration.tls import read_pem, server_context
+from controller.configuration.tls import ServerTls
 from controller.connection_limits import ServiceLimits
 from controller.errors import ConfigError, CoreFailed
 
@@ -47,7 +46,7 @@ class ServiceThread:
         api: Api,
         rest: Sequence[socket.socket],
         grpc_addresses: Sequence[Address],
-        tls: TlsFiles | None = None,
+        tls: ServerTls | None = None,
         limits: ServiceLimits | None = None,
         fail: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -115,7 +114,7 @@ class ServiceThread:
             http=limited_protocol(self._limits.rest),
             timeout_graceful_shutdown=1,
         )
-        rest = RestServer(config, None if self._tls is None else server_context("listen.tls", self._tls))
+        rest = RestServer(config, None if self._tls is None else self._tls.context)
         # uvicorn takes signals in the main thread only; here it leaves them alone.
         rest_task = asyncio.create_task(rest.serve(sockets=self._rest))
         while not rest.started and not rest_task.done():
@@ -138,7 +137,7 @@ class ServiceThread:
             if self._tls is None:
                 port = server.add_insecure_port(str(address))
             else:
-                port = server.add_secure_port(str(address), _grpc_credentials(self._tls))
+                port = server.add_secure_port(str(address), self._tls.grpc_credentials())
         except RuntimeError:
             port = 0
         if port == 0:
@@ -146,10 +145,3 @@ class ServiceThread:
                 "--grpc", f"cannot listen on {address}: is the address in use? Choose another port."
             )
         return Address(address.host, port)
-
-
-def _grpc_credentials(tls: TlsFiles) -> grpc.ServerCredentials:
-    server_context("listen.tls", tls)  # says what is wrong with the files; gRPC does not
-    pair = read_pem("listen.tls", tls.key), read_pem("listen.tls", tls.certificate)
-    ca = None if tls.client_ca is None else read_pem("listen.tls", tls.client_ca)
-    return grpc.ssl_server_credentials([pair], ca, require_client_auth=ca is not None)

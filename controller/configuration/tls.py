@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from pathlib import Path
+
+import grpc
 
 from controller.configuration.schema import TlsFiles
 from controller.errors import ConfigError
 
-__all__ = ["openflow_context", "read_pem", "server_context"]
+__all__ = ["ServerTls", "read_pem", "server_context"]
+
+_Pem = tuple[bytes, bytes, bytes | None]
+"""Key, certificate, and the authority of clients."""
 
 
 def server_context(setting: str, files: TlsFiles) -> ssl.SSLContext:
@@ -34,9 +40,64 @@ def server_context(setting: str, files: TlsFiles) -> ssl.SSLContext:
     return context
 
 
-def openflow_context(files: TlsFiles | None) -> ssl.SSLContext | None:
-    """Return the context of switches' connections; None where they are not protected."""
-    return None if files is None else server_context("listen.openflow_tls", files)
+class ServerTls:
+    """Certificates of a service, which may be read again: connections that begin later are given the new.
+
+    Args:
+        setting: Its name in the configuration.
+        files: Where they are.
+
+    Raises:
+        ConfigError: a file cannot be used.
+    """
+
+    def __init__(self, setting: str, files: TlsFiles) -> None:
+        self._setting = setting
+        self._current, self._pem = self._read(files)
+        self.needs_client = files.client_ca is not None
+        self.context = self._current
+        # OpenSSL asks at the beginning of each handshake, whether the client names a server or not.
+        self.context.sni_callback = self._choose
+
+    def read(self, files: TlsFiles) -> Callable[[], None]:
+        """Read certificates again; returns what puts them in force.
+
+        Raises:
+            ConfigError: a file cannot be used, or whether clients need a certificate would change.
+        """
+        if (files.client_ca is not None) != self.needs_client:
+            raise ConfigError(
+                f"{self._setting}.client_ca", "cannot come or go while the controller runs; restart it."
+            )
+        current, pem = self._read(files)
+
+        def put_in_force() -> None:
+            self._current, self._pem = current, pem
+
+        return put_in_force
+
+    def _read(self, files: TlsFiles) -> tuple[ssl.SSLContext, _Pem]:
+        context = server_context(self._setting, files)
+        names = (files.key, files.certificate, files.client_ca)
+        key, certificate, ca = (None if each is None else read_pem(self._setting, each) for each in names)
+        assert key is not None and certificate is not None
+        return context, (key, certificate, ca)
+
+    def _choose(
+        self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _: ssl.SSLContext
+    ) -> None:
+        if self._current is not self.context:
+            connection.context = self._current
+
+    def grpc_credentials(self) -> grpc.ServerCredentials:
+        """Return the same for gRPC, which asks for the certificates at each handshake."""
+        return grpc.dynamic_ssl_server_credentials(
+            self._grpc_configuration(), self._grpc_configuration, self.needs_client
+        )
+
+    def _grpc_configuration(self) -> grpc.ServerCertificateConfiguration:
+        key, certificate, ca = self._pem
+        return grpc.ssl_server_certificate_configuration([(key, certificate)], ca)
 
 
 def read_pem(setting: str, file: str) -> bytes:

@@ -3,12 +3,15 @@
 import asyncio
 import contextlib
 import json
+import os
+import signal
 import socket
 import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +36,7 @@ class Files:
     def __init__(self, folder: Path) -> None:
         authority = trustme.CA()
         self.ca = self._write(folder / "ca.pem", authority.cert_pem)
+        self.client_view = self._write(folder / "seen-by-clients.pem", authority.cert_pem)
         self.server = self._pair(folder / "server", authority.issue_cert("127.0.0.1", "localhost"))
         self.client = self._pair(folder / "client", authority.issue_cert("client", common_name="client"))
         self.switch = self._pair(folder / "switch", authority.issue_cert("S0", common_name="S0"))
@@ -166,3 +170,41 @@ def _exactly(switch: socket.socket, size: int) -> bytes:
     while len(data) < size and (more := switch.recv(size - len(data))):
         data += more
     return data
+
+
+def test_certificates_are_read_again(tmp_path: Path) -> None:
+    """Of all three services, server's and clients' ones; files that cannot be used change nothing."""
+    old = Files(tmp_path)
+    with running(old, tmp_path) as ready:
+        process = int(ready["pid"])  # type: ignore[call-overload]
+        (tmp_path / "renewed").mkdir()
+        new = Files(tmp_path / "renewed")
+        for before, after in zip((*old.server, old.ca), (*new.server, new.ca), strict=True):
+            Path(before).write_bytes(Path(after).read_bytes())
+        os.kill(process, signal.SIGHUP)
+        addresses = [ready[name][0] for name in ("rest", "grpc", "openflow")]
+        for address in addresses:
+            wait_until(partial(_is_trusted, address, new), f"the new certificate of {address}")
+        for address in addresses:
+            assert not _is_trusted(address, old)
+        Path(old.server[0]).write_text("no certificate")
+        os.kill(process, signal.SIGHUP)
+        wait_until(lambda: "configuration is as before" in (tmp_path / "log").read_text(), "the refusal")
+        assert all(_is_trusted(address, new) for address in addresses)
+
+
+def _is_trusted(address: str, files: Files) -> bool:
+    """Return whether a client of an authority and a service trust each other."""
+    host, port = address.split(":")
+    context = ssl.create_default_context(cafile=files.client_view)
+    context.load_cert_chain(*files.client)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    try:
+        with socket.create_connection((host, int(port)), timeout=TIMEOUT_S) as plain:
+            with context.wrap_socket(plain, server_hostname="127.0.0.1") as protected:
+                protected.settimeout(1.0)
+                with contextlib.suppress(TimeoutError):
+                    protected.recv(1)  # TLS 1.3: a client learns then that its certificate is refused
+                return True
+    except (ssl.SSLError, ConnectionError):
+        return False
