@@ -221,7 +221,8 @@ class DefaultRoutes(Journaled):
             del self._awaited[switch]
             if switch not in self._refused:
                 self._state.confirmed.add(switch)
-                self._state.faults.clear(switch, FaultKind.ROUTES_REFUSED)
+                if self._state.faults.clear(switch, FaultKind.ROUTES_REFUSED):
+                    self._state.faults.clear(switch, FaultKind.TABLE_FULL)  # it had room for all of them
 
     def refuse(self, switch: str, reason: str) -> None:
         """Take that a switch did not accept its routes, until `repair` has sent them again."""

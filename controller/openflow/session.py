@@ -28,7 +28,7 @@ __all__ = ["Leadership", "Refused", "Session", "Stage"]
 _ERROR, _MULTIPART_REPLY = 1, 19
 _STALE = (11, 0)  # OFPET_ROLE_REQUEST_FAILED, OFPRRFC_STALE
 
-_HANDSHAKE_S = 5.0
+_HANDSHAKE_S = 10.0
 """A connection has so long to say who it is."""
 
 _PROGRESS_S = 15.0
