@@ -50,10 +50,14 @@ class OnOff(WorkloadBase):
 
     def simulated(self, flow: Simulated) -> dict[str, Any]:
         """Return the periods, those of the run as they are drawn, and the rate."""
-        made = itertools.takewhile(lambda period: period[0] < flow.duration_s, self._on_periods(flow.seed))
+        periods: list[tuple[float, float]] = []
+        for period in itertools.islice(self._on_periods(flow.seed), LISTED_LIMIT):
+            periods.append(period)
+            if period[0] >= flow.duration_s:  # it too, or netsim would draw one that may begin before it
+                break
         return {
             **self.model_dump(),
-            "periods": list(itertools.islice(made, LISTED_LIMIT)),
+            "periods": periods,
             "rate_bps": flow.rate_bps,
             "when_full": flow.when_full,
             "jitter": flow.tick_jitter,

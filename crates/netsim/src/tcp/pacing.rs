@@ -3,8 +3,8 @@
 use super::config::Pacing;
 use crate::time::{Nanos, SECOND};
 
-/// Linux paces no sooner than after so many segments of data.
-const SEGMENTS_UNPACED: u32 = 10;
+/// Linux paces what follows the tenth segment of data, and no earlier.
+const SEGMENTS_UNPACED: u32 = 9;
 
 /// When the next segment may leave.
 #[derive(Debug, Clone)]
@@ -52,6 +52,7 @@ impl Pacer {
     pub fn sent(&mut self, now: Nanos, bytes: u32, cwnd: u64, ssthresh: u64, srtt: Option<Nanos>) {
         if self.pacing != Pacing::Off && self.unpaced < SEGMENTS_UNPACED {
             self.unpaced += 1;
+            self.next = now;
             return;
         }
         let bits = u128::from(bytes) * 8;
