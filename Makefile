@@ -167,6 +167,11 @@ schemas: setup ## renew docs/results-2.schema.json from experiments/model/result
 	@$(VENV)/python -c 'import json; from experiments.model.results import Results; print(json.dumps(Results.model_json_schema(), indent=1))' \
 		>docs/results-2.schema.json
 
+NETWORKS ?= 100
+.PHONY: networks
+networks: setup ## compare simulator and virtual engine on NETWORKS networks drawn by seeds (default 100: some 10 minutes on two idle cores)
+	@$(VENV)/python -m benchmarks.random_networks --count $(NETWORKS)
+
 ENGINE ?= virtual
 .PHONY: readme-runs readme
 readme-runs: setup ## make the runs of README's table: ENGINE=virtual|live, 3 seeds of 10 s (some 20 minutes on two idle cores)
