@@ -152,7 +152,8 @@ def _bootstrap(base: Path, suite: str) -> str | None:
     if problem is not None:
         return f"{problem}\n{printed}"
     sources = base / "etc/apt/sources.list"
-    lines = sources.read_text().splitlines()
+    # Where debootstrap writes another file, that suffices.
+    lines = sources.read_text().splitlines() if sources.exists() else []
     lines += [line.replace(suite, f"{suite}-updates") for line in lines]
     if "security" in mirrors:
         lines.append(f"deb {mirrors['security']} {suite}-security main")
@@ -183,7 +184,7 @@ def _try_user(folder: Path, base: Path, suite: str, user: str) -> list[Step | st
         _, versions = _in_root(root, user, VERSIONS)
         return ["; ".join(versions.splitlines()), user, *steps]
     finally:
-        shutil.rmtree(root)
+        _remove(root)
 
 
 def _step(root: Path, user: str, name: str, command: str) -> Step:
