@@ -33,8 +33,8 @@ CPU_FREE_MIN = 0.5
 MEMORY_MIN_BYTES = 512 * 1024**2
 DISK_MIN_BYTES = 512 * 1024**2
 PACKAGES = (
-    "fastapi", "google.protobuf", "grpc", "highspy", "httpx", "jinja2", "matplotlib", "networkx", "numpy",
-    "os_ken", "pulp", "pydantic", "rich", "uvicorn",
+    "fastapi", "google.protobuf", "grpc", "grpc_health", "grpc_reflection", "highspy", "httpx", "jinja2",
+    "matplotlib", "networkx", "numpy", "os_ken", "pulp", "pydantic", "rich", "uvicorn",
 )  # fmt: skip
 SETUP = repair_command()
 
