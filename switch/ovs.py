@@ -490,9 +490,13 @@ def _require_installed() -> None:
 
 
 def _controller_commands(bridge: str, controllers: Sequence[tuple[str, int]]) -> list[str]:
-    targets = (f"tcp:{address}:{port}" for address, port in controllers)
-    commands = ["--", "set-controller", bridge, *targets]
-    return [*commands, "--", "set", "controller", bridge, f"max_backoff={RECONNECT_MS}"]
+    # By their own rows: a bridge with several controllers names none of them.
+    names = [f"@{bridge}-{number}" for number in range(len(controllers))]
+    commands = []
+    for name, (address, port) in zip(names, controllers, strict=True):
+        commands += ["--", f"--id={name}", "create", "controller", f'target="tcp:{address}:{port}"']
+        commands += [f"max_backoff={RECONNECT_MS}"]
+    return [*commands, "--", "set", "bridge", bridge, f"controller=[{','.join(names)}]"]
 
 
 def _checked(command: Sequence[str], environment: Mapping[str, str], standard_input: str = "") -> str:
