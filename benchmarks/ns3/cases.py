@@ -94,6 +94,6 @@ def _description(
         "duration_s": duration_s,
         "packet_overhead_bytes": 22,
         "links": links,
-        "tcp": {"profile": "ns3", "sack": sack},
+        "tcp": {"profile": "ns3", "sack": sack, "pacing": "off"},
         "flows": flows,
     }

@@ -42,6 +42,8 @@ def lines(description: Description) -> Iterator[str]:
     tcp = description["tcp"]
     if tcp.get("profile") != "ns3" or description.get("packet_overhead_bytes") != 22:
         raise UnsupportedDescriptionError("ns-3 runs have profile ns3 and 22 bytes in front of TCP's")
+    if tcp.get("pacing") != "off" and any(flow["protocol"] == "mstcp" for flow in description["flows"]):
+        raise UnsupportedDescriptionError("ns-3 runs pace nothing, and MSTCP is paced unless pacing is off")
     yield from defaults(tcp)
     seed = description["seed"]
     yield f"seed {seed}"
@@ -78,12 +80,13 @@ def defaults(tcp: Description) -> Iterator[str]:
 def flow_lines(flow: Description, mss_bytes: int, seed: int) -> Iterator[str]:
     """Yield a flow and its paths."""
     traffic, paths = flow["traffic"], flow["paths"]
-    settings = flow.get("mstcp", {"binding": "early", "scheduler": "stochastic"})
+    settings = flow.get("mstcp", {})
     if traffic["kind"] not in ("cbr", "bulk") or (len(paths) > 1 and flow["protocol"] != "mstcp"):
         raise UnsupportedDescriptionError(
             "ns-3 runs have constant rates or bulk data, and several paths with mstcp only"
         )
-    if (settings.get("binding", "early"), settings.get("scheduler")) != ("early", "stochastic"):
+    sender = (settings.get("binding"), settings.get("scheduler"))
+    if flow["protocol"] == "mstcp" and sender != ("early", "stochastic"):
         raise UnsupportedDescriptionError("ns-3 runs bind early and draw streams")
     framed = flow["protocol"] == "mstcp" and len(paths) > 1
     payload = mss_bytes - (FRAME_HEADER_BYTES if framed else 0)
