@@ -87,6 +87,15 @@ class DemandColumns(Sequence["Demand"]):
         ids = [f"{nodes[tail]}->{nodes[head]}" for tail, head in pairs]
         return cls(ids, nodes, source, destination, matrix[source, destination])
 
+    def has_ends_of(self, other: DemandColumns) -> bool:
+        """Return whether both hold the same demands but for their rates."""
+        return (
+            self.ids == other.ids
+            and self.nodes == other.nodes
+            and np.array_equal(self.source, other.source)
+            and np.array_equal(self.destination, other.destination)
+        )
+
     def scaled(self, factor: float) -> DemandColumns:
         """Return the demands with all rates multiplied."""
         return self._with(slice(None), self.rate_bps * factor)

@@ -26,14 +26,13 @@ _ROUNDING = 1e-12
 """A load over its capacity by less than this share is rounding, which whoever uses the rates takes away."""
 
 
-def spread(problem: Problem, rates: Rates, engine: str, time_limit_s: float | None) -> Rates:
+def spread(problem: Problem, rates: Rates, budget: TimeBudget) -> Rates:
     """Spread what every demand gets over the paths it has, as evenly as the capacities allow.
 
     Args:
         problem: The problem.
         rates: Optimal rates.
-        engine: Name of the engine, for errors.
-        time_limit_s: Seconds of solver time; None for no limit.
+        budget: The time it may take.
 
     Raises:
         OutOfTime: The time is up.
@@ -48,7 +47,6 @@ def spread(problem: Problem, rates: Rates, engine: str, time_limit_s: float | No
     overloaded = {edge.id for edge in problem.edges if loads[edge.id] > edge.capacity_bps * (1 + _ROUNDING)}
     if not overloaded:
         return even
-    budget = TimeBudget(engine, time_limit_s)
     budget.stage = "even split"
     own_ids = {demand.id for demand in split}
     kept = edge_loads(problem, {name: () if name in own_ids else own for name, own in rates.items()})
@@ -58,12 +56,10 @@ def spread(problem: Problem, rates: Rates, engine: str, time_limit_s: float | No
     return even
 
 
-def spread_in_time(
-    problem: Problem, rates: Rates, engine: str, time_limit_s: float | None
-) -> tuple[Rates, bool]:
+def spread_in_time(problem: Problem, rates: Rates, budget: TimeBudget) -> tuple[Rates, bool]:
     """As `spread`; where the time is up, return the rates as they are, and False."""
     try:
-        return spread(problem, rates, engine, time_limit_s), True
+        return spread(problem, rates, budget), True
     except OutOfTime:
         return rates, False
 
@@ -174,6 +170,7 @@ def _add_limits(
     loads: dict[str, dict[int, float]] = {edge_id: {} for edge_id in group.edges}
     used: dict[str, list[float]] = {edge_id: [] for edge_id in group.edges}
     for demand in group.demands:
+        program.budget.check()
         total = math.fsum(rate_bps for _, rate_bps in rates[demand.id]) / unit_bps
         program.row(dict.fromkeys(variables[demand.id], 1.0), lower=total, upper=total)
         for (path, rate_bps), variable in zip(rates[demand.id], variables[demand.id], strict=True):
@@ -189,11 +186,16 @@ def _add_limits(
 
 def _differences(program: Program, variables: Mapping[str, Sequence[int]]) -> dict[int, float]:
     """Add a variable for the difference of each pair of a demand's paths; return them as costs."""
-    costs = {}
+    costs: dict[int, float] = {}
     for own in variables.values():
-        for one, other in combinations(own, 2):
-            (difference,) = program.variables(1, upper=math.inf)
-            program.row({one: 1.0, other: -1.0, difference: -1.0}, upper=0.0)
-            program.row({other: 1.0, one: -1.0, difference: -1.0}, upper=0.0)
-            costs[difference] = 1.0
+        program.budget.check()
+        pairs = list(combinations(own, 2))
+        differences = program.variables(len(pairs), upper=math.inf)
+        both_ways = [
+            ends
+            for (one, other), difference in zip(pairs, differences, strict=True)
+            for ends in ((one, other, difference), (other, one, difference))
+        ]
+        program.rows(both_ways, (1.0, -1.0, -1.0), upper=0.0)
+        costs.update(dict.fromkeys(differences, 1.0))
     return costs

@@ -24,7 +24,7 @@ from typing import Literal
 from gomr_native import Engine, InvalidInput, NotSolved, TimeIsUp
 
 from controller.gomr.engines.native import engine as native
-from controller.gomr.engines.native.network import NativeNetwork
+from controller.gomr.engines.native.network import NativeNetwork, finite_bps
 from controller.gomr.engines.time_budget import OutOfTime
 from controller.gomr.problem import Demand, Problem
 from controller.gomr.solving import check_names, without_local
@@ -203,7 +203,7 @@ class _Base:
                     self._loads_bps.setdefault(edge.id, []).append(((number << 20) + path_number, rate_bps))
         prices = dict(zip(self._network.number, self._engine.prices(), strict=True))
         self._worth_bps = {
-            edge.id: edge.capacity_bps * prices[edge.id] if self._is_exact_bound else 0.0
+            edge.id: finite_bps(edge.capacity_bps) * prices[edge.id] if self._is_exact_bound else 0.0
             for edge in self._routed.edges
         }
         self._bound_bps = summary.upper_bound if self._is_exact_bound else summary.requested_bps

@@ -26,7 +26,7 @@ from controller.errors import InvalidProblem, SolverError
 from controller.gomr.columns import DemandColumns, Floats
 from controller.gomr.demands import scaled
 from controller.gomr.engines.native import engine as native
-from controller.gomr.engines.native.network import NativeNetwork
+from controller.gomr.engines.native.network import NativeNetwork, finite_bps
 from controller.gomr.engines.time_budget import OutOfTime
 from controller.gomr.problem import Demand, Problem
 from controller.gomr.solving import without_local
@@ -115,9 +115,11 @@ def find_load_factor(problem: Problem, load: float, *, time_limit_s: float | Non
         raise InvalidProblem(
             "demands", "ask for nothing between two nodes, so they cannot be scaled to a load"
         )
-    open_bps = [edge.capacity_bps for edge in routed.edges if edge.capacity_bps > 0]
-    if not open_bps:
+    if not any(edge.capacity_bps > 0 for edge in routed.edges):
         raise _unreachable(load)
+    open_bps = [edge.capacity_bps for edge in routed.edges if 0 < edge.capacity_bps < math.inf]
+    if not open_bps:
+        raise InvalidProblem("edges", "none has a limit, so that everything fits; give capacities")
     curve = _Admission(routed, time_limit_s)
     # All demands together fit on the smallest edge: so far nothing is ever lost.
     search = _Search(curve, max(load, 1.0), total_bps, least=min(open_bps) / total_bps)
@@ -200,7 +202,7 @@ class _Admission:
         self._limit_s = time_limit_s
         self._until_s = math.inf if time_limit_s is None else time.perf_counter() + time_limit_s
         self._rates_bps = rates_of(problem.demands)
-        self._capacities_bps = [edge.capacity_bps for edge in problem.edges]
+        self._capacities_bps = [finite_bps(edge.capacity_bps) for edge in problem.edges]
         network = NativeNetwork(problem)
         self.is_matrix = native.is_matrix(problem, network)
         self._network = network.network

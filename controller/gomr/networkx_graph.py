@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from controller.errors import InvalidProblem
+from controller.gomr.columns import DemandColumns
+from controller.gomr.matrices import Matrix, demands_of
 from controller.gomr.problem import Demand, Edge, Problem
 
 if TYPE_CHECKING:
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 def from_networkx(
     graph: nx.Graph[Any],
-    demands: Iterable[Demand] | Mapping[tuple[Any, Any], float],
+    demands: Iterable[Demand] | DemandColumns | Matrix,
     *,
     capacity: str = "capacity",
     delay: str = "delay",
@@ -28,14 +31,17 @@ def from_networkx(
 
     Args:
         graph: Any networkx graph.
-        demands: The demands, or rates by pair of nodes; the demand of a pair is called `source->destination`.
-        capacity: Name of the attribute with the capacity; every edge needs it.
+        demands: The demands, or the rates between nodes: by pair, as a dict of dicts, a pandas DataFrame, or
+            a NumPy array or SciPy sparse matrix in the order of `graph.nodes`, with the sources in rows.
+            The demand of a pair is called `source->destination`.
+        capacity: Name of the attribute with the capacity; every edge needs it, `inf` is no limit.
         delay: Name of the attribute with the delay in seconds; 1 for edges without it, so that short paths
             are those of few edges.
-        unit_bps: What capacities, and rates by pair, count in, as 1e9 for Gbit/s.
+        unit_bps: What capacities, and the rates of demands in whatever form, count in, as 1e9 for Gbit/s.
 
     Raises:
-        InvalidProblem: An edge has no capacity, two nodes have one name, or as `Problem`.
+        InvalidProblem: An edge has no capacity, two nodes have one name, a matrix does not fit the graph, or
+            as `Problem`.
     """
     names = {node: str(node) for node in graph.nodes}
     if len(set(names.values())) < len(names):
@@ -56,12 +62,16 @@ def from_networkx(
             back = opposite.get((b, a, key))
             if back is not None:
                 reverse[name], reverse[back] = back, name
-    if isinstance(demands, Mapping):
-        demands = [
-            Demand(f"{source}->{destination}", str(source), str(destination), float(rate) * unit_bps)
-            for (source, destination), rate in demands.items()
-        ]
-    return Problem(tuple(edges), tuple(demands), reverse)
+    routed = _scaled(demands_of(demands, list(names.values())), unit_bps)
+    return Problem(tuple(edges), routed, reverse)
+
+
+def _scaled(demands: DemandColumns | tuple[Demand, ...], factor: float) -> DemandColumns | tuple[Demand, ...]:
+    if factor == 1:
+        return demands
+    if isinstance(demands, DemandColumns):
+        return demands.scaled(factor)
+    return tuple(replace(demand, rate_bps=demand.rate_bps * factor) for demand in demands)
 
 
 def _edges(graph: nx.Graph[Any]) -> Iterable[tuple[Any, Any, Any, Mapping[str, Any]]]:

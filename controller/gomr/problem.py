@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Edge:
-    """One direction of a link. Parallel edges are allowed; a capacity of 0 is a link that is down."""
+    """One direction of a link.
+
+    Parallel edges are allowed. A capacity of 0 is a link that is down, `inf` one without a limit.
+    """
 
     id: str
     tail: str
@@ -280,7 +283,7 @@ def _check_unique(field: str, ids: Iterable[str]) -> None:
 
 def _check_edge(edge: Edge) -> None:
     field = f"edges[{edge.id}]"
-    check_number(f"{field}.capacity_bps", edge.capacity_bps)
+    check_capacity(f"{field}.capacity_bps", edge.capacity_bps)
     check_number(f"{field}.delay_s", edge.delay_s)
     if edge.tail == edge.head:
         raise InvalidProblem(f"{field}.head", f"is the tail too ({edge.tail!r}); an edge joins two nodes")
@@ -310,6 +313,12 @@ def _check_reverse(reverse: Mapping[str, str], edges: Mapping[str, Edge]) -> Non
         forth, back = edges[edge_id], edges[reverse_id]
         if (forth.tail, forth.head) != (back.head, back.tail):
             raise InvalidProblem(field, f"{reverse_id!r} does not lead from {forth.head!r} to {forth.tail!r}")
+
+
+def check_capacity(field: str, value: float) -> None:
+    """Check that a capacity is a number of at least 0, perhaps infinite; InvalidProblem names the field."""
+    if value != math.inf:
+        check_number(field, value)
 
 
 def check_number(field: str, value: float) -> None:

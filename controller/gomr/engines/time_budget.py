@@ -1,4 +1,4 @@
-"""The solver time that the programmes of one problem share, and how far they have come."""
+"""The time that the programmes of one problem share, and how far they have come."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class OutOfTime(SolverError):
 
 
 class TimeBudget:
-    """Seconds that are left to an engine, and its state for errors.
+    """Seconds that are left to an engine since it began, and its state for errors.
 
     Attributes:
         engine: Name of the engine, for errors.
@@ -28,13 +28,13 @@ class TimeBudget:
     def __init__(
         self, engine: str, limit_s: float | None, clock: Callable[[], float] = time.perf_counter
     ) -> None:
-        """Start with `limit_s` seconds; None for no limit."""
+        """Start the clock, with `limit_s` seconds; None for no limit."""
         self.engine = engine
         self.stage = "throughput"
         self.clock = clock
         self.best: Callable[[], Answer] | None = None
         self._limit_s = limit_s
-        self._spent_s = 0.0
+        self._started_s = clock()
         self._known: dict[str, float] = {"solves": 0}
 
     @property
@@ -46,13 +46,14 @@ class TimeBudget:
         """Return the seconds that are left (None: no limit); OutOfTime if there are none."""
         if self._limit_s is None:
             return None
-        if self._spent_s >= self._limit_s:
+        left_s = self._started_s + self._limit_s - self.clock()
+        if left_s <= 0:
             raise self.out_of_time()
-        return self._limit_s - self._spent_s
+        return left_s
 
-    def spend(self, seconds: float) -> None:
-        """Take away what a solver has used."""
-        self._spent_s += seconds
+    def check(self) -> None:
+        """Raise OutOfTime where no time is left."""
+        self.left_s()
 
     def solved(self, **known: float) -> None:
         """Note that a programme is solved, and what is known since, by name."""

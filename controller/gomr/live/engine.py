@@ -13,13 +13,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
 
 from controller.errors import InvalidProblem
 from controller.gomr.allocation import Allocation, largest_violation_bps, loads_of_allocation
+from controller.gomr.columns import DemandColumns
 from controller.gomr.live.churn import Churn, churn_between
 from controller.gomr.live.sessions import ColdSession, LiveProblem, Session
-from controller.gomr.problem import Demand, Problem, check_number
+from controller.gomr.matrices import Matrix, demands_of
+from controller.gomr.problem import Demand, Problem, check_capacity, check_number
 from controller.gomr.solving import DEFAULT_ENGINE, check_names, check_time_limit, solve
 
 
@@ -30,16 +34,23 @@ class Change:
     Attributes:
         event: The event in words, as "flow f1 arrives".
         allocation: The optimum from now on.
-        churn: What it means for the flows that were there before and are still.
+        before: The one before the event.
+        own: The flow that caused the event by asking for another rate, which counts as no churn.
         wall_s: Time taken.
         cpu_s: CPU time taken by this thread, where all the work is done.
     """
 
     event: str
     allocation: Allocation
-    churn: Churn
+    before: Allocation = field(repr=False)
+    own: str | None
     wall_s: float
     cpu_s: float
+
+    @cached_property
+    def churn(self) -> Churn:
+        """What the event means for the flows that were there before and are still."""
+        return churn_between(self.before, self.allocation, self.own)
 
     @property
     def moved(self) -> tuple[str, ...]:
@@ -243,20 +254,43 @@ class LiveEngine:
         what = "may take any path" if paths is None else "keeps to its paths"
         return self._change(f"flow {flow_id} {what}", apply, own=flow_id)
 
-    def become(self, flows: Iterable[Demand], capacity_bps: Mapping[str, float]) -> Change:
+    def become(
+        self,
+        flows: Iterable[Demand] | DemandColumns | Matrix,
+        capacity_bps: Mapping[str, float] = MappingProxyType({}),
+    ) -> Change:
         """Let flows and links become what is given, in one event with one solve.
 
         Flows that are not given leave, new ones arrive. One that differs in more than its rate counts as the
-        last to arrive.
+        last to arrive. `DemandColumns` one after another, with the same demands at other rates, are the
+        quickest: the hours of a series of matrices.
 
         Args:
-            flows: All flows from now on.
+            flows: All flows from now on, in any form that `from_networkx` takes; an array as
+                `DemandColumns.from_matrix(nodes, array)`, in bit/s.
             capacity_bps: The capacity of edges by id; the others keep theirs.
 
         Raises:
             InvalidProblem: A flow or a capacity makes no sense, or two flows have one id.
             SolverError: The engine failed.
         """
+        given = demands_of(flows)
+        capacities = self._changed_capacities(capacity_bps)
+        if not isinstance(given, DemandColumns):
+            return self._become(given, capacities)
+        if not self._problem.has_flows_of(given) or not self._session.resize_all(given):
+            change = self._become(given, capacities)
+            if list(self._problem.demands) == list(given.ids):
+                self._problem.take(given)
+            return change
+
+        def apply() -> None:
+            self._problem.take(given)
+            self._apply_capacities(capacities)
+
+        return self._change("rates and links change", apply)
+
+    def _become(self, flows: Iterable[Demand], capacities: Mapping[str, float]) -> Change:
         after: dict[str, Demand] = {}
         for flow in flows:
             if flow.id in after:
@@ -266,7 +300,6 @@ class LiveEngine:
         changed = [flow for flow in after.values() if before.get(flow.id) != flow]
         for flow in changed:
             self._problem.network.check_demand(flow)
-        capacities = self._changed_capacities(capacity_bps)
 
         def apply() -> None:
             for flow in [flow for name, flow in before.items() if name not in after]:
@@ -274,10 +307,13 @@ class LiveEngine:
                 del before[flow.id]
             for flow in changed:
                 self._take_over(flow)
-            self._problem.capacity_bps.update(capacities)
-            self._tell_capacities(capacities)
+            self._apply_capacities(capacities)
 
         return self._change("flows and links change", apply)
+
+    def _apply_capacities(self, capacity_bps: Mapping[str, float]) -> None:
+        self._problem.capacity_bps.update(capacity_bps)
+        self._tell_capacities(capacity_bps)
 
     def _changed_capacities(self, capacity_bps: Mapping[str, float]) -> dict[str, float]:
         """Return the capacities that differ from what edges have, checked."""
@@ -285,7 +321,7 @@ class LiveEngine:
         changed = {name: value for name, value in capacity_bps.items() if known.get(name) != value}
         for name, value in changed.items():
             self._edges(name, one_way=True)
-            check_number(f"edges[{name}].capacity_bps", value)
+            check_capacity(f"edges[{name}].capacity_bps", value)
         return changed
 
     def _take_over(self, flow: Demand) -> None:
@@ -347,7 +383,7 @@ class LiveEngine:
             SolverError: The engine failed.
         """
         edges = self._edges(link, one_way)
-        check_number(f"edges[{link}].capacity_bps", rate_bps)
+        check_capacity(f"edges[{link}].capacity_bps", rate_bps)
 
         def apply() -> None:
             for edge_id in edges:
@@ -373,10 +409,9 @@ class LiveEngine:
         self._problem.forget()
         self._allocation = None
         allocation = self._session.solve()
-        churn = churn_between(before, allocation, own)
         wall_s, cpu_s = self._clock() - started, self._cpu_clock() - cpu_started
         self._allocation = replace(allocation, wall_s=wall_s)
-        return Change(event, self._allocation, churn, wall_s, cpu_s)
+        return Change(event, self._allocation, before, own, wall_s, cpu_s)
 
     def _flow(self, flow_id: str) -> Demand:
         try:

@@ -16,9 +16,12 @@ from typing import TypeAlias
 from gomr_native import InvalidInput, NotSolved, Summary, TimeIsUp
 
 from controller.gomr.allocation import Allocation, PathRate, Rates, path_rates
+from controller.gomr.columns import DemandColumns
 from controller.gomr.engines.answer import Answer
-from controller.gomr.engines.native.engine import NAME, failure, refusal, start
-from controller.gomr.engines.native.network import NativeNetwork
+from controller.gomr.engines.native import assembly
+from controller.gomr.engines.native.engine import NAME, answer_of, failure, refusal, start
+from controller.gomr.engines.native.network import NativeNetwork, finite_bps
+from controller.gomr.engines.time_budget import TimeBudget
 from controller.gomr.even_split import spread_in_time
 from controller.gomr.live.sessions import LiveProblem
 from controller.gomr.objectives import value_bps
@@ -61,7 +64,12 @@ class NativeSession:
         self._clock = clock
         self._until_s = math.inf
         self._min_churn = min_churn
-        routed = without_local(problem.problem())
+        whole = problem.problem()
+        routed = without_local(whole)
+        # The engine's flows in their order, where they are columns.
+        is_columns = routed is whole and isinstance(routed.demands, DemandColumns)
+        self._columns = routed.demands if is_columns else None
+        self._all_resized = False
         self._network = NativeNetwork(routed)
         try:
             self._engine = start(self._network, self._network.flows(routed.demands), objective)
@@ -69,12 +77,12 @@ class NativeSession:
             raise refusal(error) from error
         self._number = {demand.id: number for number, demand in enumerate(routed.demands)}
         self._name = dict(enumerate(self._number))
-        self._local = {demand.id: demand for demand in problem.demands.values() if demand.is_local}
+        self._local = {demand.id: demand for demand in whole.demands if demand.is_local}
         self._limited = {demand.id: demand for demand in routed.demands if is_limited(demand)}
         self._rates: dict[str, RateList] = {}
         # In the order of the problem's demands.
         self._paths: dict[str, tuple[PathRate, ...]] = {
-            demand.id: local_paths(demand) if demand.is_local else () for demand in problem.demands.values()
+            demand.id: local_paths(demand) if demand.is_local else () for demand in whole.demands
         }
         # Flows that asked for another rate since the last solve.
         self._resized: set[str] = set()
@@ -91,6 +99,7 @@ class NativeSession:
 
     def add(self, demand: Demand) -> None:
         """Take a checked demand in."""
+        self._columns = None
         if demand.is_local:
             self._take_local(demand)
             return
@@ -106,6 +115,7 @@ class NativeSession:
 
     def remove(self, demand: Demand) -> None:
         """Let a demand go."""
+        self._columns = None
         del self._paths[demand.id]
         if self._local.pop(demand.id, None) is not None:
             return
@@ -135,13 +145,23 @@ class NativeSession:
         if demand.id in self._limited:
             self._limited[demand.id] = demand
 
+    def resize_all(self, demands: DemandColumns) -> bool:
+        """Take new rates of all demands, those in the columns; False where that must go one by one."""
+        if self._columns is None or not demands.has_ends_of(self._columns):
+            return False
+        if self._min_churn or self._objective == "even_split":
+            return False
+        self._engine.change_rates(demands.rate_bps.tobytes())
+        self._all_resized = True
+        return True
+
     def _take_local(self, demand: Demand) -> None:
         self._local[demand.id] = demand
         self._paths[demand.id] = local_paths(demand)
 
     def set_capacity(self, edge_id: str, capacity_bps: float) -> None:
         """Take an edge's new capacity, 0 while it is down."""
-        self._engine.set_capacity(self._network.number[edge_id], float(capacity_bps))
+        self._engine.set_capacity(self._network.number[edge_id], finite_bps(capacity_bps))
 
     def start_from(self, rates: Mapping[str, Mapping[tuple[str, ...], float]]) -> None:
         """Take rates (by flow and path) for those that flows had before the next event."""
@@ -158,6 +178,8 @@ class NativeSession:
             SolverError: The engine failed.
         """
         self._until_s = math.inf if self.time_limit_s is None else self._clock() + self.time_limit_s
+        if self._all_resized:
+            return self._solve_all()
         try:
             summary, flows, complete = self._changes()
         except TimeIsUp:
@@ -173,6 +195,17 @@ class NativeSession:
         else:
             allocation = self._allocation(summary)
         return allocation if complete else replace(allocation, timed_out=True)
+
+    def _solve_all(self) -> Allocation:
+        """Return the optimum in arrays, after the rates of all demands have changed."""
+        self._all_resized = False
+        problem = self._problem.problem()
+        network = NativeNetwork(problem)
+        try:
+            answer = answer_of(self._engine, network, network.flows(problem.demands), self.time_limit_s)
+        except NotSolved as error:
+            raise failure(error, self.time_limit_s) from error
+        return assembly.assemble(problem, problem, self._objective, NAME, answer)
 
     def _changes(self) -> tuple[Summary, list[tuple[int, RateList]], bool]:
         """Solve; return totals, what changed, and whether there was time for all of it."""
@@ -236,7 +269,7 @@ class NativeSession:
         rates: Rates = {demand.id: self._rates[demand.id] for demand in routed.demands}
         complete = True
         if self._objective == "even_split":
-            rates, complete = spread_in_time(routed, rates, NAME, self._left_s())
+            rates, complete = spread_in_time(routed, rates, TimeBudget(NAME, self._left_s()))
         return self._assembled(problem, routed, rates, summary, complete=complete)
 
     def _assembled(

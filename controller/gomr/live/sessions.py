@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from controller.gomr.allocation import Allocation
-from controller.gomr.problem import Demand, Problem
+from controller.gomr.columns import DemandColumns
+from controller.gomr.problem import Demand, Edge, Problem
 from controller.gomr.solving import solve
 
 
@@ -16,7 +17,6 @@ class LiveProblem:
 
     Attributes:
         network: The edges as they were at first, without demands: what changes not.
-        demands: The demands by id, in order of arrival.
         capacity_bps: The capacity of each edge by id, whether it is down or not.
         down: Ids of the edges that carry nothing now.
     """
@@ -24,7 +24,12 @@ class LiveProblem:
     def __init__(self, problem: Problem) -> None:
         """Start from a problem."""
         self.network = replace(problem, demands=())
-        self.demands = {demand.id: demand for demand in problem.demands}
+        self._demands: dict[str, Demand] = {}
+        self._columns: DemandColumns | None = None
+        if isinstance(problem.demands, DemandColumns):
+            self._columns = problem.demands
+        else:
+            self._demands = {demand.id: demand for demand in problem.demands}
         self.capacity_bps = {edge.id: edge.capacity_bps for edge in problem.edges}
         self.down: set[str] = set()
         self._made: Problem | None = problem
@@ -33,9 +38,27 @@ class LiveProblem:
         """Return the same problem once more."""
         made = object.__new__(type(self))
         vars(made).update(
-            vars(self), demands=dict(self.demands), capacity_bps=dict(self.capacity_bps), down=set(self.down)
+            vars(self),
+            _demands=dict(self._demands),
+            capacity_bps=dict(self.capacity_bps),
+            down=set(self.down),
         )
         return made
+
+    @property
+    def demands(self) -> dict[str, Demand]:
+        """The demands by id, in order of arrival; the caller may change them."""
+        if self._columns is not None:
+            self._demands, self._columns = {demand.id: demand for demand in self._columns}, None
+        return self._demands
+
+    def has_flows_of(self, demands: DemandColumns) -> bool:
+        """Return whether all demands are those in the columns, but for their rates."""
+        return self._columns is not None and self._columns.has_ends_of(demands)
+
+    def take(self, demands: DemandColumns) -> None:
+        """Take columns in place of all demands, which they are but for their rates."""
+        self._columns = demands
 
     def usable_bps(self, edge_id: str) -> float:
         """Return what an edge can carry now."""
@@ -44,9 +67,14 @@ class LiveProblem:
     def problem(self) -> Problem:
         """Return the problem as it is now."""
         if self._made is None:
-            edges = tuple(replace(edge, capacity_bps=self.usable_bps(edge.id)) for edge in self.network.edges)
-            self._made = replace(self.network, edges=edges, demands=tuple(self.demands.values()))
+            edges = tuple(self._present(edge) for edge in self.network.edges)
+            demands = tuple(self._demands.values()) if self._columns is None else self._columns
+            self._made = replace(self.network, edges=edges, demands=demands)
         return self._made
+
+    def _present(self, edge: Edge) -> Edge:
+        usable_bps = self.usable_bps(edge.id)
+        return edge if edge.capacity_bps == usable_bps else replace(edge, capacity_bps=usable_bps)
 
     def forget(self) -> None:
         """Rebuild the problem when it is next asked for: something has changed."""
@@ -76,6 +104,9 @@ class Session(Protocol):
 
     def resize(self, demand: Demand) -> None:
         """Take a demand's new rate."""
+
+    def resize_all(self, demands: DemandColumns) -> bool:
+        """Take new rates of all demands, those in the columns; False where that must go one by one."""
 
     def set_capacity(self, edge_id: str, capacity_bps: float) -> None:
         """Take an edge's new capacity, 0 while it is down."""
@@ -116,6 +147,10 @@ class ColdSession:
 
     def resize(self, demand: Demand) -> None:
         """Do nothing: the problem has it."""
+
+    def resize_all(self, demands: DemandColumns) -> bool:  # noqa: ARG002
+        """Do nothing: the problem has them."""
+        return True
 
     def set_capacity(self, edge_id: str, capacity_bps: float) -> None:
         """Do nothing: the problem has it."""

@@ -65,13 +65,17 @@ class PathFinder:
         return tuple(self._edges[number] for number in numbers)
 
 
+def parts_of(path: Path, *, nodes: bool) -> list[str]:
+    """Return names of what disjoint paths do not share: edges, and perhaps nodes between the ends."""
+    between = [f"node {edge.head}" for edge in path[:-1]] if nodes else []
+    return [*(f"edge {edge.id}" for edge in path), *between]
+
+
 def are_disjoint(paths: list[Path], *, nodes: bool = False) -> bool:
     """Return whether no two paths share an edge (or a node between their ends)."""
     taken: set[str] = set()
     for path in paths:
-        own = [edge.id for edge in path]
-        if nodes:
-            own += [f"node {edge.head}" for edge in path[:-1]]
+        own = parts_of(path, nodes=nodes)
         if not taken.isdisjoint(own):
             return False
         taken.update(own)

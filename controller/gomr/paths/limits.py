@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from controller.errors import SolverError
@@ -27,7 +27,7 @@ _CANDIDATES = 8
 _STEP = 4
 _MORE_CANDIDATES = (32, 128, 512)
 """And then, each `_STEP` times the one before, while the limits cost something."""
-_FEW = 10
+FEW = 10
 """Limited demands that are offered more: the choice takes long where there are many."""
 _CLOSED = 1e-9
 """Share of the value that counts as nothing."""
@@ -136,7 +136,7 @@ def _with_more(
             return best
     limited = sum(map(is_limited, problem.demands))
     for count in _MORE_CANDIDATES:
-        if limited > _FEW or not _may_gain(problem, objective, answer, best, count):
+        if limited > FEW or not _may_gain(problem, objective, answer, best, count):
             return best
         try:
             other = _limited(problem, objective, engine, answer, count, left_s())
@@ -229,11 +229,9 @@ def trimmed_to_limits(problem: Problem, rates: Rates) -> Rates:
     """Return the rates without those paths of limited demands that limits forbid; the largest rates stay."""
     kept = {demand.id: rates[demand.id] for demand in problem.demands}
     for demand in filter(is_limited, problem.demands):
-        own: list[tuple[Path, float]] = []
-        for path, rate_bps in sorted(rates[demand.id], key=lambda one: -one[1]):
-            if rate_bps > 0 and within_limits(demand, [*(other for other, _ in own), path]):
-                own.append((path, rate_bps))
-        kept[demand.id] = own
+        own = {path: rate_bps for path, rate_bps in rates[demand.id] if rate_bps > 0}
+        first = first_within(demand, sorted(own, key=lambda path: -own[path]))
+        kept[demand.id] = [(path, own[path]) for path in first]
     return kept
 
 
@@ -271,6 +269,15 @@ def within_limits(demand: Demand, used: Sequence[Path]) -> bool:
     if demand.max_paths is not None and len(used) > demand.max_paths:
         return False
     return demand.disjoint is None or are_disjoint(list(used), nodes=demand.disjoint == "nodes")
+
+
+def first_within(demand: Demand, paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the paths, one after another, that the demand may use beside those before."""
+    kept: list[Path] = []
+    for path in paths:
+        if within_limits(demand, [*kept, path]):
+            kept.append(path)
+    return tuple(kept)
 
 
 def _ids(paths: Sequence[Path]) -> tuple[tuple[str, ...], ...]:

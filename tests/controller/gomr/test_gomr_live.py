@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+import topologies
 from controller.errors import InvalidProblem
 from controller.gomr import (
     ENGINES,
@@ -19,10 +21,12 @@ from controller.gomr import (
     Allocation,
     Change,
     Demand,
+    DemandColumns,
     Edge,
     LiveEngine,
     PathRate,
     Problem,
+    from_network,
     solve,
 )
 from tests.controller.gomr.gomr_oracles import (
@@ -553,3 +557,30 @@ def test_least_churn_loses_nothing_where_a_delay_outweighs_a_rate_just_so() -> N
     live.set_rate("d0", 7.0)
     live.set_link_rate("on", 3.0, one_way=True)
     assert live.allocation.admitted_bps == pytest.approx(8.0)
+
+
+@every_objective
+@pytest.mark.parametrize("min_churn", [False, True])
+def test_matrices_one_after_another_are_solved_as_each_alone(objective: str, *, min_churn: bool) -> None:
+    network = topologies.load("waxman:8:seed=2")
+    rng = np.random.default_rng(5)
+    nodes = list(network.switches)
+    matrices = [rng.uniform(0, 60e6, (len(nodes), len(nodes))) for _ in range(6)]
+    matrices[3][1] = 0.0  # other pairs than before
+    hours = [DemandColumns.from_matrix(nodes, matrix) for matrix in matrices]
+    live = LiveEngine(from_network(network, hours[0]), objective, min_churn=min_churn)
+    link = live.problem.edges[0].id
+    for hour in (*hours, hours[0]):
+        change = live.become(hour, {link: float(hour.rate_bps[0])})
+        assert {d.id: d for d in live.problem.demands} == {d.id: d for d in hour}
+        assert_as_from_scratch(live, objective, "native")
+        assert change.churn.unchanged + len(change.moved) <= len(hour)
+    one = hours[0].ids[0]
+    live.set_rate(one, 1e6)  # and on, one by one
+    assert_as_from_scratch(live, objective, "native")
+    by_pair = {(demand.source, demand.destination): demand.rate_bps for demand in hours[1]}
+    live.become(by_pair)
+    assert {d.id: d for d in live.problem.demands} == {d.id: d for d in hours[1]}
+    assert_as_from_scratch(live, objective, "native")
+    with pytest.raises(InvalidProblem, match="an array has no names"):
+        live.become(matrices[0])

@@ -167,7 +167,7 @@ class ColumnMaster:
         most = 2.0 * self._problem.useful_capacity_bps(self._widest) / self._unit_bps
         for row, edge in enumerate(self._problem.edges):
             capacity = edge.capacity_bps / self._unit_bps * unit
-            matters = unit == 1.0 or capacity * _WELL_SCALED <= most
+            matters = math.isfinite(capacity) and (unit == 1.0 or capacity * _WELL_SCALED <= most)
             self._program.set_factor(row, largest, -capacity if matters else 0.0)
             self._program.bound_row(row, -math.inf, 0.0 if matters else math.inf)
 
@@ -251,8 +251,6 @@ class ColumnMaster:
 
     def _add_gaining(self, costs: dict[int, float], lengths: Numbers) -> int:
         """Add the paths that gain under the last solution's prices, to `costs` too; return how many."""
-        clock = self._program.budget.clock
-        started = clock()
         largest = max((abs(cost) for cost in costs.values()), default=1.0)
         free = [demand for demand in self._problem.demands if demand.fixed_paths is None]
         duals = self._program.duals()
@@ -266,7 +264,6 @@ class ColumnMaster:
         added = self._add(gaining)
         for _, path, number in self._columns[before:]:
             costs[number] = math.fsum(lengths[self._pricing.number[edge.id]] for edge in path)
-        self._program.budget.spend(clock() - started)
         return added
 
     def _worths(self) -> list[tuple[int, float]]:

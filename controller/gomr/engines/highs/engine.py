@@ -68,7 +68,7 @@ def _solve(problem: Problem, objective: str, budget: TimeBudget) -> Answer:
     answer = Answer(rates, proof.prices)
     budget.keep(lambda: answer)
     if objective == "even_split":
-        rates, complete = spread_in_time(problem, rates, NAME, budget.left_s())
+        rates, complete = spread_in_time(problem, rates, budget)
         return replace(answer, rates=rates, complete=complete)
     return answer
 

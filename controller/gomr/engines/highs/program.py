@@ -63,6 +63,14 @@ class Program:
         self._highs.addRow(lower, upper, len(terms), list(terms), list(terms.values()))
         return int(self._highs.getNumRow()) - 1
 
+    def rows(self, variables: Sequence[Sequence[int]], factors: Sequence[float], *, upper: float) -> None:
+        """Add constraints of as many variables each, all with the same factors, at once."""
+        count, width = len(variables), len(factors)
+        starts = np.arange(count, dtype=np.int32) * width
+        columns = np.array(variables, dtype=np.int32).reshape(-1)
+        lower, most = np.full(count, -math.inf), np.full(count, upper)
+        self._highs.addRows(count, lower, most, len(columns), starts, columns, np.tile(factors, count))
+
     def set_factor(self, row: int, variable: int, factor: float) -> None:
         """Give a variable a factor in a constraint, in place of the one it may have."""
         self._highs.changeCoeff(row, variable, factor)
@@ -98,16 +106,14 @@ class Program:
             OutOfTime: The time is up.
             SolverError: HiGHS found no optimum.
         """
-        clock, left_s = self.budget.clock, self.budget.left_s()
+        left_s = self.budget.left_s()
         if left_s is not None:
             self._highs.setOptionValue("time_limit", self._highs.getRunTime() + left_s)
-        started = clock()
         self._highs.run()
         if self._highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:
             # The basis at hand defeats it now and then; without one it starts over.
             self._highs.clearSolver()
             self._highs.run()
-        self.budget.spend(clock() - started)
         self._refined = None
         status = self._highs.getModelStatus()
         if status == highspy.HighsModelStatus.kTimeLimit:

@@ -14,6 +14,7 @@ from controller.errors import InvalidProblem, SolverError
 from controller.gomr.engines.answer import Answer
 from controller.gomr.engines.native.assembly import NativeAnswer
 from controller.gomr.engines.native.network import NativeNetwork
+from controller.gomr.engines.time_budget import TimeBudget
 from controller.gomr.even_split import spread_in_time
 from controller.gomr.problem import Problem
 
@@ -30,13 +31,14 @@ def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answe
         InvalidProblem: A number is beyond what the engine takes.
         SolverError: The engine failed.
     """
+    budget = TimeBudget(NAME, time_limit_s)
     network = NativeNetwork(problem)
     try:
         flows = network.flows(problem.demands)
         solution = _by_source(problem, objective, network, flows, time_limit_s)
         if solution is None:
             engine = start(network, flows, objective)
-            solution = _answer(engine, network, flows, time_limit_s)
+            solution = answer_of(engine, network, flows, time_limit_s)
     except InvalidInput as error:
         raise refusal(error) from error
     except NotSolved as error:
@@ -44,7 +46,7 @@ def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answe
     prices = dict(zip(network.number, solution.prices, strict=True))
     answer = Answer(solution.rates(problem), prices, complete=solution.complete, native=solution)
     if objective == "even_split" and solution.complete:
-        rates, complete = spread_in_time(problem, answer.rates, NAME, time_limit_s)
+        rates, complete = spread_in_time(problem, answer.rates, budget)
         bound_bps = solution.audit(objective).upper_bound
         return replace(answer, rates=rates, complete=complete, bound_bps=bound_bps, native=None)
     return answer
@@ -68,7 +70,14 @@ def _by_source(
     return NativeAnswer(network, flows, paths, prices, [], complete)
 
 
-def _answer(engine: Engine, network: NativeNetwork, flows: Flows, time_limit_s: float | None) -> NativeAnswer:
+def answer_of(
+    engine: Engine, network: NativeNetwork, flows: Flows, time_limit_s: float | None
+) -> NativeAnswer:
+    """Solve within the time; where it is up, the answer is what the engine has come to.
+
+    Raises:
+        NotSolved: The engine failed.
+    """
     try:
         paths, complete = engine.answer(time_limit_s=time_limit_s), True
     except TimeIsUp:

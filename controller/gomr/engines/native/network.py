@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from gomr_native import Flows, Network
 
-from controller.gomr.columns import DemandColumns
+from controller.gomr.columns import LARGEST, DemandColumns
 from controller.gomr.paths.graph import Path
 from controller.gomr.paths.numbering import Numbering
 from controller.gomr.problem import Demand, Edge, Problem
@@ -17,6 +17,11 @@ FlowFields: TypeAlias = tuple[
     int, int, float, float, float, float | None, list[list[int]] | None, list[int] | None
 ]
 """A flow as the compiled engine takes it (crates/gomr-py/gomr_native.pyi)."""
+
+
+def finite_bps(capacity_bps: float) -> float:
+    """Return a capacity as the engine takes it: infinite ones are far beyond all that is asked for."""
+    return min(float(capacity_bps), LARGEST)
 
 
 class NativeNetwork:
@@ -39,7 +44,7 @@ class NativeNetwork:
             [
                 (
                     *self.nodes.of_edge(edge),
-                    float(edge.capacity_bps),
+                    finite_bps(edge.capacity_bps),
                     float(edge.delay_s),
                     self.number[reverse[edge.id]] if edge.id in reverse else None,
                 )

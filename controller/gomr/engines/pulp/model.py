@@ -18,6 +18,7 @@ from controller.gomr.engines.pulp.program import AT_MOST, EQUAL, Program, Row, V
 from controller.gomr.engines.time_budget import TimeBudget
 from controller.gomr.objectives import worths
 from controller.gomr.paths.delay_limit import paths_within
+from controller.gomr.paths.finder import parts_of
 from controller.gomr.paths.graph import Graph, Path
 from controller.gomr.problem import Demand, Edge, Problem
 
@@ -163,15 +164,23 @@ class RoutingModel:
             return bool(self._path_rates[demand.id])
         return demand.id in self._admitted
 
-    def limit_paths(self, demand: Demand, limit: int) -> None:
-        """Let a demand that is bound to a set of paths use at most `limit` of them, by a binary for each."""
+    def limit_paths(self, demand: Demand) -> None:
+        """Hold a demand that is bound to some paths to `max_paths` and `disjoint`, by a binary for each."""
         self._used[demand.id] = []
+        sharing: dict[str, list[tuple[Variable, float]]] = {}
         for path, rate in self._path_rates[demand.id]:
             most = min(demand.rate_bps, *(edge.capacity_bps for edge in path)) / self._scale
             used = self.program.binary()
             self.program.row([(rate, 1.0), (used, -most)], AT_MOST, 0.0)
             self._used[demand.id].append((path, used))
-        self.program.row([(used, 1.0) for _, used in self._used[demand.id]], AT_MOST, limit)
+            for part in parts_of(path, nodes=demand.disjoint == "nodes") if demand.disjoint else ():
+                sharing.setdefault(part, []).append((used, 1.0))
+        if demand.max_paths is not None:
+            terms = [(used, 1.0) for _, used in self._used[demand.id]]
+            self.program.row(terms, AT_MOST, demand.max_paths)
+        for terms in sharing.values():
+            if len(terms) > 1:
+                self.program.row(terms, AT_MOST, 1.0)
 
     def chosen_paths(self) -> dict[str, tuple[Path, ...]]:
         """Return the paths that the demands under `limit_paths` may use in the last solution."""

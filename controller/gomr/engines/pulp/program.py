@@ -83,14 +83,10 @@ class Program:
             mip_feasibility_tolerance=_TOLERANCE,
             **({"presolve": "off"} if refine else {}),
         )
-        clock = self._budget.clock
-        started = clock()
         try:
             self._lp.solve(solver)
         except pulp.PulpError as error:
             raise self._budget.failure(f"PuLP could not run HiGHS: {error}") from error
-        finally:
-            self._budget.spend(clock() - started)
         # PuLP reports a time limit as an optimal status with a merely feasible solution: look at both.
         if (self._lp.status, self._lp.sol_status) != (pulp.LpStatusOptimal, pulp.LpSolutionOptimal):
             highs = self._lp.solverModel
