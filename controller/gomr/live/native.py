@@ -34,7 +34,7 @@ RateList: TypeAlias = list[tuple[Path, float]]
 """The paths of a flow and the rate of each."""
 
 _ROUNDING = 1e-11
-"""Rates over a limit by more than this share of the largest capacity are scaled down to it."""
+"""Rates over a limit by more than this share of it are scaled down to it."""
 
 
 class NativeSession:
@@ -190,7 +190,9 @@ class NativeSession:
         if not self._keeps_limits():
             return self._solve_anew()
         largest_bps = max(self._problem.capacity_bps.values())
-        if summary.max_violation_bps > _ROUNDING * largest_bps or self._objective == "even_split":
+        # Each edge by its own capacity, and those that are down.
+        is_over = summary.max_utilisation > 1 + _ROUNDING or summary.max_violation_bps > _ROUNDING * largest_bps
+        if is_over or self._objective == "even_split":
             allocation = self._from_all_rates(summary)
         else:
             allocation = self._allocation(summary)

@@ -219,7 +219,15 @@ impl<'a> Choice<'a> {
             let base = told.unwrap_or(now);
             let first = rates.len();
             let row = limits.len() as u32;
-            let whole = base.rate_bps.max(own.most);
+            let narrowest = |path: &FacePath| {
+                let widths = path
+                    .loads
+                    .iter()
+                    .map(|&(arc, load)| face.arcs[arc].0 / load);
+                widths.fold(f64::INFINITY, f64::min)
+            };
+            let fitting: f64 = own.paths.iter().map(|path| narrowest(path)).sum();
+            let whole = base.rate_bps.max(own.most.min(fitting));
             let mut tolerance = ROUNDING * whole;
             for path in &own.paths {
                 let rate = rate_of(base, path);
@@ -228,8 +236,7 @@ impl<'a> Choice<'a> {
                     Some(_) if rate > 0.0 => 1.0,
                     Some(_) => NEW_PATH,
                 };
-                let widest = path.loads.iter().map(|&(arc, _)| face.arcs[arc].0);
-                tolerance = widest.fold(tolerance, |least, bps| least.max(NOISE * bps));
+                tolerance = tolerance.max(NOISE * narrowest(path));
                 rates.push(Rate {
                     base: rate,
                     up,

@@ -43,6 +43,11 @@ const CROWD: usize = 16;
 const DUAL_WORK: u64 = 6000;
 /// Rounds of both simplexes, each from where the last one left the true bounds, before a solve is given up.
 const ROUNDS: usize = 40;
+/// Rounds in which the tolerance of each variable is as small as its size asks for; from then on what is less than
+/// `FINEST` of the largest counts as that much, and `COARSER` times as much with each round.
+const STRICT_ROUNDS: usize = 10;
+const FINEST: f64 = 1e-12;
+const COARSER: f64 = 10.0;
 /// A solve from the last basis may cost so many tenths of one from scratch before it is given up for that.
 const HOT_PARTS: u64 = 2;
 /// Fewest candidates that end a pricing pass early.
@@ -210,14 +215,20 @@ impl Solver {
     /// [`Error::NotSolved`] when rounding defeats it.
     pub fn optimise(&mut self, hot: bool) -> Result<(), Error> {
         self.master.estimate_scale();
+        self.master.measure_sizes(0.0);
         self.bland_from = self.master.pivots + self.patience * self.size();
         let mut before = self.master.work;
         let mut hot_until = match self.cold_work {
             cold if hot && cold > 0 => before + HOT_PARTS * cold / 10,
             _ => u64::MAX,
         };
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             self.check_halt()?;
+            if round >= STRICT_ROUNDS {
+                // Rounding of the largest rates is more than the smallest ones allow.
+                self.master
+                    .measure_sizes(COARSER.powi((round - STRICT_ROUNDS) as i32) * FINEST);
+            }
             let restarts = self.effort.restarts;
             let so_far = self.master.work;
             self.make_feasible(hot_until)?;

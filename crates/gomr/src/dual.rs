@@ -140,34 +140,32 @@ impl Master {
     fn infeasible(&self, banned: &mut Vec<u32>, tolerance: f64) -> Option<(Leave, f64)> {
         while let Some(&column) = banned.last() {
             if self.is_basic(column) {
-                let sign = if self.rate(column) < -tolerance {
-                    1.0
-                } else {
-                    -1.0
+                let place = self.place_of(column);
+                let sign = match self.rate(column) < -tolerance * self.size_of(place) {
+                    true => 1.0,
+                    false => -1.0,
                 };
-                return Some((self.place_of(column), sign));
+                return Some((place, sign));
             }
             banned.pop();
         }
         let mut worst = -tolerance;
         let mut leave = None;
-        for (p, &value) in self.x.iter().enumerate() {
-            if value < worst {
-                worst = value;
-                leave = Some(Leave::Working(p));
+        // Sizes are at most 1, so that most variables need no second look.
+        let mut look = |variable: Leave, value: f64| {
+            if value < 0.0 && value < worst * self.size_of(variable) {
+                worst = value / self.size_of(variable);
+                leave = Some(variable);
             }
+        };
+        for (p, &value) in self.x.iter().enumerate() {
+            look(Leave::Working(p), value);
         }
         for (g, &value) in self.key_values.iter().enumerate() {
-            if value < worst {
-                worst = value;
-                leave = Some(Leave::Key(g as u32));
-            }
+            look(Leave::Key(g as u32), value);
         }
         for (e, &value) in self.slack.iter().enumerate() {
-            if value < worst {
-                worst = value;
-                leave = Some(Leave::Slack(e as u32));
-            }
+            look(Leave::Slack(e as u32), value);
         }
         leave.map(|leave| (leave, 1.0))
     }
@@ -178,7 +176,7 @@ impl Master {
         row.rho = rho;
         self.fill_row(leave, row);
         let mut enter = self.cheapest(sign, row);
-        if enter.is_none() && self.leaving_value(leave).abs() <= tolerance {
+        if enter.is_none() && self.leaving_value(leave).abs() <= tolerance * self.size_of(leave) {
             // A banned variable at zero may leave either way.
             sign = -sign;
             enter = self.cheapest(sign, row);
@@ -305,18 +303,25 @@ impl Master {
         }
     }
 
-    /// Largest infeasibility of the basic solution: a negative rate or an overloaded arc.
+    /// Largest infeasibility of the basic solution, a negative rate or an overloaded arc, over the variable's size.
     pub fn infeasibility(&self) -> f64 {
-        let keys = self.key_values.iter().copied();
-        let slacks = (0..self.slack.len())
-            .filter(|&e| self.tight_at[e] == NONE)
-            .map(|e| self.slack[e]);
-        -self
-            .x
-            .iter()
-            .copied()
-            .chain(keys)
-            .chain(slacks)
-            .fold(0.0, f64::min)
+        let mut least = 0.0;
+        let mut look = |variable: Leave, value: f64| {
+            if value < 0.0 {
+                least = f64::min(least, value / self.size_of(variable));
+            }
+        };
+        for (p, &value) in self.x.iter().enumerate() {
+            look(Leave::Working(p), value);
+        }
+        for (g, &value) in self.key_values.iter().enumerate() {
+            look(Leave::Key(g as u32), value);
+        }
+        for (e, &value) in self.slack.iter().enumerate() {
+            if self.tight_at[e] == NONE {
+                look(Leave::Slack(e as u32), value);
+            }
+        }
+        -least
     }
 }

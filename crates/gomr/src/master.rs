@@ -12,6 +12,7 @@ mod level;
 mod loads;
 mod pivot;
 mod push;
+mod sizes;
 mod sparse;
 mod start;
 mod values;
@@ -23,6 +24,7 @@ use crate::halt::Halt;
 use differences::Differences;
 use level::Level;
 use loads::{Loads, Span};
+use sizes::Sizes;
 pub(crate) use sparse::Sparse;
 use weights::Weights;
 
@@ -159,6 +161,8 @@ pub(crate) struct Master {
     /// When to stop short of the optimum.
     pub halt: Halt,
     scale: f64,
+    /// Where one tolerance does not serve all variables.
+    sizes: Option<Sizes>,
     pub direction: Direction,
     /// Working memory of the ratio test: variables that fall, their values and how fast.
     pub falling: Vec<(Leave, f64, f64)>,
@@ -261,6 +265,7 @@ impl Master {
             dead: false,
             place: NONE,
         });
+        self.measure_columns();
         id
     }
 
@@ -500,5 +505,6 @@ impl Master {
         if self.level.is_some() {
             name(&mut self.level_column);
         }
+        self.measure_columns_again();
     }
 }

@@ -37,7 +37,7 @@ impl Master {
         let mut falling = std::mem::take(&mut self.falling);
         falling.clear();
         self.each_decrease(|leave, value, alpha| {
-            let until = value.max(0.0) + leeway;
+            let until = value.max(0.0) + leeway * self.size_of(leave);
             // Those that were far behind when they came need no second look.
             if until < limit * alpha {
                 limit = until / alpha;
@@ -70,7 +70,7 @@ impl Master {
         };
         let mut first = None;
         self.each_decrease(|leave, value, alpha| {
-            let ties = value.max(0.0) / alpha <= limit + 1e-3 * tolerance;
+            let ties = value.max(0.0) / alpha <= limit + 1e-3 * tolerance * self.size_of(leave);
             if ties && first.map_or(true, |other| number(leave) < number(other)) {
                 first = Some(leave);
             }

@@ -222,7 +222,7 @@ impl Engine {
         let mut left = paths.iter().copied();
         let mut now = left.next();
         for (&(flow, request), mut want) in members.iter().zip(want) {
-            let noise = 1e-12 * wanted(flow, request);
+            let noise = 1e-12 * wanted(flow, request).min(served);
             while let Some((delay_s, column, rate)) = now.filter(|_| want > noise) {
                 let rate_bps = rate.min(want);
                 want -= rate_bps;

@@ -1,6 +1,6 @@
 //! Where the simplex starts and what moves it on: other keys, an empty basis, perturbed bounds.
 
-use super::{Group, Master, KEY};
+use super::{Group, Leave, Master, KEY};
 use crate::graph::NONE;
 
 impl Master {
@@ -73,7 +73,8 @@ impl Master {
     pub fn perturb(&mut self, size: f64) {
         self.perturbed = true;
         let mut seed = 0x9e37_79b9_7f4a_7c15u64 ^ self.pivots as u64;
-        let mut push = |value: f64| {
+        let mut push = |value: f64, own: f64| {
+            let size = size * own;
             seed ^= seed << 13;
             seed ^= seed >> 7;
             seed ^= seed << 17;
@@ -84,12 +85,13 @@ impl Master {
                 value
             }
         };
-        for value in &mut self.x {
-            *value = push(*value);
+        for at in 0..self.x.len() {
+            self.x[at] = push(self.x[at], self.size_of(Leave::Working(at)));
         }
-        for (value, g) in self.key_values.iter_mut().zip(&mut self.groups) {
-            *value = push(*value);
-            g.rhs = *value;
+        for at in 0..self.key_values.len() {
+            let own = self.size_of(Leave::Key(at as u32));
+            self.key_values[at] = push(self.key_values[at], own);
+            self.groups[at].rhs = self.key_values[at];
         }
         for (i, &column) in self.working.iter().enumerate() {
             self.groups[self.columns[column as usize].group as usize].rhs += self.x[i];
@@ -97,7 +99,7 @@ impl Master {
         self.lower_bounds(self.level_value());
         for e in 0..self.slack.len() {
             if self.tight_at[e] == NONE {
-                self.slack[e] = push(self.slack[e]);
+                self.slack[e] = push(self.slack[e], self.size_of(Leave::Slack(e as u32)));
             }
             self.rhs[e] = self.slack[e];
         }

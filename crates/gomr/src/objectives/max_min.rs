@@ -194,7 +194,7 @@ fn fits(
         None => flows[i].request.min(flows[i].weight * level),
     });
     let proof = solver.solve()?;
-    Ok(asked - proof.bound <= MISSING * asked)
+    Ok(asked - proof.bound <= MISSING * asked && solver.serves_all())
 }
 
 /// The same by a solve for each level that is tried: from the right, by Newton's method.

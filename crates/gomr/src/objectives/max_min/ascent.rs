@@ -7,6 +7,8 @@ use crate::problem::Error;
 
 /// Relative difference of two levels that are the same.
 const SAME: f64 = 1e-13;
+/// Most by which what rises in one step may differ.
+const UNLIKE: f64 = 1e5;
 
 /// The levels one after another, each from the basis of the one before.
 pub(super) struct Ascent {
@@ -70,12 +72,14 @@ fn climb(
 ) -> Result<Level, Error> {
     let mut next_level = known.bound(flows, frozen);
     for _ in 0..MOST_CUTS {
-        let goal = requests_at(solver, flows, frozen, next_level.level);
+        let step = next_level.level.min(even_level(flows, frozen, reached));
+        let goal = requests_at(solver, flows, frozen, step);
         let mut rise: Vec<f64> = goal.iter().zip(&*reached).map(|(a, b)| a - b).collect();
         let unit = rise
             .iter()
             .fold(0.0, |most, rise| f64::max(most, rise.abs()));
-        if unit <= SAME * goal.iter().copied().fold(0.0, f64::max) {
+        let mut left = rise.iter().zip(&goal);
+        if left.all(|(rise, goal)| rise.abs() <= SAME * goal) {
             return Ok(next_level);
         }
         rise.iter_mut().for_each(|rise| *rise /= unit);
@@ -83,6 +87,9 @@ fn climb(
         let risen = solver.rise(&rise, unit)?;
         if risen.is_all {
             *reached = goal;
+            if step < next_level.level {
+                continue;
+            }
             return Ok(next_level);
         }
         for (reached, rise) in reached.iter_mut().zip(&rise) {
@@ -101,6 +108,20 @@ fn climb(
         }
     }
     Err(solver.not_solved("the levels do not settle"))
+}
+
+/// The level up to which those that rise rise alike, but for a factor of `UNLIKE`: beside larger ones a pivot would not
+/// see the smallest.
+fn even_level(flows: &[Rising], frozen: &[Option<f64>], reached: &[f64]) -> f64 {
+    let rising = || flows.iter().zip(frozen).filter(|(_, rate)| rate.is_none());
+    let left = rising().filter_map(|(flow, _)| {
+        let left = flow.request - reached[flow.commodity as usize];
+        (left > SAME * flow.request).then_some(left)
+    });
+    let least = left.fold(f64::INFINITY, f64::min);
+    let heaviest = rising().map(|(flow, _)| flow.weight).fold(0.0, f64::max);
+    let levels = rising().map(|(flow, _)| reached[flow.commodity as usize] / flow.weight);
+    levels.fold(0.0, f64::max) + UNLIKE * least / heaviest
 }
 
 /// What each commodity asks for at a level.
