@@ -67,8 +67,9 @@ class NativeSession:
         whole = problem.problem()
         routed = without_local(whole)
         # The engine's flows in their order, where they are columns.
-        is_columns = routed is whole and isinstance(routed.demands, DemandColumns)
-        self._columns = routed.demands if is_columns else None
+        self._columns: DemandColumns | None = None
+        if routed is whole and isinstance(routed.demands, DemandColumns):
+            self._columns = routed.demands
         self._all_resized = False
         self._network = NativeNetwork(routed)
         try:
@@ -191,7 +192,9 @@ class NativeSession:
             return self._solve_anew()
         largest_bps = max(self._problem.capacity_bps.values())
         # Each edge by its own capacity, and those that are down.
-        is_over = summary.max_utilisation > 1 + _ROUNDING or summary.max_violation_bps > _ROUNDING * largest_bps
+        is_over = (
+            summary.max_utilisation > 1 + _ROUNDING or summary.max_violation_bps > _ROUNDING * largest_bps
+        )
         if is_over or self._objective == "even_split":
             allocation = self._from_all_rates(summary)
         else:

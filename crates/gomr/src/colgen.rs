@@ -15,6 +15,7 @@ mod offers;
 mod origin;
 mod pool;
 mod rising;
+mod single;
 mod vertex;
 
 use std::collections::BTreeMap;
@@ -139,6 +140,8 @@ pub(crate) struct Solver {
     is_balanced: bool,
     /// Fewest commodities for which that is worthwhile.
     pub least_balanced: usize,
+    /// Pivots from which on a solve that did not begin so does it after all, where nearly all is served.
+    balance_from: usize,
     spare: Vec<u32>,
     cursor: usize,
     kept: usize,
@@ -190,6 +193,7 @@ impl Solver {
             effort: Effort::default(),
             is_balanced: false,
             least_balanced: vertex::LEAST_COMMODITIES,
+            balance_from: usize::MAX,
             spare: Vec::new(),
             cursor: 0,
             kept: 0,
@@ -372,10 +376,8 @@ impl Solver {
 
     /// A feasible basis that does not come from another one, and known columns to look at first.
     fn first_basis(&mut self) -> Vec<u32> {
-        match self.start_balanced() {
-            Some(rest) => rest,
-            None => self.crash(),
-        }
+        let start = self.start_single().or_else(|| self.start_balanced());
+        start.unwrap_or_else(|| self.crash())
     }
 
     /// Primal simplex with column generation, from a feasible basis; false when work passed `until`.
@@ -390,7 +392,7 @@ impl Solver {
         let mut exact = self.master.pivots;
         loop {
             self.check_halt()?;
-            if self.master.work > until {
+            if self.master.work > until || self.balances_after_all() {
                 return Ok(false);
             }
             let whole = self.price_some(&mut candidates);

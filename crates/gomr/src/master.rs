@@ -164,6 +164,8 @@ pub(crate) struct Master {
     /// Where one tolerance does not serve all variables.
     sizes: Option<Sizes>,
     pub direction: Direction,
+    /// Arcs to leave the basis first of those that may; empty where all are alike.
+    pub preferred: Vec<bool>,
     /// Working memory of the ratio test: variables that fall, their values and how fast.
     pub falling: Vec<(Leave, f64, f64)>,
     perturbed: bool,

@@ -48,9 +48,17 @@ impl Master {
         });
         let mut best = None;
         let mut largest = 0.0;
+        let mut is_preferred = false;
         for &(leave, value, alpha) in &falling {
-            if value <= limit * alpha && alpha > largest {
-                largest = alpha;
+            if value > limit * alpha {
+                continue;
+            }
+            let prefers = match leave {
+                Leave::Slack(arc) => self.preferred.get(arc as usize) == Some(&true),
+                _ => false,
+            };
+            if (prefers, alpha) > (is_preferred, largest) {
+                (is_preferred, largest) = (prefers, alpha);
                 best = Some(leave);
             }
         }

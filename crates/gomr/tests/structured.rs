@@ -73,3 +73,103 @@ fn the_answer_does_not_depend_on_the_number_of_threads() {
     };
     assert_eq!(answer(1), answer(3));
 }
+
+/// Layers of `width` nodes with an arc from each node to each of the next layer, between two nodes that all of a layer
+/// could fill.
+fn layers(width: usize) -> Problem {
+    const LAYERS: usize = 5;
+    let (source, sink) = (LAYERS * width, LAYERS * width + 1);
+    let arc = |tail, head, capacity_bps| Arc {
+        tail,
+        head,
+        capacity_bps,
+        delay_s: 1.0,
+        reverse: None,
+    };
+    let mut arcs = Vec::new();
+    for node in 0..width {
+        arcs.push(arc(source, node, width as f64));
+        arcs.push(arc((LAYERS - 1) * width + node, sink, width as f64));
+        for (layer, next) in (0..LAYERS - 1).flat_map(|layer| (0..width).map(move |n| (layer, n))) {
+            arcs.push(arc(layer * width + node, (layer + 1) * width + next, 1.0));
+        }
+    }
+    Problem {
+        nodes: sink + 1,
+        arcs,
+        flows: vec![Flow::new(source, sink, 1e4)],
+    }
+}
+
+#[test]
+fn one_flow_fills_layers_of_equal_links_in_a_pivot_a_path() {
+    for (name, objective) in [Objective::ALL[0], Objective::ALL[3]] {
+        let problem = layers(14);
+        let mut engine = Engine::new(&problem, objective).expect("valid");
+        let allocation = engine.allocation().expect(name);
+        let summary = allocation.summary;
+        assert!(
+            (summary.admitted_bps - 14.0 * 14.0).abs() < 1e-9,
+            "{summary:?}"
+        );
+        assert!(
+            (summary.cost_bps_s - 6.0 * 14.0 * 14.0).abs() < 1e-6,
+            "{summary:?}"
+        );
+        assert!(summary.certificate.gap < 1e-9, "{summary:?}");
+        assert!(summary.effort.pivots <= problem.arcs.len(), "{summary:?}");
+    }
+}
+
+/// A fat-tree of `ports` a switch and equal links, where each host sends to another at the full rate of its link.
+fn fat_tree(ports: usize, seed: u64) -> Problem {
+    let half = ports / 2;
+    let hosts = ports * half * half;
+    let (edge, aggregation) = (hosts, hosts + ports * half);
+    let core = aggregation + ports * half;
+    let mut arcs = Vec::new();
+    for pod_switch in 0..ports * half {
+        let (pod, place) = (pod_switch / half, pod_switch % half);
+        for i in 0..half {
+            both_ways(&mut arcs, pod_switch * half + i, edge + pod_switch, 1.0);
+            both_ways(
+                &mut arcs,
+                edge + pod_switch,
+                aggregation + pod * half + i,
+                1.0,
+            );
+            both_ways(
+                &mut arcs,
+                aggregation + pod_switch,
+                core + place * half + i,
+                1.0,
+            );
+        }
+    }
+    let mut rng = Rng(seed);
+    let mut order: Vec<usize> = (0..hosts).collect();
+    for i in (1..hosts).rev() {
+        order.swap(i, rng.below(i + 1));
+    }
+    let flow = |i: usize| Flow::new(order[i], order[(i + 1) % hosts], 1.0);
+    Problem {
+        nodes: core + half * half,
+        arcs,
+        flows: (0..hosts).map(flow).collect(),
+    }
+}
+
+#[test]
+fn a_permutation_at_full_rate_fits_a_fat_tree() {
+    let problem = fat_tree(10, 3);
+    let mut engine = Engine::new(&problem, Objective::MaxThroughputMinDelay).expect("valid");
+    let summary = engine.solve().expect("solves");
+    let asked = problem.flows.len() as f64;
+    assert!(
+        (summary.admitted_bps - asked).abs() < 1e-8 * asked,
+        "{summary:?}"
+    );
+    assert!(summary.certificate.gap < 1e-9, "{summary:?}");
+    let size = 200 + problem.arcs.len() + problem.flows.len();
+    assert!(summary.effort.pivots < 8 * size, "{summary:?}");
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from itertools import product
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -19,17 +20,17 @@ def small_problem(seed: int) -> Problem:
     rng = random.Random(seed)
     names = "abcde"[: rng.randint(3, 5)]
     capacities = (1e7, 1e8, 1e9, 2e9)
-    edges = tuple(
-        Edge(str(i), *rng.sample(names, 2), rng.choice(capacities), rng.randint(1, 5) * 1e-3)
-        for i in range(rng.randint(4, 9))
-    )
+    edges = []
+    for i in range(rng.randint(4, 9)):
+        tail, head = rng.sample(names, 2)
+        edges.append(Edge(str(i), tail, head, rng.choice(capacities), rng.randint(1, 5) * 1e-3))
     nodes = sorted({node for edge in edges for node in (edge.tail, edge.head)})
-    apart = rng.choice(("edges", "nodes"))
-    demands = tuple(
-        Demand(str(i), *rng.sample(nodes, 2), rng.choice((5e8, 1e9, 3e9)), disjoint=apart)
-        for i in range(rng.randint(1, 3))
-    )
-    return Problem(edges, demands)
+    apart: Literal["edges", "nodes"] = "edges" if seed % 2 else "nodes"
+    demands = []
+    for i in range(rng.randint(1, 3)):
+        source, destination = rng.sample(nodes, 2)
+        demands.append(Demand(str(i), source, destination, rng.choice((5e8, 1e9, 3e9)), disjoint=apart))
+    return Problem(tuple(edges), tuple(demands))
 
 
 def paths_to(problem: Problem, node: str, destination: str, so_far: Path = ()) -> Iterator[Path]:

@@ -277,7 +277,6 @@ def test_refused_events_change_nothing(engine: str) -> None:
         (lambda: live.set_link_rate("A-B", 1e6), "edges[A-B]"),
         (lambda: live.set_link_rate("A->B", math.nan), "edges[A->B].capacity_bps"),
         (lambda: live.set_link_rate("A->B", -1.0), "edges[A->B].capacity_bps"),
-        (lambda: live.set_link_rate("A->B", math.inf), "edges[A->B].capacity_bps"),
         (lambda: live.become([Demand("n", "A", "Z", 1e6)], {}), "demands[n].destination"),
         (lambda: live.become(2 * [Demand("n", "A", "B", 1e6)], {}), "demands[n].id"),
         (lambda: live.become(NETWORK.demands, {"A-B": 1e6}), "edges[A-B]"),
@@ -584,3 +583,21 @@ def test_matrices_one_after_another_are_solved_as_each_alone(objective: str, *, 
     assert_as_from_scratch(live, objective, "native")
     with pytest.raises(InvalidProblem, match="an array has no names"):
         live.become(matrices[0])
+
+
+@pytest.mark.parametrize("asked", [1e10, 1e13])
+@pytest.mark.parametrize("objective", ["max_throughput_min_delay", "fair", "max_min"])
+def test_a_flow_that_asks_for_far_more_than_its_link_keeps_it(objective: str, asked: float) -> None:
+    edges = (Edge("thin", "A", "B", 1e3, 1e-3), Edge("wide", "A", "C", 4e14, 1e-3))
+    problem = Problem(edges, (Demand("f", "A", "B", asked * 1e3),))
+    live = LiveEngine(problem, objective, min_churn=True)
+    events: list[Callable[[], Change]] = [
+        lambda: live.add_flow(Demand("g", "A", "C", 5e14)),
+        lambda: live.remove_flow("g"),
+        lambda: live.add_flow(Demand("g", "A", "B", 0.1)),
+        lambda: live.remove_flow("g"),
+    ]
+    for event in events:
+        allocation = event().allocation
+        assert allocation.rate_bps("f") >= 1e3 - 0.1 - 1e-6
+        check_allocation(live.problem, allocation)
