@@ -165,6 +165,52 @@ fn reno_under_random_loss_follows_mathis() {
     }
 }
 
+/// Reno's sawtooth between W and W / 2 over a path that holds `1` and a queue that holds `queue` of it: the share of the link that is used.
+fn sawtooth_utilisation(queue: f64) -> f64 {
+    let top = 1.0 + queue.min(1.0);
+    let bottom = top / 2.0;
+    // A window w below the path's takes a round trip of 1 and sends w; above it the link is full.
+    let time = (top * top - 1.0) / 2.0 + (1.0 - bottom);
+    (top * top - bottom * bottom) / 2.0 / time
+}
+
+/// Reno uses what its sawtooth leaves, whatever the queue, the delay, the ACKs and SACK: what follows slow start's overshoot is no
+/// chain of timeouts, as it is where SACKed or lost bytes count as flight at a timeout.
+#[test]
+fn reno_uses_what_its_sawtooth_leaves() {
+    let packet = 1448.0 + 66.0;
+    for (rate_bps, rtt_s) in [(20e6, 0.04), (10e6, 0.1), (50e6, 0.04)] {
+        let path_packets = rate_bps * rtt_s / 8.0 / packet;
+        for queue in [0.5, 0.75, 1.5] {
+            for (acks, sack) in [(1, true), (2, true), (1, false), (2, false)] {
+                let mut bottleneck = link("S", "B", rate_bps, 1e6 * rtt_s / 2.0);
+                bottleneck["queue_packets"] = json!((queue * path_packets) as u64);
+                let results = run(&json!({
+                    "format": 1,
+                    "duration_s": 50.0,
+                    "warm_up_s": 10.0,
+                    "links": [link("A", "S", 1e9, 0.0), bottleneck],
+                    "tcp": {
+                        "profile": "rfc", "mss_bytes": 1448, "sack": sack, "delayed_ack_segments": acks,
+                        "send_buffer_bytes": 8_000_000, "receive_buffer_bytes": 8_000_000,
+                    },
+                    "flows": [{
+                        "name": "1", "src": "A", "dst": "B", "protocol": "tcp", "traffic": { "kind": "bulk" },
+                    }],
+                }));
+                let what = format!("{rate_bps} {rtt_s} {queue} {acks} {sack}");
+                let share = results.links[2].utilisation / sawtooth_utilisation(queue);
+                assert!(
+                    (0.97..1.03).contains(&share),
+                    "{what}: {share} of the theory's"
+                );
+                let timeouts = results.flows[0].streams[0].timeouts;
+                assert!(timeouts <= 3, "{what}: {timeouts} timeouts");
+            }
+        }
+    }
+}
+
 /// Faults of all kinds at once lose no byte of an MSTCP flow and no packet from the books.
 #[test]
 fn packets_and_bytes_are_conserved_through_faults() {

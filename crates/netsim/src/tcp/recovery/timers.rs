@@ -64,7 +64,9 @@ impl LossRecovery {
         if let (false, Some(response)) = (again || held, &mut self.response) {
             response.on_timeout(now, parts.window, parts.board);
         }
-        let flight = self.reduction.flight_at_timeout(parts.board);
+        // RFC 5681 equation 4 by the pipe of RFC 6675: what is SACKed or lost has left the network, and would let slow start go on
+        // to many times what the path holds.
+        let flight = parts.board.pipe();
         let expired = self.detector.expired_before(now);
         self.detector.on_timeout();
         self.detect_at = self.detector.timer();

@@ -33,11 +33,6 @@ pub trait WindowReduction: std::fmt::Debug + Send {
     /// The recovery has ended: set the window.
     fn leave(&mut self, parts: &mut Parts<'_>);
 
-    /// What `ssthresh` is computed from at a timeout (RFC 5681 equation 4: the flight).
-    fn flight_at_timeout(&self, board: &Scoreboard) -> u64 {
-        board.outstanding()
-    }
-
     /// Whether each timeout of the same segment lowers `ssthresh`. RFC 5681, 3.1 holds it.
     fn lowers_at_each_timeout(&self) -> bool {
         false

@@ -1,7 +1,6 @@
 //! The window in ns-3's recovery (`TcpClassicRecovery`, `TcpPrrRecovery` of 3.37).
 
 use super::super::super::config::Reduction;
-use super::super::super::scoreboard::Scoreboard;
 use super::super::{AckEvent, Episode, Parts};
 use super::prr::Count;
 use super::WindowReduction;
@@ -95,10 +94,6 @@ impl WindowReduction for Ns3 {
 
     fn leave(&mut self, parts: &mut Parts<'_>) {
         parts.set_window(parts.window.ssthresh);
-    }
-
-    fn flight_at_timeout(&self, board: &Scoreboard) -> u64 {
-        board.pipe()
     }
 
     fn lowers_at_each_timeout(&self) -> bool {
