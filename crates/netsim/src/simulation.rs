@@ -10,10 +10,13 @@ use crate::packet::{Arena, Content};
 use crate::queue::{Event, EventQueue, Target};
 use crate::switch::{Step, Switches};
 use crate::tcp::segment::MptcpKind;
-use crate::tcp::{Endpoint, Segment};
+use crate::tcp::Endpoint;
 use crate::time::Nanos;
 use crate::trace::Trace;
 use crate::wireless::Scheduled;
+
+/// Of a TCP header without options (RFC 9293, 3.1).
+const TCP_HEADER_BYTES: u32 = 20;
 
 /// What happens at a fixed time of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -321,7 +324,9 @@ impl Simulation {
                     bundle.on_transmit(place, &mut segment);
                 }
             }
-            let bytes = self.packet_overhead_bytes + wire_bytes(&segment);
+            let options = host.tcp.option_layout().bytes(&segment);
+            let bytes =
+                self.packet_overhead_bytes + TCP_HEADER_BYTES + options + segment.payload_bytes;
             self.send(
                 Content::Tcp {
                     endpoint: peer,
@@ -439,26 +444,4 @@ impl Simulation {
         let over_tcp = bundle.report().reorder_buffer_bytes;
         over_tcp.unwrap_or_else(|| bundle.streams().iter().map(of_tcp).sum())
     }
-}
-
-/// TCP-DOOR's option: kind, length, a number of two bytes, of which a bit reports disorder.
-const DOOR_OPTION_BYTES: u32 = 4;
-
-/// Bytes of a segment from the TCP header on (RFC 9293, 3.1; options padded to 32 bits: RFC 7323, RFC 2018).
-fn wire_bytes(segment: &Segment) -> u32 {
-    let mut bytes = 20 + segment.payload_bytes;
-    if segment.is_of_ns3() {
-        return bytes + segment.ns3_option_bytes();
-    }
-    if segment.timestamps.is_some() {
-        bytes += 12;
-    }
-    if !segment.sack.is_empty() {
-        bytes += 4 + 8 * segment.sack.len() as u32;
-    }
-    if segment.packet_number > 0 {
-        bytes += DOOR_OPTION_BYTES;
-    }
-    bytes += segment.mptcp.bytes();
-    bytes
 }

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::hosts::{Hosts, Side};
 use crate::link::{Drop, Verdict};
 use crate::packet::Content;
+use crate::tcp::options::OptionLayout;
 use crate::tcp::Segment;
 use crate::time::{Nanos, SECOND};
 
@@ -54,6 +55,7 @@ struct End {
     /// What its SYN offered to shift its windows by.
     shift: u8,
     scales: bool,
+    layout: OptionLayout,
 }
 
 /// The traces of a run.
@@ -106,6 +108,7 @@ impl Trace {
                 port,
                 shift: 0,
                 scales: false,
+                layout: host.tcp.option_layout(),
             }
         });
         Self {
@@ -277,7 +280,7 @@ fn pcap_header() -> Vec<u8> {
 
 /// Ethernet, IPv4 and TCP header of a segment; its data is taken for zeros.
 fn headers(from: &End, to: &End, segment: &Segment, shift: u8) -> Vec<u8> {
-    let options = options(segment);
+    let options = from.layout.encode(segment);
     let tcp_bytes = 20 + options.len();
     let ip_bytes = (IPV4_BYTES + tcp_bytes) as u32 + segment.payload_bytes;
     let mut out = Vec::with_capacity(ETHERNET_BYTES + IPV4_BYTES + tcp_bytes);
@@ -316,36 +319,6 @@ fn headers(from: &End, to: &End, segment: &Segment, shift: u8) -> Vec<u8> {
         + length;
     let sum = checksum(pseudo, &out[tcp..]);
     out[tcp + 16..tcp + 18].copy_from_slice(&sum.to_be_bytes());
-    out
-}
-
-/// The options of a segment, padded to whole words.
-fn options(segment: &Segment) -> Vec<u8> {
-    let mut out = Vec::new();
-    if segment.syn {
-        if segment.options.mss_bytes > 0 {
-            out.extend_from_slice(&[2, 4]);
-            out.extend_from_slice(&(segment.options.mss_bytes as u16).to_be_bytes());
-        }
-        if segment.options.sack_permitted {
-            out.extend_from_slice(&[1, 1, 4, 2]);
-        }
-        if let Some(shift) = segment.options.window_scale {
-            out.extend_from_slice(&[1, 3, 3, shift]);
-        }
-    }
-    if let Some((value, echo)) = segment.timestamps {
-        out.extend_from_slice(&[1, 1, 8, 10]);
-        for time in [value, echo] {
-            out.extend_from_slice(&((time / 1_000_000) as u32).to_be_bytes());
-        }
-    }
-    if !segment.sack.is_empty() {
-        out.extend_from_slice(&[1, 1, 5, 2 + 8 * segment.sack.len() as u8]);
-        for edge in segment.sack_blocks().flat_map(|(start, end)| [start, end]) {
-            out.extend_from_slice(&(edge as u32).to_be_bytes());
-        }
-    }
     out
 }
 

@@ -1,4 +1,4 @@
-//! The simulator against what is known by formula.
+//! The simulator against what is known by formula, and TCP over a shared queue against ns-3.
 
 use netsim::{Description, Results, Simulation};
 use serde_json::{json, Value};
@@ -207,6 +207,69 @@ fn reno_uses_what_its_sawtooth_leaves() {
                 let timeouts = results.flows[0].streams[0].timeouts;
                 assert!(timeouts <= 3, "{what}: {timeouts} timeouts");
             }
+        }
+    }
+}
+
+/// Two sources of 4 and 3.9 Mbit/s into 6 Mbit/s with a queue of 50, in ns-3 3.37 (benchmarks/ns3/runs.cc): access links of so many
+/// bit/s, segment size, SACK, and of each flow goodput, mean delay and recoveries. Which packet finds the queue full follows from the
+/// phase of all packets before it, so these are right only if every packet has ns-3's size, SYNs and SACK options among them.
+#[test]
+fn two_sources_share_a_queue_as_in_ns3() {
+    for (access_bps, mss, sack, flows) in [
+        (
+            10e6,
+            536,
+            true,
+            [(3_138_390.0, 0.306_689, 17), (2_307_520.0, 0.432_559, 24)],
+        ),
+        (
+            100e6,
+            536,
+            true,
+            [(3_284_610.0, 0.208_420, 16), (2_145_570.0, 0.460_462, 26)],
+        ),
+        (
+            10e6,
+            536,
+            false,
+            [(2_786_910.0, 0.354_806, 21), (2_661_990.0, 0.372_916, 21)],
+        ),
+        (
+            10e6,
+            1448,
+            false,
+            [(3_144_670.0, 0.273_267, 10), (2_637_290.0, 0.364_326, 10)],
+        ),
+    ] {
+        let mut shared = link("S", "R", 6e6, 1000.0);
+        shared["queue_packets"] = json!(50);
+        let access = |a: &str, b: &str| link(a, b, access_bps, 1000.0);
+        let flow = |name: &str, src: &str, dst: &str, rate_bps: f64| {
+            json!({
+                "name": name, "src": src, "dst": dst, "protocol": "tcp",
+                "traffic": { "kind": "cbr", "rate_bps": rate_bps },
+            })
+        };
+        let results = run(&json!({
+            "format": 1,
+            "seed": 1,
+            "duration_s": 30.0,
+            "packet_overhead_bytes": 22,
+            "links": [access("A", "S"), access("B", "S"), shared, access("R", "C"), access("R", "D")],
+            "tcp": { "profile": "ns3", "sack": sack, "mss_bytes": mss },
+            "flows": [flow("1", "A", "C", 4e6), flow("2", "B", "D", 3.9e6)],
+        }));
+        for (flow, (goodput_bps, delay_s, recoveries)) in results.flows.iter().zip(flows) {
+            let what = format!("{access_bps} {mss} {sack} {}", flow.flow);
+            assert_close(&what, flow.goodput_bps, goodput_bps, 1e-4);
+            assert_close(
+                &what,
+                flow.delay_s.expect("data arrived").mean,
+                delay_s,
+                1e-4,
+            );
+            assert_eq!(flow.streams[0].fast_retransmits, recoveries, "{what}");
         }
     }
 }

@@ -4,6 +4,8 @@ use netsim::{Description, Error, Results, Simulation};
 use serde_json::{json, Value};
 
 const HEADERS: f64 = 54.0;
+/// Of a SYN: segment size and window scaling in two words more.
+const SYN_HEADERS: f64 = HEADERS + 8.0;
 const RATE_BPS: f64 = 8e6;
 const DELAY_S: f64 = 0.002;
 
@@ -57,7 +59,7 @@ fn a_file_within_the_window_takes_handshake_serialisation_and_propagation() {
         json!({ "kind": "bulk", "total_bytes": 100_500 }),
     ));
     let flow = &results.flows[0];
-    let handshake_s = 2.0 * (sent_s(HEADERS) + DELAY_S) + sent_s(HEADERS);
+    let handshake_s = 2.0 * (sent_s(SYN_HEADERS) + DELAY_S) + sent_s(HEADERS);
     let expected_s = handshake_s + sent_s(100_500.0 + 101.0 * HEADERS) + DELAY_S;
     let completion_s = flow.completion_s.expect("the file has arrived");
     assert_eq!(

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::options::OptionLayout;
 use crate::time::{Nanos, MILLISECOND, SECOND};
 
 /// Whose behaviour a [`Config`] begins with.
@@ -305,6 +306,8 @@ pub struct Config {
     pub sampling: Sampling,
     /// When ACKs leave.
     pub acks: AckRules,
+    /// How options are laid out.
+    pub options: OptionLayout,
 }
 
 impl Default for Config {
@@ -385,6 +388,7 @@ impl Config {
                 separate: false,
                 first_data_at_once: false,
             },
+            options: OptionLayout::Aligned,
         }
     }
 
@@ -409,6 +413,7 @@ impl Config {
                 separate: true,
                 first_data_at_once: true,
             },
+            options: OptionLayout::Packed,
             ..Self::rfc()
         }
     }

@@ -93,20 +93,6 @@ pub enum MptcpKind {
     Ns3Mapping,
 }
 
-impl MptcpKind {
-    /// Bytes on the wire.
-    pub fn bytes(self) -> u32 {
-        match self {
-            Self::None | Self::Ns3Ack => 0,
-            Self::Capable => 4,
-            Self::CapableAnswer | Self::Join | Self::DataAck => 12,
-            Self::JoinAnswer => 16,
-            Self::Ns3Mapping => 20,
-            Self::Mapping => 28,
-        }
-    }
-}
-
 /// One TCP segment. Sequence numbers do not wrap: the SYN has number 0, the first byte of data number 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Segment {

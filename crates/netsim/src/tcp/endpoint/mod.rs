@@ -7,6 +7,7 @@ use super::config::{Config, Detection, Spurious};
 use super::congestion::{self, CongestionControl};
 use super::events::{Events, PathState};
 use super::held_acks::HeldAcks;
+use super::options::OptionLayout;
 use super::order::PacketOrder;
 use super::receiver::{Receiver, OFF};
 use super::recovery::SpuriousResponse;
@@ -361,6 +362,11 @@ impl Endpoint {
         let mut statistics = self.statistics;
         self.sender.report(&mut statistics);
         statistics
+    }
+
+    /// How this side lays its options out.
+    pub fn option_layout(&self) -> OptionLayout {
+        self.config.options
     }
 
     /// Name of the congestion control.
