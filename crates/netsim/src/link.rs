@@ -111,43 +111,136 @@ impl Counters {
 }
 
 /// A link's one direction.
+///
+/// Where there are many links, most of the time goes by waiting for memory: what each packet needs comes first, in three cache lines.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Link {
-    settings: LinkSettings,
+    state: State,
+    /// Whether the queue has a bound of any kind.
+    bounded: bool,
     transmitter: Transmitter,
-    last_arrival: Nanos,
-    flight: VecDeque<InFlight>,
+    delay: Nanos,
+    counters: Counters,
+    /// Losses and jitter of the wire.
+    chances: Option<Box<Chances>>,
+    flight: Flight,
     /// Start of transmission and size of what may still wait; kept only where the queue is bounded.
     waiting: VecDeque<(Nanos, u32)>,
     waiting_bytes: u64,
-    loss: Option<(Chance, SplitMix64)>,
-    jitter: Option<SplitMix64>,
     /// Drops before the queue is full.
-    red: Option<Red>,
-    /// Whether the queue has a bound of any kind.
-    bounded: bool,
-    state: State,
+    red: Option<Box<Red>>,
     /// The state when it is up.
     up: State,
-    counters: Counters,
+    settings: LinkSettings,
+}
+
+/// What is on its way, in order: the first by itself, since most links hold one packet at a time.
+#[derive(Debug)]
+struct Flight {
+    first: InFlight,
+    rest: VecDeque<InFlight>,
+}
+
+impl Flight {
+    const NONE: InFlight = InFlight {
+        arrival: Event::NEVER,
+        packet: 0,
+        cursor: 0,
+        bytes: 0,
+    };
+
+    fn new() -> Self {
+        Self {
+            first: Self::NONE,
+            rest: VecDeque::new(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.first.arrival == Event::NEVER
+    }
+
+    fn len(&self) -> usize {
+        usize::from(!self.is_empty()) + self.rest.len()
+    }
+
+    /// Append a packet; whether it is the only one.
+    fn push(&mut self, packet: InFlight) -> bool {
+        let only = self.is_empty();
+        if only {
+            self.first = packet;
+        } else {
+            self.rest.push_back(packet);
+        }
+        only
+    }
+
+    /// Take the first, of which there is one, and say when the next arrives.
+    fn pop(&mut self) -> (InFlight, Option<Event>) {
+        let next = self.rest.pop_front();
+        let first = std::mem::replace(&mut self.first, next.unwrap_or(Self::NONE));
+        (first, next.map(|next| next.arrival))
+    }
+
+    fn take(&mut self) -> Vec<InFlight> {
+        let mut all = Vec::with_capacity(self.len());
+        while !self.is_empty() {
+            all.push(self.pop().0);
+        }
+        all
+    }
+}
+
+/// What the wire draws for each packet.
+#[derive(Debug)]
+struct Chances {
+    loss: Option<(Chance, SplitMix64)>,
+    jitter: Option<SplitMix64>,
+    last_arrival: Nanos,
+}
+
+impl Chances {
+    fn new(settings: &LinkSettings, loss: SplitMix64, jitter: SplitMix64) -> Option<Box<Self>> {
+        let chances = Self {
+            loss: (settings.loss > 0.0).then(|| (Chance::new(settings.loss), loss)),
+            jitter: (settings.jitter > 0).then_some(jitter),
+            last_arrival: 0,
+        };
+        let any = chances.loss.is_some() || chances.jitter.is_some();
+        any.then(|| Box::new(chances))
+    }
+
+    fn loses(&mut self) -> bool {
+        let loss = self.loss.as_mut();
+        loss.is_some_and(|(chance, rng)| chance.happens(rng))
+    }
+
+    /// The arrival that jitter, at most so much, makes of one without.
+    fn delayed(&mut self, arrival: Nanos, most: Nanos) -> Nanos {
+        let Some(rng) = &mut self.jitter else {
+            return arrival;
+        };
+        self.last_arrival = (arrival + below(rng, most + 1)).max(self.last_arrival);
+        self.last_arrival
+    }
 }
 
 impl Link {
     /// An idle link; `loss` and `jitter` draw from these generators.
     pub fn new(settings: LinkSettings, loss: SplitMix64, jitter: SplitMix64) -> Self {
         Self {
+            state: State::Serial,
+            bounded: (settings.queue_packets, settings.queue_bytes) != (None, None),
             transmitter: Transmitter::new(settings.rate_bps),
-            last_arrival: 0,
-            flight: VecDeque::new(),
+            delay: settings.delay,
+            counters: Counters::default(),
+            chances: Chances::new(&settings, loss, jitter),
+            flight: Flight::new(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            loss: (settings.loss > 0.0).then(|| (Chance::new(settings.loss), loss)),
-            jitter: (settings.jitter > 0).then_some(jitter),
             red: None,
-            bounded: (settings.queue_packets, settings.queue_bytes) != (None, None),
-            state: State::Serial,
             up: State::Serial,
-            counters: Counters::default(),
             settings,
         }
     }
@@ -165,7 +258,7 @@ impl Link {
 
     /// Let the queue drop early.
     pub fn drop_early(&mut self, red: Red) {
-        self.red = Some(red);
+        self.red = Some(Box::new(red));
         self.bounded = true;
     }
 
@@ -197,43 +290,35 @@ impl Link {
         self.counters.packets += 1;
         self.counters.bytes += u64::from(bytes);
         self.counters.max_wait = self.counters.max_wait.max(start - now);
-        if let Some((chance, rng)) = &mut self.loss {
-            if chance.happens(rng) {
+        let mut arrival = departure + self.delay;
+        if let Some(chances) = &mut self.chances {
+            if chances.loses() {
                 self.counters.lost += 1;
                 return Verdict::Dropped(Drop::Lost);
             }
-        }
-        let mut arrival = departure + self.settings.delay;
-        if let Some(rng) = &mut self.jitter {
-            arrival = (arrival + below(rng, self.settings.jitter + 1)).max(self.last_arrival);
-            self.last_arrival = arrival;
+            arrival = chances.delayed(arrival, self.settings.jitter);
         }
         Verdict::Arrives(arrival)
     }
 
     /// Put a transmitted packet on its way; whether it is the only one, so that its arrival must be scheduled.
     pub fn launch(&mut self, packet: InFlight) -> bool {
-        self.flight.push_back(packet);
-        self.flight.len() == 1
+        self.flight.push(packet)
     }
 
     /// Take the packet that arrives by `event`, and the arrival of the next; none if the link went down meanwhile.
     pub fn arrive(&mut self, event: Event) -> Option<(InFlight, Option<Event>)> {
-        if self.flight.front()?.arrival != event {
-            return None;
-        }
-        let packet = self.flight.pop_front()?;
-        Some((packet, self.flight.front().map(|next| next.arrival)))
+        (self.flight.first.arrival == event).then(|| self.flight.pop())
     }
 
     /// Go down: what waits or is on the wire is lost, and handed back.
-    pub fn go_down(&mut self, now: Nanos) -> VecDeque<InFlight> {
+    pub fn go_down(&mut self, now: Nanos) -> Vec<InFlight> {
         self.state = State::Down;
         self.transmitter.stop(now);
         self.waiting.clear();
         self.waiting_bytes = 0;
         self.counters.dropped_down += self.flight.len() as u64;
-        std::mem::take(&mut self.flight)
+        self.flight.take()
     }
 
     /// Come up again.
@@ -309,14 +394,15 @@ impl Link {
 
 /// Serialises packets one after the other, exactly: what is less than a nanosecond is carried over to the next packet.
 #[derive(Debug)]
+#[repr(C)]
 struct Transmitter {
     rate_bps: u64,
     busy_until: Nanos,
-    busy: Nanos,
     /// Of a nanosecond, in units of 1 / `rate_bps`.
     carry: u64,
     /// The last size with its quotient and remainder: most packets of a link are of one size.
     known: (u32, Nanos, u64),
+    busy: Nanos,
 }
 
 impl Transmitter {

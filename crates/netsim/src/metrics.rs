@@ -5,30 +5,46 @@ use crate::time::Nanos;
 const SUB_BITS: u32 = 7;
 const SUB_BUCKETS: u64 = 1 << SUB_BITS;
 
+/// Octaves of 64-bit durations: what is shorter than 128 ns is one.
+const OCTAVES: usize = 64 - SUB_BITS as usize + 1;
+
 /// The buckets of one octave of durations.
 type Octave = [u64; SUB_BUCKETS as usize];
 
 /// A log-linear histogram of durations weighted by bytes: 128 buckets to the octave, so a quantile is within 0.4 %.
 ///
 /// Only octaves in which something was counted take memory, 1 KiB each: a flow's delays lie in a few.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Histogram {
-    octaves: Vec<Option<Box<Octave>>>,
     weight: u64,
     sum: u128,
     max: Nanos,
+    /// Of each octave one more than the place of its buckets; 0: nothing was counted in it.
+    places: [u8; OCTAVES],
+    octaves: Vec<Octave>,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self {
+            weight: 0,
+            sum: 0,
+            max: 0,
+            places: [0; OCTAVES],
+            octaves: Vec::new(),
+        }
+    }
 }
 
 impl Histogram {
     /// Count a duration `weight` times.
     pub fn record(&mut self, duration: Nanos, weight: u64) {
         let (octave, sub) = place_of(duration);
-        if octave >= self.octaves.len() {
-            self.octaves.resize(octave + 1, None);
+        if self.places[octave] == 0 {
+            self.octaves.push([0; SUB_BUCKETS as usize]);
+            self.places[octave] = self.octaves.len() as u8;
         }
-        let buckets =
-            self.octaves[octave].get_or_insert_with(|| Box::new([0; SUB_BUCKETS as usize]));
-        buckets[sub] += weight;
+        self.octaves[usize::from(self.places[octave]) - 1][sub] += weight;
         self.weight += weight;
         self.sum += u128::from(duration) * u128::from(weight);
         self.max = self.max.max(duration);
@@ -73,9 +89,8 @@ impl Histogram {
 
     /// The buckets in which something was counted, with how much, in order.
     fn counted(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let octaves = self.octaves.iter().enumerate();
-        octaves
-            .filter_map(|(octave, buckets)| Some((octave as u64, buckets.as_ref()?)))
+        let used = (0_u64..).zip(self.places).filter(|&(_, place)| place > 0);
+        used.map(|(octave, place)| (octave, &self.octaves[usize::from(place) - 1]))
             .flat_map(|(octave, buckets)| {
                 let numbered = (octave * SUB_BUCKETS..).zip(buckets.iter().copied());
                 numbered.filter(|&(_, count)| count > 0)
@@ -181,7 +196,7 @@ mod tests {
         for duration in [1 << 20, (1 << 21) - 1, 1 << 40] {
             histogram.record(duration, 1);
         }
-        assert_eq!(histogram.octaves.iter().flatten().count(), 2);
+        assert_eq!(histogram.octaves.len(), 2);
     }
 
     #[test]

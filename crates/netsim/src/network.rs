@@ -24,6 +24,8 @@ pub struct Network {
     by_name: BTreeMap<String, u32>,
     arcs: Vec<Arc>,
     leaving: Vec<Vec<u32>>,
+    /// Of two nodes the first arc from one to the other.
+    between: BTreeMap<(u32, u32), u32>,
 }
 
 impl Network {
@@ -42,7 +44,9 @@ impl Network {
     /// Join two nodes by a link, alike in both directions.
     pub fn join(&mut self, ends: [u32; 2], settings: LinkSettings) {
         for (tail, head) in [(ends[0], ends[1]), (ends[1], ends[0])] {
-            self.leaving[tail as usize].push(self.arcs.len() as u32);
+            let arc = self.arcs.len() as u32;
+            self.leaving[tail as usize].push(arc);
+            self.between.entry((tail, head)).or_insert(arc);
             self.arcs.push(Arc {
                 tail,
                 head,
@@ -75,10 +79,7 @@ impl Network {
 
     /// The first arc from one node to another.
     pub fn arc_between(&self, tail: u32, head: u32) -> Option<u32> {
-        self.leaving[tail as usize]
-            .iter()
-            .copied()
-            .find(|&arc| self.arcs[arc as usize].head == head)
+        self.between.get(&(tail, head)).copied()
     }
 
     /// The arcs of a path of least delay: of several the one with the fewest links, then the first in the order of links.

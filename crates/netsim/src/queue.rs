@@ -62,7 +62,7 @@ pub struct Event(u128);
 
 impl Event {
     /// After every event.
-    const NEVER: Self = Self(u128::MAX);
+    pub(crate) const NEVER: Self = Self(u128::MAX);
 
     /// When it happens.
     pub fn time(self) -> Nanos {

@@ -5,6 +5,8 @@ mod flows;
 mod links;
 mod paths;
 
+use std::collections::BTreeMap;
+
 use crate::bundle::Change;
 use crate::description::{Description, FlowDescription, Protocol};
 use crate::error::Error;
@@ -52,10 +54,10 @@ impl Simulation {
             splits: 0,
         };
         let mut flows = Vec::new();
+        let mut names = BTreeMap::new();
         for (index, flow) in description.flows.iter().enumerate() {
             let place = format!("flows[{index}]");
-            let same = |other: &FlowDescription| other.name == flow.name;
-            if let Some(other) = description.flows[..index].iter().position(same) {
+            if let Some(other) = names.insert(&flow.name, index) {
                 let reason = format!(
                     "flows[{other}] is called {} too: names tell flows apart",
                     flow.name
