@@ -73,7 +73,7 @@ pub enum ProfileName {
     Rfc,
     /// ns-3 3.37.
     Ns3,
-    /// Linux's constants.
+    /// What Linux does.
     Linux,
     /// Subflows of the MPTCP model of ns-3 (Chihani and Collange 2011).
     Ns3Mptcp,
@@ -163,6 +163,7 @@ impl ReorderingName {
             *method = own;
             return;
         }
+        config.detect_by_duplicates();
         match self {
             Self::None => {}
             Self::Dsack => config.spurious = Spurious::DSack,
@@ -224,6 +225,11 @@ impl TcpDescription {
             CongestionName::Cubic if self.profile == ProfileName::Ns3 => {
                 CongestionAlgorithm::Ns3Cubic
             }
+            CongestionName::Cubic if self.profile == ProfileName::Linux => {
+                CongestionAlgorithm::LinuxCubic {
+                    paced: self.pacing != PacingName::Off,
+                }
+            }
             CongestionName::Cubic => CongestionAlgorithm::Cubic(CubicSettings::default()),
             CongestionName::Bbr if self.profile == ProfileName::Ns3 => {
                 CongestionAlgorithm::Ns3Bbr { seed: 0 }
@@ -278,6 +284,9 @@ impl TcpDescription {
         if let Some(&name) = self.congestion_control.as_ref().and_then(Named::built_in) {
             config.congestion = self.congestion(name);
         }
+        if !config.sack && self.reordering.is_none() {
+            config.detect_by_duplicates();
+        }
         if let Some(name) = self.recovery {
             config.reduction = match name {
                 RecoveryName::Classic => Reduction::Classic,
@@ -312,6 +321,9 @@ impl TcpDescription {
                 rate_bps: (rate * 1.01) as u64,
             },
         };
+        if let CongestionAlgorithm::LinuxCubic { paced } = &mut config.congestion {
+            *paced = config.pacing != Pacing::Off;
+        }
         config
     }
 }

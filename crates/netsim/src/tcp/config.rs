@@ -12,7 +12,7 @@ pub enum Profile {
     Rfc,
     /// What ns-3 3.37 does (`TcpSocketBase`, `TcpNewReno`, `TcpClassicRecovery`), with SACK on as there.
     Ns3,
-    /// Linux's constants (no RACK, no TLP).
+    /// What Linux does.
     Linux,
     /// Subflows of the MPTCP model of ns-3 (Chihani and Collange 2011).
     Ns3Mptcp,
@@ -25,6 +25,11 @@ pub enum CongestionAlgorithm {
     Reno(RenoGrowth),
     /// RFC 9438.
     Cubic(CubicSettings),
+    /// CUBIC as Linux has it, with hybrid slow start.
+    LinuxCubic {
+        /// Whether data is paced.
+        paced: bool,
+    },
     /// CUBIC as ns-3 3.37 has it.
     Ns3Cubic,
     /// BBR v1 (draft-cardwell-iccrg-bbr-congestion-control-00).
@@ -170,6 +175,8 @@ pub enum Ns3MptcpMethod {
 pub enum TimeoutRule {
     /// RFC 6298, 2.
     Rfc6298,
+    /// The same, with the least timeout as the least of what comes on top of the round trip (Linux).
+    LeastMargin,
     /// ns-3 before its 3.9: gains of 0.1 for both means, and twice the round trip unless four deviations are more
     /// (`RttMeanDeviation`).
     Ns3MeanDeviation,
@@ -272,6 +279,8 @@ pub struct Config {
     pub congestion: CongestionAlgorithm,
     /// How the window shrinks during recovery.
     pub reduction: Reduction,
+    /// Whether the ACK that ends a proportional reduction opens the window too (Linux).
+    pub grows_on_exit: bool,
     /// What becomes of reductions without cause.
     pub spurious: Spurious,
     /// Report data that arrives twice in SACK blocks (RFC 2883).
@@ -363,6 +372,7 @@ impl Config {
             nagle: false,
             congestion: CongestionAlgorithm::Reno(RenoGrowth::Bytes),
             reduction: Reduction::Classic,
+            grows_on_exit: false,
             spurious: Spurious::Ignored,
             dsack: false,
             bare_duplicates: false,
@@ -442,15 +452,18 @@ impl Config {
         }
     }
 
-    /// Linux's constants: CUBIC, PRR, RTO of at least 200 ms, ACKs delayed by 40 ms.
+    /// Linux: CUBIC with hybrid slow start, RACK-TLP, PRR, RTO of at least 200 ms, ACKs delayed by 40 ms.
     pub fn linux() -> Self {
         Self {
             mss_bytes: 1448,
             send_buffer_bytes: 4 << 20,
             receive_buffer_bytes: 6 << 20,
             delayed_ack_timeout: 40 * MILLISECOND,
-            congestion: CongestionAlgorithm::Cubic(CubicSettings::default()),
+            congestion: CongestionAlgorithm::LinuxCubic { paced: false },
             reduction: Reduction::Prr,
+            grows_on_exit: true,
+            detection: Detection::Rack,
+            dsack: true,
             impatient: Impatient::Never,
             rto: RtoSettings {
                 initial: SECOND,
@@ -458,6 +471,7 @@ impl Config {
                 max: 120 * SECOND,
                 granularity: MILLISECOND,
             },
+            timeout: TimeoutRule::LeastMargin,
             time_wait: 60 * SECOND,
             backoff_end: BackoffEnd::Progress,
             acks: AckRules {
@@ -465,6 +479,14 @@ impl Config {
                 first_data_at_once: true,
             },
             ..Self::rfc()
+        }
+    }
+
+    /// Go by duplicate ACKs where RACK is the profile's way: without SACK, and beneath a method against reordering.
+    pub fn detect_by_duplicates(&mut self) {
+        if self.detection == Detection::Rack {
+            self.detection = Detection::DuplicateAcks;
+            self.dsack = false;
         }
     }
 

@@ -67,6 +67,7 @@ impl RttEstimator {
         let deviations = 4 * self.variation;
         let timeout = match self.rule {
             TimeoutRule::Rfc6298 => self.srtt + deviations.max(self.settings.granularity),
+            TimeoutRule::LeastMargin => self.srtt + deviations.max(self.settings.min),
             TimeoutRule::Ns3MeanDeviation => self.srtt + deviations.max(self.srtt),
         };
         self.rto = timeout.clamp(self.settings.min, self.settings.max);

@@ -12,6 +12,7 @@ fn acked(now: Nanos, segments: u64) -> Acked {
         segments,
         bytes: segments * u64::from(MSS),
         srtt: Some(100 * MILLISECOND),
+        delay: Some(100 * MILLISECOND),
         flight: 0,
     }
 }

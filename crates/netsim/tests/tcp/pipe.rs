@@ -27,6 +27,9 @@ fn configs() -> Vec<(String, Config)> {
                         timestamps: sack || cubic,
                         ..base
                     };
+                    if !sack {
+                        config.detect_by_duplicates();
+                    }
                     if cubic {
                         config.congestion = CongestionAlgorithm::Cubic(CubicSettings::default());
                     }

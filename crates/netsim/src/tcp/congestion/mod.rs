@@ -3,12 +3,15 @@
 pub mod bbr;
 pub mod coupled;
 mod cubic;
+mod hystart;
+mod linux_cubic;
 pub mod ns3_bbr;
 mod ns3_cubic;
 mod reno;
 
 pub use bbr::Bbr;
 pub use cubic::Cubic;
+pub use linux_cubic::LinuxCubic;
 pub use ns3_bbr::Ns3Bbr;
 pub use ns3_cubic::Ns3Cubic;
 pub use reno::Reno;
@@ -56,6 +59,8 @@ pub struct Acked {
     pub bytes: u64,
     /// The smoothed round-trip time.
     pub srtt: Option<Nanos>,
+    /// Since the oldest acknowledged segment left, if it was sent once.
+    pub delay: Option<Nanos>,
     /// Bytes still unacknowledged.
     pub flight: u64,
 }
@@ -176,6 +181,7 @@ pub fn build(algorithm: CongestionAlgorithm) -> Box<dyn CongestionControl> {
     match algorithm {
         CongestionAlgorithm::Reno(growth) => Box::new(Reno::new(growth)),
         CongestionAlgorithm::Cubic(settings) => Box::new(Cubic::new(settings)),
+        CongestionAlgorithm::LinuxCubic { paced } => Box::new(LinuxCubic::new(paced)),
         CongestionAlgorithm::Ns3Cubic => Box::new(Ns3Cubic::default()),
         CongestionAlgorithm::Bbr { seed } => Box::new(Bbr::new(seed)),
         CongestionAlgorithm::Ns3Bbr { seed } => Box::new(Ns3Bbr::new(seed)),

@@ -4,6 +4,7 @@
 //! least round trip ahead; the window is reduced, not what is under way.
 
 use super::cubic::{cube_root, seconds};
+use super::hystart::{HybridSlowStart, Limits};
 use super::{Acked, CongestionControl, Window};
 use crate::time::{Nanos, MILLISECOND};
 
@@ -13,6 +14,9 @@ const BETA: f64 = 0.7;
 const MOST_COUNT_AT_FIRST: u64 = 20;
 /// At most half more in a round trip.
 const LEAST_COUNT: u64 = 2;
+/// How much longer than the least round trip a round's first ones may be: as much again, within these bounds.
+const LEAST_RISE: Nanos = 4 * MILLISECOND;
+const MOST_RISE: Nanos = 1000 * MILLISECOND;
 /// Round trips this soon after an epoch's begin do not count.
 const AFTER_EPOCH: Nanos = 10 * MILLISECOND;
 
@@ -38,51 +42,6 @@ struct Epoch {
     /// When the curve is at `origin`, in seconds after the start.
     k: f64,
     origin: u64,
-}
-
-/// Ends slow start before it fills the queue: a round of ACKs that lasts longer than the least round trip, or delays that have doubled.
-#[derive(Debug, Clone, Default)]
-struct HybridSlowStart {
-    round_start: Nanos,
-    /// Bytes until the round is acknowledged.
-    round_left: i64,
-    /// The last ACK of a train.
-    train_at: Nanos,
-    /// The round's least delay, and how many were looked at.
-    round_rtt: Option<Nanos>,
-    samples: u32,
-    ended: bool,
-}
-
-impl HybridSlowStart {
-    const LEAST_SEGMENTS: u64 = 16;
-    const SAMPLES: u32 = 8;
-    /// ACKs of a train follow each other within this time.
-    const TRAIN_GAP: Nanos = 2 * MILLISECOND;
-    const LEAST_RISE: Nanos = 4 * MILLISECOND;
-    const MOST_RISE: Nanos = 1000 * MILLISECOND;
-
-    fn begin_round(&mut self, now: Nanos, flight: u64) {
-        self.round_start = now;
-        self.train_at = now;
-        self.round_left = flight as i64;
-        self.round_rtt = None;
-        self.samples = 0;
-    }
-
-    fn look(&mut self, now: Nanos, delay: Nanos, least: Nanos) {
-        if now - self.train_at <= Self::TRAIN_GAP {
-            self.train_at = now;
-            self.ended |= now - self.round_start > least;
-        }
-        let rise = least.clamp(Self::LEAST_RISE, Self::MOST_RISE);
-        if self.samples < Self::SAMPLES {
-            self.round_rtt = Some(self.round_rtt.map_or(delay, |rtt| rtt.min(delay)));
-            self.samples += 1;
-        } else {
-            self.ended |= self.round_rtt.is_some_and(|rtt| rtt > least + rise);
-        }
-    }
 }
 
 impl Ns3Cubic {
@@ -140,13 +99,14 @@ impl Ns3Cubic {
         }
         let least = self.least_rtt.map_or(srtt, |least| least.min(srtt));
         self.least_rtt = Some(least);
+        let limits = Limits {
+            train: least,
+            delay: least + least.clamp(LEAST_RISE, MOST_RISE),
+        };
         let segments = window.cwnd / window.segment();
-        let looks = !self.slow_start.ended && segments >= HybridSlowStart::LEAST_SEGMENTS;
-        if looks && window.cwnd <= window.ssthresh {
-            self.slow_start.look(acked.now, srtt, least);
-            if self.slow_start.ended {
-                window.ssthresh = window.cwnd;
-            }
+        if window.cwnd <= window.ssthresh && self.slow_start.ends(acked.now, segments, srtt, limits)
+        {
+            window.ssthresh = window.cwnd;
         }
     }
 }
@@ -154,9 +114,9 @@ impl Ns3Cubic {
 impl CongestionControl for Ns3Cubic {
     fn on_ack(&mut self, window: &mut Window, acked: &Acked) {
         self.look_at_delay(window, acked);
-        self.slow_start.round_left -= acked.bytes as i64;
+        let round_over = self.slow_start.acknowledge(acked.bytes);
         if window.in_slow_start() {
-            if self.slow_start.round_left < 0 {
+            if round_over {
                 self.slow_start.begin_round(acked.now, acked.flight);
             }
             window.cwnd += acked.segments * window.segment();

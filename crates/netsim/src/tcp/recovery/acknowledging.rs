@@ -96,6 +96,7 @@ impl LossRecovery {
                 segments: 1,
                 bytes: parts.window.segment(),
                 srtt: event.srtt,
+                delay: None,
                 flight: event.flight,
             };
             parts.congestion.on_ack(parts.window, &acked);
@@ -147,7 +148,7 @@ impl LossRecovery {
                 self.on_partial(event, segments, parts, verdict)
             }
             Phase::Loss if event.ack < self.episode.recover => {
-                self.grow(event, segments, parts);
+                self.grow(event, [event.ack - event.before, segments], parts);
                 verdict.restart_timer = true;
             }
             _ => self.on_full(event, segments, parts, verdict),
@@ -187,12 +188,14 @@ impl LossRecovery {
         verdict: &mut Verdict,
     ) {
         let from = self.episode.phase;
+        let mut bytes = event.ack - event.before;
         match from {
             Phase::Open => {}
             Phase::Disorder if event.duplicate => {}
             Phase::Disorder => self.episode.phase = Phase::Open,
             Phase::Recovery => {
-                segments = (event.ack - event.before) / parts.window.segment();
+                bytes = self.reduction().credit_on_exit(event);
+                segments = bytes / parts.window.segment();
                 self.leave(parts);
             }
             Phase::Loss => {
@@ -204,8 +207,8 @@ impl LossRecovery {
             self.episode.recover_ahead = false;
         }
         let open = self.episode.phase == Phase::Open;
-        if open && (from != Phase::Recovery || self.reduction().grows_on_exit()) {
-            self.grow(event, segments, parts);
+        if open && bytes > 0 {
+            self.grow(event, [bytes, segments], parts);
         }
         verdict.restart_timer = open || self.detector.disorder_restarts_timer();
     }
@@ -224,9 +227,15 @@ impl LossRecovery {
         segments
     }
 
-    pub(super) fn grow(&mut self, event: &AckEvent, segments: u64, parts: &mut Parts<'_>) {
+    /// Let the window grow by what counts of an ACK, in bytes and in segments.
+    pub(super) fn grow(
+        &mut self,
+        event: &AckEvent,
+        [bytes, segments]: [u64; 2],
+        parts: &mut Parts<'_>,
+    ) {
         if event.window_limited || self.growth == WindowGrowth::Always {
-            let bytes = event.ack - event.before;
+            let timed = event.advance.timed.filter(|&(_, again)| !again);
             parts.congestion.on_ack(
                 parts.window,
                 &Acked {
@@ -234,6 +243,7 @@ impl LossRecovery {
                     segments,
                     bytes,
                     srtt: event.srtt,
+                    delay: timed.map(|(sent_at, _)| event.now - sent_at),
                     flight: event.flight,
                 },
             );

@@ -94,6 +94,11 @@ impl LossRecovery {
             parts.congestion.on_loss(now, parts.window, flight);
         }
         parts.congestion.on_timeout(parts.window);
+        // RACK takes what left last for under way still: the left edge leaves beside it, or nothing would ever leave again.
+        let least = parts.board.pipe() + parts.window.segment();
+        if parts.window.cwnd < least {
+            parts.set_window(least);
+        }
     }
 
     /// Whether the first segment is sent again after a timeout whatever the window: the rest is still taken for under way.

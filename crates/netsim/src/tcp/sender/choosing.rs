@@ -29,7 +29,9 @@ impl Sender {
         self.fin_sent |= transmission.fin;
         self.recovery.on_sent(now, &transmission);
         self.pace(now, transmission.payload_bytes);
-        if self.retransmit_at == OFF && !self.board.is_empty() {
+        let edge_again =
+            self.times_edge && transmission.again && transmission.start == self.board.start();
+        if (self.retransmit_at == OFF || edge_again) && !self.board.is_empty() {
             self.retransmit_at = now + self.rtt.rto();
         }
         if !transmission.again {

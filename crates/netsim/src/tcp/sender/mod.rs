@@ -6,7 +6,7 @@ mod timers;
 
 use std::collections::VecDeque;
 
-use super::config::{BackoffEnd, Config, Detection, Sampling};
+use super::config::{BackoffEnd, Config, Detection, Sampling, TimeoutRule};
 use super::congestion::{CongestionControl, Window};
 use super::delivery_rate::SampleRule;
 use super::events::{Events, PathState};
@@ -59,6 +59,9 @@ pub struct Sender {
     /// The number after the last probe's byte.
     probed: u64,
     retransmit_at: Nanos,
+    /// Whether sending the left edge again restarts the retransmission timer, so that a retransmission which is lost too may be found by
+    /// RACK (Linux).
+    times_edge: bool,
     persist_at: Nanos,
     persist_wait: Nanos,
     timeouts_in_row: u32,
@@ -131,6 +134,7 @@ impl Sender {
             probe: false,
             probed: 0,
             retransmit_at: OFF,
+            times_edge: config.timeout == TimeoutRule::LeastMargin,
             persist_at: OFF,
             persist_wait: 0,
             timeouts_in_row: 0,

@@ -329,6 +329,7 @@ mod tests {
                 bytes: 5000,
                 flight: 10_000,
                 srtt: Some(SECOND),
+                delay: None,
             };
             control.on_ack(&mut window, &acked);
             window.cwnd - 10_000

@@ -14,7 +14,7 @@ impl WindowReduction for Keep {
     fn leave(&mut self, _parts: &mut Parts<'_>) {}
 
     /// The ACK of the lost segment opens the window as any other.
-    fn grows_on_exit(&self) -> bool {
-        true
+    fn credit_on_exit(&self, event: &AckEvent) -> u64 {
+        event.ack - event.before
     }
 }

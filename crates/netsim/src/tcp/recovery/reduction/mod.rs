@@ -43,9 +43,9 @@ pub trait WindowReduction: std::fmt::Debug + Send {
         false
     }
 
-    /// Whether the ACK that ends a recovery opens the window too.
-    fn grows_on_exit(&self) -> bool {
-        false
+    /// The bytes by which the ACK that ends a recovery opens the window too.
+    fn credit_on_exit(&self, _event: &AckEvent) -> u64 {
+        0
     }
 }
 
@@ -61,7 +61,7 @@ pub fn build(config: &Config) -> Box<dyn WindowReduction> {
         (_, Detection::Ns3Mptcp(_)) => Box::new(Ns3Mptcp),
         (reduction, Detection::Ns3) => Box::new(Ns3::new(reduction)),
         (Reduction::Classic, _) => Box::new(Classic),
-        (Reduction::Prr, _) => Box::new(Prr::new(false)),
-        (Reduction::PrrConservative, _) => Box::new(Prr::new(true)),
+        (Reduction::Prr, _) => Box::new(Prr::new(false, config.grows_on_exit)),
+        (Reduction::PrrConservative, _) => Box::new(Prr::new(true, config.grows_on_exit)),
     }
 }

@@ -100,7 +100,7 @@ impl WindowReduction for Ns3 {
         true
     }
 
-    fn grows_on_exit(&self) -> bool {
-        true
+    fn credit_on_exit(&self, event: &AckEvent) -> u64 {
+        event.ack - event.before
     }
 }

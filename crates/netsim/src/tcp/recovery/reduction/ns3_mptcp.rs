@@ -15,8 +15,8 @@ impl WindowReduction for Ns3Mptcp {
 
     fn leave(&mut self, _: &mut Parts<'_>) {}
 
-    fn grows_on_exit(&self) -> bool {
-        true
+    fn credit_on_exit(&self, event: &AckEvent) -> u64 {
+        event.ack - event.before
     }
 
     fn doubles_timeout(&self) -> bool {

@@ -7,6 +7,7 @@ use super::{flight, WindowReduction};
 #[derive(Debug, Clone)]
 pub struct Prr {
     conservative: bool,
+    grows_on_exit: bool,
     count: Count,
     /// Booked as delivered by duplicate ACKs: the cumulative ACK counts less by it.
     booked: u64,
@@ -66,10 +67,11 @@ impl Count {
 }
 
 impl Prr {
-    /// With the slow-start reduction bound, or the conservative one.
-    pub fn new(conservative: bool) -> Self {
+    /// With the slow-start reduction bound, or the conservative one; whether the ACK that ends the recovery opens the window too.
+    pub fn new(conservative: bool, grows_on_exit: bool) -> Self {
         Self {
             conservative,
+            grows_on_exit,
             count: Count::begin(0),
             booked: 0,
         }
@@ -121,6 +123,15 @@ impl WindowReduction for Prr {
 
     fn leave(&mut self, parts: &mut Parts<'_>) {
         parts.set_window(parts.window.ssthresh);
+    }
+
+    /// In Linux a recovery is over before the window grows by what the same ACK delivers.
+    fn credit_on_exit(&self, event: &AckEvent) -> u64 {
+        if self.grows_on_exit {
+            event.delivered
+        } else {
+            0
+        }
     }
 }
 
