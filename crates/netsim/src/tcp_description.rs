@@ -227,7 +227,7 @@ impl TcpDescription {
             }
             CongestionName::Cubic if self.profile == ProfileName::Linux => {
                 CongestionAlgorithm::LinuxCubic {
-                    paced: self.pacing != PacingName::Off,
+                    paced: self.pacing.is_some_and(|name| name != PacingName::Off),
                 }
             }
             CongestionName::Cubic => CongestionAlgorithm::Cubic(CubicSettings::default()),
