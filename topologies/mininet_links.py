@@ -132,12 +132,8 @@ def offloads_off(interface: str) -> list[str]:
 
 
 def link_up(interface: str, mtu: int | None) -> str:
-    """Return the line of `ip` that brings a host's interface up.
-
-    Even without offloads TCP makes packets of several segments, which are parted behind the queueing
-    discipline: netem would delay them as one.
-    """
-    return f"link set dev {interface}{'' if mtu is None else f' mtu {mtu}'} gso_max_segs 1 up"
+    """Return the line of `ip` that brings a host's interface up."""
+    return f"link set dev {interface}{'' if mtu is None else f' mtu {mtu}'} up"
 
 
 def namespace_pid(node: Any) -> int | None:
