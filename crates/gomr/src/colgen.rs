@@ -140,7 +140,7 @@ pub(crate) struct Solver {
     is_balanced: bool,
     /// Fewest commodities for which that is worthwhile.
     pub least_balanced: usize,
-    /// Pivots from which on a solve that did not begin so does it after all, where nearly all is served.
+    /// Pivots from which on this solve, which did not begin so, does it after all, where nearly all is served.
     balance_from: usize,
     spare: Vec<u32>,
     cursor: usize,
@@ -221,6 +221,7 @@ impl Solver {
         self.master.estimate_scale();
         self.master.measure_sizes(0.0);
         self.bland_from = self.master.pivots + self.patience * self.size();
+        self.begin_pivots();
         let mut before = self.master.work;
         let mut hot_until = match self.cold_work {
             cold if hot && cold > 0 => before + HOT_PARTS * cold / 10,

@@ -94,6 +94,13 @@ impl Solver {
         }
     }
 
+    /// Counts the pivots of a solve from here, not those of solves before it.
+    pub(super) fn begin_pivots(&mut self) {
+        if self.balance_from < usize::MAX {
+            self.balance_from = self.master.pivots + LONG * self.size();
+        }
+    }
+
     /// Whether the solve is to begin again with balanced rates: it takes long, and what is left to find are ways for all.
     /// Fat-trees with a permutation at full rate take a hundredth of the time so; where much is not served, it saves nothing.
     pub(super) fn balances_after_all(&mut self) -> bool {
