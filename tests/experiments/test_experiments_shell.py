@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -89,7 +90,8 @@ def test_commands_come_from_a_file_or_standard_input(tmp_path: Path, environment
             [*COMMAND, *arguments], input=text, env=environment, cwd=ROOT, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stderr
-        assert done.stdout == "first\nof the machine\n1\n5\n"
+        # Mininet keeps the line about a job to itself only where it reads it in one piece.
+        assert re.sub(r"\[1\] \d+\n", "", done.stdout) == "first\nof the machine\n1\n5\n"
     assert processes(environment) == []
 
 

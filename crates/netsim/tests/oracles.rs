@@ -285,7 +285,7 @@ fn linux(rtt_s: f64, queue_packets: u64, loss: f64, control: &str, seed: u64) ->
         "duration_s": if rtt_s > 0.1 || loss > 0.0 { 60.0 } else { 30.0 },
         "links": [link("A", "S", 1e9, 0.0), bottleneck],
         "tcp": {
-            "profile": "linux", "congestion_control": control,
+            "profile": "linux", "congestion_control": control, "reordering": "rack",
             "send_buffer_bytes": 4_000_000, "receive_buffer_bytes": 16_000_000,
         },
         "flows": [{
@@ -300,7 +300,7 @@ fn linux(rtt_s: f64, queue_packets: u64, loss: f64, control: &str, seed: u64) ->
     )
 }
 
-/// Profile `linux` beside Linux 7.3.4 in the virtual engine: slow start ends before it fills the queue, so that a handful of packets is
+/// Profile `linux` with RACK beside Linux 7.3.4 in the virtual engine: slow start ends before it fills the queue, so that a handful of packets is
 /// dropped and not hundreds, and no timeout follows, whatever the queue.
 #[test]
 fn cubic_fills_a_link_as_linux_does() {

@@ -34,8 +34,13 @@ def test_numbers_of_demands(name: str, value: float) -> None:
     assert field_refused(demands=(replace(DEMAND, **changes),)) == f"demands[f].{name}"
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1.0])
-@pytest.mark.parametrize("name", ["capacity_bps", "delay_s"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("capacity_bps", value) for value in (math.nan, -math.inf, -1.0)),  # inf is no limit
+        *(("delay_s", value) for value in (math.nan, math.inf, -math.inf, -1.0)),
+    ],
+)
 def test_numbers_of_edges(name: str, value: float) -> None:
     changes: dict[str, Any] = {name: value}
     edges = (*EDGES[:-1], replace(EDGES[-1], **changes))

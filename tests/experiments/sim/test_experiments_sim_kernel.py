@@ -26,10 +26,11 @@ def delay_s(flow: FlowResult) -> float:
 @pytest.mark.parametrize("protocol", ["ospf", "mptcp", "mptcp-sdn", "mstcp"])
 def test_the_butterfly_is_the_kernels(protocol: str, case: str) -> None:
     (run,) = Simulation.load("butterfly", case).run([protocol], duration_s=golden.DURATION_S).runs
-    # In case 2 both ask for all that the links carry: there chance decides how long the queues get.
+    # In case 2 both ask for all that the links carry: there chance decides how long the queues get,
+    # and the kernel's own runs differ by 0.7 % in goodput.
     is_full = case == "2" and protocol in ("mptcp-sdn", "mstcp")
     for flow, kernel in zip(run.flows, KERNEL[f"{protocol}, case {case}"]["flows"], strict=True):
-        assert flow.goodput_bps == pytest.approx(kernel["goodput_bps"], rel=0.005)
+        assert flow.goodput_bps == pytest.approx(kernel["goodput_bps"], rel=0.01 if is_full else 0.005)
         assert delay_s(flow) == pytest.approx(kernel["delay_s"]["mean"], rel=0.35 if is_full else 0.05)
 
 

@@ -271,8 +271,7 @@ def test_a_run_that_cannot_be_is_told_and_fails(tmp_path: Path) -> None:
     call += ["--set", "tcp.congestion_control=nosuch", "--json", "--out", str(tmp_path / "out")]
     done = subprocess.run(call, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "congestion control 'nosuch'" in done.stderr
-    assert str(tmp_path / "out" / "logs" / "1-mstcp-s1") in " ".join(done.stderr.split())
+    assert "does not have congestion control nosuch" in done.stderr
     assert "/run/mstcp-lab" not in done.stderr
     assert json.loads(done.stdout)["runs"] == []
     assert "Traceback" not in done.stderr

@@ -452,7 +452,7 @@ impl Config {
         }
     }
 
-    /// Linux: CUBIC with hybrid slow start, RACK-TLP, PRR, RTO of at least 200 ms, ACKs delayed by 40 ms.
+    /// Linux: CUBIC with hybrid slow start, PRR, RTO of at least 200 ms, ACKs delayed by 40 ms.
     pub fn linux() -> Self {
         Self {
             mss_bytes: 1448,
@@ -462,8 +462,6 @@ impl Config {
             congestion: CongestionAlgorithm::LinuxCubic { paced: false },
             reduction: Reduction::Prr,
             grows_on_exit: true,
-            detection: Detection::Rack,
-            dsack: true,
             impatient: Impatient::Never,
             rto: RtoSettings {
                 initial: SECOND,

@@ -121,8 +121,8 @@ fn a_probe_is_new_data_where_there_is_any() {
          +0 write 3000
          +0 > . 3001:4001 ack 1
          +0 > . 4001:5001 ack 1
-         # Two round trips later, beyond the window of four.
-         400 > . 5001:6001 ack 1
+         # Two round trips and 8 ms later, beyond the window of four.
+         408 > . 5001:6001 ack 1
          +0 ? phase Open timeouts 0",
     );
 }

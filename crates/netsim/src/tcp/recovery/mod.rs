@@ -173,7 +173,7 @@ impl LossRecovery {
             bare_duplicates: config.bare_duplicates,
             detect_at: OFF,
             probe: (config.detection == Detection::Rack)
-                .then(|| TailProbe::new(config.delayed_ack_timeout, config.rto.initial)),
+                .then(|| TailProbe::new(config.rto.initial)),
             repair: config.repair,
             growth: config.growth,
             impatient: config.impatient,

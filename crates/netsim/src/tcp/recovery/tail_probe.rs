@@ -4,13 +4,17 @@ use super::super::receiver::OFF;
 use super::super::scoreboard::Scoreboard;
 use super::super::segment::Segment;
 use super::{AckEvent, Episode, Phase};
-use crate::time::Nanos;
+use crate::time::{Nanos, MILLISECOND};
+
+/// WCDelAckT (7.2): the longest that a peer is assumed to delay the ACK of a single segment; Linux's least timeout.
+const ACK_DELAY: Nanos = 200 * MILLISECOND;
+/// Linux's `TCP_TIMEOUT_MIN`, two ticks of its clock (250 a second): what is under way may be short segments, whose ACK is
+/// delayed too.
+const LEAST_DELAY: Nanos = 8 * MILLISECOND;
 
 /// The state of the probe of one sender.
 #[derive(Debug, Clone)]
 pub struct TailProbe {
-    /// WCDelAckT (7.2): the longest that the peer delays an ACK.
-    ack_delay: Nanos,
     initial_timeout: Nanos,
     due: Nanos,
     /// TLP.end_seq and TLP.is_retrans of the probe that is out.
@@ -18,10 +22,9 @@ pub struct TailProbe {
 }
 
 impl TailProbe {
-    /// None is out. `ack_delay` is how long the peer may delay an ACK, `initial_timeout` the probe's before a round trip is known.
-    pub fn new(ack_delay: Nanos, initial_timeout: Nanos) -> Self {
+    /// None is out. `initial_timeout` is the probe's before a round trip is known.
+    pub fn new(initial_timeout: Nanos) -> Self {
         Self {
-            ack_delay,
             initial_timeout,
             due: OFF,
             out: None,
@@ -45,13 +48,13 @@ impl TailProbe {
         let calm = matches!(episode.phase, Phase::Open | Phase::Disorder);
         let wanted = calm && self.out.is_none() && board.sacked_segments() == 0;
         self.due = if wanted && !board.is_empty() {
-            let alone = if board.segments() == 1 {
-                self.ack_delay
+            let delay = if board.segments() == 1 {
+                ACK_DELAY
             } else {
-                0
+                LEAST_DELAY
             };
             let measured = srtt.filter(|&srtt| srtt > 0);
-            let timeout = measured.map_or(self.initial_timeout, |srtt| 2 * srtt + alone);
+            let timeout = measured.map_or(self.initial_timeout, |srtt| 2 * srtt + delay);
             (now + timeout).min(deadline)
         } else {
             OFF
