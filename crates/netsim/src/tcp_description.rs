@@ -163,7 +163,6 @@ impl ReorderingName {
             *method = own;
             return;
         }
-        config.detect_by_duplicates();
         match self {
             Self::None => {}
             Self::Dsack => config.spurious = Spurious::DSack,
@@ -283,9 +282,6 @@ impl TcpDescription {
         set(&mut config.rto.max, self.rto_max_s.map(seconds));
         if let Some(&name) = self.congestion_control.as_ref().and_then(Named::built_in) {
             config.congestion = self.congestion(name);
-        }
-        if !config.sack && self.reordering.is_none() {
-            config.detect_by_duplicates();
         }
         if let Some(name) = self.recovery {
             config.reduction = match name {

@@ -480,14 +480,6 @@ impl Config {
         }
     }
 
-    /// Go by duplicate ACKs where RACK is the profile's way: without SACK, and beneath a method against reordering.
-    pub fn detect_by_duplicates(&mut self) {
-        if self.detection == Detection::Rack {
-            self.detection = Detection::DuplicateAcks;
-            self.dsack = false;
-        }
-    }
-
     fn compares_timestamps(&self) -> bool {
         self.spurious == Spurious::Eifel
             || self.detection == Detection::Ns3Mptcp(Ns3MptcpMethod::Eifel)
