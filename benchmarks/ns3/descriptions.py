@@ -19,7 +19,7 @@ class UnsupportedDescriptionError(Exception):
 
 
 def splitmix64(seed: int) -> int:
-    """Return the first 64 bits of SplitMix64's sequence of `seed` (`mstcp_core::rng`)."""
+    """Return the first 64 bits of SplitMix64's sequence of `seed` (`mstcp_proto::rng`)."""
     z = (seed + 0x9E3779B97F4A7C15) & MASK
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK

@@ -24,7 +24,7 @@ using namespace ns3;
 
 namespace {
 
-// Steele, Lea, Flood 2014; the generator of mstcp_core::rng.
+// Steele, Lea, Flood 2014; the generator of mstcp_proto::rng.
 class SplitMix64 {
  public:
   explicit SplitMix64(uint64_t seed) : state_(seed) {}

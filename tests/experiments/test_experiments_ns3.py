@@ -15,7 +15,7 @@ from benchmarks.ns3.wired import runs, table_lines
 
 
 def test_draws_are_the_simulators() -> None:
-    """The first number of the generator's reference sequence (crates/mstcp-core/src/rng.rs)."""
+    """The first number of the generator's reference sequence (crates/mstcp-proto/src/rng.rs)."""
     assert splitmix64(1_234_567) == 6_457_827_717_110_365_317
 
 

@@ -1,6 +1,6 @@
 """Run one fuzz target by atheris: `python -m tests.fuzz.run TARGET [libFuzzer options]`.
 
-`make fuzz` runs all of them, with those of crates/mstcp-core/fuzz.
+`make fuzz` runs all of them, with those of crates/mstcp-proto/fuzz.
 """
 
 from __future__ import annotations

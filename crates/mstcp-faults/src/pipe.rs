@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use mstcp_core::Slice;
+use mstcp_proto::Slice;
 
 /// Bytes that wait unsent in the sender's socket: so many seconds of the path's rate, and at least four frames.
 const UNSENT_S: f64 = 0.02;

@@ -2,8 +2,8 @@
 
 use std::io::IoSlice;
 
-use mstcp_core::send_buffer::KeptBytes;
-use mstcp_core::{Connection, Error, Event, LocalError, Slice, StreamSet};
+use mstcp_proto::send_buffer::KeptBytes;
+use mstcp_proto::{Connection, Error, Event, LocalError, Slice, StreamSet};
 
 use crate::inbox::{Count, Fetched, Inbox, Plan, ReadError, Target};
 use crate::layers::Layer;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use mstcp_core::frame::{Expected, LONG_HEADER_BYTES};
-use mstcp_core::{Connection, Error, Slice};
+use mstcp_proto::frame::{Expected, LONG_HEADER_BYTES};
+use mstcp_proto::{Connection, Error, Slice};
 
 use crate::memory::{self, Lent, Memory, CHUNK_BYTES};
 use crate::sys;

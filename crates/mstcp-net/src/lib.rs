@@ -7,7 +7,7 @@
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use mstcp_net::{Endpoint, OwnMemory};
-//! # let core: mstcp_core::Connection = todo!();
+//! # let core: mstcp_proto::Connection = todo!();
 //! # let (descriptor, now_ns) = (0, 0);
 //! let mut endpoint = Endpoint::new(core);
 //! endpoint.sockets().attach(0, descriptor, None, 1440, 8).map_err(std::io::Error::from_raw_os_error)?;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mstcp_core::error::LocalError;
-use mstcp_core::Connection;
+use mstcp_proto::error::LocalError;
+use mstcp_proto::Connection;
 
 use crate::awaiting::Awaiting;
 use crate::sys;

@@ -5,8 +5,8 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mstcp_core::{scheduler, Config, Connection};
 use mstcp_net::{Endpoint, OwnMemory};
+use mstcp_proto::{scheduler, Config, Connection};
 
 const STREAMS: usize = 3;
 const PAYLOAD_BYTES: usize = 1440;

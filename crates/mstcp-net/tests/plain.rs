@@ -6,10 +6,10 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use mstcp_core::rng::SplitMix64;
-use mstcp_core::Connection;
 use mstcp_net::inbox::Target;
 use mstcp_net::{Endpoint, OwnMemory};
+use mstcp_proto::rng::SplitMix64;
+use mstcp_proto::Connection;
 
 const PAYLOAD_BYTES: usize = 1448;
 const LIMIT: Duration = Duration::from_secs(30);

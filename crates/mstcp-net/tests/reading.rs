@@ -4,11 +4,11 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
-use mstcp_core::control::Control;
-use mstcp_core::frame::{encode_control, encode_data};
-use mstcp_core::rng::SplitMix64;
-use mstcp_core::{scheduler, Config, Connection};
 use mstcp_net::{Endpoint, OwnMemory, ReadError};
+use mstcp_proto::control::Control;
+use mstcp_proto::frame::{encode_control, encode_data};
+use mstcp_proto::rng::SplitMix64;
+use mstcp_proto::{scheduler, Config, Connection};
 
 const PAYLOAD_BYTES: usize = 1000;
 /// Small enough for a socket's buffer.

@@ -5,10 +5,10 @@ use std::ffi::c_int;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::sync::Arc;
 
-use mstcp_core::slice::Storage;
-use mstcp_core::Slice;
 use mstcp_net::memory::{keep_freed_memory, SpareBlock, CHUNK_BYTES};
 use mstcp_net::{Memory, ReadError};
+use mstcp_proto::slice::Storage;
+use mstcp_proto::Slice;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

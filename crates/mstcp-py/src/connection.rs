@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use mstcp_core::error::LocalError;
-use mstcp_core::{scheduler, Config};
 use mstcp_net::shared::Locked;
 use mstcp_net::{sys, Endpoint, MappedFile, Sent, SharedEndpoint};
+use mstcp_proto::error::LocalError;
+use mstcp_proto::{scheduler, Config};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -55,7 +55,7 @@ impl Piece {
     }
 
     /// Write them: small ones are copied, others referred to.
-    pub(crate) fn push(self, core: &mut mstcp_core::Connection) -> Result<(), LocalError> {
+    pub(crate) fn push(self, core: &mut mstcp_proto::Connection) -> Result<(), LocalError> {
         let bytes = self.0.as_ref();
         if bytes.len() < SHARED_WRITE_BYTES {
             return core.write(bytes);
@@ -74,7 +74,7 @@ fn send_queued(endpoint: &mut Endpoint, py: Python<'_>, now_ns: u64) -> PyResult
 }
 
 impl Connection {
-    fn of(core: mstcp_core::Connection, frame_payload_bytes: usize) -> Self {
+    fn of(core: mstcp_proto::Connection, frame_payload_bytes: usize) -> Self {
         Self {
             shared: Arc::new(SharedEndpoint::new(Endpoint::new(core))),
             frame_payload_bytes,
@@ -131,13 +131,13 @@ impl Connection {
             send_queue_bytes,
             reorder_buffer_bytes,
         };
-        let mut core = mstcp_core::Connection::new(config, scheduler).map_err(local)?;
+        let mut core = mstcp_proto::Connection::new(config, scheduler).map_err(local)?;
         core.set_weights(&weights).map_err(local)?;
         core.share_budget(Arc::clone(budget()));
         Ok(Self::of(core, frame_payload_bytes))
     }
 
-    /// See `mstcp_core::Connection::plain`.
+    /// See `mstcp_proto::Connection::plain`.
     #[staticmethod]
     #[pyo3(signature = (frame_payload_bytes, *, send_queue_bytes, is_decided = true))]
     fn plain(
@@ -145,7 +145,8 @@ impl Connection {
         send_queue_bytes: usize,
         is_decided: bool,
     ) -> PyResult<Self> {
-        let core = mstcp_core::Connection::plain(frame_payload_bytes, send_queue_bytes, is_decided);
+        let core =
+            mstcp_proto::Connection::plain(frame_payload_bytes, send_queue_bytes, is_decided);
         Ok(Self::of(core.map_err(local)?, frame_payload_bytes))
     }
 

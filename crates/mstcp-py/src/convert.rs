@@ -1,7 +1,7 @@
 //! What the endpoint says, as Python's values.
 
-use mstcp_core::{state, Event};
 use mstcp_net::Sent;
+use mstcp_proto::{state, Event};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 

@@ -13,8 +13,8 @@ pub struct Counters {
     duplicate_bytes: u64,
 }
 
-impl From<mstcp_core::Counters> for Counters {
-    fn from(from: mstcp_core::Counters) -> Self {
+impl From<mstcp_proto::Counters> for Counters {
+    fn from(from: mstcp_proto::Counters) -> Self {
         let streams = from.streams.iter().map(|stream| {
             (
                 stream.frames_sent,

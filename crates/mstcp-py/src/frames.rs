@@ -1,8 +1,8 @@
 //! `mstcp._core.decode_frames` and `encode_close`.
 
-use mstcp_core::control::Control;
-use mstcp_core::frame::{encode_control, Parsed, Parser, MAX_PAYLOAD_BYTES};
-use mstcp_core::LocalError;
+use mstcp_proto::control::Control;
+use mstcp_proto::frame::{encode_control, Parsed, Parser, MAX_PAYLOAD_BYTES};
+use mstcp_proto::LocalError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 

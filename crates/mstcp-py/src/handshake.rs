@@ -1,9 +1,9 @@
 //! `mstcp._core.Client` and `Admission`: who may open a connection or join one.
 
-use mstcp_core::handshake::{self, Admitted, NotAdmitted, Proof};
-use mstcp_core::hello::{self, Hello};
-use mstcp_core::records::{RecordKeys, RecordReader, RecordWriter, RECORD_OVERHEAD_BYTES};
-use mstcp_core::redial;
+use mstcp_proto::handshake::{self, Admitted, NotAdmitted, Proof};
+use mstcp_proto::hello::{self, Hello};
+use mstcp_proto::records::{RecordKeys, RecordReader, RecordWriter, RECORD_OVERHEAD_BYTES};
+use mstcp_proto::redial;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

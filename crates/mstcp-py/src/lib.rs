@@ -12,8 +12,8 @@ mod handshake;
 mod loan;
 mod receive_memory;
 
-use mstcp_core::error::{Error, LocalError, RemoteError};
-use mstcp_core::{frame, scheduler};
+use mstcp_proto::error::{Error, LocalError, RemoteError};
+use mstcp_proto::{frame, scheduler};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -51,13 +51,13 @@ fn either(error: Error) -> PyErr {
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add(
         "MAGIC",
-        PyBytes::new(module.py(), &mstcp_core::hello::MAGIC),
+        PyBytes::new(module.py(), &mstcp_proto::hello::MAGIC),
     )?;
     module.add("FRAME_HEADER_BYTES", frame::HEADER_BYTES)?;
     module.add("MAX_FRAME_PAYLOAD_BYTES", frame::MAX_PAYLOAD_BYTES)?;
-    module.add("MAX_STREAMS", mstcp_core::MAX_STREAMS)?;
+    module.add("MAX_STREAMS", mstcp_proto::MAX_STREAMS)?;
     module.add("SCHEDULERS", scheduler::NAMES)?;
-    module.add("PROTOCOL_VERSION", mstcp_core::hello::VERSION)?;
+    module.add("PROTOCOL_VERSION", mstcp_proto::hello::VERSION)?;
     connection::register(module)?;
     loan::register(module)?;
     receive_memory::register(module)?;

@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mstcp_core::error::LocalError;
 use mstcp_net::inbox::Target;
 use mstcp_net::memory::keep_freed_memory;
 use mstcp_net::shared::{
     self, registry, Awaited, Clock, Outcome, SharedEndpoint, Use, WaitError, Wish,
 };
+use mstcp_proto::error::LocalError;
 use pyo3::exceptions::{PyBlockingIOError, PyTimeoutError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -201,7 +201,7 @@ impl Loan {
         }
         let piece = Piece::new(data);
         let shared = &self.0;
-        let write = move |core: &mut mstcp_core::Connection| piece.push(core);
+        let write = move |core: &mut mstcp_proto::Connection| piece.push(core);
         detached(py, || shared.write(now_ns, timeout_ns != Some(0), write))
             .map_err(|error: LocalError| local(error))?;
         Ok(true)

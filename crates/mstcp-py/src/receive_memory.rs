@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use mstcp_core::Budget;
+use mstcp_proto::Budget;
 use pyo3::prelude::*;
 
 /// Unless the application says otherwise.

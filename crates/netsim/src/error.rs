@@ -48,14 +48,14 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-impl From<mstcp_core::Error> for Error {
-    fn from(error: mstcp_core::Error) -> Self {
+impl From<mstcp_proto::Error> for Error {
+    fn from(error: mstcp_proto::Error) -> Self {
         Self::Protocol(error.to_string())
     }
 }
 
-impl From<mstcp_core::LocalError> for Error {
-    fn from(error: mstcp_core::LocalError) -> Self {
+impl From<mstcp_proto::LocalError> for Error {
+    fn from(error: mstcp_proto::LocalError) -> Self {
         Self::Protocol(error.to_string())
     }
 }

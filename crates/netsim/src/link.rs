@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use mstcp_core::rng::SplitMix64;
+use mstcp_proto::rng::SplitMix64;
 
 use crate::queue::Event;
 use crate::random::{below, Chance};

@@ -178,7 +178,7 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mstcp_core::rng::SplitMix64;
+    use mstcp_proto::rng::SplitMix64;
 
     #[test]
     fn nothing_has_no_figures() {

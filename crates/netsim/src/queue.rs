@@ -189,7 +189,7 @@ impl EventQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mstcp_core::rng::SplitMix64;
+    use mstcp_proto::rng::SplitMix64;
     use std::collections::BTreeSet;
 
     #[test]

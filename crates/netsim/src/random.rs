@@ -2,7 +2,7 @@
 //!
 //! Only integer arithmetic and IEEE 754's exactly rounded operations are used, so nothing depends on a libm.
 
-use mstcp_core::rng::SplitMix64;
+use mstcp_proto::rng::SplitMix64;
 
 use crate::time::Nanos;
 

@@ -1,6 +1,6 @@
 //! Random early detection: a queue that drops at random before it is full (Floyd and Jacobson 1993), gently (Floyd 2000).
 
-use mstcp_core::rng::SplitMix64;
+use mstcp_proto::rng::SplitMix64;
 use serde::Deserialize;
 
 use crate::random::unit;

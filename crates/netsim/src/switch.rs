@@ -4,7 +4,7 @@
 //! hashed paths are rows of links; PPFS is a split in front of several rows, at the first switch of the path, so that the
 //! draw happens there and then, for each packet by itself.
 
-use mstcp_core::rng::SplitMix64;
+use mstcp_proto::rng::SplitMix64;
 
 use crate::random::below;
 

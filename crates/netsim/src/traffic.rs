@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use mstcp_core::rng::SplitMix64;
+use mstcp_proto::rng::SplitMix64;
 
 use crate::description::Lengths;
 use crate::random::{below, exponential};

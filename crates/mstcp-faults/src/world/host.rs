@@ -1,6 +1,6 @@
 //! A host: its core, and an application that writes a pattern, reads one, and closes.
 
-use mstcp_core::{scheduler, Config, Connection, Event, Outcome, Slice};
+use mstcp_proto::{scheduler, Config, Connection, Event, Outcome, Slice};
 
 use super::{Transfer, World, MS};
 

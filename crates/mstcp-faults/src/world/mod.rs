@@ -4,10 +4,10 @@ mod dialling;
 mod host;
 mod network;
 
-use mstcp_core::handshake::{Admission, Client};
-use mstcp_core::redial::Redial;
-use mstcp_core::rng::SplitMix64;
-use mstcp_core::Outcome;
+use mstcp_proto::handshake::{Admission, Client};
+use mstcp_proto::redial::Redial;
+use mstcp_proto::rng::SplitMix64;
+use mstcp_proto::Outcome;
 
 use crate::path::Path;
 use crate::report::Pauses;
@@ -25,7 +25,7 @@ pub struct Transfer {
     pub bytes: [u64; 2],
     /// Of each side's window.
     pub window_bytes: usize,
-    /// By name; see [`mstcp_core::scheduler`].
+    /// By name; see [`mstcp_proto::scheduler`].
     pub scheduler: &'static str,
 }
 

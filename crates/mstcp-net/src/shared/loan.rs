@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mstcp_core::{Event, StreamSet};
+use mstcp_proto::{Event, StreamSet};
 
 use super::bell::{Bell, Requests};
 use super::hiring::Hiring;
@@ -44,7 +44,7 @@ pub struct Findings {
     /// Streams that broke, and their errnos.
     pub broken: Vec<(usize, i32)>,
     /// How the peer broke the protocol.
-    pub refused: Option<mstcp_core::Error>,
+    pub refused: Option<mstcp_proto::Error>,
     /// The peer gave the connection up.
     pub is_given_up: bool,
     /// What the core said.

@@ -23,7 +23,7 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
-use mstcp_core::{Connection, LocalError};
+use mstcp_proto::{Connection, LocalError};
 
 use crate::endpoint::{Endpoint, Sent};
 use crate::inbox::Target;

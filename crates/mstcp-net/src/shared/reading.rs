@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use mstcp_core::StreamSet;
+use mstcp_proto::StreamSet;
 
 use super::loan::Findings;
 use crate::endpoint::Endpoint;

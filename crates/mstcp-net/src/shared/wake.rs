@@ -2,7 +2,7 @@
 
 use std::os::fd::RawFd;
 
-use mstcp_core::StreamSet;
+use mstcp_proto::StreamSet;
 
 use crate::policy::StreamSockets;
 

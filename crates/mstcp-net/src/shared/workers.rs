@@ -11,7 +11,7 @@ use std::io::IoSlice;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Weak};
 
-use mstcp_core::{Error, StreamSet};
+use mstcp_proto::{Error, StreamSet};
 
 use super::hiring;
 use super::registry::{self, Registered};

@@ -12,8 +12,8 @@ use ::tokio::net::{lookup_host, TcpSocket, TcpStream, ToSocketAddrs};
 use ::tokio::sync::mpsc;
 use ::tokio::task::JoinSet;
 use ::tokio::time::{sleep, timeout};
-use mstcp_core::handshake::Client;
-use mstcp_core::redial::Redial;
+use mstcp_proto::handshake::Client;
+use mstcp_proto::redial::Redial;
 
 use super::driver::{self, Joined};
 use super::wire::Wire;

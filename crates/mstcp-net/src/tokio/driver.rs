@@ -14,10 +14,10 @@ use ::tokio::io::{AsyncRead, AsyncWrite, DuplexStream, Interest, ReadBuf};
 use ::tokio::net::TcpStream;
 use ::tokio::sync::{mpsc, oneshot};
 use ::tokio::time::{sleep_until, Instant, Sleep};
-use mstcp_core::control::code;
-use mstcp_core::frame::HEADER_BYTES;
-use mstcp_core::handshake::Proof;
-use mstcp_core::{Event, Outcome, Slice};
+use mstcp_proto::control::code;
+use mstcp_proto::frame::HEADER_BYTES;
+use mstcp_proto::handshake::Proof;
+use mstcp_proto::{Event, Outcome, Slice};
 
 use super::client::Path;
 use super::{invalid, Connection, Ending, WAITING_BYTES};
@@ -38,7 +38,7 @@ const WRITE_BYTES: usize = 1 << 16;
 pub(super) struct Status {
     /// How many streams it has.
     pub(super) alive: AtomicUsize,
-    /// Once it is over: see [`mstcp_core::Connection::farewell`].
+    /// Once it is over: see [`mstcp_proto::Connection::farewell`].
     pub(super) farewell: Mutex<Option<Vec<u8>>>,
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ::tokio::io::{AsyncReadExt, AsyncWriteExt};
 use ::tokio::time::timeout;
-use mstcp_core::handshake::{Client, Greeting, CONFIRM_BYTES};
-use mstcp_core::hello::{self, NONCE_BYTES, PREFIX_BYTES};
+use mstcp_proto::handshake::{Client, Greeting, CONFIRM_BYTES};
+use mstcp_proto::hello::{self, NONCE_BYTES, PREFIX_BYTES};
 
 use super::wire::Wire;
 use crate::{sys, RecordLayer};

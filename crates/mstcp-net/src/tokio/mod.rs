@@ -41,7 +41,7 @@ use ::tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use ::tokio::net::TcpStream;
 use ::tokio::sync::oneshot;
 use ::tokio::task::JoinHandle;
-use mstcp_core::{scheduler, Config, LocalError};
+use mstcp_proto::{scheduler, Config, LocalError};
 
 use wire::Wire;
 
@@ -64,7 +64,7 @@ pub struct Options {
     pub frame_payload_bytes: usize,
     /// The receive window: bound of the bytes that are ahead or not taken by the application; 256 KiB at least.
     pub reorder_buffer_bytes: usize,
-    /// The name of the rule that picks the stream of each frame: see [`mstcp_core::scheduler`].
+    /// The name of the rule that picks the stream of each frame: see [`mstcp_proto::scheduler`].
     pub scheduler: String,
     /// Of a listener: how many connections there may be at a time.
     pub most_connections: usize,
@@ -128,7 +128,7 @@ impl Options {
     }
 
     /// A core with one stream.
-    fn core(&self, frame_payload_bytes: usize) -> Result<mstcp_core::Connection, LocalError> {
+    fn core(&self, frame_payload_bytes: usize) -> Result<mstcp_proto::Connection, LocalError> {
         let config = Config {
             stream_count: 1,
             frame_payload_bytes,
@@ -137,7 +137,7 @@ impl Options {
         };
         let seed = u64::from_ne_bytes(hello::random());
         let mut core =
-            mstcp_core::Connection::new(config, scheduler::by_name(&self.scheduler, seed)?)?;
+            mstcp_proto::Connection::new(config, scheduler::by_name(&self.scheduler, seed)?)?;
         core.set_weights(&[driver::UNKNOWN_BPS])?;
         Ok(core)
     }

@@ -12,7 +12,7 @@ use ::tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use ::tokio::sync::mpsc;
 use ::tokio::task::JoinHandle;
 use ::tokio::time::timeout;
-use mstcp_core::handshake::{confirm_frame, Admission, Admitted, NotAdmitted};
+use mstcp_proto::handshake::{confirm_frame, Admission, Admitted, NotAdmitted};
 
 use super::driver::{self, Joined, Status};
 use super::wire::Wire;

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use mstcp_core::{scheduler, Config, Connection};
 use mstcp_net::inbox::Target;
 use mstcp_net::shared::{Bell, Clock, Outcome, SharedEndpoint, Use, Wish};
 use mstcp_net::{Endpoint, OwnMemory};
+use mstcp_proto::{scheduler, Config, Connection};
 
 const PAYLOAD_BYTES: usize = 1440;
 pub const SECOND_NS: u64 = 1_000_000_000;

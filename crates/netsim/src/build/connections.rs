@@ -1,6 +1,6 @@
 //! TCP connections and the protocols over them.
 
-use mstcp_core::scheduler;
+use mstcp_proto::scheduler;
 
 use super::Builder;
 use crate::bundle::mptcp::scheduler::{by_name as scheduler_by_name, NAMES as SCHEDULERS};
@@ -20,7 +20,7 @@ use crate::tcp::{Config, Endpoint};
 use crate::time::{seconds, SECOND};
 
 /// Bytes of the identifier in front of each full frame.
-pub(super) const FRAME_HEADER_BYTES: u32 = mstcp_core::frame::HEADER_BYTES as u32;
+pub(super) const FRAME_HEADER_BYTES: u32 = mstcp_proto::frame::HEADER_BYTES as u32;
 /// Subflows of one connection, at most: a set of them is a word.
 const MAX_SUBFLOWS: usize = 64;
 /// A stream has room while less than this time of its rate is unsent, as in the library.
@@ -323,7 +323,7 @@ impl Builder<'_> {
             }
         }
         let seed = derive_seed(self.description.seed, Purpose::Schedule, u64::from(index));
-        let refused = |error: mstcp_core::LocalError| {
+        let refused = |error: mstcp_proto::LocalError| {
             Error::description(format!("{place}.mstcp"), error.to_string())
         };
         let schedulers = [

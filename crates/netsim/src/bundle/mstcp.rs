@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use mstcp_core::{Config, Connection, Scheduler, Slice};
+use mstcp_proto::{Config, Connection, Scheduler, Slice};
 
 use super::pipe::{Pipe, Run};
 use super::{Bundle, BundleReport, Place};
@@ -94,7 +94,7 @@ impl Mstcp {
             for (index, stream) in streams.iter().enumerate() {
                 connection.set_delay(index, stream.delay)?;
             }
-            Ok::<_, mstcp_core::LocalError>(connection)
+            Ok::<_, mstcp_proto::LocalError>(connection)
         };
         let [client, server] = schedulers;
         let stream = |stream: &StreamSettings| Stream {
@@ -273,7 +273,7 @@ impl Mstcp {
         }
         self.give(side, now, hosts)?;
         while let Some(event) = self.sides[side].poll_event() {
-            if let mstcp_core::Event::StreamGone { slot } = event {
+            if let mstcp_proto::Event::StreamGone { slot } = event {
                 hosts.abort(self.streams[slot].ends[side]);
             }
         }

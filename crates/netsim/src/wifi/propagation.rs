@@ -1,6 +1,6 @@
 //! From the power that is sent to the power that arrives.
 
-use mstcp_core::rng::SplitMix64;
+use mstcp_proto::rng::SplitMix64;
 
 use super::math::{decibels, from_decibels, power};
 use crate::random::{ln, unit};

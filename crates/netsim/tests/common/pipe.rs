@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use mstcp_core::rng::SplitMix64;
+use mstcp_proto::rng::SplitMix64;
 use netsim::tcp::{Config, Endpoint, Segment};
 use netsim::time::{Nanos, MILLISECOND, SECOND};
 

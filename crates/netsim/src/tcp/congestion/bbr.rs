@@ -1,6 +1,6 @@
 //! BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00). Names and sections are the draft's.
 
-use mstcp_core::rng::SplitMix64;
+use mstcp_proto::rng::SplitMix64;
 
 use super::super::delivery_rate::RateSample;
 use super::{Acked, CongestionControl, Delivery, Window};

@@ -5,7 +5,7 @@
 //! recovery, those by which it gets less too; ACKs that come together add their bytes to the window; the initial window is not paced.
 //! Counters have 32 bits and wrap. The samples are ns-3's as well ([`SampleRule::Ns3`](super::super::delivery_rate::SampleRule)).
 
-use mstcp_core::rng::SplitMix64;
+use mstcp_proto::rng::SplitMix64;
 
 use super::super::delivery_rate::RateSample;
 use super::bbr::{State, CYCLE, FULL_PIPE_GROWTH, FULL_PIPE_ROUNDS, PROBE_RTT_TIME, RTPROP_FILTER};

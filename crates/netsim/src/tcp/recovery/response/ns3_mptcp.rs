@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use mstcp_core::rng::SplitMix64;
+use mstcp_proto::rng::SplitMix64;
 
 use super::super::super::congestion::Window;
 use super::super::super::scoreboard::{Scoreboard, Transmission};

@@ -6,8 +6,8 @@ mod late;
 mod only_stream;
 mod overtaking;
 
-use mstcp_core::control::Control;
-use mstcp_core::{frame, scheduler, Config, Connection, Event, LocalError, Outcome};
+use mstcp_proto::control::Control;
+use mstcp_proto::{frame, scheduler, Config, Connection, Event, LocalError, Outcome};
 
 const PAYLOAD_BYTES: usize = 1000;
 const MS: u64 = 1_000_000;

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use mstcp_core::rng::SplitMix64;
-use mstcp_core::{scheduler, Config, Connection};
+use mstcp_proto::rng::SplitMix64;
+use mstcp_proto::{scheduler, Config, Connection};
 use proptest::prelude::*;
 
 /// One direction of a stream.
@@ -198,7 +198,7 @@ proptest! {
         for (stream, piece) in pieces {
             match pair.ends[0].on_received(stream, &piece, &mut pair.got[0]) {
                 Ok(()) => {}
-                Err(mstcp_core::Error::Remote(_)) => break,
+                Err(mstcp_proto::Error::Remote(_)) => break,
                 Err(error) => prop_assert!(false, "{}", error),
             }
         }

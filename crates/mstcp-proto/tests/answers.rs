@@ -1,8 +1,8 @@
 //! Fields that only one of the two sides may set.
 
-use mstcp_core::handshake::{Admission, Client, Greeting, NotAdmitted};
-use mstcp_core::hello::{split, Hello, PROOF_BYTES};
-use mstcp_core::RemoteError;
+use mstcp_proto::handshake::{Admission, Client, Greeting, NotAdmitted};
+use mstcp_proto::hello::{split, Hello, PROOF_BYTES};
+use mstcp_proto::RemoteError;
 
 fn greeting() -> (Client, Greeting) {
     let mut client = Client::new(b"", [7; 16], 2, 1000);

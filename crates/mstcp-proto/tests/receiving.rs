@@ -4,11 +4,11 @@ use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-use mstcp_core::control::Control;
-use mstcp_core::frame::{self, Expected, Parsed, Parser, LONG_HEADER_BYTES};
-use mstcp_core::rng::SplitMix64;
-use mstcp_core::slice::Storage;
-use mstcp_core::{scheduler, Config, Connection, Slice};
+use mstcp_proto::control::Control;
+use mstcp_proto::frame::{self, Expected, Parsed, Parser, LONG_HEADER_BYTES};
+use mstcp_proto::rng::SplitMix64;
+use mstcp_proto::slice::Storage;
+use mstcp_proto::{scheduler, Config, Connection, Slice};
 use proptest::prelude::*;
 
 const PAYLOAD_BYTES: usize = 1000;

@@ -1,9 +1,9 @@
 //! How a connection ends where its last streams are lost: both sides come to the same outcome.
 
-use mstcp_core::handshake::{Admission, Client, NotAdmitted};
-use mstcp_core::hello::{rest_bytes, PREFIX_BYTES};
-use mstcp_core::records::RecordReader;
-use mstcp_core::{scheduler, Config, Connection, ConnectionState, Event, Outcome};
+use mstcp_proto::handshake::{Admission, Client, NotAdmitted};
+use mstcp_proto::hello::{rest_bytes, PREFIX_BYTES};
+use mstcp_proto::records::RecordReader;
+use mstcp_proto::{scheduler, Config, Connection, ConnectionState, Event, Outcome};
 
 const MS: u64 = 1_000_000;
 

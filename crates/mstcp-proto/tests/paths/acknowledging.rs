@@ -70,7 +70,7 @@ fn the_acknowledgement_before_the_last_frame_may_be_seen() {
     count_acks(&mut connection, MS);
     acknowledge_up_to(&mut connection, 1, 1 << 20, &[]);
     let acks = count_acks(&mut connection, 2 * MS);
-    assert_eq!(connection.state(), mstcp_core::ConnectionState::Ending);
+    assert_eq!(connection.state(), mstcp_proto::ConnectionState::Ending);
     assert!(acks.iter().all(|count| *count >= 1), "{acks:?}");
     // The first of stream 0 went before.
     tell(

@@ -5,9 +5,9 @@
 
 use std::time::{Duration, Instant};
 
-use mstcp_core::control::Control;
-use mstcp_core::frame::encode_control;
-use mstcp_core::{scheduler, Config, Connection};
+use mstcp_proto::control::Control;
+use mstcp_proto::frame::encode_control;
+use mstcp_proto::{scheduler, Config, Connection};
 
 const MS: u64 = 1_000_000;
 /// Costs that grow with what waits differ by more than twenty times between few and many frames; those of a search among them, and

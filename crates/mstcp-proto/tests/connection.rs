@@ -1,7 +1,7 @@
 //! How a connection offers frames. What comes of them is in failover.rs.
 
-use mstcp_core::rng::SplitMix64;
-use mstcp_core::{scheduler, Config, Connection, LocalError, Slice, Stochastic};
+use mstcp_proto::rng::SplitMix64;
+use mstcp_proto::{scheduler, Config, Connection, LocalError, Slice, Stochastic};
 
 fn connection_by(
     name: &str,

@@ -7,13 +7,13 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
-use mstcp_core::control::Control;
-use mstcp_core::frame::{self, Parsed, Parser, MAX_CONTROL_BYTES};
-use mstcp_core::handshake::{confirm_frame, Admission, Client, Greeting, NotAdmitted};
-use mstcp_core::hello::{self, Hello, PREFIX_BYTES};
-use mstcp_core::reassembly::Reassembly;
-use mstcp_core::records::{RecordReader, RecordWriter};
-use mstcp_core::{scheduler, Config, Connection, Event, Slice};
+use mstcp_proto::control::Control;
+use mstcp_proto::frame::{self, Parsed, Parser, MAX_CONTROL_BYTES};
+use mstcp_proto::handshake::{confirm_frame, Admission, Client, Greeting, NotAdmitted};
+use mstcp_proto::hello::{self, Hello, PREFIX_BYTES};
+use mstcp_proto::reassembly::Reassembly;
+use mstcp_proto::records::{RecordReader, RecordWriter};
+use mstcp_proto::{scheduler, Config, Connection, Event, Slice};
 
 /// A target's name and function.
 pub type Target = (&'static str, fn(&[u8]));
@@ -379,7 +379,7 @@ pub fn connection(data: &[u8]) {
                 let length = choices.below(400);
                 let mut out = Vec::new();
                 match connection.on_received(slot, choices.bytes(length), &mut out) {
-                    Err(mstcp_core::Error::Remote(_)) => return,
+                    Err(mstcp_proto::Error::Remote(_)) => return,
                     result => drop(result),
                 }
             }

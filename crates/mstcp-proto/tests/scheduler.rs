@@ -1,7 +1,7 @@
 //! The schedulers: shares, smoothness, order of arrival, and what none may do.
 
-use mstcp_core::scheduler::{by_name, check_weights, StreamView, View, NAMES};
-use mstcp_core::{LocalError, Scheduler, StreamSet};
+use mstcp_proto::scheduler::{by_name, check_weights, StreamView, View, NAMES};
+use mstcp_proto::{LocalError, Scheduler, StreamSet};
 
 fn views(weights: &[f64]) -> Vec<StreamView> {
     let view = |&weight| StreamView {

@@ -1,7 +1,7 @@
 //! Signs of life that an application asks for.
 
-use mstcp_core::control::Control;
-use mstcp_core::{frame, scheduler, Config, Connection, Event};
+use mstcp_proto::control::Control;
+use mstcp_proto::{frame, scheduler, Config, Connection, Event};
 
 const IDLE_NS: u64 = 1_000_000_000;
 /// The shell's timer is late by so much.

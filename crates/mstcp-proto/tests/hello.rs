@@ -1,7 +1,7 @@
 //! The hello codec. That it equals protobuf's is tested from Python, where protobuf is.
 
-use mstcp_core::hello::{rest_bytes, split, Hello, MAGIC, PREFIX_BYTES, PROOF_BYTES};
-use mstcp_core::RemoteError;
+use mstcp_proto::hello::{rest_bytes, split, Hello, MAGIC, PREFIX_BYTES, PROOF_BYTES};
+use mstcp_proto::RemoteError;
 use proptest::prelude::*;
 
 fn example() -> Hello {
