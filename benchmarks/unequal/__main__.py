@@ -1,0 +1,148 @@
+"""Measures one connection over two unequal paths: python -m benchmarks.unequal.
+
+From the call that connects to the last byte at the other host: MSTCP as it comes, with a stream on each path
+and no rates told; one TCP on the better path (both are measured, and the quicker counts); the kernel's MPTCP.
+All run in one virtual kernel (docs/virtual.md), one after the other: neither root nor an idle machine is
+needed, and processor time counts nothing. A row of the answer has the case and these quotients of rates:
+
+    of_better_path                the rate of MSTCP by that of TCP on the better path
+    of_sum                        by the sum of the rates of TCP on either path alone
+    kernel_mptcp_of_better_path   the rate of the kernel's MPTCP by that of TCP on the better path
+
+The exit status is 1 where a case is below the better path alone, or below the kernel's MPTCP.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from benchmarks.unequal import grid, virtual
+from experiments.errors import ExperimentError
+
+LEAST_OF_BETTER = 0.97
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.unequal",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="33 cases, minutes (default: the whole grid, hours)"
+    )
+    parser.add_argument(
+        "--paths",
+        nargs=2,
+        type=path,
+        metavar="MBPS@MS",
+        help="one pair instead, as `--paths 100@1 10@30`; MBPS@MS/LOSS/JITTER_MS where it has these",
+    )
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", metavar="BYTES", help="of the pair, default 0.1 to 10 MB"
+    )
+    parser.add_argument("--congestion-control", default="cubic", metavar="NAME", help="of the pair")
+    parser.add_argument("--queue-packets", type=int, default=1000, metavar="N", help="default 1000")
+    parser.add_argument("--seed", type=int, default=1, help="of the virtual kernel's random numbers")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="kernels at once")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    return parser.parse_args(argv)
+
+
+def path(text: str) -> grid.Path:
+    """Return a path from `100@30`, `100@30/0.001` or `100@30/0.001/2`."""
+    shape, *more = text.split("/")
+    rate, delay = shape.split("@")
+    return grid.Path(float(rate), float(delay), *map(float, more))
+
+
+def cases(arguments: argparse.Namespace) -> list[grid.Case]:
+    """Return the cases that were asked for."""
+    if arguments.paths:
+        pair = (arguments.paths[0], arguments.paths[1])
+        sizes = arguments.sizes or grid.SIZES
+        return [grid.Case(pair, size, arguments.congestion_control) for size in sizes]
+    return grid.quick() if arguments.quick else grid.full()
+
+
+def measure(wanted: Sequence[grid.Case], arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Make all transfers, in several kernels at once; yield a row for each case."""
+    jobs = max(1, min(arguments.jobs, len(wanted)))
+    cores = sorted(os.sched_getaffinity(0))
+    networks = virtual.by_network(wanted)
+    parts = [networks[number::jobs] for number in range(jobs)]
+    with ThreadPoolExecutor(jobs) as pool:
+        boots = [
+            pool.submit(
+                virtual.boot, part, arguments.seed, cores[number % len(cores)], arguments.queue_packets
+            )
+            for number, part in enumerate(parts)
+            if part
+        ]
+        seconds = dict(pair for boot in boots for pair in boot.result())
+    for case in wanted:
+        yield row(case, seconds[case])
+
+
+def row(case: grid.Case, seconds: dict[str, float]) -> dict[str, Any]:
+    """Return what the seconds of a case's transfers mean."""
+    better_s = min(seconds["tcp0"], seconds["tcp1"])
+    sum_s = 1 / (1 / seconds["tcp0"] + 1 / seconds["tcp1"])
+    return {
+        "paths": [str(path) for path in case.paths],
+        "bytes": case.size_bytes,
+        "congestion_control": case.congestion_control,
+        "seconds": seconds,
+        "of_better_path": better_s / seconds["mstcp"],
+        "of_sum": sum_s / seconds["mstcp"],
+        "kernel_mptcp_of_better_path": better_s / seconds["mptcp"],
+    }
+
+
+def markdown(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the rows as a table, and what they say together."""
+    lines = [
+        "| paths, Mbit/s at ms | bytes | control | of better path | of sum | kernel MPTCP of better path |",
+        "|---|---|---|---|---|---|",
+    ]
+    for each in rows:
+        cells = [" + ".join(each["paths"]), f"{each['bytes']:,}", each["congestion_control"]]
+        quotients = ("of_better_path", "of_sum", "kernel_mptcp_of_better_path")
+        cells += [f"{100 * each[name]:.0f} %" for name in quotients]
+        lines.append(f"| {' | '.join(cells)} |")
+    shares = [each["of_better_path"] for each in rows]
+    below = sum(share < LEAST_OF_BETTER for share in shares)
+    least, median = (f"{100 * share:.0f}" for share in (min(shares), statistics.median(shares)))
+    lines.append(f"\n{below} of {len(rows)} below 97 %; least {least} %, median {median} %")
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the grid."""
+    arguments = parse(argv)
+    try:
+        rows = list(measure(cases(arguments), arguments))
+    except KeyboardInterrupt:
+        return 130
+    except (ExperimentError, RuntimeError) as error:
+        print(f"benchmarks.unequal: {error}", file=sys.stderr)
+        return 1
+    print(json.dumps(rows, indent=1) if arguments.json else markdown(rows))
+    return int(
+        any(
+            each["of_better_path"] < max(LEAST_OF_BETTER, each["kernel_mptcp_of_better_path"])
+            for each in rows
+        )
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

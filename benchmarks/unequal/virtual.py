@@ -1,0 +1,127 @@
+"""Transfers in a virtual kernel (docs/virtual.md): `-m benchmarks.unequal.virtual WANTED TOLD` runs there.
+
+WANTED has a line for each network, TOLD gets one for each case.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.shaped.kernel_links import KernelLinks
+from benchmarks.transport.network import FAR, Network
+from benchmarks.unequal.grid import KINDS, Case
+from benchmarks.unequal.grid import Path as NetworkPath
+from experiments.places.virtual.bytecode import compile_all
+from experiments.places.virtual.machine import Machine, Order, guest_path, guest_python
+
+Seconds = dict[str, float]
+
+
+def by_network(cases: Sequence[Case]) -> list[list[Case]]:
+    """Return cases of the same paths and congestion control together: they share a network."""
+    networks: dict[tuple[object, str], list[Case]] = {}
+    for case in cases:
+        networks.setdefault((case.paths, case.congestion_control), []).append(case)
+    return list(networks.values())
+
+
+def boot(
+    networks: Sequence[Sequence[Case]], seed: int, core: int, queue_packets: int
+) -> list[tuple[Case, Seconds]]:
+    """Make all transfers of these networks in a kernel of their own; return the seconds by kind of each case.
+
+    Raises:
+        RunFailed: The kernel did not come to the end.
+        RuntimeError: A transfer in it failed.
+    """
+    compile_all()
+    with tempfile.TemporaryDirectory(prefix="unequal-") as name:
+        wanted, told, console = (Path(name, file) for file in ("wanted", "told", "console.log"))
+        wanted.write_text("".join(_order(cases, queue_packets) for cases in networks))
+        told.touch()
+        files = [str(guest_path("told") / file.name) for file in (wanted, told)]
+        order = Order(
+            argv=[guest_python(), "-m", "benchmarks.unequal.virtual", *files],
+            seed=seed,
+            core=core,
+            console=console,
+            writable={"told": Path(name)},
+        )
+        heard_bytes = 0
+
+        def look() -> bool:
+            nonlocal heard_bytes
+            before, heard_bytes = heard_bytes, told.stat().st_size
+            return heard_bytes > before
+
+        with Machine(order) as machine:
+            status = machine.wait(look)
+        if status:
+            raise RuntimeError(
+                f"in the virtual kernel: status {status}\n{console.read_text(errors='replace')}"
+            )
+        seconds = [json.loads(line) for line in told.read_text().splitlines()]
+    flat = [case for cases in networks for case in cases]
+    return [(case, dict(zip(KINDS, four, strict=True))) for case, four in zip(flat, seconds, strict=True)]
+
+
+def _order(cases: Sequence[Case], queue_packets: int) -> str:
+    first = cases[0]
+    order = {
+        "paths": [asdict(path) for path in first.paths],
+        "sizes": [case.size_bytes for case in cases],
+        "congestion_control": first.congestion_control,
+        "queue_packets": queue_packets,
+    }
+    return json.dumps(order) + "\n"
+
+
+def main(wanted: Path, told: Path) -> None:
+    """Make all transfers, in the kernel."""
+    with told.open("a") as file:
+        for number, line in enumerate(wanted.read_text().splitlines()):
+            order = json.loads(line)
+            shapes = [NetworkPath(**path).shape(order["queue_packets"]) for path in order["paths"]]
+            with contextlib.closing(Network(KernelLinks(), shapes, f"u{number}x")) as network:
+                for seconds in transfers(network, order["sizes"], order["congestion_control"]):
+                    print(json.dumps(seconds), file=file, flush=True)
+
+
+def transfers(network: Network, sizes: Sequence[int], congestion_control: str) -> Iterator[list[float]]:
+    """Make the transfers of one network; yield the seconds of all kinds for each size."""
+    for side in (0, 1):
+        settings = (f"net.ipv4.tcp_congestion_control={congestion_control}", "net.ipv4.tcp_no_metrics_save=1")
+        for setting in settings:
+            subprocess.run(network.command(side, ["sysctl", "-qw", setting]), check=True)
+    with contextlib.ExitStack() as ending:
+
+        def start(side: int, words: list[str]) -> Iterator[dict[str, float]]:
+            command = network.command(side, [sys.executable, "-m", "benchmarks.unequal.peer", *words])
+            peer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            ending.callback(peer.wait)
+            ending.callback(peer.kill)
+            assert peer.stdout is not None
+            return map(json.loads, peer.stdout)
+
+        far = start(1, ["far"])
+        next(far)
+        near = start(0, ["near", *(f"{kind}:{size}" for size in sizes for kind in KINDS)])
+        for size in sizes:
+            seconds = []
+            for kind in KINDS:
+                began, ended = next(near), next(far)
+                if ended["bytes"] != size:
+                    raise RuntimeError(f"{kind}: {ended['bytes']} of {size} bytes came to {FAR}")
+                seconds.append(ended["last_s"] - began["began_s"])
+            yield seconds
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
