@@ -170,6 +170,7 @@ async def connect(
         options.early_data,
         connect_s=options.connect_timeout,
         handshake_s=options.handshake_timeout,
+        join_s=options.join_s,
         has_records=options.authenticate_frames,
     )
     is_plain = len(specs) == 1 and not options.authenticate_frames and not options.may_grow

@@ -27,8 +27,6 @@ LOGGER = logging.getLogger("mstcp")
 HELLO_DELAY_S = 0.25
 """How long a path may leave the first hello unanswered before another says one (as RFC 8305, section 5), or
 two of its round trips if they take longer."""
-JOIN_S = 0.25
-"""How long the others are waited for once the first stream is open, or as long as that one took."""
 _TAKEN = (errno.EADDRINUSE, errno.EADDRNOTAVAIL)
 """The source port is another's by now; two that come back may bind it (SO_REUSEADDR), and one connects."""
 _Source = tuple[str | None, int]
@@ -74,6 +72,7 @@ class Opener:
         early_data: Goes with the first hello.
         connect_s: How long connecting a stream may take at first.
         handshake_s: How long TLS, and the answer to the hello, may take at first.
+        join_s: How long the others are waited for once the first stream is open.
         has_records: Whether the streams' frames are authenticated by records.
     """
 
@@ -91,8 +90,10 @@ class Opener:
         *,
         connect_s: float = 10.0,
         handshake_s: float = 10.0,
+        join_s: float = 0.0,
         has_records: bool = False,
     ) -> None:
+        self._join_s = join_s
         self._connect_s = connect_s
         self._handshake_s = handshake_s
         self._has_records = has_records
@@ -119,14 +120,13 @@ class Opener:
     async def open(self, socks: Sequence[socket.socket], specs: Sequence[StreamSpec]) -> list[Joined]:
         """Open the connection over bound sockets; return its streams, stream 0 first.
 
-        Returns once one is open and the others have had a moment; what comes later joins by itself.
+        Returns once one is open; the others join as they come.
 
         Raises:
             MstcpError: No stream could be opened; the error is that of the first path.
             OSError: As above.
         """
         self._stream_count = len(socks)
-        started_s = self._loop.time()
         first: asyncio.Future[Joined] = self._loop.create_future()
         for sock, spec in zip(socks, specs, strict=True):
             named_spec = replace(spec, source_port=sock.getsockname()[1])
@@ -139,10 +139,9 @@ class Opener:
             if not first.done():
                 await self._raise_first(tasks)
             winner = first.result()
-            took_s = self._loop.time() - started_s
             pending = [task for task in tasks if not task.done()]
-            if pending:
-                await asyncio.wait(pending, timeout=max(JOIN_S, took_s))
+            if pending and self._join_s:
+                await asyncio.wait(pending, timeout=self._join_s)
         except BaseException:
             self.stop()
             # They use the sockets, which the caller closes; a number that is closed may be another's next.
@@ -289,7 +288,7 @@ class Opener:
         """Open a stream later that could not be opened now."""
         if self._transport is None:
             self._lost.append(spec)
-        else:
+        elif not self._transport.is_closing():
             self._loop.call_soon(self.reopen, spec)
 
     def reopen(self, spec: StreamSpec) -> None:

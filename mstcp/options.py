@@ -44,6 +44,8 @@ CONNECT_S = 10.0
 """How long connecting a stream may take."""
 HANDSHAKE_S = 10.0
 """How long TLS and the hello of a stream may take."""
+ALLOCATED_JOIN_S = 0.25
+"""How long streams that a controller allocated are waited for once the first is open."""
 LEAST_PACKET_BYTES = 128
 """Ethernet, IPv6 and TCP headers, a frame's header, and something to carry."""
 _MOST_BYTES = 1 << 40
@@ -114,12 +116,15 @@ class ClientOptions(ConnectionOptions):
     server_hostname: str | None = None
     connect_timeout: float = CONNECT_S
     handshake_timeout: float = HANDSHAKE_S
+    join_timeout: float | None = None
     sock: socket.socket | Sequence[socket.socket] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_seconds("connect_timeout", self.connect_timeout)
         check_seconds("handshake_timeout", self.handshake_timeout)
+        if self.join_timeout is not None:
+            check_seconds("join_timeout", self.join_timeout, least=0.0)
         check_type("server_hostname", self.server_hostname, str, "a name")
         check_type("ssl", self.ssl, (SSLContext, bool), "an ssl.SSLContext, True")
         self._check_rate()
@@ -240,6 +245,13 @@ class ClientOptions(ConnectionOptions):
         return [StreamSpec(source_port=port, rate_bps=self.rate and self.rate / count)] * count
 
     @property
+    def join_s(self) -> float:
+        """How long other streams are waited for once the first is open."""
+        if self.join_timeout is not None:
+            return self.join_timeout
+        return 0.0 if self.controller is None else ALLOCATED_JOIN_S
+
+    @property
     def path_count(self) -> int:
         """How many paths a controller may allocate."""
         return len(self.paths) if self.paths else self.max_paths
@@ -334,6 +346,7 @@ class SocketArguments(ConnectionArguments, total=False):
     server_hostname: str | None
     connect_timeout: float
     handshake_timeout: float
+    join_timeout: float | None
     early_data: bytes
     sock: socket.socket | Sequence[socket.socket] | None
 

@@ -17,7 +17,7 @@ from mstcp import _core, sockets
 from mstcp.admission import Admission, Ended, Joining, Refused
 from mstcp.connecting import socket_extra
 from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError, sentence
-from mstcp.hello import LIMIT_EXCEEDED, Opening, PlainOpening, read_confirm, read_opening
+from mstcp.hello import LIMIT_EXCEEDED, UNKNOWN_CONNECTION, Opening, PlainOpening, read_confirm, read_opening
 from mstcp.limits import ServerLimits, Turns
 from mstcp.open_stream import OpenStream
 from mstcp.options import OnRejected, ServerOptions
@@ -138,7 +138,8 @@ class Reception:
             return
         except Refused as refusal:
             await self._refuse(stream, refusal)
-            raise RemoteProtocolError(refusal.reason) from None
+            kind = ConnectionLost if refusal.code == UNKNOWN_CONNECTION else RemoteProtocolError
+            raise kind(refusal.reason) from None
         known = joining.known
         try:
             await self._loop.sock_sendall(stream.sock, _on_wire(joining.verdict.answer, stream))

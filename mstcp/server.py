@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mstcp import sockets
 from mstcp.aio.streams import DEFAULT_LIMIT, StreamProtocol, StreamReader, StreamWriter
 from mstcp.checks import check_address
-from mstcp.errors import LocalProtocolError, MstcpError, RemoteProtocolError
+from mstcp.errors import ConnectionLost, LocalProtocolError, MstcpError, RemoteProtocolError
 from mstcp.limits import HalfOpen, ServerLimits
 from mstcp.options import ServerArguments, ServerOptions, check_limit
 from mstcp.reception import ProtocolFactory, Reception
@@ -170,7 +170,9 @@ def _listener(family: int, address: Any, options: ServerOptions) -> socket.socke
 
 
 def _log_rejected(error: MstcpError, peer: Any) -> None:
-    LOGGER.warning("stream from %s rejected: %s", peer, error)
+    # A client that went away, or whose connection has ended meanwhile, did nothing wrong.
+    level = logging.DEBUG if isinstance(error, ConnectionLost) else logging.WARNING
+    LOGGER.log(level, "stream from %s rejected: %s", peer, error)
 
 
 class Server(asyncio.AbstractServer):

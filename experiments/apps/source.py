@@ -34,6 +34,9 @@ from experiments.errors import reason_of
 from mstcp.control import ControllerClient
 from mstcp.transport import SCHEDULER
 
+STREAMS_S = 0.25
+"""How long all streams are waited for once the first is open."""
+
 
 async def main(configs: list[SourceConfig]) -> None:
     """Connect as told, send from start to stop, and see that the peers have read everything."""
@@ -97,7 +100,10 @@ async def _connect(
     connection = config.connection
     if connection.controller is None:
         streams = [mstcp.StreamSpec(source_port=port) for port in source_ports or [0]]
-        return await mstcp.open_connection(config.host, config.port, streams=streams, **options)
+        # Whatever the protocol, the flow begins when its streams are there.
+        return await mstcp.open_connection(
+            config.host, config.port, streams=streams, join_timeout=STREAMS_S, **options
+        )
     from mstcp.allocation import RequestedPath
 
     paths = [RequestedPath(path.nodes, path.rate_bps) for path in connection.paths]

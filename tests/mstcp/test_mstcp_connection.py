@@ -44,7 +44,9 @@ async def connected(
     )
     async with server:
         port = server.sockets[0].getsockname()[1]
-        ours = await mstcp.open_connection("127.0.0.1", port, streams=streams, seed=1, **options)
+        ours = await mstcp.open_connection(
+            "127.0.0.1", port, streams=streams, seed=1, join_timeout=20, **options
+        )
         theirs = await asyncio.wait_for(accepted.get(), 20)
         try:
             yield ours, theirs
@@ -432,6 +434,7 @@ async def test_streams_leave_from_the_ports_and_with_the_options_asked_for() -> 
             source_address="127.0.0.2",
             congestion_control="reno",
             receive_buffer_bytes=131_072,
+            join_timeout=20,
         )
         socks = writer.get_extra_info("sockets")
         assert [sock.getsockname() for sock in socks] == [("127.0.0.2", port) for port in ports]

@@ -521,7 +521,7 @@ async def test_sockets_that_are_connected_already_are_used(count: int) -> None:
         socks = [socket.create_connection(listener.getsockname()) for _ in range(count)]
         ports = [sock.getsockname()[1] for sock in socks]
         given = socks[0] if count == 1 else socks
-        async with mstcp.open_connection(sock=given) as (reader, writer):
+        async with mstcp.open_connection(sock=given, join_timeout=20) as (reader, writer):
             assert [stream.source_port for stream in writer.transport.streams()] == ports
             writer.write(b"here")
             assert await reader.readexactly(4) == b"here"

@@ -68,7 +68,9 @@ async def connected(
             stack.callback(relay.close)
             port = relay.sockets[0].getsockname()[1]
         specs = [StreamSpec(rate_bps=rate) for rate in rates] if rates else [StreamSpec()] * count
-        ours = await mstcp.open_connection("127.0.0.1", port, streams=specs, seed=1, **options)
+        ours = await mstcp.open_connection(
+            "127.0.0.1", port, streams=specs, seed=1, join_timeout=20, **options
+        )
         theirs = await asyncio.wait_for(accepted.get(), 20)
         try:
             yield ours, theirs, path

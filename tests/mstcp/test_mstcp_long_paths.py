@@ -76,7 +76,7 @@ async def test_a_long_path_opens_one_connection_with_all_its_streams(monkeypatch
         async with far_away(server.sockets[0].getsockname()[1], monkeypatch) as port:
             monkeypatch.setattr(client, "_resolve_all", twice)
             _, writer = await mstcp.open_connection(
-                "127.0.0.1", port, streams=[StreamSpec()] * 3, early_data=b"early"
+                "127.0.0.1", port, streams=[StreamSpec()] * 3, early_data=b"early", join_timeout=20
             )
             assert writer.transport.alive_streams == 3
             writer.close()
