@@ -268,7 +268,8 @@ class Core:
         """Take in that a switch's connection ended: it is assumed to forward as before, for a while."""
         self._state.live.leave(datapath_id)
         self._gone_at[datapath_id] = self._now + self._state.settings.switch_grace_s
-        self._discovery.remove_switch(datapath_id)
+        for port in self._state.live.live_ports_of(datapath_id):
+            self._discovery.remove(port)
         self._default_routes.disconnect(switch)
         self._flows.switch_lost(switch, self._now)
         self._measuring.switch_left(datapath_id, self._now)

@@ -219,11 +219,11 @@ class ControllerLoop:
         urgent, requests, packets = (self._queues[kind] for kind in _Kind)
         with self._arrived:
             while not self._stopping:
-                left_s = self._deadline_in_s()
-                if left_s is not None and left_s <= 0 and not urgent:
-                    return TimePassed()
                 if urgent:
                     return _together(urgent, _FREQUENT)
+                left_s = self._deadline_in_s()
+                if left_s is not None and left_s <= 0:
+                    return TimePassed()
                 if packets and (self._packets_left > 0 or not requests):
                     self._packets_left -= 1
                     return packets.popleft()

@@ -188,7 +188,9 @@ def _joining(
 
     for i, j in edges:
         root[find(i)] = find(j)
-    added = []
+    added: list[tuple[int, int]] = []
+    if len({find(i) for i in range(n)}) == 1:
+        return added
     for i, j in sorted(distances, key=lambda pair: (distances[pair], pair)):
         if find(i) != find(j):
             root[find(i)] = find(j)

@@ -2,6 +2,7 @@
 
 .venv/bin/python -m benchmarks.controller            # 200 switches, 5,000 flows: some minutes
 .venv/bin/python -m benchmarks.controller --quick --json
+.venv/bin/python -m benchmarks.controller --switches 1000 --flows 500
 sudo .venv/bin/python -m benchmarks.controller --live   # also on the live butterfly
 
 The controller is `mstcp-controller` itself, in a process of its own; the switches and the clients share
@@ -12,7 +13,12 @@ another. Flows of one rate run between random hosts by the default objective. Me
 - as many paths again, all asked for at once (`batch_paths_per_s`);
 - the link with most flows, filled up with small ones to 1,000 (100 with `--quick`), fails: from then until
   the owner of the last flow on it heard of its new path (`replan_ms`, `replanned_flows`);
-- how long the controller took to know all switches and links (`discovery_s`).
+- how long the controller took to know all switches and links (`discovery_s`), and to have all its rules
+  confirmed (`ready_s`); the most memory it had in use (`peak_memory_mib`);
+- how many rules a switch has at the end, on average, that name none of the hosts behind it
+  (`core_rules_per_switch`).
+
+Networks are Waxman graphs with a host at each switch; above 500 switches with three links a switch.
 
 Names with `cpu` are processor time: of the controller (`*_cpu_ms`, `controller_cpu_s`), and of this process,
 in which clients and switches are (`*_beside_cpu_ms`). They say more on a machine that is shared.
@@ -40,6 +46,7 @@ import topologies
 from benchmarks.controller.client import Refused, Session
 from benchmarks.controller.live import run_in_namespaces
 from benchmarks.controller.process import Controller, controller
+from benchmarks.controller.sizes import come_up, core_rules_per_switch, peak_memory_mib, spec_of
 from mstcp.proto import control_pb2 as pb
 from switch.model import Fleet
 from tests.fakes.model_network import fleet_of
@@ -71,8 +78,8 @@ def main() -> int:
     )
     parser.add_argument("--quick", action="store_true", help="50 switches, 500 flows: under a minute")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
-    parser.add_argument("--switches", type=int)
-    parser.add_argument("--flows", type=int)
+    parser.add_argument("--switches", type=int, help="200 of them, unless this says otherwise")
+    parser.add_argument("--flows", type=int, help="5,000 of them, unless this says otherwise")
     parser.add_argument("--rate", type=float, default=1e6, help="goodput that each flow asks for, bit/s")
     parser.add_argument("--link-rate", type=float, default=100e6, help="of each link between switches, bit/s")
     parser.add_argument("--seed", type=int, default=1, help="of the network and of the flows' ends")
@@ -87,7 +94,7 @@ def main() -> int:
         return 2
     switches = options.switches or (50 if options.quick else 200)
     flows = options.flows or (500 if options.quick else 5000)
-    network = f"waxman:{switches}:seed={options.seed}:rate_bps={options.link_rate:g}:host_rate_bps=1e10"
+    network = spec_of(switches, options.seed, options.link_rate)
     result = asyncio.run(_measure(network, flows, options.rate, options.seed))
     if options.live:
         result |= run_in_namespaces(options.quick)
@@ -131,9 +138,7 @@ class _Load:
 
     async def run(self, flows: int, on_link: int) -> Result:
         gc.disable()  # hundreds of switches are looked through for a quarter of a second each time
-        started = time.perf_counter()
-        await self._controller.ready()
-        discovery_s = time.perf_counter() - started
+        up_after = await come_up(self._controller, time.perf_counter())
         session = Session(self._controller.grpc)
         first = await self._timed(session, 100, _UNDER_WAY)
         await self._timed(session, flows - 200, _UNDER_WAY)
@@ -156,8 +161,11 @@ class _Load:
             "replanned_flows": replanned,
             "request_p50_ms": statistics.median(waits_ms),
             "request_p99_ms": waits_ms[98],
-            "discovery_s": discovery_s,
+            **up_after,
+            "core_rules_per_switch": core_rules_per_switch(self._network, self._fleet.switches),
+            "peak_memory_mib": peak_memory_mib(self._controller),
             "switches": len(self._network.switches),
+            "links": len(self._network.links),
             "flows": len(self._granted),
             "controller_cpu_s": self._controller.cpu_s(),
             **used,
@@ -182,7 +190,7 @@ class _Load:
         fields: dict[str, Any] | None = None,
         ends: Sequence[str] = (),
     ) -> float:
-        """Request so many flows, so many at once; returns how long it took."""
+        """Request `count` flows, `under_way` at once; returns how long it took."""
         limit = asyncio.Semaphore(under_way)
 
         async def one() -> None:

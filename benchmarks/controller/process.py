@@ -7,7 +7,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,21 @@ class Controller:
         Raises:
             RuntimeError: that takes too long; or it does not answer at all.
         """
+        await self._healthy(lambda health: bool(health["ready"]))
+
+    async def discovered(self) -> None:
+        """Wait until all switches and links are there.
+
+        Raises:
+            RuntimeError: as `ready`.
+        """
+        await self._healthy(
+            lambda health: not health["links_down"] and all(each["connected"] for each in health["switches"])
+        )
+
+    async def _healthy(self, is_enough: Callable[[dict[str, Any]], bool]) -> None:
         end = time.monotonic() + _PATIENCE_S
-        while not (health := await self.get("/v1/health"))["ready"]:
+        while not is_enough(health := await self.get("/v1/health")):
             if time.monotonic() > end:
                 raise RuntimeError(f"the network is not there after {_PATIENCE_S:g} s: {_missing(health)}")
             await asyncio.sleep(0.05)

@@ -28,11 +28,14 @@ class PortLimits:
     def __init__(self, rate_per_s: float = PACKETS_PER_S, burst: float = BURST_PACKETS) -> None:
         self._rate_per_s = rate_per_s
         self._burst = burst
-        self._buckets: dict[tuple[int, int], _Bucket] = {}
+        self._buckets: dict[int, dict[int, _Bucket]] = {}  # by datapath id, then port
 
     def allows(self, datapath_id: int, port: int, now: float) -> bool:
         """Return whether another packet of a port may be looked at, and count it if so."""
-        bucket = self._buckets.setdefault((datapath_id, port), _Bucket(self._burst, now))
+        buckets = self._buckets.setdefault(datapath_id, {})
+        bucket = buckets.get(port)
+        if bucket is None:
+            bucket = buckets[port] = _Bucket(self._burst, now)
         bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.filled_at) * self._rate_per_s)
         bucket.filled_at = now
         if bucket.tokens < 1:
@@ -42,5 +45,4 @@ class PortLimits:
 
     def forget(self, datapath_id: int) -> None:
         """Forget the ports of a switch that has gone."""
-        for key in [key for key in self._buckets if key[0] == datapath_id]:
-            del self._buckets[key]
+        self._buckets.pop(datapath_id, None)

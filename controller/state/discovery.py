@@ -104,11 +104,6 @@ class Discovery(Journaled):
         for tail in list(self._tails.get(port, ())):
             self._forget(tail, port)
 
-    def remove_switch(self, datapath_id: int) -> None:
-        """Remove all ports of a switch."""
-        for port in [port for port in self._ports if port[0] == datapath_id]:
-            self.remove(port)
-
     def heard(self, tail: Port, head: Port, now: float) -> None:
         """Take in that a probe arrived; the way back is probed at once if it is not known yet."""
         self.expect(tail, head, now)

@@ -12,6 +12,7 @@ from controller.model.journal import Journaled, JournaledDict, JournaledSet
 from controller.model.state_copy import LiveStatus
 from controller.model.ways import Ways
 from controller.state.least_delay import LeastDelay
+from controller.state.port_set import PortSet
 from controller.state.strangers import Strangers
 from topologies.model import Arc, Network
 
@@ -45,6 +46,7 @@ class LiveNetwork(Journaled):
             {arc_name(arc.tail, arc.head): arc for arc in network.arcs()}
         )
         self.ports = Ways({(arc.tail, arc.head): arc.tail_port for arc in network.arcs()})
+        self._links = {link.name: arc_name(*link.ends) for link in network.links}
         self._switches = {network.datapath_id(name): name for name in network.switches}
         self._datapath_ids = {name: datapath_id for datapath_id, name in self._switches.items()}
         self._numbers = {name: number for number, name in enumerate(network.switches, 1)}
@@ -58,7 +60,7 @@ class LiveNetwork(Journaled):
         )
         self._connected: JournaledSet[int] = JournaledSet()
         self._away: JournaledSet[int] = JournaledSet()
-        self._live_ports: JournaledSet[_Port] = JournaledSet()
+        self._live_ports = PortSet()
         self._seen: JournaledSet[str] = JournaledSet()
         self._strangers = Strangers(self._switches)
         self._up: JournaledSet[str] = JournaledSet()
@@ -383,7 +385,7 @@ class LiveNetwork(Journaled):
             return False
         if datapath_id in self._connected:
             self.disconnect(datapath_id)
-        for port in self._ports_of(datapath_id):
+        for port in self.live_ports_of(datapath_id):
             if port[1] not in live_ports:
                 self.port_down(*port)
         self._away.discard(datapath_id)
@@ -405,22 +407,23 @@ class LiveNetwork(Journaled):
         self._strangers.remove_switch(datapath_id)
         self._connected.discard(datapath_id)
         self._away.discard(datapath_id)
-        for port in self._ports_of(datapath_id):
+        for port in self.live_ports_of(datapath_id):
             self.port_down(*port)
 
     def seen_links(self, datapath_id: int) -> list[tuple[_Port, _Port]]:
         """Return the links of a switch that discovery has seen, as (tail, head), both directions."""
         links = []
-        for name in self._seen:
-            arc = self.arcs[name]
-            tail = self._datapath_ids[arc.tail], arc.tail_port
-            head = self._datapath_ids[arc.head], arc.head_port
-            if datapath_id in (tail[0], head[0]):
-                links.append((tail, head))
+        for arc in self.arcs_from(self._switches[datapath_id]):
+            here, there = (datapath_id, arc.tail_port), (self._datapath_ids.get(arc.head, 0), arc.head_port)
+            if arc_name(arc.tail, arc.head) in self._seen:
+                links.append((here, there))
+            if arc_name(arc.head, arc.tail) in self._seen:
+                links.append((there, here))
         return links
 
-    def _ports_of(self, datapath_id: int) -> list[_Port]:
-        return [port for port in self._live_ports if port[0] == datapath_id]
+    def live_ports_of(self, datapath_id: int) -> list[_Port]:
+        """Return the ports of a switch that are up."""
+        return self._live_ports.of(datapath_id)
 
     def port_up(self, datapath_id: int, port: int) -> None:
         """Note that a port is up; its link to a switch waits for discovery."""
@@ -472,11 +475,7 @@ class LiveNetwork(Journaled):
 
     def links_down(self) -> tuple[str, ...]:
         """Return the names of the file's links that are down."""
-        return tuple(
-            link.name
-            for link in self.network.links
-            if not self.arc_is_up(arc_name(link.ends[0], link.ends[1]))
-        )
+        return tuple(link for link, arc in self._links.items() if arc not in self._up)
 
     def faults(self) -> tuple[str, ...]:
         """Return what is connected that the file does not have, as sentences."""
