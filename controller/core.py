@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from controller.decide.default_routes import DefaultRoutes
-from controller.decide.link_changes import LINK, LinkChanges
+from controller.decide.link_changes import LINK, LinkChanges, name_of
 from controller.decide.manager import FlowManager
 from controller.decide.measuring import Measuring
 from controller.decide.neighbours import Neighbours
@@ -15,14 +15,15 @@ from controller.decide.protection import Protection
 from controller.decide.queries import Queries
 from controller.decide.rule_audit import RuleAudit
 from controller.decide.rule_counters import RuleCounters
+from controller.decide.telling import tell_topology
 from controller.errors import RequestError
 from controller.install.outbox import BYPASSES, DEFAULT_ROUTES, Outbox
 from controller.model import events, lldp
 from controller.model.callers import CONFIGURATION, Caller
 from controller.model.client_events import ClientEventKind
 from controller.model.faults import FaultKind
-from controller.model.journal import Journal, JournaledDict, JournaledSet
-from controller.model.messages import Message, PacketOut, Postpone
+from controller.model.journal import Journal, Journaled, JournaledDict, JournaledSet
+from controller.model.messages import IntroduceSwitch, Message, PacketOut, Postpone
 from controller.model.records import Records
 from controller.model.requests import LinkChange, ViewName
 from controller.model.rules import Group, Rule
@@ -47,7 +48,7 @@ _MAX_METERED = 1024
 """Ports of a switch whose packets to the controller its meters limit, at most."""
 
 
-class Core:
+class Core(Journaled):
     """Decides everything. Call it from one thread, with times that never go back.
 
     Args:
@@ -65,14 +66,21 @@ class Core:
         new_flow_id: Callable[[int], str] | None = None,
         solved: Callable[[str, float], None] = lambda *_: None,
     ) -> None:
-        self._state = State(network, settings)
+        self._new_flow_id = new_flow_id or (lambda number: f"{settings.boot_id}-{number}")
+        self._solved = solved
         self._outbox = Outbox()
+        self._has_run: JournaledSet[str] = JournaledSet()  # whether the store says so already
+        self._now = 0.0  # of the event in hand
+        self._handlers = self._event_handlers()
+        self._assemble(State(network, settings))
+
+    def _assemble(self, state: State) -> None:
+        """Make all parts, for a network of which nothing is known yet."""
+        self._state, settings = state, state.settings
         self._default_routes = DefaultRoutes(self._state, self._outbox)
         self._neighbours = Neighbours(self._state, self._outbox, self._default_routes)
         self._protection = Protection(self._state, self._outbox)
-        self._flows = FlowManager(
-            self._state, self._outbox, new_flow_id or (lambda number: f"{settings.boot_id}-{number}"), solved
-        )
+        self._flows = FlowManager(self._state, self._outbox, self._new_flow_id, self._solved)
         self._audit = RuleAudit(
             self._state, self._outbox, self._default_routes, self._flows, self._beside_routes
         )
@@ -85,9 +93,9 @@ class Core:
         self._link_changes = LinkChanges(self._state, self._outbox, self._flows)
         self._queries = Queries(self._state, self._default_routes, self._protection, self._flows)
         self._rule_counters = RuleCounters(self._state, self._outbox, self._queries.rules)
-        self._has_run: JournaledSet[str] = JournaledSet()  # whether the store says so already
-        self._now = 0.0  # of the event in hand
-        self._handlers: dict[type, Callable[[Any], None]] = {
+
+    def _event_handlers(self) -> dict[type, Callable[[Any], None]]:
+        return {
             events.SwitchConnected: self._switch_connected,
             events.SwitchDisconnected: self._switch_disconnected,
             events.SwitchHeld: self._switch_held,
@@ -119,6 +127,31 @@ class Core:
             events.Together: self._together,
             events.TimePassed: self._time_passed,
         }
+
+    def _take_up(self, network: Network) -> None:
+        """Go on with a network whose file says something else than it did, as after a restart.
+
+        All that is there counts as away until it is announced again with what it has: rules that are right
+        stay, and flows whose paths are gone are planned again.
+        """
+        former = self._state
+        flows, links = self._flows.hand_over(self._now), self._link_changes.records()
+        self._rule_counters.stop()
+        ids, former_ids = _datapath_ids(network), _datapath_ids(former.live.network)
+        for datapath_id in former_ids.keys() - ids.keys():
+            if former.live.is_connected_id(datapath_id):
+                self._default_routes.wipe(former_ids[datapath_id])
+        tell_topology(self._outbox, former.live.network, network)
+        self._assemble(State(network, former.settings))
+        self._state.succeed(former, self._now)
+        self._link_changes.restore(links)
+        for datapath_id, switch in ids.items():
+            if self._state.live.is_away(switch):
+                self._gone_at[datapath_id] = self._now + former.settings.switch_grace_s
+        self._protection.find_all()
+        self._flows.take_up(flows, self._now)
+        for datapath_id in sorted(ids | former_ids):
+            self._outbox.put(IntroduceSwitch(datapath_id))
 
     def restore(self, records: Records, now: float) -> list[Message]:
         """Take up what the last run has left in the store; call it before any event.
@@ -439,11 +472,14 @@ class Core:
 
     def _configuration_changed(self, event: events.ConfigurationChanged) -> None:
         """Apply all of it, or nothing."""
+        network = event.network or self._state.live.network
         try:
-            links = {self._link_changes.check(name): change for name, change in event.links.items()}
+            links = {name_of(network, link): change for link, change in event.links.items()}
         except RequestError as error:
             self._outbox.answer(event.token, error)
             return
+        if network != self._state.live.network:
+            self._take_up(network)
         settings = event.settings
         self._state.settings = settings
         self._state.hosts.set_age(settings.host_age_s)
@@ -491,3 +527,8 @@ class Core:
         self._audit.tick(self._now)
         self._neighbours.tick(self._now)
         self._state.faults.expire(self._now)
+
+
+def _datapath_ids(network: Network) -> dict[int, str]:
+    """Return the names of a network's switches, by their datapath ids."""
+    return {network.datapath_id(switch): switch for switch in network.switches}

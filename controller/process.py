@@ -45,7 +45,7 @@ __all__ = ["random_ids", "run"]
 
 LOG = logging.getLogger("controller")
 
-_FIXED = ("topology", "variant", "store")
+_FIXED = ("store",)
 _TLS = ("tls", "openflow_tls")
 _FIXED_ROUTING = ("planning_s", "fast_failover")
 """Settings that need a restart; the second table's are below `routing`."""
@@ -80,8 +80,8 @@ class ControllerProcess:
         if unprotected is not None:
             raise ConfigError("listen", unprotected)
         self.configuration = configuration
-        self._reloading: Configuration | None = None
-        network = topologies.load(configuration.topology, variant=configuration.variant)
+        self._reloading: tuple[Configuration, Network] | None = None
+        self._network = network = topologies.load(configuration.topology, variant=configuration.variant)
         check_links(configuration, network)
         self._lldp_key = secrets.token_bytes(32)
         self._tls = {name: _certificates(name, configuration) for name in _TLS}
@@ -122,7 +122,7 @@ class ControllerProcess:
             self._begin_term(),
             limits.openflow,
             None if openflow_tls is None else openflow_tls.context,
-            lambda name, datapath_id: _is_certified(network, name, datapath_id),
+            lambda name, datapath_id: _is_certified(self._network, name, datapath_id),
             fail,
         )
         grpc = [Address.parse(text) for text in configuration.listen.grpc]
@@ -150,7 +150,7 @@ class ControllerProcess:
         self._services.start()
         self._runtime.start()
         if self.configuration.links:
-            self._post_configuration(self.configuration)
+            self._post_configuration(self.configuration, self._network)
         bound = {name: [str(address) for _, address in self._sockets[name]] for name in self._sockets}
         return bound | {"grpc": [str(address) for address in self._services.grpc_addresses]}
 
@@ -166,13 +166,23 @@ class ControllerProcess:
         try:
             wanted = read()
             self._check_change(wanted)
+            network = self._read_topology(wanted)
             renewed = [self._read_certificates(name, wanted) for name in _TLS]
-        except ConfigError as error:
+        except (ConfigError, topologies.TopologyError) as error:
             self._loop.post(ConfigurationRefused(str(error)))
             return
         for put_in_force in renewed:
             put_in_force()
-        self._post_configuration(wanted)
+        self._post_configuration(wanted, network)
+
+    def _read_topology(self, wanted: Configuration) -> Network:
+        """Read the topology file again: flows and what is stored are those of one network."""
+        network = topologies.load(wanted.topology, variant=wanted.variant)
+        check_links(wanted, network)
+        if network.name != self._network.name:
+            text = f"is now {network.name!r}, not {self._network.name!r}: another network needs a restart."
+            raise ConfigError("topology", text)
+        return network
 
     def _read_certificates(self, name: str, wanted: Configuration) -> Callable[[], None]:
         """Read the certificates of a service again; returns what puts them in force."""
@@ -197,10 +207,10 @@ class ControllerProcess:
         if unprotected is not None:
             raise ConfigError("listen", unprotected)
 
-    def _post_configuration(self, wanted: Configuration) -> None:
-        self._reloading = wanted
+    def _post_configuration(self, wanted: Configuration, network: Network) -> None:
+        self._reloading = wanted, network
         settings = wanted.settings(self._lldp_key)
-        self._loop.post(ConfigurationChanged(_RELOAD_TOKEN, settings, wanted.link_changes()))
+        self._loop.post(ConfigurationChanged(_RELOAD_TOKEN, settings, wanted.link_changes(), network))
 
     def _deliver(self, message: Any) -> None:
         if isinstance(message, Answer) and message.token == _RELOAD_TOKEN:
@@ -213,8 +223,8 @@ class ControllerProcess:
         if isinstance(result, RequestError):
             self._loop.post(ConfigurationRefused(str(result)))
         elif self._reloading is not None:
-            self._access.replace(self._reloading.access_tokens())
-            self.configuration, self._reloading = self._reloading, None
+            (self.configuration, self._network), self._reloading = self._reloading, None
+            self._access.replace(self.configuration.access_tokens())
 
     def _send(self, message: DatapathMessage) -> None:
         self._runtime.send(message)

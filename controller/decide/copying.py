@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from controller.decide.live_optima import LiveOptima
 from controller.decide.rerouting import moved_flow
 from controller.model.state_copy import StateCopy
@@ -9,20 +11,24 @@ from controller.state.flow import Flow
 from controller.state.flow_record import flow_of, record_of
 from controller.state.state import State
 
-__all__ = ["copy_of", "state_of"]
+__all__ = ["copy_of", "records_of", "state_of"]
 
 
 def copy_of(state: State, optima: LiveOptima) -> StateCopy:
     """Return a copy; it takes some microseconds for each flow."""
-    flows = tuple((flow.id, record_of(_when_moved(state, flow))) for flow in state.flows)
     return StateCopy(
         state.live.network,
         state.settings,
         state.live.status(),
-        flows,
+        tuple(records_of(state).items()),
         state.measured.all_yielded(),
         optima.copies(),
     )
+
+
+def records_of(state: State) -> dict[str, dict[str, Any]]:
+    """Return the records of all flows by their ids, of those that are being moved as they will be."""
+    return {flow.id: record_of(_when_moved(state, flow)) for flow in state.flows}
 
 
 def state_of(copy: StateCopy) -> State:

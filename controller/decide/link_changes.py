@@ -14,11 +14,24 @@ from controller.model.client_events import ClientEventKind
 from controller.model.requests import LinkChange
 from controller.state.flow import Flow
 from controller.state.state import State
+from topologies.model import Network
 
-__all__ = ["LINK", "LinkChanges"]
+__all__ = ["LINK", "LinkChanges", "name_of"]
 
 LINK = "link"
 """Kind of the records of links that are not as the topology file has them; their keys are names."""
+
+
+def name_of(network: Network, link: str) -> str:
+    """Return what the file calls a link, which is named in either direction.
+
+    Raises:
+        NotFound: there is no such link.
+    """
+    try:
+        return network.link(link).name
+    except KeyError:
+        raise NotFound("link_id", f"there is no link {link!r}; GET /v1/links lists them") from None
 
 
 class LinkChanges:
@@ -36,9 +49,7 @@ class LinkChanges:
             NotFound: there is no such link.
             PreconditionFailed: it has none of the revisions.
         """
-        if not self._state.live.has_link(link):
-            raise NotFound("link_id", f"there is no link {link!r}; GET /v1/links lists them")
-        name = self._state.live.network.link(link).name
+        name = name_of(self._state.live.network, link)
         revision = self._state.live.revision(name)
         if if_revisions is not None and revision not in if_revisions:
             raise PreconditionFailed(
@@ -64,6 +75,10 @@ class LinkChanges:
         for name, record in records.items():
             if self._state.live.has_link(name):
                 self._state.live.change_link(name, record["rate_bps"], record["delay_s"], record["enabled"])
+
+    def records(self) -> dict[str, dict[str, Any]]:
+        """Return the links that are not as the file has them, as `restore` takes them."""
+        return {name: self._record(name) for name in self._state.live.changed_links()}
 
     def _record(self, link: str) -> dict[str, Any]:
         arc = next(arc for arc in self._state.live.arcs.values() if arc.link == link)

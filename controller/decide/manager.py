@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from controller.decide.arrivals import Arrivals
-from controller.decide.copying import copy_of
+from controller.decide.copying import copy_of, records_of
 from controller.decide.host_streams import HostStreams
 from controller.decide.interruptions import Interruptions
 from controller.decide.live_optima import LiveOptima
@@ -52,12 +53,30 @@ from controller.model.rules import Group, GroupChange, Rule, Stages, flow_number
 from controller.model.state_copy import StateCopy
 from controller.state.flow import Flow, FlowState
 from controller.state.flow_record import FLOW, flow_of
+from controller.state.lost_paths import on_paths_of_file
 from controller.state.state import State
 
-__all__ = ["FlowManager"]
+__all__ = ["FlowManager", "HandedOver"]
 
 _ENDED_REMEMBERED = 10_000
 """Flows whose ids are remembered after their end: to release them again is no error."""
+
+
+@dataclass(frozen=True)
+class HandedOver:
+    """The flows of a manager whose network has another file from now on.
+
+    Attributes:
+        records: Of the store, by the flows' ids.
+        owners: The sessions that hear of their changes, by the flows' ids.
+        ended: Ids of flows that ended lately, oldest first.
+        last_number: Of the flow that was granted last.
+    """
+
+    records: Mapping[str, Mapping[str, Any]]
+    owners: Mapping[str, str]
+    ended: dict[str, None]
+    last_number: int
 
 
 class FlowManager(Journaled):
@@ -170,10 +189,27 @@ class FlowManager(Journaled):
         self._host_streams.report(event, now)
         self._outbox.answer(event.token, None)
 
-    def stop(self, now: float) -> None:
-        """End what is not complete, as the process is about to end."""
+    def stop(self, now: float, reason: str = "the controller is stopping") -> None:
+        """End what is not complete: the process, or the network as it is, is about to end."""
         for flow in [flow for flow in self._state.flows if not flow.is_active]:
-            self._end(flow, "the controller is stopping", now)
+            self._end(flow, reason, now)
+
+    def hand_over(self, now: float) -> HandedOver:
+        """End what is not complete, and return what another manager is to `take_up`."""
+        self.stop(now, "the topology file was read again; ask again")
+        for flow in self._state.flows:
+            installation = self._installations.cancel(flow.id)
+            if installation is not None:  # its new rates are on the accounts
+                self._outbox.answer(installation.token, self._state.view(flow, now))
+        owners = {flow.id: flow.owner for flow in self._state.flows}
+        return HandedOver(records_of(self._state), owners, dict(self._ended), self._arrivals.last_number)
+
+    def take_up(self, handed: HandedOver, now: float) -> None:
+        """Go on with the flows of another manager, in another network."""
+        self._ended.set_all(handed.ended)
+        self._arrivals.last_number = handed.last_number
+        self.restore(handed.records, now, handed.owners)
+        self.links_changed(self._state.live.links_down(), now)
 
     # What happens to flows
 
@@ -205,19 +241,40 @@ class FlowManager(Journaled):
         """Return a copy of all that routing depends on."""
         return copy_of(self._state, self._optima)
 
-    def restore(self, records: Mapping[str, Mapping[str, Any]], now: float) -> None:
-        """Take up the flows of the controller's last run, each with a whole lease for its owner to renew."""
+    def restore(
+        self,
+        records: Mapping[str, Mapping[str, Any]],
+        now: float,
+        owners: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Take up the flows of the controller's last run, each with a whole lease for its owner to renew.
+
+        Those whose paths the topology file has no more are planned again, or end. `owners` are the sessions
+        that hear of it, by the flows' ids.
+        """
+        are_moved = False
         for flow_id, record in sorted(records.items(), key=lambda item: item[1]["number"]):
-            flow = flow_of(flow_id, record, self._state, now)
+            kept = on_paths_of_file(record, self._state)
+            flow = None if kept is None else flow_of(flow_id, kept, self._state, now)
             self._arrivals.last_number = max(self._arrivals.last_number, record["number"])
             if flow is None:
-                self._outbox.report(
-                    "warning", f"flow {flow_id} is given up: the topology has its path no more", flow=flow_id
-                )
-                self._outbox.store(FLOW, flow_id, None)
-            else:
-                self._state.flows.add(flow)
-                self._renew(flow, now)
+                self._give_up_record(flow_id, record, owners.get(flow_id, ""))
+                continue
+            flow.owner = owners.get(flow_id, "")
+            self._state.flows.add(flow)
+            self._renew(flow, now)
+            are_moved = are_moved or kept is not record
+        if are_moved:
+            self.capacity_changed(now)
+
+    def _give_up_record(self, flow_id: str, record: Mapping[str, Any], owner: str) -> None:
+        reason = "the topology file has no path for it any more, or other addresses of its hosts"
+        facts = {key: record[key] for key in ("source", "destination")} | {"flow": flow_id, "reason": reason}
+        self._outbox.tell(ClientEventKind.FLOW_ENDED, f"flow {flow_id} ended: {reason}", facts, "warning")
+        self._outbox.store(FLOW, flow_id, None)
+        self._ended[flow_id] = None
+        if owner:
+            self._outbox.put(Notify(owner, FlowEnded(flow_id, reason)))
 
     def flush(self) -> None:
         """Send what the event has let begin or go on."""

@@ -64,6 +64,11 @@ class RuleCounters(Journaled):
             self._read[datapath_id] = now + _FRESH_S, counts
         self._answer(datapath_id, counts or {})
 
+    def stop(self) -> None:
+        """Answer all that wait without counters."""
+        for datapath_id in list(self._waiting):
+            self._answer(datapath_id, {})
+
     def switch_left(self, datapath_id: int) -> None:
         """Take in that a switch's connection ended: it will not answer."""
         self._read.pop(datapath_id, None)

@@ -6,8 +6,9 @@ from controller.errors import ControllerError, RequestError, Unavailable
 from controller.install.outbox import Outbox
 from controller.model.client_events import ClientEventKind
 from controller.state.flow import Flow
+from topologies.model import Network
 
-__all__ = ["facts_of", "refuse", "tell_refused"]
+__all__ = ["facts_of", "refuse", "tell_refused", "tell_topology"]
 
 
 def facts_of(flow: Flow) -> dict[str, object]:
@@ -45,3 +46,20 @@ def tell_refused(outbox: Outbox, source: str, destination: str, error: RequestEr
     }
     text = f"a flow from {source} to {destination} is refused: {error}"
     outbox.tell(ClientEventKind.FLOW_REFUSED, text, facts)
+
+
+def tell_topology(outbox: Outbox, before: Network, after: Network) -> None:
+    """Tell which switches, hosts and links the topology file has and had not, or has no more."""
+    links = {link.name for link in before.links}, {link.name for link in after.links}
+    parts = (
+        ("switches", set(before.switches), set(after.switches)),
+        ("hosts", set(before.hosts), set(after.hosts)),
+        ("links", *links),
+    )
+    facts: dict[str, object] = {}
+    for name, had, has in parts:
+        facts |= {f"{name}_added": sorted(has - had), f"{name}_removed": sorted(had - has)}
+    counts = [f"{len(has - had)} {name} came and {len(had - has)} went" for name, had, has in parts]
+    outbox.tell(
+        ClientEventKind.TOPOLOGY_CHANGED, f"the topology file has changed: {'; '.join(counts)}", facts
+    )

@@ -13,6 +13,7 @@ from controller.model.counters import PinnedBy, PinnedCount, PortCounters, RuleC
 from controller.model.reconcile import Installed
 from controller.model.requests import FlowQuery, FlowRequest, LinkChange, ViewName
 from controller.model.settings import Settings
+from topologies.model import Network
 
 __all__ = [
     "BarrierReceived",
@@ -266,11 +267,15 @@ class LinkChanged:
 
 @dataclass(frozen=True)
 class ConfigurationChanged:
-    """The configuration was read again: all of it is as it says from now on."""
+    """The configuration was read again: all of it is as it says from now on.
+
+    `network` is that of the topology file, which was read again too; None: it was not.
+    """
 
     token: int
     settings: Settings
     links: Mapping[str, LinkChange]
+    network: Network | None = None
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ __all__ = [
     "DatapathMessage",
     "FlowEnded",
     "InstallRules",
+    "IntroduceSwitch",
     "LeaseResult",
     "Message",
     "Notify",
@@ -89,6 +90,13 @@ class CloseConnection:
 
     datapath_id: int
     reason: str
+
+
+@dataclass(frozen=True)
+class IntroduceSwitch:
+    """Say again that a switch is connected, if it is, and what it has."""
+
+    datapath_id: int
 
 
 @dataclass(frozen=True)
@@ -211,6 +219,7 @@ DatapathMessage = (
     | ReadCounters
     | ReadInstalled
     | ReadRuleCounters
+    | IntroduceSwitch
     | CloseConnection
 )
 Message = DatapathMessage | ClientMessage | Change | Postpone

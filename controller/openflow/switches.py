@@ -13,6 +13,7 @@ from controller.model import events, lldp
 from controller.model.messages import (
     CloseConnection,
     DatapathMessage,
+    IntroduceSwitch,
     ReadCounters,
     ReadInstalled,
     ReadRuleCounters,
@@ -71,6 +72,7 @@ class Switches:
         self._refusals: Counter[tuple[int, str]] = Counter()  # errors that belong to no rules
         self._transactions = count(1)
         self._unsent: dict[Connection, list[bytes]] = {}
+        self._introduced: set[Connection] = set()  # those that are to be announced as if they were new
         self._counting: dict[Connection, CounterReading] = {}  # those that have not said all yet
         self._counting_rules: dict[Connection, RuleCountReading] = {}  # the same of their rules
 
@@ -100,7 +102,9 @@ class Switches:
         if isinstance(message, ReadRuleCounters):
             asked = self._counting_rules[connection] = RuleCountReading(self._transaction())
             return asked.request()
-        if isinstance(message, ReadInstalled):
+        if isinstance(message, IntroduceSwitch):
+            self._introduced.add(connection)
+        if isinstance(message, ReadInstalled | IntroduceSwitch):
             session = self._sessions.get(connection)
             return b"" if session is None else session.read()
         return encode(message, self._transaction())
@@ -143,6 +147,7 @@ class Switches:
     def closed(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
         session = self._sessions.pop(connection, None)
+        self._introduced.discard(connection)
         self._counting.pop(connection, None)
         self._counting_rules.pop(connection, None)
         if session is not None:
@@ -200,8 +205,7 @@ class Switches:
         if not session.take_reading():
             return
         if stage is Stage.ADMITTED:
-            if session.installed is not None:
-                self._events.append(events.InstalledRead(datapath_id, session.installed))
+            self._take_installed(connection, datapath_id, session)
             return
         former = self._admitted.get(datapath_id)
         if former is None or former.is_over:
@@ -211,6 +215,14 @@ class Switches:
             self._claims[former] = self._clock(), []
             former.ask_for_echo()
         self._claims[former][1].append(connection)
+
+    def _take_installed(self, connection: Connection, datapath_id: int, session: Session) -> None:
+        """Hand over what an admitted switch has."""
+        if connection in self._introduced:
+            self._introduced.discard(connection)
+            self._announce(datapath_id, session)
+        elif session.installed is not None:
+            self._events.append(events.InstalledRead(datapath_id, session.installed))
 
     def _decide(self, former: Connection) -> None:
         """Keep the one that was there if it has said something; else the first that claims its id is it."""
@@ -232,10 +244,13 @@ class Switches:
         session.admit()
         connection.is_known()
         self._admitted[session.datapath_id] = connection
+        self._announce(session.datapath_id, session)
+
+    def _announce(self, datapath_id: int, session: Session) -> None:
         ports = session.ports.values()
         live = frozenset(port.number for port in ports if session.is_up(port))
         names = tuple((port.number, port.name) for port in ports)
-        self._events.append(events.SwitchConnected(session.datapath_id, live, session.installed, names))
+        self._events.append(events.SwitchConnected(datapath_id, live, session.installed, names))
 
     def _leave(self, connection: Connection) -> None:
         """Rely on a connection no more."""

@@ -19,12 +19,13 @@ FLOW = "flow"
 
 
 def record_of(flow: Flow) -> dict[str, Any]:
-    """Return all that a restarted controller must know of an active flow; addresses are the topology's."""
+    """Return all that a restarted controller must know of an active flow."""
     return {
         "number": flow.number,
         "generation": flow.generation,
         "source": flow.source.name,
         "destination": flow.destination.name,
+        "addresses": [flow.source.ip, flow.destination.ip],
         "destination_port": flow.destination_port,
         "requested_bps": flow.requested_bps,
         "packet_bytes": flow.framing.packet_bytes,
@@ -71,7 +72,7 @@ def _stream_of(record: Sequence[Any], now: float) -> Stream:
 def flow_of(flow_id: str, record: Mapping[str, Any], state: State, now: float) -> Flow | None:
     """Return the flow of a record, with a whole lease from now on; None where the network has it no more."""
     source, destination = state.hosts.find(record["source"]), state.hosts.find(record["destination"])
-    if source is None or destination is None:
+    if source is None or destination is None or record["addresses"] != [source.ip, destination.ip]:
         return None
     split = None
     if record["split"] is not None:

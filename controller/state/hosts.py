@@ -81,6 +81,10 @@ class HostTable(Journaled):
                 self._put(Host(ip, ip, record["mac"], record["switch"], record["port"], learned=True))
                 self._hear(ip, now)
 
+    def learned_records(self) -> dict[str, dict[str, Any]]:
+        """Return the learned hosts as `restore` takes them."""
+        return {ip: self.record_of(self._by_ip[ip]) for ip in self._heard}
+
     def follow_ports(self) -> None:
         """Take in that ports of the file's hosts have become known."""
         for host in [host for host in self._by_name.values() if not host.learned]:

@@ -364,6 +364,36 @@ class LiveNetwork(Journaled):
         """Return whether a switch's connection ended a moment ago: it is assumed to forward still."""
         return self._datapath_ids[switch] in self._away
 
+    def succeed(self, former: LiveNetwork) -> None:
+        """Know what was known of the network as its file was before, as far as that is still in it.
+
+        Its switches count as away until they are announced again.
+        """
+        known = self._switches.keys()
+        common = {
+            name: arc
+            for name, arc in former.arcs.items()
+            if name in self.arcs and self._datapath_ids.get(arc.tail) == former._datapath_ids.get(arc.tail)
+        }
+        for name, arc in common.items():
+            if arc.tail_port and not self.arcs[name].tail_port and arc.tail in self._datapath_ids:
+                self._bind_port(arc.tail, arc.head, arc.tail_port)
+        self._away.add_all(known & (former._connected | former._away))
+        self._live_ports.add_all(port for port in former._live_ports if port[0] in known)
+        seen = (arc for name, arc in common.items() if name in former._seen)
+        self._seen.add_all(arc_name(arc.tail, arc.head) for arc in seen if self._has_ends_of(arc))
+        self._refresh(self.arcs.values())
+        self._changed.clear()
+
+    def _has_ends_of(self, other: Arc) -> bool:
+        """Return whether an arc leads from and to the same ports as one of another network."""
+        arc = self.arcs[arc_name(other.tail, other.head)]
+        return (arc.tail_port, arc.head_port) == (other.tail_port, other.head_port)
+
+    def changed_links(self) -> tuple[str, ...]:
+        """Return the links that have been given another rate, delay or state."""
+        return tuple(self._revisions)
+
     def assume_all(self) -> None:
         """Assume, after a restart, that all is as the file has it until the switches say otherwise."""
         self._away.add_all(self._switches)

@@ -45,6 +45,14 @@ class State(Journaled):
         self.routes_are_due = False  # default routes are about to be computed again
         self.faults = Faults()
 
+    def succeed(self, former: State, now: float) -> None:
+        """Know what was known, but for flows, of a network as its file was before and is still."""
+        self.live.succeed(former.live)
+        self.hosts.restore(former.hosts.learned_records(), now)
+        self.faults = former.faults
+        for switch in set(former.live.network.switches) - set(self.live.network.switches):
+            self.faults.clear_all(switch)
+
     def snapshot(self, now: float) -> Snapshot:
         """Return an immutable copy of everything that clients may see."""
         return Snapshot(

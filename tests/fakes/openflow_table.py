@@ -32,6 +32,7 @@ from controller.model.messages import (
     CloseConnection,
     DatapathMessage,
     InstallRules,
+    IntroduceSwitch,
     Notify,
     PacketOut,
     Postpone,
@@ -246,9 +247,7 @@ class FakeSwitches:
         self._received: Counter[tuple[int, int]] = Counter()
         self._pinned: Counter[tuple[int, Match]] = Counter()
 
-    def carry_out(
-        self, message: DatapathMessage, now: float = 0.0
-    ) -> BarrierReceived | LinkDiscovered | CountersRead | InstalledRead | RuleCountersRead | None:
+    def carry_out(self, message: DatapathMessage, now: float = 0.0) -> Event | None:
         """Do what a message says; returns what comes back: a barrier, a probe that has arrived, counters."""
         if isinstance(message, ReadCounters | ReadRuleCounters | ReadInstalled):
             return self._read(message, now)
@@ -257,6 +256,8 @@ class FakeSwitches:
         if isinstance(message, CloseConnection):
             self.closed.append(message)
             return None
+        if isinstance(message, IntroduceSwitch):
+            return self.announced(message.datapath_id)
         table = self.tables[message.datapath_id]
         if isinstance(message, RemoveRules):
             table.remove(message.cookie)
@@ -379,6 +380,17 @@ class FakeSwitches:
                 ports[self.network.datapath_id(arc.tail)].add(arc.tail_port)
         return [SwitchConnected(datapath_id, frozenset(live)) for datapath_id, live in ports.items()]
 
+    def announced(self, datapath_id: int) -> SwitchConnected | None:
+        """Return the event of a switch's connecting and saying what it has; None where there is no such."""
+        events = [event for event in self.connections() if event.datapath_id == datapath_id]
+        return replace(events[0], installed=self.tables[datapath_id].installed()) if events else None
+
+    def rewire(self, network: Network) -> None:
+        """Be wired as another network says; switches that were there keep what they have."""
+        self.network, self._live = network, LiveNetwork(network)
+        ids = map(network.datapath_id, network.switches)
+        self.tables = {each: self.tables.get(each, FakeTable()) for each in ids}
+
     def discoveries(self) -> list[LinkDiscovered]:
         """Return the events of all links' discovery, both directions."""
         return [
@@ -399,8 +411,8 @@ class ControlledNetwork:
     """
 
     def __init__(self, network: Network, settings: Settings | None = None) -> None:
-        self._settings = settings or Settings()
-        self.core = Core(network, self._settings)
+        self.settings = settings or Settings()
+        self.core = Core(network, self.settings)
         self.switches = FakeSwitches(network)
         self.silent: frozenset[str] = frozenset()
         self.now = 0.0
@@ -453,15 +465,18 @@ class ControlledNetwork:
 
     def restart(self) -> None:
         """Let a new controller take over, as after a crash; the switches keep what they have."""
-        self.core = Core(self.switches.network, self._settings)
-        assert self.core.restore(json.loads(json.dumps(self.records)), self.now) == []
+        self.core = Core(self.switches.network, self.settings)
+        for message in self.core.restore(json.loads(json.dumps(self.records)), self.now):
+            if isinstance(message, Change):
+                self.write(message)
+            else:
+                assert isinstance(message, Report | Notify), "no switch has connected yet"
 
     def reconnect(self, name: str) -> None:
         """Let a switch connect and say what it has."""
-        (event,) = (
-            e for e in self.switches.connections() if e.datapath_id == self.switches.network.datapath_id(name)
-        )
-        self.handle(replace(event, installed=self.switches.tables[event.datapath_id].installed()))
+        event = self.switches.announced(self.switches.network.datapath_id(name))
+        assert event is not None
+        self.handle(event)
 
     def _is_due(self) -> bool:
         deadline = self.core.next_deadline()
