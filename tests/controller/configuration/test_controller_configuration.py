@@ -221,7 +221,7 @@ def test_sighup_applies_a_configuration_whole_or_keeps_the_old_one(tmp_path: Pat
         assert not knows(address, "a")
         for wrong, why in (
             (full().replace("rate_bps = 4e6", "rate_bps = -1"), "links.S0-S4.rate_bps"),
-            (full().replace("[links.S0-S4]", "[links.S0-S9]"), "there is no link 'S0-S9'"),
+            (full().replace("[links.S0-S4]", "[links.S0-S9]"), "links.S0-S9: the topology has no such link"),
             (full().replace('topology = "butterfly"', 'topology = "ring:3"'), "variant"),
             (full().replace('store = "none"', 'store = "elsewhere"'), "store: cannot be changed while"),
             (
