@@ -3,8 +3,8 @@
 Requests and answers are goodput (application bytes); links and the linear programme count whole Ethernet
 frames. A full segment is one frame of `packet_bytes`, of which `segment_overhead_bytes` are Ethernet, IP and
 TCP headers. An MSTCP frame spends `IDENTIFIER_BYTES` more on its 64-bit identifier (paper, section II); a
-flow over one path is plain TCP and spends none. With the paper's 590-byte packets, 10 Mbit/s of wire carry 10
-* 528 / 590 = 8.95 Mbit/s over several paths and 10 * 536 / 590 = 9.08 over one.
+flow over one path is plain TCP and spends none, nor does one of UDP. With the paper's 590-byte packets, 10
+Mbit/s of wire carry 10 * 528 / 590 = 8.95 Mbit/s over several paths and 10 * 536 / 590 = 9.08 over one.
 
     wire     =  goodput * packet_bytes / (packet_bytes - segment_overhead_bytes - identifier)
     ACKs     =  wire * ack_ratio              on the reverse path
@@ -19,9 +19,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DEFAULT_ACK_RATIO", "IDENTIFIER_BYTES", "Framing", "allocatable_bps", "is_reservable"]
+__all__ = [
+    "DEFAULT_ACK_RATIO",
+    "HEADER_BYTES",
+    "IDENTIFIER_BYTES",
+    "Framing",
+    "allocatable_bps",
+    "framing_of",
+    "is_reservable",
+]
 
 IDENTIFIER_BYTES = 8
+
+HEADER_BYTES = {"tcp": 54, "udp": 42}
+"""Ethernet, IPv4 and the protocol's own, without options."""
 
 DEFAULT_ACK_RATIO = 0.0458
 """Load of the ACKs on the reverse path per bit of data: one of 54 bytes for two 590-byte packets."""
@@ -43,11 +54,13 @@ class Framing:
 
     Attributes:
         packet_bytes: Ethernet frame of a full segment, without checksum.
-        segment_overhead_bytes: Ethernet, IP and TCP headers and options in it.
+        segment_overhead_bytes: Ethernet, IP and TCP (or UDP) headers and options in it.
+        identifier_bytes: In each packet of a flow over several paths.
     """
 
     packet_bytes: int = 1514
     segment_overhead_bytes: int = 54
+    identifier_bytes: int = IDENTIFIER_BYTES
 
     def wire_per_goodput(self, streams: int) -> float:
         """Return the wire rate of a goodput of 1 bit/s over so many streams (one: plain TCP).
@@ -55,7 +68,9 @@ class Framing:
         Raises:
             ValueError: if no application byte fits into a packet.
         """
-        payload = self.packet_bytes - self.segment_overhead_bytes - (IDENTIFIER_BYTES if streams > 1 else 0)
+        payload = (
+            self.packet_bytes - self.segment_overhead_bytes - (self.identifier_bytes if streams > 1 else 0)
+        )
         if payload <= 0:
             raise ValueError(
                 f"packets of {self.packet_bytes} bytes hold no application data beside "
@@ -79,3 +94,8 @@ class Framing:
     def goodput_bps(self, wire_bps: float, streams: int) -> float:
         """Return the goodput (bit/s) that a wire rate carries over so many streams."""
         return wire_bps / self.wire_per_goodput(streams)
+
+
+def framing_of(protocol: str, packet_bytes: int, segment_overhead_bytes: int) -> Framing:
+    """Return how the bytes of a flow of TCP (MSTCP, where there are several paths) or UDP are framed."""
+    return Framing(packet_bytes, segment_overhead_bytes, IDENTIFIER_BYTES if protocol == "tcp" else 0)

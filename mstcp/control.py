@@ -14,7 +14,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mstcp.allocation import Allocation, RequestedPath
 from mstcp.errors import ControllerError, DependencyMissing, MstcpError
@@ -147,6 +147,7 @@ class ControllerClient:
         paths: Sequence[RequestedPath] = (),
         max_paths: int = 0,
         segment_overhead_bytes: int = 0,
+        protocol: Literal["tcp", "udp"] = "tcp",
         may_grow: bool = False,
         on_changed: OnChanged | None = None,
         on_ended: OnEnded | None = None,
@@ -156,14 +157,15 @@ class ControllerClient:
         Args:
             source: Host name or IP address of the sender.
             destination: Host name or IP address of the receiver.
-            destination_port: TCP port of the receiver.
-            source_ports: TCP ports bound already; the allocation uses the first of them.
+            destination_port: Port of the receiver.
+            source_ports: Ports bound already; the allocation uses the first of them.
             rate_bps: Goodput in bit/s.
             packet_bytes: Ethernet frame of a full segment without checksum; 0: 1514.
             objective: What to optimise; empty: the controller's default.
             paths: Paths given by hand instead of computed ones.
             max_paths: The most paths; 0: as many as source ports.
-            segment_overhead_bytes: Ethernet, IP and TCP header and options of a segment; 0: 54.
+            segment_overhead_bytes: Ethernet, IP and TCP (UDP) header and options of a segment; 0: 54 (42).
+            protocol: What the packets are of.
             may_grow: The other source ports stay bound, and the controller may add streams from them and take
                 some off while the flow runs: `on_changed` opens and closes them, `report_streams` says so.
             on_changed: Called with the new allocation when the controller changes a running flow.
@@ -186,6 +188,7 @@ class ControllerClient:
                 paths=[pb.RequestedPath(nodes=path.nodes, rate_bps=path.rate_bps) for path in paths],
                 max_paths=max_paths,
                 segment_overhead_bytes=segment_overhead_bytes,
+                protocol=protocol,
                 may_grow=may_grow,
             )
         )

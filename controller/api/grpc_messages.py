@@ -60,6 +60,7 @@ def _fields(message: control_pb2.FlowRequest) -> dict[str, Any]:
         "destination_port": message.destination_port,
         "source_ports": tuple(message.source_ports) or None,
         "rate_bps": message.rate_bps,
+        "protocol": message.protocol or "tcp",
         "objective": message.objective or None,
         "splitting": message.splitting or "streams",
         "ack_path": message.ack_path or None,
@@ -125,6 +126,7 @@ def flow_of(flow: FlowView) -> control_pb2.Flow:
         expires_in_s=flow.expires_in_s,
         lost_links=flow.lost_links,
         may_grow=flow.may_grow,
+        protocol=flow.protocol,
     )
 
 

@@ -21,6 +21,7 @@ from controller.model.requests import (
     RequestedPath,
     Scaling,
 )
+from controller.wire import HEADER_BYTES
 from topologies.validation import requirement
 
 __all__ = [
@@ -76,7 +77,10 @@ class FlowRequestBody(BaseModel):
 
     source: HostName = Field(description="Name or IPv4 address of the sending host.", examples=["T0"])
     destination: HostName = Field(description="Name or IPv4 address of the receiving host.", examples=["T2"])
-    destination_port: Port = Field(description="TCP port on which the destination listens.", examples=[5001])
+    destination_port: Port = Field(description="Port on which the destination listens.", examples=[5001])
+    protocol: Literal["tcp", "udp"] = Field(
+        default="tcp", description="What the packets are of; a flow of UDP is for QUIC and its like."
+    )
     rate_bps: Rate | None = Field(
         default=None,
         description="Goodput asked for, bit/s (application bytes). Optional where paths are given by hand.",
@@ -87,7 +91,7 @@ class FlowRequestBody(BaseModel):
         min_length=1,
         max_length=MAX_STREAMS,
         json_schema_extra={"uniqueItems": True},
-        description="TCP ports that the source has bound, one for each stream at least; the flow uses the "
+        description="Ports that the source has bound, one for each stream at least; the flow uses the "
         "first ones. Left out: the controller picks unused ones from 61000 on.",
     )
     packet_bytes: int = Field(
@@ -98,12 +102,13 @@ class FlowRequestBody(BaseModel):
         description="Ethernet frame of a full segment, without checksum.",
         examples=[590],
     )
-    segment_overhead_bytes: int = Field(
-        default=54,
-        ge=54,
+    segment_overhead_bytes: int | None = Field(
+        default=None,
+        ge=42,
         le=134,
         strict=True,
-        description="Ethernet, IP and TCP headers and options in that frame (66 with TCP timestamps).",
+        description="Ethernet, IP and TCP or UDP headers and options in that frame (66 with TCP timestamps). "
+        "Left out: 54 of TCP, 42 of UDP.",
     )
     objective: str | None = Field(
         default=None,
@@ -152,9 +157,18 @@ class FlowRequestBody(BaseModel):
         return ports
 
     def to_request(self) -> FlowRequest:
-        """Return the request as the core takes it."""
+        """Return the request as the core takes it.
+
+        Raises:
+            InvalidRequest: there is less overhead than the protocol's headers.
+        """
         paths = tuple(RequestedPath(path.nodes, path.rate_bps) for path in self.paths)
-        return FlowRequest(**{**self.__dict__, "paths": paths})
+        least_bytes = HEADER_BYTES[self.protocol]
+        overhead_bytes = self.segment_overhead_bytes or least_bytes
+        if overhead_bytes < least_bytes:
+            text = f"must be at least {least_bytes}, the headers of {self.protocol}"
+            raise InvalidRequest("segment_overhead_bytes", text)
+        return FlowRequest(**{**self.__dict__, "paths": paths, "segment_overhead_bytes": overhead_bytes})
 
 
 class RateChange(BaseModel):

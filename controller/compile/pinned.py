@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from controller.model.rules import (
     ETH_TYPE_IPV4,
-    IP_PROTO_TCP,
     PRIORITY_ROUTE,
     TABLE_PINNED,
     Match,
@@ -36,7 +35,7 @@ def pinned_rule(connection: TcpConnection, action: Output | ToGroup, cookie: int
 def _match(connection: TcpConnection) -> Match:
     return Match(
         eth_type=ETH_TYPE_IPV4,
-        ip_protocol=IP_PROTO_TCP,
+        ip_protocol=connection.ip_protocol,
         source_ip=connection.source_ip,
         destination_ip=connection.destination_ip,
         source_port=connection.source_port,

@@ -10,10 +10,10 @@ from controller.decide.planning import Newcomer, full_switches, has_path, shorte
 from controller.errors import Conflict, InfeasibleRequest, InvalidRequest, NotFound, Unavailable
 from controller.gomr import OBJECTIVES
 from controller.model.requests import FlowRequest
-from controller.model.rules import TcpConnection
+from controller.model.rules import IP_PROTOCOLS, TcpConnection
 from controller.state.hosts import Host
 from controller.state.state import State
-from controller.wire import IDENTIFIER_BYTES, Framing
+from controller.wire import Framing, framing_of
 
 __all__ = [
     "Admission",
@@ -53,9 +53,9 @@ def admit(state: State, request: FlowRequest) -> Admission:
         raise InvalidRequest(
             "destination", f"{destination.name} is the source itself; traffic within a host needs no path"
         )
-    framing = Framing(request.packet_bytes, request.segment_overhead_bytes)
+    framing = framing_of(request.protocol, request.packet_bytes, request.segment_overhead_bytes)
     split = request.splitting != "streams"
-    least_bytes = request.segment_overhead_bytes + (0 if split else IDENTIFIER_BYTES)
+    least_bytes = request.segment_overhead_bytes + (0 if split else framing.identifier_bytes)
     if request.packet_bytes <= least_bytes:
         raise InvalidRequest(
             "packet_bytes", f"{request.packet_bytes} bytes hold no data beside {least_bytes} bytes of headers"
@@ -163,7 +163,9 @@ def _objective(state: State, request: FlowRequest) -> str | None:
 
 
 def _check_split(request: FlowRequest) -> None:
-    """Check what a split flow can have: one connection, and as many paths as a splitter can hold."""
+    """Check what a split flow can have: one TCP connection, and as many paths as a splitter can hold."""
+    if request.protocol != "tcp":
+        raise InvalidRequest("splitting", "is for TCP connections: ask for streams of UDP")
     ports = len(request.source_ports or ())
     if ports > 1:
         raise InvalidRequest(
@@ -218,8 +220,10 @@ def _check_growth(request: FlowRequest) -> None:
 
 def check_ports(state: State, request: FlowRequest, source: Host, destination: Host) -> None:
     """Raise Conflict if a running flow has one of the connections that are asked for."""
+    protocol = IP_PROTOCOLS[request.protocol]
     for port in request.source_ports or ():
-        holder = state.flows.holder(TcpConnection(source.ip, destination.ip, port, request.destination_port))
+        connection = TcpConnection(source.ip, destination.ip, port, request.destination_port, protocol)
+        holder = state.flows.holder(connection)
         if holder is not None:
             raise Conflict(
                 "source_ports",

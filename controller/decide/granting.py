@@ -72,6 +72,7 @@ class Granted:
             source=self.admission.source,
             destination=self.admission.destination,
             destination_port=self.request.destination_port,
+            protocol=self.request.protocol,
             requested_bps=self.requested_bps,
             framing=self.admission.framing,
             objective=self.admission.objective,

@@ -13,6 +13,7 @@ __all__ = [
     "FlowRequest",
     "LinkChange",
     "PreviewRequest",
+    "Protocol",
     "RequestedPath",
     "Scaling",
     "Splitting",
@@ -21,6 +22,9 @@ __all__ = [
 
 MAX_STREAMS = 64
 """Streams of one flow, at most; bounds the rules that one request may install."""
+
+Protocol = Literal["tcp", "udp"]
+"""What a flow's packets are of, above IP."""
 
 Splitting = Literal["streams", "packets", "group"]
 """How a flow uses several paths: a TCP connection for each, or one connection that a switch spreads."""
@@ -43,6 +47,7 @@ class FlowRequest:
     destination_port: int
     rate_bps: float | None = None
     source_ports: tuple[int, ...] | None = None
+    protocol: Protocol = "tcp"
     packet_bytes: int = 1514
     segment_overhead_bytes: int = 54
     objective: str | None = None

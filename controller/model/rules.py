@@ -21,7 +21,9 @@ __all__ = [
     "ETH_TYPE_IPV4",
     "ETH_TYPE_LLDP",
     "FLOW_COOKIES",
+    "IP_PROTOCOLS",
     "IP_PROTO_TCP",
+    "IP_PROTO_UDP",
     "PRIORITY_ARP",
     "PRIORITY_BYPASS",
     "PRIORITY_LLDP",
@@ -70,6 +72,8 @@ ETH_TYPE_IPV4 = 0x0800
 ETH_TYPE_ARP = 0x0806
 ETH_TYPE_LLDP = 0x88CC
 IP_PROTO_TCP = 6
+IP_PROTO_UDP = 17
+IP_PROTOCOLS = {"tcp": IP_PROTO_TCP, "udp": IP_PROTO_UDP}
 
 # The upper half of a cookie says what kind of rule it is, the lower half which one ("MS" marks them as ours).
 COOKIE_CLASSIFY = 0x4D53_0000_0000_0000
@@ -295,14 +299,16 @@ def merge_stages(paths: Iterable[list[Stage]]) -> Stages:
 
 
 class TcpConnection(NamedTuple):
-    """The addresses of a TCP connection (always TCP, so four values)."""
+    """The addresses of a TCP connection or, by its protocol, of datagrams of UDP between two sockets."""
 
     source_ip: str
     destination_ip: str
     source_port: int
     destination_port: int
+    ip_protocol: int = IP_PROTO_TCP
 
     @property
     def reverse(self) -> TcpConnection:
         """The same connection seen from the other end."""
-        return TcpConnection(self.destination_ip, self.source_ip, self.destination_port, self.source_port)
+        ends = self.destination_ip, self.source_ip, self.destination_port, self.source_port
+        return TcpConnection(*ends, self.ip_protocol)

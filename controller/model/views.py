@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from controller.model.requests import Protocol
+
 __all__ = [
     "BucketView",
     "FlowPage",
@@ -93,6 +95,7 @@ class FlowView:
     source_ip: str
     destination_ip: str
     destination_port: int
+    protocol: Protocol
     requested_bps: float = described("Goodput asked for, bit/s.")
     rate_bps: float = described("Goodput granted: the sum over the streams.")
     measured_bps: float | None = described("Wire rate counted: the sum over the streams; null where one is.")

@@ -7,7 +7,14 @@ import struct
 from functools import lru_cache
 
 from controller.model.counters import PinnedBy, PinnedCount, PortCounters
-from controller.model.rules import FLOW_COOKIES, TABLE_PINNED, TcpConnection, port_of_group
+from controller.model.rules import (
+    FLOW_COOKIES,
+    IP_PROTO_TCP,
+    IP_PROTO_UDP,
+    TABLE_PINNED,
+    TcpConnection,
+    port_of_group,
+)
 from controller.openflow.decoding import Malformed
 from controller.openflow.encoding import header
 
@@ -31,7 +38,8 @@ _PORT = struct.Struct("!I4x8Q32xII")
 _FLOW = struct.Struct("!HB21xQ8xQ")  # length, table; cookie; bytes
 _OXM = struct.Struct("!HBB")
 _BASIC_CLASS = 0x8000
-_ETH_SRC, _IPV4_SRC, _IPV4_DST, _TCP_SRC, _TCP_DST = 4, 11, 12, 13, 14
+_ETH_SRC, _IP_PROTO, _IPV4_SRC, _IPV4_DST = 4, 10, 11, 12
+_PORT_FIELDS = {IP_PROTO_TCP: (13, 14), IP_PROTO_UDP: (15, 16)}
 _APPLY_ACTIONS, _OUTPUT, _GROUP = 4, 0, 22
 
 _MAX_MESSAGES = 4096
@@ -142,11 +150,13 @@ def _pinned_by(match: bytes) -> PinnedBy | None:
         place += _OXM.size + size
     if _ETH_SRC in fields:
         return fields[_ETH_SRC].hex(":")
-    wanted = (_IPV4_SRC, _IPV4_DST, _TCP_SRC, _TCP_DST)
-    if any(field not in fields for field in wanted):
+    protocol = int.from_bytes(fields.get(_IP_PROTO, b""), "big")
+    ports = _PORT_FIELDS.get(protocol, ())
+    if not ports or any(field not in fields for field in (_IPV4_SRC, _IPV4_DST, *ports)):
         return None
-    source, destination = (str(ipaddress.IPv4Address(fields[field])) for field in wanted[:2])
-    return TcpConnection(source, destination, *(int.from_bytes(fields[field], "big") for field in wanted[2:]))
+    source, destination = (str(ipaddress.IPv4Address(fields[field])) for field in (_IPV4_SRC, _IPV4_DST))
+    source_port, destination_port = (int.from_bytes(fields[field], "big") for field in ports)
+    return TcpConnection(source, destination, source_port, destination_port, protocol)
 
 
 @lru_cache(maxsize=1 << 14)

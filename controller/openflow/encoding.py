@@ -22,6 +22,7 @@ from controller.model.messages import (
 from controller.model.rules import (
     ETH_TYPE_IPV4,
     IP_PROTO_TCP,
+    IP_PROTO_UDP,
     Action,
     Bucket,
     Entry,
@@ -85,10 +86,15 @@ _OXM = (
     ("source_port", 13, 2),
     ("destination_port", 14, 2),
 )
+_UDP_FIELDS = {"source_port": 15, "destination_port": 16}  # in place of those of TCP
 _BASIC_CLASS = 0x8000
 _SOURCE_MAC_FIELD = 4
 _OXM_HEADS = tuple(
     (name, struct.pack("!HBB", _BASIC_CLASS, number << 1, size), size) for name, number, size in _OXM
+)
+_UDP_HEADS = tuple(
+    (name, struct.pack("!HBB", _BASIC_CLASS, _UDP_FIELDS.get(name, number) << 1, size), size)
+    for name, number, size in _OXM
 )
 
 # The match of a TCP connection: constant up to the source address, then values and heads in turn.
@@ -225,7 +231,7 @@ def _packed(match: Match) -> bytes:
     fields = b"".join(
         [
             head + _value(value, size)
-            for name, head, size in _OXM_HEADS
+            for name, head, size in (_UDP_HEADS if match.ip_protocol == IP_PROTO_UDP else _OXM_HEADS)
             if (value := getattr(match, name)) is not None
         ]
     )

@@ -31,6 +31,8 @@ _OUR_FIELDS = {
     "ipv4_dst": "destination_ip",
     "tcp_src": "source_port",
     "tcp_dst": "destination_port",
+    "udp_src": "source_port",
+    "udp_dst": "destination_port",
     "eth_src": "source_mac",
     "in_port": "in_port",
 }

@@ -13,7 +13,17 @@ from controller.compile.pinned import new_path_stages, pinned_path_stages, pinne
 from controller.compile.split import Split, SplitRules, shares_of, stamps
 from controller.model.counters import PinnedBy
 from controller.model.journal import Journaled
-from controller.model.rules import Group, Rule, Stage, Stages, TcpConnection, flow_cookie, merge_stages
+from controller.model.requests import Protocol
+from controller.model.rules import (
+    IP_PROTOCOLS,
+    Group,
+    Rule,
+    Stage,
+    Stages,
+    TcpConnection,
+    flow_cookie,
+    merge_stages,
+)
 from controller.model.views import FlowView, IngressView, SplitView, StreamView
 from controller.model.ways import Ways
 from controller.state.hosts import Host
@@ -131,6 +141,7 @@ class Flow(Journaled):
     reserved: tuple[Slot, ...] = ()  # what it will have once it has been moved
     belongs_to: str = ""
     revision: int = 0
+    protocol: Protocol = "tcp"
     max_streams: int = 0
     spare_ports: tuple[int, ...] = ()
     leaving: tuple[Stream, ...] = ()
@@ -209,7 +220,8 @@ class Flow(Journaled):
 
     def connection_from(self, source_port: int) -> TcpConnection:
         """Return the addresses of a connection of it from a source port."""
-        return TcpConnection(self.source.ip, self.destination.ip, source_port, self.destination_port)
+        ends = self.source.ip, self.destination.ip, source_port, self.destination_port
+        return TcpConnection(*ends, IP_PROTOCOLS[self.protocol])
 
     def stages(self, ports: Ways) -> Stages:
         """Return its rules in the order of installation: the stages of all `directions`, side by side."""
@@ -362,6 +374,7 @@ class Flow(Journaled):
             source_ip=self.source.ip,
             destination_ip=self.destination.ip,
             destination_port=self.destination_port,
+            protocol=self.protocol,
             requested_bps=self.requested_bps,
             rate_bps=self.rate_bps,
             measured_bps=sum(counted) if len(counted) == len(self.streams) else None,

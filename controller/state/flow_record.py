@@ -8,9 +8,10 @@ from typing import Any
 
 from controller.compile.split import Split
 from controller.state.flow import CLOSE_WITHIN_S, OPEN_WITHIN_S, Flow, FlowState, Stream, StreamState
+from controller.state.hosts import Host
 from controller.state.live_network import arcs_of
 from controller.state.state import State
-from controller.wire import Framing
+from controller.wire import framing_of
 
 __all__ = ["FLOW", "flow_of", "record_of"]
 
@@ -27,6 +28,7 @@ def record_of(flow: Flow) -> dict[str, Any]:
         "destination": flow.destination.name,
         "addresses": [flow.source.ip, flow.destination.ip],
         "destination_port": flow.destination_port,
+        "protocol": flow.protocol,
         "requested_bps": flow.requested_bps,
         "packet_bytes": flow.framing.packet_bytes,
         "segment_overhead_bytes": flow.framing.segment_overhead_bytes,
@@ -69,12 +71,17 @@ def _stream_of(record: Sequence[Any], now: float) -> Stream:
     return Stream(port, tuple(path), rate_bps, delay_s, generation, state, now + _WITHIN_S[state])
 
 
+def _has_moved(record: Mapping[str, Any], source: Host, destination: Host) -> bool:
+    """Return whether a host of it had another address: its connections have other rules then."""
+    return record.get("addresses") not in (None, [source.ip, destination.ip])
+
+
 def flow_of(flow_id: str, record: Mapping[str, Any], state: State, now: float) -> Flow | None:
     """Return the flow of a record, with a whole lease from now on; None where the network has it no more."""
     source, destination = state.hosts.find(record["source"]), state.hosts.find(record["destination"])
-    if source is None or destination is None or record["addresses"] != [source.ip, destination.ip]:
+    if source is None or destination is None or _has_moved(record, source, destination):
         return None
-    split = None
+    split, protocol = None, record.get("protocol", "tcp")
     if record["split"] is not None:
         mode, tag, acks, ack_path = record["split"]
         split = Split(mode, tag, acks, tuple(ack_path))
@@ -85,7 +92,8 @@ def flow_of(flow_id: str, record: Mapping[str, Any], state: State, now: float) -
         destination=destination,
         destination_port=record["destination_port"],
         requested_bps=record["requested_bps"],
-        framing=Framing(record["packet_bytes"], record["segment_overhead_bytes"]),
+        protocol=protocol,
+        framing=framing_of(protocol, record["packet_bytes"], record["segment_overhead_bytes"]),
         objective=record["objective"],
         streams=[_stream_of(stream, now) for stream in record["streams"]],
         lease_s=record["lease_s"],

@@ -187,6 +187,7 @@ class FlowRequest(_message.Message):
     LEASE_S_FIELD_NUMBER: _builtins.int
     TIMEOUT_S_FIELD_NUMBER: _builtins.int
     MAY_GROW_FIELD_NUMBER: _builtins.int
+    PROTOCOL_FIELD_NUMBER: _builtins.int
     source: _builtins.str
     """host name or IP address"""
     destination: _builtins.str
@@ -201,7 +202,7 @@ class FlowRequest(_message.Message):
     max_paths: _builtins.int
     """0: as many as source ports"""
     segment_overhead_bytes: _builtins.int
-    """Ethernet, IP and TCP header and options of a segment; 0: 54"""
+    """Ethernet, IP and TCP (UDP) header and options of a segment; 0: 54 (42)"""
     splitting: _builtins.str
     """"streams" (or empty): a TCP connection for each path; "packets": one connection"""
     ack_path: _builtins.str
@@ -216,6 +217,11 @@ class FlowRequest(_message.Message):
     """in a Session: what is not installed by then is undone; 0: the controller's limit"""
     may_grow: _builtins.bool
     """in a Session: the source_ports that the allocation does not use stay bound, and"""
+    protocol: _builtins.str
+    """streams may be added from them and taken off while the flow runs (see
+    AllocationChanged); also a single stream has identifiers then
+    "tcp" (or empty) or "udp"; of UDP, no packet has identifiers
+    """
     @_builtins.property
     def source_ports(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """already bound; the allocation uses the first k of them"""
@@ -243,10 +249,11 @@ class FlowRequest(_message.Message):
         lease_s: _builtins.float = ...,
         timeout_s: _builtins.float = ...,
         may_grow: _builtins.bool = ...,
+        protocol: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack_path", b"ack_path", "destination", b"destination", "destination_port", b"destination_port", "lease_s", b"lease_s", "max_paths", b"max_paths", "may_grow", b"may_grow", "objective", b"objective", "packet_bytes", b"packet_bytes", "paths", b"paths", "rate_bps", b"rate_bps", "segment_overhead_bytes", b"segment_overhead_bytes", "source", b"source", "source_ports", b"source_ports", "splitting", b"splitting", "streams", b"streams", "timeout_s", b"timeout_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack_path", b"ack_path", "destination", b"destination", "destination_port", b"destination_port", "lease_s", b"lease_s", "max_paths", b"max_paths", "may_grow", b"may_grow", "objective", b"objective", "packet_bytes", b"packet_bytes", "paths", b"paths", "protocol", b"protocol", "rate_bps", b"rate_bps", "segment_overhead_bytes", b"segment_overhead_bytes", "source", b"source", "source_ports", b"source_ports", "splitting", b"splitting", "streams", b"streams", "timeout_s", b"timeout_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -774,6 +781,7 @@ class Flow(_message.Message):
     EXPIRES_IN_S_FIELD_NUMBER: _builtins.int
     LOST_LINKS_FIELD_NUMBER: _builtins.int
     MAY_GROW_FIELD_NUMBER: _builtins.int
+    PROTOCOL_FIELD_NUMBER: _builtins.int
     state: _builtins.str
     """"installing" or "active" """
     owner: _builtins.str
@@ -785,6 +793,8 @@ class Flow(_message.Message):
     splitting: _builtins.str
     expires_in_s: _builtins.float
     may_grow: _builtins.bool
+    protocol: _builtins.str
+    """"tcp" or "udp" """
     @_builtins.property
     def allocation(self) -> Global___Allocation: ...
     @_builtins.property
@@ -803,10 +813,11 @@ class Flow(_message.Message):
         expires_in_s: _builtins.float = ...,
         lost_links: _abc.Iterable[_builtins.str] | None = ...,
         may_grow: _builtins.bool = ...,
+        protocol: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "destination", b"destination", "destination_port", b"destination_port", "expires_in_s", b"expires_in_s", "lost_links", b"lost_links", "may_grow", b"may_grow", "objective", b"objective", "owner", b"owner", "source", b"source", "splitting", b"splitting", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocation", b"allocation", "destination", b"destination", "destination_port", b"destination_port", "expires_in_s", b"expires_in_s", "lost_links", b"lost_links", "may_grow", b"may_grow", "objective", b"objective", "owner", b"owner", "protocol", b"protocol", "source", b"source", "splitting", b"splitting", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -51,7 +51,7 @@ matches = st.one_of(
     st.builds(
         Match,
         eth_type=st.just(0x0800),
-        ip_protocol=st.just(6),
+        ip_protocol=st.sampled_from([6, 17]),
         source_ip=ips,
         destination_ip=ips,
         source_port=ports,
