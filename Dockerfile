@@ -10,7 +10,7 @@ RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-de
 COPY . .
 RUN python3 -m venv /opt/build && /opt/build/bin/pip install --quiet 'setuptools>=77' 'setuptools-rust>=1.11,<2' wheel \
     && export CARGO="$(scripts/find-cargo)" && PATH="$(dirname "$CARGO"):$PATH" \
-    && /opt/build/bin/pip wheel --no-build-isolation --no-deps --wheel-dir /wheels . ./lab
+    && /opt/build/bin/pip wheel --no-build-isolation --no-deps --wheel-dir /wheels . ./crates/gomr-py ./lab
 
 FROM debian:bookworm-slim
 COPY scripts/install-packages /tmp/install-packages

@@ -14,7 +14,7 @@ CARGO ?=
 EXTENSIONS := --exclude mstcp-py --exclude gomr-py --exclude netsim-py
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 BPF_SOURCES := $(wildcard switch/*/*.bpf.c)
-PYTHON_SOURCES := mstcp controller switch topologies experiments tests benchmarks
+PYTHON_SOURCES := mstcp crates/gomr-py/gomr controller switch topologies experiments tests benchmarks
 
 DURATION ?= 4
 PROTOCOLS ?= all
@@ -46,12 +46,12 @@ endif
 python: packages
 	@scripts/python-environment
 
-# Both distributions, editable: the compiled parts go beside the packages that use them. In .venv, since it goes with it.
-.venv/.built: $(RUST_SOURCES) pyproject.toml lab/pyproject.toml | python
+# All distributions, editable: the compiled parts go beside the packages that use them. In .venv, since it goes with it.
+.venv/.built: $(RUST_SOURCES) pyproject.toml crates/gomr-py/pyproject.toml lab/pyproject.toml | python
 	@echo "setup: building the compiled parts"
 	@mkdir -p build
 	@cargo=$(CARGO_COMMAND); PATH="$$(dirname "$$cargo"):$$PATH" CARGO="$$cargo" $(VENV)/uv pip install --no-deps \
-		--no-build-isolation --editable . --editable ./lab >build/compiled.log 2>&1 || \
+		--no-build-isolation --editable . --editable ./crates/gomr-py --editable ./lab >build/compiled.log 2>&1 || \
 		{ cat build/compiled.log >&2; echo "setup: the compiled parts could not be built (reason above)" >&2; exit 1; }
 	@touch $@
 
@@ -90,11 +90,11 @@ docs: setup ## the documentation as a site: build/docs/index.html
 	@echo "docs: build/docs/index.html"
 
 .PHONY: wheels
-wheels: setup ## both distributions for this machine: dist/mstcp-*.whl and dist/mstcp_lab-*.whl
+wheels: setup ## the distributions for this machine: dist/mstcp-*.whl, dist/gomr-*.whl, dist/mstcp_lab-*.whl
 	@scripts/build-wheels dist
 
 .PHONY: release
-release: setup ## wheels of both for x86-64 and aarch64 with checksums in dist/, from a clean tree
+release: setup ## their wheels for x86-64 and aarch64 with checksums in dist/, from a clean tree
 	@scripts/release
 
 .PHONY: soak
@@ -144,7 +144,7 @@ explore: setup ## run the random tests with new examples, more of them (half an 
 
 .PHONY: agreement
 agreement: setup ## compare GOMR's engines on all objectives over 3000 random problems (some minutes)
-	@GOMR_PROBLEMS=600 $(VENV)/python -m pytest --quiet tests/controller/gomr/test_gomr_agreement.py
+	@GOMR_PROBLEMS=600 $(VENV)/python -m pytest --quiet tests/gomr/test_gomr_agreement.py
 
 # --- for developers ---------------------------------------------------------------------------------------------------
 .PHONY: format
@@ -227,11 +227,11 @@ golden: setup ## renew the golden results of the virtual engine, after a change 
 
 .PHONY: lock
 lock: python ## renew requirements.lock and Cargo.lock from what pyproject.toml and the crates ask for
-	@$(VENV)/uv pip compile pyproject.toml lab/pyproject.toml --all-extras --group dev --universal --python-version 3.10 \
-		--generate-hashes --no-emit-package mstcp --no-emit-index-url --no-header --quiet --upgrade \
+	@$(VENV)/uv pip compile pyproject.toml crates/gomr-py/pyproject.toml lab/pyproject.toml --all-extras --group dev --universal --python-version 3.10 \
+		--generate-hashes --no-emit-package mstcp --no-emit-package gomr --no-emit-index-url --no-header --quiet --upgrade \
 		--output-file requirements.lock
 	@$(CARGO_COMMAND) update --quiet
 
 .PHONY: clean
 clean: ## remove what was built (not results/)
-	rm -rf .venv target build dist *.egg-info *.so mstcp/*.so topologies/link-emulator
+	rm -rf .venv target build dist *.egg-info *.so mstcp/*.so crates/gomr-py/gomr/*.so crates/gomr-py/*.egg-info topologies/link-emulator

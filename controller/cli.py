@@ -16,7 +16,7 @@ from controller.configuration.access import digest_of
 from controller.configuration.file import configure, read
 from controller.configuration.options import parser, settings_of
 from controller.configuration.schema import Configuration
-from controller.errors import ControllerError, CoreFailed
+from controller.errors import FAILURES, CoreFailed
 from controller.instructions import Instructions
 
 __all__ = ["main"]
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CoreFailed as error:
         print(f"mstcp-controller: {error}", file=sys.stderr)
         return _EX_SOFTWARE
-    except (ControllerError, topologies.TopologyError) as error:
+    except (*FAILURES, topologies.TopologyError) as error:
         print(f"mstcp-controller: {error}", file=sys.stderr)
         return 2
 

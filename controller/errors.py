@@ -13,19 +13,23 @@
     │   ├── PreconditionFailed   the flow or link has changed since the client looked at it
     │   └── DeadlineExceeded     the time that the client gave is over
     ├── StoreError               what must survive a restart cannot be read or written; carries `store`
-    ├── CoreFailed               the core cannot go on, and the process ends with status 70
-    ├── InvalidProblem           a routing problem that contradicts itself; carries `field`
-    └── SolverError              the solver failed on a valid problem; carries `engine`
+    └── CoreFailed               the core cannot go on, and the process ends with status 70
+
+The solver has errors of its own (`gomr.errors`); `FAILURES` are both.
 
 Each failure a client can see is one of RequestError's kinds, the same over REST and gRPC.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
+from typing import TypeAlias
+
+from gomr.errors import GomrError
 
 __all__ = [
+    "FAILURES",
+    "AnyFailure",
     "ConfigError",
     "Conflict",
     "ControllerError",
@@ -34,12 +38,10 @@ __all__ = [
     "ErrorCode",
     "Forbidden",
     "InfeasibleRequest",
-    "InvalidProblem",
     "InvalidRequest",
     "NotFound",
     "PreconditionFailed",
     "RequestError",
-    "SolverError",
     "StoreError",
     "Unauthenticated",
     "Unavailable",
@@ -176,43 +178,6 @@ class CoreFailed(ControllerError):
     """The core cannot go on, a fault of ours. The process ends, for its supervisor to start it again."""
 
 
-class InvalidProblem(ControllerError):
-    """A routing problem that contradicts itself.
-
-    Attributes:
-        field: The part of the problem that is to blame, as `demands[f1].rate_bps`.
-        reason: What is wrong with it, as a sentence.
-    """
-
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(field, reason)
-        self.field = field
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.reason}"
-
-
-class SolverError(ControllerError):
-    """The solver failed on a valid problem.
-
-    Attributes:
-        engine: Name of the engine, as `pulp`.
-        reason: What it reported, as a sentence.
-        state: How far it had come, by name, as {"stage": "levels", "solves": 3}: what it was solving for,
-            programmes solved or pivots made, columns known, the last programme's objective, and value, bound
-            and gap of the last proof, as far as the engine knows them. No answer is among it.
-    """
-
-    def __init__(self, engine: str, reason: str, state: Mapping[str, float | str] | None = None) -> None:
-        super().__init__(engine, reason)
-        self.engine = engine
-        self.reason = reason
-        self.state = dict(state or {})
-
-    def __str__(self) -> str:
-        known = ", ".join(
-            f"{name} {value}" if isinstance(value, str) else f"{name} {value:g}"
-            for name, value in self.state.items()
-        )
-        return f"{self.engine}: {self.reason}" + (f" (state: {known})" if known else "")
+AnyFailure: TypeAlias = ControllerError | GomrError
+FAILURES = (ControllerError, GomrError)
+"""What stops a request or a plan: an error of the controller, or of the solver."""

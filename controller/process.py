@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from gomr import Demand, Edge, Engine, Problem
+
 import topologies
 from controller.address import Address, listen
 from controller.api.metrics import Metrics
@@ -28,7 +30,6 @@ from controller.configuration.tls import ServerTls
 from controller.connection_limits import ServiceLimits, raise_file_limit
 from controller.core import Core
 from controller.errors import ConfigError, RequestError
-from controller.gomr import Demand, Edge, LiveEngine, Problem
 from controller.instructions import Instruction, Instructions
 from controller.loop import ControllerLoop
 from controller.model.events import ConfigurationChanged, ConfigurationRefused, ControllerStopping
@@ -305,7 +306,7 @@ def _warm_up() -> None:
     """Load the solvers now, so that the first request, or the first failure, is not what waits for them."""
     edge = Edge("a->b", "a", "b", 1.0, 0.0)
     first, second = (Demand(name, "a", "b", 1.0, fixed_paths=(("a->b",),)) for name in ("first", "second"))
-    engine = LiveEngine(Problem((edge,), (first,)), Settings.objective, min_churn=True)
+    engine = Engine(Problem((edge,), (first,)), objective=Settings.objective, min_churn=True)
     engine.become([first, second], {"a->b": 1.0})
     engine.become([second, first], {"a->b": 0.5})
 

@@ -26,7 +26,6 @@ __all__ = [
     "Framing",
     "allocatable_bps",
     "framing_of",
-    "is_reservable",
 ]
 
 IDENTIFIER_BYTES = 8
@@ -36,11 +35,6 @@ HEADER_BYTES = {"tcp": 54, "udp": 42}
 
 DEFAULT_ACK_RATIO = 0.0458
 """Load of the ACKs on the reverse path per bit of data: one of 54 bytes for two 590-byte packets."""
-
-
-def is_reservable(share: float) -> bool:
-    """Return whether a share of the links may be kept for default traffic: from 0 to below 1."""
-    return 0 <= share < 1
 
 
 def allocatable_bps(capacity_bps: float, reserved_share: float) -> float:

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gomr.networks import SEED, Loaded, Size, load
-from controller.errors import SolverError
-from controller.gomr import ENGINES, Allocation, LiveEngine, Problem, solve
-from controller.gomr.demands import poisson_events
-from controller.gomr.paths.finder import PathFinder
 from experiments.routing.events import links_of, percentiles_ms
+from gomr import ENGINES, Allocation, Engine, Problem
+from gomr.demands import poisson_events
+from gomr.errors import SolverError
+from gomr.paths.finder import PathFinder
+from gomr.solving import allocate
 
 PATH_FORM = "pulp k=8"
 """PuLP over the 8 shortest paths of each demand, as it is usually done: not exact."""
@@ -126,8 +127,8 @@ def _measured(cell: Cell, loaded: Loaded, engine: str, effort: Effort) -> Cell:
 
 def _runner(engine: str, budget_s: float) -> Callable[[Problem], Allocation]:
     if engine == PATH_FORM:
-        return lambda problem: solve(over_shortest(problem), engine="pulp", time_limit_s=budget_s)
-    return lambda problem: solve(problem, engine=engine, time_limit_s=budget_s)
+        return lambda problem: allocate(over_shortest(problem), engine="pulp", time_limit_s=budget_s)
+    return lambda problem: allocate(problem, engine=engine, time_limit_s=budget_s)
 
 
 def over_shortest(problem: Problem, count: int = 8) -> Problem:
@@ -156,7 +157,7 @@ def _timed(run: Callable[[], Allocation], effort: Effort) -> tuple[float | None,
 
 
 def _with_events(cell: Cell, loaded: Loaded, engine: str, effort: Effort) -> Cell:
-    live = LiveEngine(loaded.problem, engine=engine, time_limit_s=effort.budget_s)
+    live = Engine(loaded.problem, engine=engine, time_limit_s=effort.budget_s)
     _ = live.allocation
     rng = random.Random(SEED)
     poisson = itertools.islice(poisson_events(loaded.problem.demands, loaded.arriving, rng), effort.events)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
 
-from controller.gomr import Problem
+from gomr import Problem
 
 Terms = Mapping[int, float]
 SEGMENTS = 8

@@ -25,11 +25,12 @@ import numpy as np
 
 from benchmarks.gomr.cells import peak_mb
 from benchmarks.gomr.networks import SEED, geometric
-from controller.errors import SolverError
-from controller.gomr import Problem, from_network, solve
-from controller.gomr.demands import Traffic
-from controller.gomr.load import at_load
 from experiments.routing.all_pairs import AllPairs
+from gomr import Problem, from_network
+from gomr.demands import Traffic
+from gomr.errors import SolverError
+from gomr.load import at_load
+from gomr.solving import allocate
 from topologies import Network
 
 BUDGET_S = 60.0
@@ -117,7 +118,7 @@ def _problem(network: Network, flows: int) -> Problem:
 
 def _solve(cell: Cell, problem: Problem, budget_s: float) -> Cell:
     started = time.process_time()
-    allocation = solve(problem, engine=cell.engine, time_limit_s=budget_s)
+    allocation = allocate(problem, engine=cell.engine, time_limit_s=budget_s)
     taken_s = time.process_time() - started
     return replace(
         cell, solve_s=taken_s, gap=allocation.gap, timed_out=allocation.timed_out, peak_mb=peak_mb()
@@ -151,7 +152,7 @@ def _pdlp(cell: Cell, problem: Problem, budget_s: float) -> Cell:
         return replace(cell, failure=ran.stderr.strip().splitlines()[-1][:120])
     said = json.loads(ran.stdout.splitlines()[-1])
     admitted_bps = said["value"] * max(demand.rate_bps for demand in problem.demands)
-    gap = 1 - admitted_bps / solve(problem).admitted_bps
+    gap = 1 - admitted_bps / allocate(problem).admitted_bps
     is_over = said["status"] != "optimal"
     return replace(cell, solve_s=said["cpu_s"], gap=gap, timed_out=is_over, peak_mb=said["peak_mb"])
 

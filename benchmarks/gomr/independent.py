@@ -15,7 +15,8 @@ from pathlib import Path
 import networkx as nx
 
 from benchmarks.gomr.edge_program import optimum
-from controller.gomr import OBJECTIVES, Allocation, Demand, Edge, Problem, solve
+from gomr import OBJECTIVES, Allocation, Demand, Edge, Problem
+from gomr.solving import allocate
 
 EXACT = 1e-9
 COUNT = 240
@@ -117,7 +118,7 @@ class Comparison:
 
 def compare(name: str, problem: Problem, objective: str) -> Comparison:
     """Solve a problem both ways."""
-    allocation, expected = solve(problem, objective), optimum(problem, objective)
+    allocation, expected = allocate(problem, objective), optimum(problem, objective)
     differences = {"value": _apart(allocation.value_bps, expected.value_bps)}
     if expected.cost_bps_s is not None:
         scale = max(edge.delay_s for edge in problem.edges) * max(expected.value_bps, 1e-300)

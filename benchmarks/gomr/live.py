@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.gomr.networks import SEED, Loaded, Size, load
-from controller.gomr import LiveEngine, solve
-from controller.gomr.demands import poisson_events
 from experiments.routing.events import links_of
+from gomr import Engine
+from gomr.demands import poisson_events
+from gomr.solving import allocate
 
 MOST_TIMES_FRESH = 1.2
 OBJECTIVES = ("max_throughput_min_delay", "max_min", "fair", "min_max_utilisation", "even_split")
@@ -51,7 +52,7 @@ class Series:
         return max(event / fresh for event, fresh in zip(self.event_ms, self.fresh_ms, strict=True))
 
 
-Event = Callable[[LiveEngine], object]
+Event = Callable[[Engine], object]
 
 
 def measure(size: Size, objective: str, events: int, failures: int) -> list[Series]:
@@ -59,14 +60,14 @@ def measure(size: Size, objective: str, events: int, failures: int) -> list[Seri
     loaded = load(size)
     min_churn = objective == LEAST_CHURN
     name = OBJECTIVES[0] if min_churn else objective
-    live = LiveEngine(loaded.problem, name, min_churn=min_churn)
+    live = Engine(loaded.problem, objective=name, min_churn=min_churn)
     _ = live.allocation
     series = []
     for kind, every in (("flows", _flows(loaded, events)), ("links", _links(loaded, failures))):
         event_ms, fresh_ms = [], []
         for event in every:
             event_ms.append(_cpu_ms(lambda event=event: event(live)))  # type: ignore[misc]
-            fresh = (_cpu_ms(lambda: solve(live.problem, name)) for _ in range(_REPEATS))
+            fresh = (_cpu_ms(lambda: allocate(live.problem, name)) for _ in range(_REPEATS))
             fresh_ms.append(statistics.median(fresh))
         network = f"{size.name}, {size.flows} flows"
         series.append(Series(network, objective, kind, tuple(event_ms), tuple(fresh_ms)))

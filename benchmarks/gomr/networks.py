@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import topologies
-from controller.gomr import Demand, Problem, from_network
-from controller.gomr.demands import Traffic, scaled
-from controller.gomr.load import load_factor
+from gomr import Demand, Problem, from_network
+from gomr.demands import Traffic, scaled
+from gomr.load import load_factor
 from topologies import Link, Network, Node
 
 LOAD = 1.1

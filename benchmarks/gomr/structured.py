@@ -15,8 +15,9 @@ from pathlib import Path
 
 import networkx as nx
 
-from controller.errors import SolverError
-from controller.gomr import OBJECTIVES, Allocation, Demand, Edge, Problem, solve
+from gomr import OBJECTIVES, Allocation, Demand, Edge, Problem
+from gomr.errors import SolverError
+from gomr.solving import allocate
 
 CAPACITY_BPS = 10.0
 MOST_TIMES_HIGHS = 5.0
@@ -144,7 +145,7 @@ def compare(instance: Instance, budget_s: float) -> Comparison:
 def _timed(problem: Problem, objective: str, engine: str, budget_s: float) -> tuple[float, Allocation | str]:
     started = time.process_time()
     try:
-        allocation: Allocation | str = solve(problem, objective, engine, time_limit_s=budget_s)
+        allocation: Allocation | str = allocate(problem, objective, engine, time_limit_s=budget_s)
     except SolverError as error:
         allocation = str(error)
     return time.process_time() - started, allocation
@@ -162,7 +163,7 @@ def warm_up() -> None:
     problem = Instance("ring", 5, 5, "fair").problem()
     for engine in ("native", "highs"):
         for objective in OBJECTIVES:
-            solve(problem, objective, engine)
+            allocate(problem, objective, engine)
 
 
 def table(comparisons: Sequence[Comparison]) -> str:

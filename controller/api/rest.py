@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import Depends, FastAPI
 from fastapi_offline import FastAPIOffline
+from gomr import OBJECTIVES
 
 from controller.api import rest_events, rest_flows, rest_live, rest_network, rest_operations, rest_page
 from controller.api.problems import Problem, add_error_handlers, problem_responses
@@ -13,7 +14,6 @@ from controller.api.rest_common import Api, no_unknown_parameters
 from controller.api.rest_limits import CountAnswers, LimitBody
 from controller.api.same_site import SameSite
 from controller.api.service import Service
-from controller.gomr import OBJECTIVES
 
 __all__ = ["make_app"]
 

@@ -16,14 +16,7 @@ from typing import TypeVar
 from controller.api.event_history import EventHistory
 from controller.api.metrics import Metrics
 from controller.decide.preview import preview
-from controller.errors import (
-    ControllerError,
-    DeadlineExceeded,
-    Forbidden,
-    NotFound,
-    RequestError,
-    Unavailable,
-)
+from controller.errors import FAILURES, DeadlineExceeded, Forbidden, NotFound, RequestError, Unavailable
 from controller.model.callers import ANYBODY, Caller
 from controller.model.events import (
     CopyRequested,
@@ -389,7 +382,7 @@ class Service:
             return await loop.run_in_executor(self._previews, preview, copy, wanted, limit_s)
         except RequestError:
             raise
-        except ControllerError as error:
+        except FAILURES as error:
             raise Unavailable("", f"it could not be computed: {error}") from None
         finally:
             self._previewing -= 1

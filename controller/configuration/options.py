@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gomr import OBJECTIVES
+
 from controller.address import Address
 from controller.configuration.schema import Configuration, Counters, Discovery, Routing
-from controller.gomr import OBJECTIVES
 
 __all__ = ["NO_STORE", "parser", "settings_of"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from gomr import OBJECTIVES
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from controller.address import Address
 from controller.configuration.access import Role, Token
-from controller.gomr import OBJECTIVES
 from controller.model.requests import LinkChange
 from controller.model.settings import Settings
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gomr import OBJECTIVES
+
 from controller.compile.split import MAX_SPLIT_PATHS
 from controller.decide.ack_paths import SHORTEST
 from controller.decide.planning import Newcomer, full_switches, has_path, shortest_paths
 from controller.errors import Conflict, InfeasibleRequest, InvalidRequest, NotFound, Unavailable
-from controller.gomr import OBJECTIVES
 from controller.model.requests import FlowRequest
 from controller.model.rules import IP_PROTOCOLS, TcpConnection
 from controller.state.hosts import Host

@@ -12,7 +12,7 @@ from controller.decide.live_optima import LiveOptima
 from controller.decide.planning import optimise_newcomers
 from controller.decide.rates import Rates
 from controller.decide.telling import refuse, tell_refused
-from controller.errors import ControllerError, DeadlineExceeded, Unavailable
+from controller.errors import FAILURES, AnyFailure, DeadlineExceeded, Unavailable
 from controller.install.installation import Installations
 from controller.install.outbox import Outbox
 from controller.model.events import FlowRequested
@@ -83,7 +83,7 @@ class Arrivals(Journaled):
             if granted is None:
                 return False
             self._take_in(granted, event, now)
-        except ControllerError as error:
+        except FAILURES as error:
             self._refuse(event, error)
         return True
 
@@ -116,7 +116,7 @@ class Arrivals(Journaled):
                 _check_deadline(event, now)
                 admission = admit(self._state, event.request)
                 wanted.append((Wanted(self._new_flow_id(number), number, event.request, admission), event))
-            except ControllerError as error:  # noqa: PERF203
+            except FAILURES as error:  # noqa: PERF203
                 self._refuse(event, error)
         return wanted
 
@@ -127,13 +127,13 @@ class Arrivals(Journaled):
         try:
             with self._solving_until(min(deadlines, default=None), now):
                 rates, paths = optimise_newcomers(self._state, self._optima, objective, newcomers)
-        except ControllerError:
+        except FAILURES:
             return False  # one of them may be at fault: each by itself then
         self._rates.apply(rates, now)
         for each, event in wanted:
             try:
                 self._take_in(grant_shared(self._state, each, paths[each.id]), event, now)
-            except ControllerError as error:  # noqa: PERF203
+            except FAILURES as error:  # noqa: PERF203
                 self._refuse(event, error)
                 if paths[each.id]:
                     self._rates.capacity_returned(now)  # what it does not take is free for the others
@@ -163,7 +163,7 @@ class Arrivals(Journaled):
             flow.split.group = flow.group(self._state.live.ports)
         self._installations.begin(flow.id, event.token, flow.stages(self._state.live.ports))
 
-    def _refuse(self, event: FlowRequested, error: ControllerError) -> None:
+    def _refuse(self, event: FlowRequested, error: AnyFailure) -> None:
         refusal = refuse(self._outbox, event.token, error)
         request = event.request
         tell_refused(self._outbox, request.source, request.destination, refusal, event.caller.name)

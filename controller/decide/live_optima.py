@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from controller.errors import InvalidProblem, SolverError
-from controller.gomr import Allocation, Demand, Edge, LiveEngine, Problem
+from gomr import Allocation, Demand, Edge, Engine, Problem
+from gomr.errors import InvalidProblem, SolverError
+
 from controller.state.live_network import LiveNetwork, arc_name
 
 __all__ = ["LiveOptima"]
@@ -42,13 +43,13 @@ class LiveOptima:
         self.time_limit_s = time_limit_s
         self.solves = 0
         self._delays_version = network.delays_version
-        self._engines: dict[str, LiveEngine] = {}
+        self._engines: dict[str, Engine] = {}
 
-    def copies(self) -> dict[str, LiveEngine]:
+    def copies(self) -> dict[str, Engine]:
         """Return a copy of the last optimum of each objective, with all by which the next one is found."""
         return {objective: engine.copy() for objective, engine in self._engines.items()}
 
-    def go_on_from(self, engines: Mapping[str, LiveEngine]) -> None:
+    def go_on_from(self, engines: Mapping[str, Engine]) -> None:
         """Find the next optima from those of another network that is the same."""
         self._engines = {objective: engine.copy() for objective, engine in engines.items()}
 
@@ -58,7 +59,7 @@ class LiveOptima:
         """Return the optimum; unless fairness decides, one of those that move no flow without need.
 
         Args:
-            objective: One of `controller.gomr.OBJECTIVES`.
+            objective: One of `gomr.OBJECTIVES`.
             demands: All flows with this objective.
             capacity_bps: What they may take of each arc, by its name; nothing of one that is not named.
 
@@ -78,7 +79,7 @@ class LiveOptima:
                 engine = None  # Its state may be what fails.
         if engine is None:
             problem, min_churn = self._problem(demands, capacities), objective not in _FAIR
-            engine = LiveEngine(problem, objective, min_churn=min_churn, time_limit_s=self.time_limit_s)
+            engine = Engine(problem, objective=objective, min_churn=min_churn, time_limit_s=self.time_limit_s)
             allocation = engine.allocation
         self._engines[objective] = engine
         self._solved(objective, allocation.wall_s)

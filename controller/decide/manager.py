@@ -17,8 +17,8 @@ from controller.decide.rates import GROUP_OF, Rates
 from controller.decide.recovery import MOVE, Recovery
 from controller.decide.telling import facts_of, refuse, tell_refused
 from controller.errors import (
+    FAILURES,
     Conflict,
-    ControllerError,
     Forbidden,
     InfeasibleRequest,
     NotFound,
@@ -133,7 +133,7 @@ class FlowManager(Journaled):
                 raise Conflict("flow_id", f"{flow.id} is being changed already; ask again in a moment")
             before_bps = flow.requested_bps
             rates = self._plan_change(flow, event.rate_bps)
-        except ControllerError as error:
+        except FAILURES as error:
             refuse(self._outbox, event.token, error)
             return
         self._renew(flow, now)
@@ -421,7 +421,7 @@ class FlowManager(Journaled):
             rates = dict(optimise(self._state, self._optima, flow.objective).rates)
             if sum(rates[flow.id]) <= NEGLIGIBLE_SHARE * rate_bps:
                 raise InfeasibleRequest("rate_bps", f"no capacity is free on the paths of {flow.id}")
-        except ControllerError:
+        except FAILURES:
             flow.requested_bps = before_bps
             raise
         return rates

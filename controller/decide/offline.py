@@ -84,7 +84,7 @@ class OfflineController:
         change so that all are optimal together.
 
         Args:
-            objective: One of `controller.gomr.OBJECTIVES`.
+            objective: One of `gomr.OBJECTIVES`.
             requests: The flows.
 
         Returns:

@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from gomr import Allocation, Demand, Edge, PathRate, Problem
+from gomr.paths.finder import PathFinder
+
 from controller.decide.ack_paths import SHORTEST, ack_path
 from controller.decide.live_optima import LiveOptima
 from controller.errors import InfeasibleRequest
-from controller.gomr import Allocation, Demand, Edge, PathRate, Problem
-from controller.gomr.paths.finder import PathFinder
 from controller.model.faults import FaultKind
 from controller.state.flow import Flow, Slot
 from controller.state.flow_table import arc_loads
@@ -115,7 +116,7 @@ def optimise(state: State, optima: LiveOptima, objective: str, newcomer: Newcome
     Args:
         state: Network and flows.
         optima: The last optima of this network.
-        objective: One of `controller.gomr.OBJECTIVES`.
+        objective: One of `gomr.OBJECTIVES`.
         newcomer: A flow that is asked for.
 
     Raises:
@@ -152,7 +153,7 @@ def optimise_newcomers(
     Args:
         state: Network and flows.
         optima: The last optima of this network.
-        objective: One of `controller.gomr.OBJECTIVES`.
+        objective: One of `gomr.OBJECTIVES`.
         newcomers: Flows that are asked for; each is a connection for each path, over as many as the optimum
             takes.
 

@@ -11,7 +11,7 @@ from controller.decide.granting import grant
 from controller.decide.live_optima import LiveOptima
 from controller.decide.planning import NEGLIGIBLE_SHARE, PlannedPath, optimise
 from controller.decide.rerouting import carried_over, moved_flow, reroute, reserve, set_rates
-from controller.errors import Conflict, ControllerError, NotFound, RequestError
+from controller.errors import AnyFailure, Conflict, NotFound, RequestError
 from controller.model.preview_views import (
     AddedFlowView,
     MovedFlowView,
@@ -81,7 +81,7 @@ class _Trial:
         down = [link for link in live.take_changed_links() if not live.link_is_up(link)]
         lost = carried_over(self._state, down)
 
-        def failed(_: str, error: ControllerError) -> None:
+        def failed(_: str, error: AnyFailure) -> None:
             raise error
 
         planned = reroute(self._state, self._optima, lost, self._set_rates, failed)

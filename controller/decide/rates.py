@@ -10,7 +10,7 @@ from controller.decide.live_optima import LiveOptima
 from controller.decide.planning import SEPARABLE, optimise
 from controller.decide.rerouting import set_rates
 from controller.decide.telling import facts_of
-from controller.errors import ControllerError
+from controller.errors import FAILURES
 from controller.install.outbox import Outbox
 from controller.model.journal import Journaled
 from controller.model.messages import AllocationChanged, Notify
@@ -140,7 +140,7 @@ class Rates(Journaled):
         """Return the optimal rates of flows with an objective; if that fails, none and a line for the log."""
         try:
             return optimise(self._state, self._optima, objective).rates
-        except ControllerError as error:
+        except FAILURES as error:
             self._outbox.report("error", f"the flows keep their rates: {error}", objective=objective)
             return {}
 

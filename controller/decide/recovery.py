@@ -17,7 +17,7 @@ from controller.decide.live_optima import LiveOptima
 from controller.decide.planning import replan
 from controller.decide.rerouting import carried_over, moved_flow, reroute, reserve
 from controller.decide.telling import facts_of
-from controller.errors import ControllerError
+from controller.errors import FAILURES, AnyFailure
 from controller.install.outbox import Outbox
 from controller.model.client_events import ClientEventKind
 from controller.model.journal import Journaled, JournaledDict
@@ -163,7 +163,7 @@ class Recovery(Journaled):
         for flow in lost:
             self._abandon_move(flow.id)
 
-        def failed(objective: str, error: ControllerError) -> None:
+        def failed(objective: str, error: AnyFailure) -> None:
             self._outbox.report("error", f"flows could not be planned again: {error}", objective=objective)
 
         planned = reroute(self._state, self._optima, lost, lambda rates: self._set_rates(rates, now), failed)
@@ -189,7 +189,7 @@ class Recovery(Journaled):
         """Return the moves of flows that are worth it and fit beside everything that is carried now."""
         try:
             slots, _ = replan(self._state, self._optima, objective, flows)
-        except ControllerError as error:
+        except FAILURES as error:
             self._outbox.report("error", f"better paths could not be computed: {error}", objective=objective)
             return {}
         moves: dict[str, tuple[Slot, ...]] = {}

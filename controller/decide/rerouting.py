@@ -7,14 +7,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from controller.decide.ack_paths import SHORTEST, ack_path
 from controller.decide.live_optima import LiveOptima
 from controller.decide.planning import NEGLIGIBLE_SHARE, on_free_paths, replan
-from controller.errors import ControllerError
+from controller.errors import FAILURES, AnyFailure
 from controller.state.flow import Flow, Slot
 from controller.state.state import State
 
 __all__ = ["carried_over", "moved_flow", "reroute", "reserve", "set_rates"]
 
 SetRates = Callable[[Mapping[str, tuple[float, ...]]], None]
-Failed = Callable[[str, ControllerError], None]
+Failed = Callable[[str, AnyFailure], None]
 
 
 def carried_over(state: State, links: Collection[str]) -> list[Flow]:
@@ -55,7 +55,7 @@ def reroute(
         if not slots:
             try:
                 slots, rates = replan(state, optima, objective, broken)
-            except ControllerError as error:
+            except FAILURES as error:
                 failed(objective, error)
                 continue
             set_rates(rates)

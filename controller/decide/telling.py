@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.errors import ControllerError, RequestError, Unavailable
+from controller.errors import AnyFailure, RequestError, Unavailable
 from controller.install.outbox import Outbox
 from controller.model.client_events import ClientEventKind
 from controller.state.flow import Flow
@@ -25,7 +25,7 @@ def facts_of(flow: Flow) -> dict[str, object]:
     }
 
 
-def refuse(outbox: Outbox, token: int, error: ControllerError) -> RequestError:
+def refuse(outbox: Outbox, token: int, error: AnyFailure) -> RequestError:
     """Answer a client that it does not get what it asked for; returns what it is told."""
     if not isinstance(error, RequestError):
         outbox.report("error", f"a request failed: {error}")

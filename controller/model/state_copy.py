@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controller.gomr import LiveEngine
+from gomr import Engine
+
 from controller.model.settings import Settings
 from topologies.model import Arc, Network
 
@@ -43,4 +44,4 @@ class StateCopy:
     status: LiveStatus
     flows: tuple[tuple[str, Mapping[str, Any]], ...]
     yielded_bps: Mapping[str, float]
-    engines: Mapping[str, LiveEngine]
+    engines: Mapping[str, Engine]

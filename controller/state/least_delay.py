@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gomr_native import Nearest
+from gomr._native import Nearest
 
 from controller.model.journal import undo_by
 from topologies.model import Arc

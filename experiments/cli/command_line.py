@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Protocol
 
-from controller.errors import InvalidProblem, SolverError
+from gomr.errors import InvalidProblem, SolverError
+
 from experiments.cli import (
     browse,
     compare,

@@ -75,7 +75,9 @@ def main(args: argparse.Namespace) -> int:
         OutputError: The files cannot be written.
     """
     # The engines and numpy take their time to import, which the other commands should not wait for.
-    from controller.gomr import ENGINES, OBJECTIVES, LiveEngine, solve
+    from gomr import ENGINES, OBJECTIVES, Engine
+    from gomr.solving import allocate
+
     from experiments.routing.ahead import look_ahead, measure
     from experiments.routing.case import make_case
     from experiments.routing.document import Solved, summary
@@ -101,12 +103,12 @@ def main(args: argparse.Namespace) -> int:
     started = time.thread_time()
     problem = case.problem()
     built = time.thread_time()
-    allocation = solve(problem, args.objective, args.engine, time_limit_s=time_limit.left_s("solving"))
+    allocation = allocate(problem, args.objective, args.engine, time_limit_s=time_limit.left_s("solving"))
     ended = time.thread_time()
     cpu_ms = ((built - started) * 1e3, (ended - built) * 1e3)
     solved = Solved(case.network, problem, allocation, *cpu_ms, notes=case.notes)
     if args.events is not None:
-        live = LiveEngine(problem, args.objective, args.engine)
+        live = Engine(problem, objective=args.objective, engine=args.engine)
         solved = measure(solved, case, live, args.events, args.seed, time_limit)
     if args.failures is not None:
         solved = look_ahead(solved, args.failures, args.objective, time_limit)

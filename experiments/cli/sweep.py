@@ -144,7 +144,8 @@ def sweep_from(args: argparse.Namespace) -> Sweep:
     Raises:
         UnknownName: of an engine, a protocol or an objective.
     """
-    from controller.gomr import OBJECTIVES
+    from gomr import OBJECTIVES
+
     from experiments.sweep.plan import PROTOCOLS as KNOWN
     from experiments.sweep.plan import Conditions, Sweep
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controller.errors import ControllerError
+from controller.errors import FAILURES
 from experiments import protocols
 from experiments.engines.sim.routing import Route, routes
 from experiments.errors import ScenarioError, reason_of
@@ -26,7 +26,7 @@ def check_routes(plans: Sequence[RunPlan], *, in_kernels: bool) -> None:
         place = f"cases.{plan.case_name}"
         try:
             ways = routes(plan)
-        except ControllerError as error:
+        except FAILURES as error:
             raise ScenarioError(plan.scenario.name, place, f"{plan.protocol}: {reason_of(error)}") from error
         except Exception:  # noqa: S112 (of an extension; the run will say where)
             continue

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import takewhile
 
-from controller.gomr import LiveEngine
-from controller.gomr.backups import backup_paths
-from controller.gomr.engines.time_budget import OutOfTime
-from controller.gomr.failures import Survey, survey_failures
+from gomr import Engine
+from gomr.backups import backup_paths
+from gomr.engines.time_budget import OutOfTime
+from gomr.failures import Survey, survey_failures
+
 from experiments.routing.case import Case
 from experiments.routing.document import Solved
 from experiments.routing.events import failures_of, measure_events
@@ -19,9 +20,7 @@ _SURVEY_SHARE = 0.9
 _MORE = "give more by --time-limit"
 
 
-def measure(
-    solved: Solved, case: Case, live: LiveEngine, count: int, seed: int, time_limit: TimeLimit
-) -> Solved:
+def measure(solved: Solved, case: Case, live: Engine, count: int, seed: int, time_limit: TimeLimit) -> Solved:
     """Return what was solved with the times of events, and a note where there was no time for all of them.
 
     Raises:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from controller.errors import InvalidProblem
-from controller.gomr import Demand, DemandColumns
-from controller.gomr.demands import gravity
+from gomr import Demand, DemandColumns
+from gomr.demands import gravity
+from gomr.errors import InvalidProblem
 
 ALL_PAIRS = "all-pairs"
 
@@ -19,7 +19,7 @@ class AllPairs:
 
     Args:
         nodes: Where flows begin and end, at least two.
-        seed: Of the masses of the nodes (`controller.gomr.demands.gravity`).
+        seed: Of the masses of the nodes (`gomr.demands.gravity`).
 
     Raises:
         InvalidProblem: There are fewer than two nodes.

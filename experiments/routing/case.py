@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from controller.gomr import Demand, DemandColumns, Problem, from_network
-from controller.gomr.demands import MODELS, Traffic, scaled
-from controller.gomr.load import LoadFactor, find_load_factor
+from gomr import Demand, DemandColumns, Problem, from_network
+from gomr.demands import MODELS, Traffic, scaled
+from gomr.load import LoadFactor, find_load_factor
+
 from experiments.errors import ScenarioError
 from experiments.routing.all_pairs import ALL_PAIRS, AllPairs
 from experiments.routing.formats.reading import Context
@@ -71,7 +72,7 @@ def make_case(
         given: The network, with what is known from its file.
         demands: A name in `GENERATED`, or the path of a file (`experiments.routing.formats`).
         flows: How many to generate; a file says so itself.
-        load: As `controller.gomr.load` defines it; None leaves a file's rates as they are.
+        load: As `gomr.load` defines it; None leaves a file's rates as they are.
         seed: Of what is generated.
         max_paths: Limit for every flow that has none of its own.
         ack_ratio: As `Demand` has it, of every flow that has none of its own.

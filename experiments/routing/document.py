@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from controller.gomr import Allocation, DemandColumns, Problem
-from controller.gomr.allocation import loads_of_allocation
-from controller.gomr.backups import Backup
-from controller.gomr.failures import Survey
+from gomr import Allocation, DemandColumns, Problem
+from gomr.allocation import loads_of_allocation
+from gomr.backups import Backup
+from gomr.failures import Survey
+
 from experiments.routing.events import EventTimes, percentiles_ms
 from topologies import Network
 

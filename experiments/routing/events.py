@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from gomr import Demand, Engine, Problem
+from gomr.demands import poisson_events
+from gomr.failures import Failure, link_failures, node_failures
 
-from controller.gomr import Demand, LiveEngine, Problem
-from controller.gomr.demands import poisson_events
-from controller.gomr.failures import Failure, link_failures, node_failures
 from experiments.routing.time_limit import TimeLimit
 
 FLOW_EVENTS_PER_FAILURE = 4
@@ -26,7 +26,7 @@ class EventTimes:
 
 
 def measure_events(
-    live: LiveEngine,
+    live: Engine,
     problem: Problem,
     arriving: Callable[[str], Demand],
     count: int,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from controller.gomr import Demand, PathRate
-from controller.gomr.failures import Outcome
+from gomr import Demand, PathRate
+from gomr.failures import Outcome
+
 from experiments.report.canvas import Plot
 from experiments.report.pages import render_template
 from experiments.report.plot_topology import draw_network

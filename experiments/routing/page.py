@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gomr import Demand, PathRate
+from gomr.failures import Survey
 from rich.console import Console
 from rich.table import Table
 
-from controller.gomr import Demand, PathRate
-from controller.gomr.failures import Survey
 from experiments.report import units
 from experiments.report.terminal import plain_table, printing, visible
 from experiments.routing.document import Solved

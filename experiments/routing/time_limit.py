@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from controller.errors import SolverError
+from gomr.errors import SolverError
 
 
 class TimeLimit:

@@ -11,7 +11,9 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from controller.gomr import Demand, solve
+from gomr import Demand
+from gomr.solving import allocate
+
 from controller.wire import Framing
 from experiments.routing.case import make_case
 from experiments.sweep.plan import Conditions
@@ -101,7 +103,7 @@ class Offers:
         case = make_case(
             self.network, given.demands, flows=given.flows, load=load, seed=seed, ack_ratio=ratio
         )
-        paths = solve(case.problem(), given.objective).paths
+        paths = allocate(case.problem(), given.objective).paths
         return tuple(
             _offered(demand, [(path.nodes, path.rate_bps) for path in paths[demand.id]])
             for demand in case.demands

@@ -23,7 +23,7 @@ class Conditions(_Model):
 
     Attributes:
         network: As `topologies.routable.load_routable` takes it.
-        demands: A model of `controller.gomr.demands`, or the path of a file.
+        demands: A model of `gomr.demands`, or the path of a file.
         flows: How many flows to generate; None: the default, or what a file says.
         capacity_bps: Rate of the links of a file that gives none; None: the loader's.
         scale: Factor of all links' rates, which makes long runs short: the packets are fewer.

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import closing
 
-from controller.errors import SolverError
+from gomr.errors import SolverError
+
 from experiments.engines.sim.process import Simulated, SimulationFailed
 from experiments.errors import Interrupted, RunFailed
 from experiments.scheduling.scheduler import each

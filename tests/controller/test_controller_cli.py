@@ -47,7 +47,7 @@ def running(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, An
         process.communicate()
 
 
-@pytest.mark.parametrize("package", ["pydantic", "numpy", "gomr_native", "os_ken", "grpc", "uvicorn"])
+@pytest.mark.parametrize("package", ["pydantic", "numpy", "gomr._native", "os_ken", "grpc", "uvicorn"])
 def test_an_incomplete_installation_is_told_in_a_sentence(package: str) -> None:
     program = (
         f"import sys; sys.modules[{package!r}] = None; from controller import entry; sys.exit(entry.main())"

@@ -2,12 +2,13 @@ import math
 from itertools import pairwise
 
 import pytest
+from gomr import Demand, from_network
+from gomr.errors import InvalidProblem
+from gomr.solving import allocate
 from hypothesis import given
 from hypothesis import strategies as st
 
 import topologies
-from controller.errors import InvalidProblem
-from controller.gomr import Demand, from_network, solve
 from controller.wire import DEFAULT_ACK_RATIO, Framing, allocatable_bps
 
 PAPER = Framing(packet_bytes=590, segment_overhead_bytes=54)
@@ -54,7 +55,7 @@ def test_a_reserved_share_of_every_link_stays_free(share: float, load: float) ->
         Demand("1", "T0", "T2", load * 10e6, ack_ratio=DEFAULT_ACK_RATIO),
         Demand("2", "T1", "T3", load * 35e6, ack_ratio=DEFAULT_ACK_RATIO),
     ]
-    allocation = solve(from_network(network, demands, reserved_share=share))
+    allocation = allocate(from_network(network, demands, reserved_share=share))
     whole = from_network(network, demands)
     carried = dict.fromkeys(whole.edges_by_id, 0.0)
     for paths in allocation.paths.values():

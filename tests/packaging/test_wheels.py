@@ -1,4 +1,4 @@
-"""Both wheels, as `make wheels` builds them, in environments that hold nothing else."""
+"""The wheels, as `make wheels` builds them, in environments that hold nothing else."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+SOLVER = ROOT / "crates" / "gomr-py"
 UV = Path(sys.prefix) / "bin" / "uv"
 MINORS = range(10, 15)
 
@@ -111,13 +112,26 @@ def test_the_laboratorys_wheel_holds_all_that_its_packages_have(wheels: Path) ->
     tracked = subprocess.check_output(["git", "ls-files", *packages], cwd=ROOT, text=True).splitlines()
     present = {path for path in tracked if (ROOT / path).exists()}
     assert present - names == set()
-    assert {"gomr_native.abi3.so", "netsim_native.abi3.so", "topologies/link-emulator"} <= names
+    assert {"netsim_native.abi3.so", "topologies/link-emulator"} <= names
     tops = {name.split("/")[0] for name in names if ".dist-info" not in name}
-    assert tops == {*packages, "gomr_native.abi3.so", "netsim_native.abi3.so"}
+    assert tops == {*packages, "netsim_native.abi3.so"}
     assert "Requires-Dist: mstcp[control]==" in metadata
+    assert "Requires-Dist: gomr[networkx,pulp]==" in metadata
 
 
-def test_both_have_the_version_of_the_crates(wheels: Path) -> None:
+def test_the_solvers_wheel_holds_one_package_and_needs_little(wheels: Path) -> None:
+    names, metadata = contents(wheels, "gomr")
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"gomr"}
+    tracked = subprocess.check_output(["git", "ls-files", "gomr"], cwd=SOLVER, text=True).splitlines()
+    assert {*tracked, "gomr/_native.abi3.so"} <= names
+    needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist")]
+    assert [line for line in needed if "extra ==" not in line] == [
+        "Requires-Dist: highspy>=1.7",
+        "Requires-Dist: numpy>=1.26",
+    ]
+
+
+def test_all_have_the_version_of_the_crates(wheels: Path) -> None:
     versions = {path.name.split("-")[1] for path in wheels.glob("*.whl")}
     [crates] = [
         line for line in (ROOT / "Cargo.toml").read_text().splitlines() if line.startswith("version = ")
@@ -138,6 +152,22 @@ def test_the_library_in_an_empty_environment(wheels: Path, tmp_path: Path, pytho
     told = run(programs / "mstcp", "allocate", *asked, cwd=tmp_path, status=1)
     assert "pip install 'mstcp[control]'" in told
     assert "Traceback" not in told
+
+
+def test_the_solver_in_an_empty_environment(wheels: Path, tmp_path: Path) -> None:
+    """The examples of its page and of the guide that need nothing else of this project."""
+    lock = ("--constraint", ROOT / "requirements.lock")
+    [wheel] = wheels.glob("gomr-*.whl")
+    programs = environment(tmp_path / "env", sys.executable, *lock, f"{wheel}[networkx,pandas]")
+    pages = [(SOLVER / "README.md").read_text(), (ROOT / "docs" / "gomr.md").read_text()]
+    own = [page.partition("## Networks of this project")[0] for page in pages]
+    for examples in (re.findall(r"```python\n(.*?)```", page, re.DOTALL) for page in own):
+        said = [line[2:] for code in examples for line in code.splitlines() if line.startswith("# ")]
+        assert run(programs / "python", "-c", "".join(examples), cwd=tmp_path).splitlines() == said
+    loaded = "import sys, gomr.errors; sys.exit('numpy' in sys.modules)"
+    assert run(programs / "python", "-c", loaded, cwd=tmp_path) == ""
+    table = "import gomr; print(gomr.solve({'a': {'b': 2}}, {('a', 'b'): 1}).to_pandas().rate_bps[0])"
+    assert run(programs / "python", "-c", table, cwd=tmp_path) == "1.0\n"
 
 
 def test_the_laboratory_in_an_empty_environment(wheels: Path, tmp_path: Path) -> None:

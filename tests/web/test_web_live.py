@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gomr import Demand, Edge, Problem
+from gomr.solving import allocate
 from playwright.sync_api import Page, expect
 
 import topologies
-from controller.gomr import Demand, Edge, Problem, solve
 from controller.state.live_network import arc_name
 from controller.wire import Framing
 from tests.controller.openflow.ovs_lab import Lab, laboratory, run, start_controller
@@ -109,7 +110,9 @@ def optimum_without(link: str) -> float:
     )
     reverse = {edge.id: arc_name(edge.head, edge.tail) for edge in edges}
     demand = Demand("flow", "T0", "T2", framing.wire_bps(RATE_BPS, 2), max_paths=2)
-    solved = solve(Problem(edges, (demand,), reverse, frozenset(network.hosts)), "max_throughput_min_delay")
+    solved = allocate(
+        Problem(edges, (demand,), reverse, frozenset(network.hosts)), "max_throughput_min_delay"
+    )
     wire_bps = sum(path.rate_bps for path in solved.paths["flow"])
     return framing.goodput_bps(wire_bps, 2)
 

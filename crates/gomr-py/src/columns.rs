@@ -45,7 +45,7 @@ fn bytes_of<'py, const N: usize, T: Copy>(
 }
 
 /// The flows of a problem.
-#[pyclass(module = "gomr_native", frozen)]
+#[pyclass(module = "gomr._native", frozen)]
 pub(crate) struct Flows {
     pub flows: Vec<Flow>,
 }
@@ -82,7 +82,7 @@ impl Flows {
 }
 
 /// Paths of all flows.
-#[pyclass(module = "gomr_native", frozen)]
+#[pyclass(module = "gomr._native", frozen)]
 pub(crate) struct Answer {
     pub paths: Paths,
 }
@@ -131,7 +131,7 @@ impl Answer {
 }
 
 /// What an answer is worth.
-#[pyclass(module = "gomr_native", frozen, get_all)]
+#[pyclass(module = "gomr._native", frozen, get_all)]
 pub(crate) struct Audit {
     admitted_bps: f64,
     requested_bps: f64,

@@ -1,4 +1,4 @@
-//! `gomr_native`: the routing engine for Python. Converts and nothing else; see `gomr_native.pyi`.
+//! `gomr._native`: the routing engine for Python. Converts and nothing else; see `gomr/_native.pyi`.
 // The functions' documentation for users is in the stub; PyO3's macros make items of their own.
 #![allow(missing_docs)]
 
@@ -15,9 +15,9 @@ use pyo3::types::PyTuple;
 
 use columns::{floats, objective_of, Answer, Audit, Flows};
 
-pyo3::create_exception!(gomr_native, InvalidInput, PyValueError);
-pyo3::create_exception!(gomr_native, NotSolved, PyRuntimeError);
-pyo3::create_exception!(gomr_native, TimeIsUp, NotSolved);
+pyo3::create_exception!(gomr._native, InvalidInput, PyValueError);
+pyo3::create_exception!(gomr._native, NotSolved, PyRuntimeError);
+pyo3::create_exception!(gomr._native, TimeIsUp, NotSolved);
 
 fn refuse(error: Error) -> PyErr {
     match error {
@@ -95,7 +95,7 @@ type FlowPaths<'py> = (usize, Vec<(Bound<'py, PyTuple>, f64)>);
 /// Totals, what changed, and whether that is the end of it.
 type LeastChanges<'py> = (Summary, Vec<FlowPaths<'py>>, bool);
 
-#[pyclass(module = "gomr_native", frozen, get_all)]
+#[pyclass(module = "gomr._native", frozen, get_all)]
 struct Summary {
     admitted_bps: f64,
     requested_bps: f64,
@@ -126,7 +126,7 @@ impl From<::gomr::Summary> for Summary {
     }
 }
 
-#[pyclass(module = "gomr_native", frozen)]
+#[pyclass(module = "gomr._native", frozen)]
 pub(crate) struct Network {
     pub(crate) problem: Problem,
     /// What stands for each arc in paths.
@@ -236,7 +236,7 @@ impl Network {
     }
 }
 
-#[pyclass(module = "gomr_native")]
+#[pyclass(module = "gomr._native")]
 struct Engine {
     inner: ::gomr::Engine,
     network: Py<Network>,
@@ -415,6 +415,7 @@ fn halt_after(time_limit_s: Option<f64>) -> Option<HaltTest> {
 }
 
 #[pymodule]
+#[pyo3(name = "_native")]
 fn gomr_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add_class::<Answer>()?;

@@ -4,7 +4,7 @@ use ::gomr::{DelayArc, Nearest as Inner};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
-#[pyclass(module = "gomr_native")]
+#[pyclass(module = "gomr._native")]
 pub struct Nearest {
     inner: Inner,
     nodes: u32,

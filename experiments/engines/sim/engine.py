@@ -8,7 +8,7 @@ from pathlib import Path
 
 import netsim_native as sim
 
-from controller.errors import ControllerError
+from controller.errors import FAILURES
 from experiments import environment
 from experiments.engines.admission import check_routes
 from experiments.engines.base import Abilities, Clock
@@ -96,7 +96,7 @@ class SimEngine:
             formats = plan.scenario.sim.trace if traces else ()
             tracing = [str(traces), ",".join(formats)] if formats else []
             simulated = self._simulator.run(describe(plan, ways, homes), *tracing)
-        except (ControllerError, SimulationFailed) as error:
+        except (*FAILURES, SimulationFailed) as error:
             raise RunFailed(plan.title, reason_of(error)) from error
         self._costs[plan.case_name, plan.protocol, plan.seed] = SimulationCost(
             protocol=plan.protocol,

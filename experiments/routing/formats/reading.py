@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from gomr import Demand, DemandColumns
+from gomr.errors import InvalidProblem
+from gomr.problem import check_own_fields
 from numpy.typing import NDArray
 
-from controller.errors import InvalidProblem
-from controller.gomr import Demand, DemandColumns
-from controller.gomr.problem import check_own_fields
 from experiments.errors import ScenarioError
 from topologies.routable import NodeNames, UnknownNode
 from topologies.units import UnitError, parse_rate_bps

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from controller.gomr import Demand
+from gomr import Demand
+
 from experiments.errors import ScenarioError
 from experiments.routing.formats.reading import Context, ReadDemands, rate_of, unique
 from topologies.errors import InvalidTopology

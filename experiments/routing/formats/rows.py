@@ -1,7 +1,7 @@
 """Demands one by one, as CSV and JSON give them: fields by name.
 
 `source`, `destination` and `rate_bps` have to be there; `id` (default f1, f2, ...), `weight`, `max_paths`,
-`max_delay_s`, `disjoint` (edges or nodes) and `ack_ratio` may be. They mean what `controller.gomr.Demand`
+`max_delay_s`, `disjoint` (edges or nodes) and `ack_ratio` may be. They mean what `gomr.Demand`
 says.
 `src` and `from` stand for `source`, `dst`, `dest`, `target` and `to` for `destination`; `rate`, `demand`,
 `value`, `bandwidth` and `bw` for a rate whose unit is written behind it or given by the caller.
@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from controller.gomr import Demand
+from gomr import Demand
+
 from experiments.errors import ScenarioError
 from experiments.routing.formats.reading import Context, ReadDemands, checked, rate_of, unique
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import httpx
 import pytest
+from gomr import Demand, Edge, Problem
+from gomr.solving import allocate
 
 import topologies
 from controller.decide.preview import preview
-from controller.gomr import Demand, Edge, Problem, solve
 from controller.model.events import CopyRequested
 from controller.model.requests import Failure, FlowRequest, PreviewRequest, Scaling
 from controller.model.state_copy import StateCopy
@@ -119,7 +120,7 @@ def test_a_failure_on_a_larger_network_is_the_optimum_that_the_solver_finds() ->
         for name, arc in state.live.arcs.items()
     )
     reverse = {edge.id: arc_name(edge.head, edge.tail) for edge in edges}
-    solved = solve(Problem(edges, demands, reverse, frozenset(hosts)), "fair")
+    solved = allocate(Problem(edges, demands, reverse, frozenset(hosts)), "fair")
     after = {flow.flow_id: flow.rate_after_bps for flow in answer.flows}
     for name, view in kept.items():
         flow = state.flows.get(name)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from gomr import OBJECTIVES, Demand, Engine
+from gomr.errors import SolverError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topologies
 from controller.decide.live_optima import LiveOptima
-from controller.errors import SolverError
-from controller.gomr import OBJECTIVES, Demand, LiveEngine
 from controller.state.live_network import LiveNetwork
 
 NETWORK = topologies.load("butterfly")
@@ -49,7 +49,7 @@ def test_an_optimum_that_fails_is_found_from_scratch(monkeypatch: pytest.MonkeyP
         raise SolverError("native", "stalled", {})
 
     with monkeypatch.context() as patched:
-        patched.setattr(LiveEngine, "become", fails)
+        patched.setattr(Engine, "become", fails)
         allocation = optima.solve("fair", [Demand("b", "T1", "T3", 2e6)], free)
     assert allocation.rate_bps("b") == pytest.approx(2e6)
     assert optima.solve("fair", [Demand("b", "T1", "T3", 3e6)], free).rate_bps("b") == pytest.approx(3e6)

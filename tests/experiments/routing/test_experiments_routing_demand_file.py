@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from gomr import Demand
 
-from controller.gomr import Demand
 from experiments.errors import ScenarioError
 from experiments.routing.formats import csv_text
 from experiments.routing.formats.reading import Context, ReadDemands

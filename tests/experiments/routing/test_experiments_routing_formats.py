@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gomr import Demand
 
-from controller.gomr import Demand
 from experiments.errors import ScenarioError
 from experiments.routing.formats.pickled import NotAnArray, load_array
 from experiments.routing.formats.reading import Context

@@ -1,1 +1,0 @@
-"""The default engine: exact column generation in Rust (crates/gomr, gomr_native)."""

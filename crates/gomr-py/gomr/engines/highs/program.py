@@ -1,0 +1,164 @@
+"""A linear programme in HiGHS that grows, and is minimised for one objective after another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from gomr.engines.refinement import refined
+from gomr.engines.time_budget import TimeBudget
+
+Numbers = NDArray[np.float64]
+
+_TOLERANCE = 1e-10
+"""HiGHS's smallest, for feasibility and for optimality."""
+_ZERO_DUAL = 1e-9
+"""A dual value up to this counts as 0. Objectives have coefficients around 1."""
+
+
+class Program:
+    """A linear programme over variables of at least 0, in a solver that keeps its basis.
+
+    Attributes:
+        budget: The time it may take, and what is known for errors.
+    """
+
+    def __init__(self, budget: TimeBudget) -> None:
+        """Start empty."""
+        self.budget = budget
+        self._refined: tuple[Numbers, Numbers] | None = None
+        self._highs: Any = highspy.Highs()
+        for option, setting in (
+            ("output_flag", False),
+            ("threads", 1),
+            ("primal_feasibility_tolerance", _TOLERANCE),
+            ("dual_feasibility_tolerance", _TOLERANCE),
+        ):
+            self._highs.setOptionValue(option, setting)
+
+    def variables(self, count: int, upper: float | Numbers) -> range:
+        """Add variables between 0 and `upper`; return their numbers."""
+        first = self._highs.getNumCol()
+        self._highs.addVars(count, np.zeros(count), np.broadcast_to(np.asarray(upper, float), count).copy())
+        return range(first, first + count)
+
+    def columns(self, costs: Sequence[float], entries: Sequence[Mapping[int, float]]) -> range:
+        """Add variables of at least 0 with their factors in constraints; return their numbers."""
+        first = self._highs.getNumCol()
+        count = len(costs)
+        starts = np.cumsum([0, *map(len, entries)])[:-1].astype(np.int32)
+        rows = np.array([row for own in entries for row in own], dtype=np.int32)
+        factors = np.array([factor for own in entries for factor in own.values()], dtype=float)
+        lower, upper = np.zeros(count), np.full(count, math.inf)
+        self._highs.addCols(count, np.asarray(costs, float), lower, upper, len(rows), starts, rows, factors)
+        return range(first, first + count)
+
+    def row(self, terms: Mapping[int, float], *, upper: float, lower: float = -math.inf) -> int:
+        """Add a constraint; return its number."""
+        self._highs.addRow(lower, upper, len(terms), list(terms), list(terms.values()))
+        return int(self._highs.getNumRow()) - 1
+
+    def rows(self, variables: Sequence[Sequence[int]], factors: Sequence[float], *, upper: float) -> None:
+        """Add constraints of as many variables each, all with the same factors, at once."""
+        count, width = len(variables), len(factors)
+        starts = np.arange(count, dtype=np.int32) * width
+        columns = np.array(variables, dtype=np.int32).reshape(-1)
+        lower, most = np.full(count, -math.inf), np.full(count, upper)
+        self._highs.addRows(count, lower, most, len(columns), starts, columns, np.tile(factors, count))
+
+    def set_factor(self, row: int, variable: int, factor: float) -> None:
+        """Give a variable a factor in a constraint, in place of the one it may have."""
+        self._highs.changeCoeff(row, variable, factor)
+
+    def bound_variable(self, variable: int, lower: float, upper: float) -> None:
+        """Give a variable other bounds."""
+        self._highs.changeColBounds(variable, lower, upper)
+
+    def bound_row(self, row: int, lower: float, upper: float) -> None:
+        """Give a constraint other bounds."""
+        self._highs.changeRowBounds(row, lower, upper)
+
+    def expect_new_costs(self) -> None:
+        """Solve by the primal simplex from now on: the last solution stays feasible when costs change."""
+        self._highs.setOptionValue("simplex_strategy", 4)
+
+    def minimise(self, costs: Mapping[int, float]) -> None:
+        """Solve for other costs; variables that are not named cost nothing.
+
+        Raises:
+            OutOfTime: The time is up.
+            SolverError: HiGHS found no optimum.
+        """
+        every = np.zeros(self._highs.getNumCol())
+        every[list(costs)] = list(costs.values())
+        self._highs.changeColsCost(len(every), np.arange(len(every), dtype=np.int32), every)
+        self.solve()
+
+    def solve(self) -> None:
+        """Solve again for the same costs, and those of columns that have come since.
+
+        Raises:
+            OutOfTime: The time is up.
+            SolverError: HiGHS found no optimum.
+        """
+        left_s = self.budget.left_s()
+        if left_s is not None:
+            self._highs.setOptionValue("time_limit", self._highs.getRunTime() + left_s)
+        self._highs.run()
+        if self._highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:
+            # The basis at hand defeats it now and then; without one it starts over.
+            self._highs.clearSolver()
+            self._highs.run()
+        self._refined = None
+        status = self._highs.getModelStatus()
+        if status == highspy.HighsModelStatus.kTimeLimit:
+            raise self.budget.out_of_time()
+        if status != highspy.HighsModelStatus.kOptimal:
+            state = self._highs.modelStatusToString(status).lower()
+            raise self.budget.failure(f"HiGHS found no optimum: {state}")
+        self.budget.solved(
+            columns=int(self._highs.getNumCol()),
+            objective=float(self._highs.getInfo().objective_function_value),
+        )
+
+    def refine(self) -> None:
+        """Correct the last solution beyond the solver's tolerance."""
+        self._refined = refined(self._highs)
+
+    def values(self) -> Numbers:
+        """Return the variables of the last solution, rounding below 0 taken away."""
+        if self._refined is not None:
+            values, _ = self._refined
+        else:
+            values = np.array(self._highs.getSolution().col_value)
+        return np.maximum(values, 0.0)
+
+    def duals(self) -> Numbers:
+        """Return how much the last optimum would rise per unit of each constraint's bound."""
+        if self._refined is not None:
+            return self._refined[1]
+        return np.array(self._highs.getSolution().row_dual)
+
+    def keep_optimum(self) -> None:
+        """Admit from now on only solutions that are optimal for the costs just minimised.
+
+        By complementary slackness these are exactly the solutions in which every variable with a reduced cost
+        stays at its bound and every constraint with a dual value stays tight.
+        """
+        solution, model = self._highs.getSolution(), self._highs.getLp()
+        for variable, reduced in enumerate(solution.col_dual):
+            if abs(reduced) > _ZERO_DUAL:
+                low, upper = model.col_lower_[variable], model.col_upper_[variable]
+                at = low if reduced > 0 else upper
+                if math.isfinite(at):
+                    self.bound_variable(variable, at, at)
+        for row, price in enumerate(solution.row_dual):
+            if abs(price) > _ZERO_DUAL:
+                at = model.row_lower_[row] if price > 0 else model.row_upper_[row]
+                if math.isfinite(at):
+                    self.bound_row(row, at, at)

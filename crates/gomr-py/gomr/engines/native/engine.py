@@ -1,0 +1,108 @@
+"""The default engine: exact column generation in Rust (crates/gomr), basis kept between calls.
+
+This file converts.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from gomr._native import Engine, Flows, InvalidInput, NotSolved, TimeIsUp
+from gomr.engines.answer import Answer
+from gomr.engines.native.assembly import NativeAnswer
+from gomr.engines.native.network import NativeNetwork
+from gomr.engines.time_budget import TimeBudget
+from gomr.errors import InvalidProblem, SolverError
+from gomr.even_split import spread_in_time
+from gomr.problem import Problem
+
+NAME = "native"
+MATRIX = 30_000
+CROWD = 32
+"""So many demands, and so many for each node, are a matrix: those of one source are routed together."""
+
+
+def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answer:
+    """Solve a problem; an engine as `gomr.engines.answer` wants it.
+
+    Raises:
+        InvalidProblem: A number is beyond what the engine takes.
+        SolverError: The engine failed.
+    """
+    budget = TimeBudget(NAME, time_limit_s)
+    network = NativeNetwork(problem)
+    try:
+        flows = network.flows(problem.demands)
+        solution = _by_source(problem, objective, network, flows, time_limit_s)
+        if solution is None:
+            engine = start(network, flows, objective)
+            solution = answer_of(engine, network, flows, time_limit_s)
+    except InvalidInput as error:
+        raise refusal(error) from error
+    except NotSolved as error:
+        raise failure(error, time_limit_s) from error
+    prices = dict(zip(network.number, solution.prices, strict=True))
+    answer = Answer(solution.rates(problem), prices, complete=solution.complete, native=solution)
+    if objective == "even_split" and solution.complete:
+        rates, complete = spread_in_time(problem, answer.rates, budget)
+        bound_bps = solution.audit(objective).upper_bound
+        return replace(answer, rates=rates, complete=complete, bound_bps=bound_bps, native=None)
+    return answer
+
+
+def is_matrix(problem: Problem, network: NativeNetwork) -> bool:
+    """Return whether nodes send to so many others that the demands of one source are routed together."""
+    return len(problem.demands) >= max(MATRIX, CROWD * network.nodes.count)
+
+
+def _by_source(
+    problem: Problem, objective: str, network: NativeNetwork, flows: Flows, time_limit_s: float | None
+) -> NativeAnswer | None:
+    """Return the answer to a matrix that is routed by source; None where commodities do better."""
+    if not is_matrix(problem, network) or objective != "max_throughput_min_delay":
+        return None
+    routed = network.network.route_by_source(flows, threads=threads(), time_limit_s=time_limit_s)
+    if routed is None:
+        return None
+    paths, prices, complete = routed
+    return NativeAnswer(network, flows, paths, prices, [], complete)
+
+
+def answer_of(
+    engine: Engine, network: NativeNetwork, flows: Flows, time_limit_s: float | None
+) -> NativeAnswer:
+    """Solve within the time; where it is up, the answer is what the engine has come to.
+
+    Raises:
+        NotSolved: The engine failed.
+    """
+    try:
+        paths, complete = engine.answer(time_limit_s=time_limit_s), True
+    except TimeIsUp:
+        paths, complete = engine.answer_so_far(), False
+    return NativeAnswer(network, flows, paths, *engine.prices_so_far(), complete)
+
+
+def start(network: NativeNetwork, flows: Flows, objective: str) -> Engine:
+    """Return a compiled engine with these demands, not solved yet."""
+    first = "max_throughput_min_delay" if objective == "even_split" else objective
+    return Engine(network.network, flows, first, threads=threads())
+
+
+def threads() -> int:
+    """Return how many threads may search for paths: one for each core that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def failure(error: NotSolved, time_limit_s: float | None) -> SolverError:
+    """Return what an engine's failure is for a caller."""
+    reason, state = error.args
+    limit = "" if time_limit_s is None else f"; the time limit was {time_limit_s:g} s"
+    return SolverError(NAME, f"{reason} before the optimum{limit}", state)
+
+
+def refusal(error: InvalidInput) -> InvalidProblem:
+    """Return what a refused field is for a caller."""
+    field, reason = error.args
+    return InvalidProblem(field, reason)

@@ -1,0 +1,145 @@
+"""A linear programme in PuLP that is minimised for one objective after another.
+
+PuLP states it, HiGHS solves it in this process: no solver is started, nothing passes through files, and the
+answers are exact to rounding. (CBC, PuLP's default, reads and writes text files, which costs a process start
+and leaves errors of 1e-5 of the rates.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import highspy
+import pulp
+
+from gomr.engines.refinement import refined
+from gomr.engines.time_budget import TimeBudget
+
+Variable = Any
+"""A `pulp.LpVariable` (PuLP ships no types)."""
+Row = Any
+"""A `pulp.LpConstraint`."""
+Terms = Iterable[tuple[Variable, float]]
+"""A linear expression: variables with their coefficients. A variable that comes twice counts twice."""
+
+AT_MOST = pulp.LpConstraintLE
+EQUAL = pulp.LpConstraintEQ
+
+_TOLERANCE = 1e-10
+"""HiGHS's smallest: for feasibility, for optimality and for integers."""
+_GAP = 1e-9
+"""An integer solution this close to its bound, relative, counts as optimal."""
+_ZERO_DUAL = 1e-9
+"""A dual value up to this counts as 0. Objectives have coefficients around 1."""
+
+
+class Program:
+    """A linear (or mixed-integer) programme over variables of at least 0."""
+
+    def __init__(self, budget: TimeBudget) -> None:
+        self._lp = pulp.LpProblem("gomr", pulp.LpMinimize)
+        self._variables: list[Variable] = []
+        self._rows: list[Row] = []
+        self._budget = budget
+
+    def variable(self, upper: float | None = None) -> Variable:
+        """Add a variable between 0 and `upper` (None: no upper limit)."""
+        return self._add(upper, pulp.LpContinuous)
+
+    def binary(self) -> Variable:
+        """Add a variable that is 0 or 1."""
+        return self._add(1, pulp.LpInteger)
+
+    def row(self, terms: Terms, sense: int, right: float) -> Row:
+        """Add the constraint `terms` (AT_MOST or EQUAL) `right`."""
+        row = pulp.LpConstraint(_expression(terms), sense, f"r{len(self._rows):07}", right)
+        self._lp.addConstraint(row)
+        self._rows.append(row)
+        return row
+
+    def minimise(self, terms: Terms, *, refine: bool = False) -> float:
+        """Solve for an objective.
+
+        Args:
+            terms: The objective.
+            refine: Correct the solution beyond the solver's tolerance.
+
+        Returns:
+            The optimum.
+
+        Raises:
+            OutOfTime: The time is up.
+            SolverError: The solver found no optimum; says what it reported.
+        """
+        self._lp.setObjective(_expression(terms))
+        solver = pulp.HiGHS(
+            msg=False,
+            timeLimit=self._budget.left_s(),
+            gapRel=_GAP,
+            gapAbs=0.0,
+            primal_feasibility_tolerance=_TOLERANCE,
+            dual_feasibility_tolerance=_TOLERANCE,
+            mip_feasibility_tolerance=_TOLERANCE,
+            **({"presolve": "off"} if refine else {}),
+        )
+        try:
+            self._lp.solve(solver)
+        except pulp.PulpError as error:
+            raise self._budget.failure(f"PuLP could not run HiGHS: {error}") from error
+        # PuLP reports a time limit as an optimal status with a merely feasible solution: look at both.
+        if (self._lp.status, self._lp.sol_status) != (pulp.LpStatusOptimal, pulp.LpSolutionOptimal):
+            highs = self._lp.solverModel
+            status = highs.getModelStatus()
+            if status == highspy.HighsModelStatus.kTimeLimit:
+                raise self._budget.out_of_time()
+            state = highs.modelStatusToString(status)
+            raise self._budget.failure(f"HiGHS found no optimum: {state.lower()}")
+        if refine:
+            values, duals = refined(self._lp.solverModel)
+            for variable, value in zip(self._lp.variables(), values, strict=True):
+                variable.varValue = float(value)
+            for row, price in zip(self._rows, duals, strict=True):
+                row.pi = float(price)
+        objective = float(pulp.value(self._lp.objective) or 0.0)
+        self._budget.solved(objective=objective)
+        return objective
+
+    def keep_optimum(self) -> None:
+        """Admit from now on only solutions that are optimal for the objective just minimised.
+
+        By complementary slackness these are exactly the solutions in which every variable with a reduced cost
+        stays at its bound and every constraint with a dual value stays tight. The usual alternative, a
+        constraint "at least the optimum, less a slack", gives the next objective the slack to trade away.
+        """
+        for variable in self._variables:
+            if variable.dj is not None and abs(variable.dj) > _ZERO_DUAL:
+                low, upper = variable.lowBound, variable.upBound
+                at_upper = upper is not None and variable.varValue - low > upper - variable.varValue
+                variable.lowBound = variable.upBound = upper if at_upper else low
+        for row in self._rows:
+            if row.pi is not None and abs(row.pi) > _ZERO_DUAL:
+                row.sense = EQUAL
+
+    def _add(self, upper: float | None, category: str) -> Variable:
+        # PuLP orders variables by name: padded numbers keep the order in which they are made.
+        variable = self._lp.add_variable(f"x{len(self._variables):07}", 0, upper, category)
+        self._variables.append(variable)
+        return variable
+
+
+def value(variable: Variable) -> float:
+    """Return a variable's value in the last solution, at least 0; 0 if it occurred nowhere."""
+    return max(0.0, float(variable.varValue or 0.0))
+
+
+def dual(row: Row) -> float:
+    """Return how much the last optimum would rise per unit of a constraint's right side."""
+    return float(row.pi or 0.0)
+
+
+def _expression(terms: Terms) -> Any:
+    total: dict[Variable, float] = {}
+    for variable, coefficient in terms:
+        total[variable] = total.get(variable, 0.0) + coefficient
+    return pulp.LpAffineExpression(total)

@@ -1,0 +1,95 @@
+"""Demands whose paths share nothing, against every choice of disjoint paths there is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import product
+from typing import Literal
+
+import numpy as np
+import pytest
+from gomr import Demand, Edge, Problem
+from gomr.paths.finder import are_disjoint, parts_of
+from gomr.paths.graph import Path
+from gomr.solving import allocate
+from scipy.optimize import linprog
+
+
+def small_problem(seed: int) -> Problem:
+    rng = random.Random(seed)
+    names = "abcde"[: rng.randint(3, 5)]
+    capacities = (1e7, 1e8, 1e9, 2e9)
+    edges = []
+    for i in range(rng.randint(4, 9)):
+        tail, head = rng.sample(names, 2)
+        edges.append(Edge(str(i), tail, head, rng.choice(capacities), rng.randint(1, 5) * 1e-3))
+    nodes = sorted({node for edge in edges for node in (edge.tail, edge.head)})
+    apart: Literal["edges", "nodes"] = "edges" if seed % 2 else "nodes"
+    demands = []
+    for i in range(rng.randint(1, 3)):
+        source, destination = rng.sample(nodes, 2)
+        demands.append(Demand(str(i), source, destination, rng.choice((5e8, 1e9, 3e9)), disjoint=apart))
+    return Problem(tuple(edges), tuple(demands))
+
+
+def paths_to(problem: Problem, node: str, destination: str, so_far: Path = ()) -> Iterator[Path]:
+    if node == destination:
+        yield so_far
+        return
+    visited = {edge.tail for edge in so_far}
+    for edge in problem.edges:
+        if edge.tail == node and edge.head not in visited:
+            yield from paths_to(problem, edge.head, destination, (*so_far, edge))
+
+
+def disjoint_sets(problem: Problem, demand: Demand) -> list[list[Path]]:
+    paths = list(paths_to(problem, demand.source, demand.destination))
+    sets: list[list[Path]] = [[]]
+    for path in paths:
+        parts = set(parts_of(path, nodes=demand.disjoint == "nodes"))
+        apart = [
+            own
+            for own in sets
+            if all(parts.isdisjoint(parts_of(other, nodes=demand.disjoint == "nodes")) for other in own)
+        ]
+        sets += [[*own, path] for own in apart]
+    return sets
+
+
+def most_bps(problem: Problem) -> float:
+    most = 0.0
+    for chosen in product(*(disjoint_sets(problem, demand) for demand in problem.demands)):
+        columns = [(place, path) for place, own in enumerate(chosen) for path in own]
+        if not columns:
+            continue
+        loads = [[edge in path for _, path in columns] for edge in problem.edges]
+        requests = [[owner == place for owner, _ in columns] for place in range(len(problem.demands))]
+        limits = [edge.capacity_bps for edge in problem.edges] + [d.rate_bps for d in problem.demands]
+        rows = np.array(loads + requests, dtype=float)
+        most = max(most, -linprog(-np.ones(len(columns)), rows, np.array(limits) / 1e9).fun * 1e9)
+    return most
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_disjoint_paths_carry_as_much_as_any_choice_of_them(seed: int) -> None:
+    problem = small_problem(seed)
+    allocation = allocate(problem)
+    assert allocation.admitted_bps == pytest.approx(most_bps(problem), rel=1e-6)
+    for demand in problem.demands:
+        edges = problem.edges_by_id
+        used = [tuple(edges[name] for name in path.edges) for path in allocation.paths[demand.id]]
+        assert are_disjoint(used, nodes=demand.disjoint == "nodes")
+
+
+@pytest.mark.parametrize("count", [1, 15])
+def test_a_wide_path_goes_before_a_short_narrow_one(count: int) -> None:
+    # With more demands than ten nothing is searched: each takes the set of paths that is widest alone.
+    edges, demands = [], []
+    for i in range(count):
+        edges += [Edge(f"{i}", f"s{i}", f"m{i}", 1e9, 1e-3), Edge(f"{i}wide", f"m{i}", f"t{i}", 1e9, 3e-3)]
+        edges += [Edge(f"{i}near", f"m{i}", f"t{i}", 1e7, 1e-3)]
+        demands.append(Demand(str(i), f"s{i}", f"t{i}", 1e9, disjoint="edges"))
+    allocation = allocate(Problem(tuple(edges), tuple(demands)))
+    assert allocation.admitted_bps == pytest.approx(count * 1e9)
+    assert allocation.gap < 1e-9
