@@ -65,6 +65,7 @@ def check_wired(network: Network, file: str | None = None) -> None:
 def _check_nodes(network: Network, file: str | None, need_hosts: bool) -> dict[str, str]:
     kinds: dict[str, str] = {}
     ids: dict[int, str] = {}
+    _check_addresses(network, file)
     for index, node in enumerate(network.nodes):
         if (
             node.kind == "switch"
@@ -84,6 +85,28 @@ def _check_nodes(network: Network, file: str | None, need_hosts: bool) -> dict[s
             "nodes", f"there are {len(network.hosts)} hosts, at most {MAX_HOSTS} can be numbered", file
         )
     return kinds
+
+
+def _check_addresses(network: Network, file: str | None) -> None:
+    taken: dict[str, str] = {}
+    is_numbered = all(node.ip is None for node in network.nodes)
+    for index, node in enumerate(network.nodes if not is_numbered else ()):
+        if node.kind == "host":
+            ip = network.host_ip(node.name)
+            if taken.setdefault(ip, node.name) != node.name:
+                raise InvalidTopology(f"nodes[{index}].ip", f"{ip} is that of {taken[ip]} too", file)
+
+
+def check_numbered(network: Network, file: str | None = None) -> None:
+    """Check that no host has an address of its own, as emulation and simulation take them.
+
+    Raises:
+        InvalidTopology: with the first host that has.
+    """
+    for index, node in enumerate(network.nodes):
+        if node.ip is not None or node.mac is not None:
+            reason = f"{node.name} has an address of its own: it is a real host, and is not emulated"
+            raise InvalidTopology(f"nodes[{index}]", reason, file)
 
 
 def _check_links(network: Network, kinds: Mapping[str, str], file: str | None) -> None:

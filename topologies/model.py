@@ -6,7 +6,7 @@ both directions unless it says otherwise; `Network.arcs()` gives the directed vi
 Numbering is deterministic, so that the builder, the controller and the tests agree without talking to each
 other: switch `i` (in file order, from 0) has datapath id `i + 1`; the ports of a node are numbered from 1 in
 the order in which the file lists its links; host `i` has the IPv4 address 10.0.(i+1)//256.(i+1)%256 and a MAC
-made from it.
+made from it, unless the file gives it others.
 """
 
 from __future__ import annotations
@@ -35,6 +35,15 @@ DATA_NETWORK = ipaddress.IPv4Network("10.0.0.0/16")
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 
+def is_host_address(text: str) -> bool:
+    """Return whether a text is an IPv4 address of one host."""
+    try:
+        address = ipaddress.IPv4Address(text)
+    except ValueError:
+        return False
+    return not (address.is_multicast or address.is_reserved or address.is_loopback) and int(address) >> 24 > 0
+
+
 PortName = (
     Annotated[int, Field(ge=1, le=0xFFFF_FF00, strict=True)]
     | Annotated[str, Field(min_length=1, max_length=15)]
@@ -46,7 +55,8 @@ class Node(BaseModel):
     """A host or a switch; `x` and `y` place it on drawings (arbitrary units, y upwards).
 
     A switch that has a `datapath_id` is not numbered by its place in the file, nor are its ports: they are
-    what its links say, or are learned (`Link.ports`).
+    what its links say, or are learned (`Link.ports`). A host that is not built by this project has the `ip`
+    and the `mac` that it was given; without a `mac`, the controller learns it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -56,18 +66,31 @@ class Node(BaseModel):
     x: float | None = None
     y: float | None = None
     datapath_id: int | None = Field(default=None, ge=1, lt=1 << 64)
+    ip: str | None = None
+    mac: str | None = Field(default=None, pattern=r"^[0-9a-f][02468ace](:[0-9a-f]{2}){5}$")
+
+    @field_validator("ip")
+    @classmethod
+    def _is_host_address(cls, text: str | None) -> str | None:
+        if text is not None and not is_host_address(text):
+            raise ValueError(f"{text!r} is no IPv4 address that a host can have")
+        return text
 
     @model_validator(mode="after")
-    def _only_switches_have_datapath_ids(self) -> Node:
+    def _has_what_its_kind_has(self) -> Node:
         if self.datapath_id is not None and self.kind == "host":
             raise ValueError("a host has no datapath_id")
+        if (self.ip is not None or self.mac is not None) and self.kind == "switch":
+            raise ValueError("a switch has no ip and no mac")
         return self
 
     @model_serializer(mode="wrap")
-    def _without_default_datapath_id(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # What reads nodes (the simulator, older documents) knows no fields of few nodes.
         data: dict[str, Any] = dump(self)
-        if data.get("datapath_id") is None:
-            data.pop("datapath_id", None)
+        for name in ("datapath_id", "ip", "mac"):
+            if data.get(name) is None:
+                data.pop(name, None)
         return data
 
 
@@ -200,12 +223,28 @@ class Network(BaseModel):
 
     def host_ip(self, host: str) -> str:
         """Return the IPv4 address of a host on the data network."""
+        given = self._given.get(host)
+        if given is not None and given.ip is not None:
+            return given.ip
         return str(DATA_NETWORK[self.hosts.index(host) + 1])
 
     def host_mac(self, host: str) -> str:
-        """Return the MAC address of a host (locally administered, from its IPv4 address)."""
+        """Return the MAC address of a host: the file's, or a locally administered one of its IPv4 address."""
+        given = self._given.get(host)
+        if given is not None and given.mac is not None:
+            return given.mac
         packed = ipaddress.IPv4Address(self.host_ip(host)).packed
         return "02:00:" + ":".join(f"{byte:02x}" for byte in packed)
+
+    def knows_mac(self, host: str, switch: str) -> bool:
+        """Return whether a host at a switch has the address of `host_mac`: that of its number, or given."""
+        given = self._given.get(host)
+        return not self.names_ports(switch) if given is None else given.mac is not None
+
+    @cached_property
+    def _given(self) -> dict[str, Node]:
+        """The hosts to which the file gives addresses."""
+        return {node.name: node for node in self.nodes if node.ip is not None or node.mac is not None}
 
     def link(self, name: str) -> Link:
         """Return the link called `name`, written in either direction; KeyError if there is none."""

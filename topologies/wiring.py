@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from topologies.check import check_symmetric, check_wired
+from topologies.check import check_numbered, check_symmetric, check_wired
 from topologies.interface_names import InterfaceNames
 from topologies.model import Network
 
@@ -25,6 +25,7 @@ def link_parameters(network: Network, names: InterfaceNames) -> Iterator[dict[st
     """
     check_symmetric(network)
     check_wired(network)
+    check_numbered(network)
     hosts = set(network.hosts)
     forward = list(network.arcs())[::2]
     for index, (link, arc) in enumerate(zip(network.links, forward, strict=True)):

@@ -17,8 +17,9 @@ from controller.model.client_events import ClientEventKind
 from controller.model.faults import FaultKind
 from controller.model.journal import Journaled, JournaledDict
 from controller.model.messages import PacketOut
-from controller.state.hosts import LEARNED_HOST, Host, Sighting, is_data_address
+from controller.state.hosts import LEARNED_HOST, Host, Sighting
 from controller.state.state import State
+from topologies.model import is_host_address
 
 __all__ = ["Neighbours"]
 
@@ -83,7 +84,7 @@ class Neighbours(Journaled):
             self._pass_probe(switch, port, packet, frame, now)
         elif not packet.is_request and packet.target_ip == arp.NO_ADDRESS:
             self._pass_defence(switch, port, packet, frame, now)
-        elif packet.target_ip != packet.sender_ip and is_data_address(packet.target_ip):
+        elif packet.target_ip != packet.sender_ip and is_host_address(packet.target_ip):
             self._answer(switch, port, packet, frame, now)
 
     def port_came_up(self, switch: str, port: int, now: float) -> None:

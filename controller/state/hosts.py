@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,9 +11,9 @@ from typing import Any
 from controller.model.arp import ArpPacket
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
 from controller.state.live_network import LiveNetwork
-from topologies.model import DATA_NETWORK
+from topologies.model import is_host_address
 
-__all__ = ["LEARNED_HOST", "Host", "HostTable", "Sighting", "is_data_address"]
+__all__ = ["LEARNED_HOST", "Host", "HostTable", "Sighting"]
 
 LEARNED_HOST = "learned_host"
 """Kind of the records of learned hosts; their keys are IPv4 addresses."""
@@ -45,12 +44,6 @@ class Sighting(Enum):
     NEW = "new"  # a host that is not known, or a host of the file that has not spoken yet
     OTHER = "other"  # a known host, with another address or at another place
     REFUSED = "refused"  # one too many
-
-
-def is_data_address(ip: str) -> bool:
-    """Return whether an IPv4 address may be a host's."""
-    address = ipaddress.IPv4Address(ip)
-    return address in DATA_NETWORK and address not in (DATA_NETWORK[0], DATA_NETWORK[-1])
 
 
 class HostTable(Journaled):
@@ -126,7 +119,8 @@ class HostTable(Journaled):
 
     def has_known_mac(self, host: Host) -> bool:
         """Return whether a host's MAC address is known: it is that of its number, or the host has used it."""
-        return host.learned or host.ip in self._spoken or not self._live.network.names_ports(host.switch)
+        is_given = self._live.network.knows_mac(host.name, host.switch)
+        return host.learned or host.ip in self._spoken or is_given
 
     def all(self) -> tuple[Host, ...]:
         """Return all hosts, those of the file first."""
@@ -139,7 +133,7 @@ class HostTable(Journaled):
     def sight(self, switch: str, port: int, packet: ArpPacket, now: float) -> tuple[Sighting, Host | None]:
         """Return what an ARP packet at an edge port says of its sender, and the host as it would be."""
         mac, ip = packet.sender_mac, packet.sender_ip
-        if not is_data_address(ip) or int(mac[:2], 16) & 1:  # a group address is nobody's own
+        if not is_host_address(ip) or int(mac[:2], 16) & 1:  # a group address is nobody's own
             return Sighting.NOTHING, None
         known = self._by_ip.get(ip)
         if known is None:

@@ -279,7 +279,7 @@ def test_arp_for_unknown_hosts_and_oneself_is_not_answered(net: ControlledNetwor
     net.handle(PacketArrived(S0, 1, arp_request("10.0.0.1", target)))
     said = [arp.parse(out.frame) for out in net.switches.packets_out]
     assert all(packet is not None and packet.is_probe for packet in said), "it may be asked for"
-    assert bool(said) == (target == "10.0.0.99")
+    assert bool(said) == (target != "10.0.0.1")
 
 
 def test_a_stranger_is_learned_and_reached(net: ControlledNetwork) -> None:
@@ -301,12 +301,18 @@ def test_a_stranger_is_learned_and_reached(net: ControlledNetwork) -> None:
     assert reply.sender_mac == "02:00:00:00:00:77"
 
 
-def test_nothing_is_learned_between_switches_or_from_outside_the_network(net: ControlledNetwork) -> None:
+def test_nothing_is_learned_between_switches_or_of_addresses_that_no_host_has(net: ControlledNetwork) -> None:
     net.handle(PacketArrived(S0, 2, arp_request("10.0.7.7", "10.0.0.1")))
-    net.handle(PacketArrived(S0, 1, arp_request("0.0.0.0", "10.0.0.1")))
-    net.handle(PacketArrived(S0, 1, arp_request("192.168.1.1", "10.0.0.1")))
+    for ip in ("0.0.0.0", "127.0.0.1", "224.0.0.5", "255.255.255.255"):
+        net.handle(PacketArrived(S0, 1, arp_request(ip, "10.0.0.1")))
     net.handle(PacketArrived(S0, 1, arp_request("10.0.7.7", "10.0.0.1", "01:00:5e:00:00:01")))
     assert [host.name for host in net.snapshot().hosts] == ["T0", "T1", "T2", "T3"]
+
+
+def test_hosts_with_addresses_of_any_prefix_are_learned(net: ControlledNetwork) -> None:
+    net.handle(PacketArrived(S0, 1, arp_request("192.168.1.1", "10.0.0.1")))
+    net.pass_time(1.0)
+    assert net.switches.tables[S3].apply(to_host("192.168.1.1")) != DROPPED
 
 
 def test_nobody_takes_the_place_of_a_host_of_the_file(net: ControlledNetwork) -> None:

@@ -2,17 +2,20 @@
 
 import ipaddress
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import topologies
 from controller.core import Core
 from controller.model import arp
 from controller.model.events import LinkDiscovered, PacketArrived, SwitchConnected
 from controller.model.messages import PacketOut, Report
 from controller.model.settings import Settings
 from controller.state.live_network import LiveNetwork
-from topologies.check import check_network
+from tests.fakes.openflow_table import ControlledNetwork
+from topologies.check import check_network, check_numbered
 from topologies.errors import InvalidTopology
 from topologies.model import Network
 
@@ -35,6 +38,53 @@ def network(ports: Any = None, **changes: Any) -> Network:
     made = Network.model_validate({"name": "own", "nodes": nodes, "links": links})
     check_network(made)
     return made
+
+
+OWN_ADDRESSES = """
+format = 1
+name = "own"
+nodes = [
+    { name = "h1", kind = "host", ip = "192.0.2.10", mac = "02:11:22:33:44:55" },
+    { name = "h2", kind = "host" },
+    { name = "left", kind = "switch" },
+]
+links = [
+    { ends = ["h1", "left"], rate_bps = 1e7, delay_us = 100 },
+    { ends = ["h2", "left"], rate_bps = 1e7, delay_us = 100 },
+]
+"""
+
+
+def test_hosts_may_have_addresses_of_their_own(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text(OWN_ADDRESSES)
+    own = topologies.load(file)
+    assert (own.host_ip("h1"), own.host_mac("h1")) == ("192.0.2.10", "02:11:22:33:44:55")
+    assert own.host_ip("h2") == "10.0.0.2"
+    assert Network.model_validate_json(own.model_dump_json()) == own
+    net = ControlledNetwork(own)
+    net.bring_up()
+    flow = net.request(source="192.0.2.10", destination="h2", destination_port=80, rate_bps=1e6)
+    assert (flow.source, flow.source_ip) == ("h1", "192.0.2.10")
+    with pytest.raises(InvalidTopology, match="h1 has an address of its own"):
+        check_numbered(own)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ('ip = "192.0.2.10"', 'ip = "192.0.2.256"', "no IPv4 address that a host can have"),
+        ('ip = "192.0.2.10"', 'ip = "224.0.0.1"', "no IPv4 address that a host can have"),
+        ('ip = "192.0.2.10"', 'ip = "10.0.0.2"', "10.0.0.2 is that of h1 too"),
+        ('mac = "02:11', 'mac = "01:11', "mac"),
+        ('kind = "switch"', 'kind = "switch", ip = "192.0.2.1"', "a switch has no ip"),
+    ],
+)
+def test_addresses_that_make_no_sense(tmp_path: Path, right: str, wrong: str, said: str) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text(OWN_ADDRESSES.replace(right, wrong))
+    with pytest.raises(InvalidTopology, match=said):
+        topologies.load(file)
 
 
 def test_numbers_of_the_file() -> None:
