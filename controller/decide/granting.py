@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gomr import OBJECTIVES
+
 from controller.compile.split import TAGS, Split
 from controller.decide.ack_paths import SHORTEST
 from controller.decide.admission import (
@@ -31,8 +33,6 @@ from controller.state.flow import Flow, Stream
 from controller.state.state import State
 
 __all__ = ["Granted", "Wanted", "grant", "grant_shared", "may_share"]
-
-_FAIR = ("fair", "max_min")
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def may_share(request: FlowRequest, objective: str) -> bool:
 
     Under fairness, limits on the paths of several newcomers take a search that is longer than their solves.
     """
-    if objective in _FAIR and (request.source_ports is not None or request.max_paths is not None):
+    if OBJECTIVES[objective].is_fair and (request.source_ports is not None or request.max_paths is not None):
         return False
     return not request.paths and request.streams is None and request.splitting == "streams"
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from gomr import Allocation, Demand, Edge, Engine, Problem
+from gomr import OBJECTIVES, Allocation, Demand, Edge, Engine, Problem
 from gomr.errors import InvalidProblem, SolverError
 
 from controller.state.live_network import LiveNetwork, arc_name
 
 __all__ = ["LiveOptima"]
 
-_FAIR = ("fair", "max_min")
 """Objectives that leave little to choose: the end of least churn is that no flow is starved for another of
 equal worth, and these see to that."""
 
@@ -78,7 +77,7 @@ class LiveOptima:
             except (InvalidProblem, SolverError):
                 engine = None  # Its state may be what fails.
         if engine is None:
-            problem, min_churn = self._problem(demands, capacities), objective not in _FAIR
+            problem, min_churn = self._problem(demands, capacities), not OBJECTIVES[objective].is_fair
             engine = Engine(problem, objective=objective, min_churn=min_churn, time_limit_s=self.time_limit_s)
             allocation = engine.allocation
         self._engines[objective] = engine

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from gomr import Allocation, Demand, Edge, PathRate, Problem
+from gomr import OBJECTIVES, Allocation, Demand, Edge, PathRate, Problem
 from gomr.paths.finder import PathFinder
 
 from controller.decide.ack_paths import SHORTEST, ack_path
@@ -45,7 +45,7 @@ NEGLIGIBLE_SHARE = 1e-6
 """A path with less than this share of a flow's rate is the solver's rounding, not a path."""
 
 
-SEPARABLE = ("max_throughput_min_delay", "fair", "max_min")
+SEPARABLE = tuple(name for name, one in OBJECTIVES.items() if not (one.evens_load or one.evens_split))
 """Objectives in which a flow that takes nothing from another changes nothing for it."""
 
 _MOST_PATHS_AROUND = 16

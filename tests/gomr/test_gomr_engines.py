@@ -6,6 +6,7 @@ import itertools
 import math
 import subprocess
 import sys
+from functools import partial
 from types import ModuleType
 
 import gomr
@@ -106,12 +107,13 @@ def test_without_time_the_answer_is_within_the_limits_and_bounded(engine: str, o
 def test_time_that_runs_out_midway_leaves_rates_within_the_limits(engine: ModuleType, objective: str) -> None:
     # Every look at this clock takes a second.
     seconds = itertools.count()
-    engine.solve(PROBLEM, objective, 1e6, clock=lambda: float(next(seconds)))
+    engine.solve(PROBLEM, OBJECTIVES[objective], 1e6, clock=lambda: float(next(seconds)))
     whole_s = next(seconds)
     reached = []
     for limit_s in range(1, whole_s // 2):
         seconds = itertools.count()
-        answer = engine.solve(PROBLEM, objective, limit_s, clock=lambda seconds=seconds: float(next(seconds)))
+        tick = partial(lambda count: float(next(count)), seconds)
+        answer = engine.solve(PROBLEM, OBJECTIVES[objective], limit_s, clock=tick)
         assert not answer.complete
         over_bps = largest_violation_bps(PROBLEM, answer.rates, edge_loads(PROBLEM, answer.rates))
         assert over_bps <= 1e-9 * PROBLEM.unit_bps

@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from gomr.engines.answer import Answer, Cut
-from gomr.objectives import worths
+from gomr.objectives import PLAIN, Objective
 from gomr.paths.delay_limit import cheapest_within
 from gomr.paths.graph import Graph, ShortestTree
 from gomr.problem import Demand, Edge, Problem
@@ -36,25 +36,25 @@ _NO_SHARE = 1e-9
 """A demand whose path costs less than this is not in a cut."""
 
 
-def bound_bps(problem: Problem, objective: str, answer: Answer, admitted_bps: Mapping[str, float]) -> float:
+def bound_bps(
+    problem: Problem, objective: Objective, answer: Answer, admitted_bps: Mapping[str, float]
+) -> float:
     """Return what the first objective of no allocation can exceed.
 
     Args:
         problem: The problem, without demands that stay at their source.
-        objective: Name of the objective.
+        objective: The objective.
         answer: What an engine found.
         admitted_bps: The rate of each demand.
     """
     if answer.bound_bps is not None:
         return answer.bound_bps
-    if objective == "max_min":
+    if objective.by_level:
         return max_min_bound_bps(problem, answer.cuts, admitted_bps)
     return upper_bound_bps(problem, answer.prices, objective)
 
 
-def upper_bound_bps(
-    problem: Problem, prices: Mapping[str, float], objective: str = "max_throughput_min_delay"
-) -> float:
+def upper_bound_bps(problem: Problem, prices: Mapping[str, float], objective: Objective = PLAIN) -> float:
     """Return a rate (under `fair`: a utility) that no allocation can exceed.
 
     Limits on the number of paths and disjointness are not used: the bound holds for allocations that split
@@ -74,7 +74,7 @@ def upper_bound_bps(
         cheapest, most_bps = pricing.cheapest(demand), problem.useful_rate_bps(demand)
         parts += [
             min(rate_bps, most_bps) * max(0.0, worth - cheapest)
-            for worth, rate_bps in worths(demand, objective)
+            for worth, rate_bps in objective.worths(demand)
         ]
     return math.fsum(parts)
 

@@ -25,11 +25,9 @@ from gomr._native import Engine, InvalidInput, NotSolved, TimeIsUp
 from gomr.engines.native import engine as native
 from gomr.engines.native.network import NativeNetwork, finite_bps
 from gomr.engines.time_budget import OutOfTime
+from gomr.objectives import PLAIN, objective_of
 from gomr.problem import Demand, Problem
 from gomr.solving import check_names, without_local
-
-_MOST_THROUGHPUT = ("max_throughput_min_delay", "even_split", "min_max_utilisation")
-"""Objectives that admit the most: what else they want need not be solved for."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +176,7 @@ class _Base:
         self._routed = without_local(problem)
         self._local = [demand for demand in problem.demands if demand.is_local]
         self._network = NativeNetwork(self._routed)
-        self._is_exact_bound = objective in _MOST_THROUGHPUT
+        self._is_exact_bound = not objective_of(objective).is_fair
         self._engine = self._start(objective)
         try:
             summary, flows = self._engine.changes(time_limit_s=self._left())
@@ -208,7 +206,7 @@ class _Base:
         self._bound_bps = summary.upper_bound if self._is_exact_bound else summary.requested_bps
 
     def _start(self, objective: str) -> Engine:
-        first = _MOST_THROUGHPUT[0] if self._is_exact_bound else objective
+        first = PLAIN.name if self._is_exact_bound else objective
         try:
             # Failures are what is done in parallel, so each search for paths has one thread.
             flows = self._network.flows(self._routed.demands)

@@ -28,6 +28,7 @@ from gomr.engines.native import engine as native
 from gomr.engines.native.network import NativeNetwork, finite_bps
 from gomr.engines.time_budget import OutOfTime
 from gomr.errors import InvalidProblem, SolverError
+from gomr.objectives import PLAIN
 from gomr.problem import Demand, Problem
 from gomr.solving import without_local
 
@@ -213,7 +214,7 @@ class _Admission:
 
     @cached_property
     def _engine(self) -> Engine:
-        return Engine(self._network, self._flows, "max_throughput_min_delay", threads=native.threads())
+        return Engine(self._network, self._flows, PLAIN.name, threads=native.threads())
 
     def largest_factor(self, load: float) -> LoadFactor | None:
         """Return the factor for a load of at least 1; None where it has to be found step by step."""

@@ -26,7 +26,7 @@ from gomr.columns import DemandColumns
 from gomr.engines.answer import Answer, Solver
 from gomr.engines.native import assembly
 from gomr.errors import InvalidProblem, SolverError
-from gomr.objectives import OBJECTIVES, value_bps
+from gomr.objectives import Objective, objective_of
 from gomr.paths.limits import solve_within_limits
 from gomr.problem import Demand, Problem
 
@@ -94,11 +94,12 @@ def allocate(
     check_names(objective, engine, time_limit_s)
     started = clock()
     routed = without_local(problem)
-    answer = solve_within_limits(routed, objective, ENGINES[engine](), time_limit_s)
+    wanted = objective_of(objective)
+    answer = solve_within_limits(routed, wanted, ENGINES[engine](), time_limit_s)
     if answer.native is not None:
-        checked = assembly.assemble(problem, routed, objective, engine, answer.native)
+        checked = assembly.assemble(problem, routed, wanted, engine, answer.native)
     else:
-        checked = assemble(problem, routed, objective, engine, answer)
+        checked = assemble(problem, routed, wanted, engine, answer)
     if answer.most_bps is not None:
         checked = _bounded(problem, checked, answer.most_bps)
     return replace(checked, wall_s=clock() - started)
@@ -107,7 +108,8 @@ def allocate(
 def _bounded(problem: Problem, allocation: Allocation, most_bps: float) -> Allocation:
     """Return the allocation with the better of its bound and one on what is routed."""
     local = [demand for demand in problem.demands if demand.is_local]
-    local_bps = value_bps(local, allocation.objective, {demand.id: demand.rate_bps for demand in local})
+    own_bps = {demand.id: demand.rate_bps for demand in local}
+    local_bps = objective_of(allocation.objective).value_bps(local, own_bps)
     bound_bps = max(allocation.value_bps, min(allocation.upper_bound_bps, most_bps + local_bps))
     gap = max(0.0, 1 - allocation.value_bps / bound_bps) if bound_bps > 0 else 0.0
     return replace(allocation, upper_bound_bps=bound_bps, gap=gap)
@@ -115,8 +117,7 @@ def _bounded(problem: Problem, allocation: Allocation, most_bps: float) -> Alloc
 
 def check_names(objective: str, engine: str, time_limit_s: float | None) -> None:
     """Check what a caller chooses; InvalidProblem names the argument that is wrong."""
-    if objective not in OBJECTIVES:
-        raise InvalidProblem("objective", f"{objective!r} is not one of {', '.join(OBJECTIVES)}")
+    objective_of(objective)
     if engine not in ENGINES:
         raise InvalidProblem("engine", f"{engine!r} is not one of {', '.join(ENGINES)}")
     check_time_limit(time_limit_s)
@@ -138,13 +139,15 @@ def without_local(problem: Problem) -> Problem:
     return replace(problem, demands=tuple(demand for demand in problem.demands if not demand.is_local))
 
 
-def assemble(problem: Problem, routed: Problem, objective: str, engine: str, answer: Answer) -> Allocation:
+def assemble(
+    problem: Problem, routed: Problem, objective: Objective, engine: str, answer: Answer
+) -> Allocation:
     """Check an engine's answer and put the allocation together.
 
     Args:
         problem: The problem.
         routed: The same without the demands that stay at their source, which no engine sees.
-        objective: Name of the objective.
+        objective: The objective.
         engine: Name of the engine.
         answer: What the engine found for `routed`.
 
@@ -159,15 +162,15 @@ def assemble(problem: Problem, routed: Problem, objective: str, engine: str, ans
     paths = {d.id: local[d.id] if d.id in local else path_rates(rates[d.id]) for d in problem.demands}
     every = [path for own in paths.values() for path in own]
     admitted = {name: math.fsum([path.rate_bps for path in own]) for name, own in paths.items()}
-    local_bps = value_bps([d for d in problem.demands if d.id in local], objective, admitted)
-    reached_bps = value_bps(problem.demands, objective, admitted)
+    local_bps = objective.value_bps([d for d in problem.demands if d.id in local], admitted)
+    reached_bps = objective.value_bps(problem.demands, admitted)
     bound = local_bps + bound_bps(routed, objective, answer, admitted)
     return Allocation(
         paths=paths,
         admitted_bps=math.fsum([path.rate_bps for path in every]),
         requested_bps=math.fsum([demand.rate_bps for demand in problem.demands]),
         cost_bps_s=math.fsum([path.delay_s * path.rate_bps for path in every]),
-        objective=objective,
+        objective=objective.name,
         engine=engine,
         upper_bound_bps=bound,
         gap=max(0.0, 1 - reached_bps / bound) if bound > 0 else 0.0,

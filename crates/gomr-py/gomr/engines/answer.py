@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gomr.allocation import Rates
+from gomr.objectives import Objective
 from gomr.problem import Problem
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def nothing(problem: Problem) -> Answer:
     return Answer(dict.fromkeys(every, ()), cuts=(Cut({}, every),))
 
 
-Solver = Callable[[Problem, str, float | None], Answer]
-"""Takes a problem, the name of an objective, and the seconds of solver time it may take (None: no limit).
+Solver = Callable[[Problem, Objective, float | None], Answer]
+"""Takes a problem, an objective, and the seconds of solver time it may take (None: no limit).
 
 The problem has no demand that stays at its source; `max_paths` and `disjoint` are not the engine's business.
 """

@@ -25,6 +25,7 @@ from gomr.graphs import problem_of
 from gomr.live.churn import Churn, churn_between
 from gomr.live.sessions import ColdSession, LiveProblem, Session
 from gomr.matrices import Matrix, demands_of
+from gomr.objectives import objective_of
 from gomr.problem import Demand, Problem, check_capacity, check_number
 from gomr.solution import Solution, solution_with
 from gomr.solving import DEFAULT_ENGINE, allocate, check_names, check_time_limit
@@ -112,7 +113,9 @@ class Engine:
         if engine == "native":
             from gomr.live.native import NativeSession  # loads the compiled engine
 
-            self._session = NativeSession(self._problem, objective, time_limit_s, min_churn=min_churn)
+            self._session = NativeSession(
+                self._problem, objective_of(objective), time_limit_s, min_churn=min_churn
+            )
         else:
             self._session = ColdSession(self._problem, objective, engine, time_limit_s)
         self._allocation: Allocation | None = None

@@ -23,7 +23,7 @@ from gomr.engines.native.network import NativeNetwork, finite_bps
 from gomr.engines.time_budget import TimeBudget
 from gomr.even_split import spread_in_time
 from gomr.live.sessions import LiveProblem
-from gomr.objectives import value_bps
+from gomr.objectives import Objective
 from gomr.paths.graph import Path
 from gomr.paths.limits import is_limited, trimmed_to_limits, within_limits
 from gomr.problem import Demand, Problem
@@ -46,7 +46,7 @@ class NativeSession:
     def __init__(
         self,
         problem: LiveProblem,
-        objective: str,
+        objective: Objective,
         time_limit_s: float | None,
         *,
         min_churn: bool,
@@ -150,7 +150,7 @@ class NativeSession:
         """Take new rates of all demands, those in the columns; False where that must go one by one."""
         if self._columns is None or not demands.has_ends_of(self._columns):
             return False
-        if self._min_churn or self._objective == "even_split":
+        if self._min_churn or self._objective.evens_split:
             return False
         self._engine.change_rates(demands.rate_bps.tobytes())
         self._all_resized = True
@@ -200,7 +200,7 @@ class NativeSession:
         is_over = (
             summary.max_utilisation > 1 + _ROUNDING or summary.max_violation_bps > _ROUNDING * largest_bps
         )
-        if is_over or self._objective == "even_split":
+        if is_over or self._objective.evens_split:
             allocation = self._from_all_rates(summary)
         else:
             allocation = self._allocation(summary)
@@ -256,7 +256,9 @@ class NativeSession:
 
     def _solve_anew(self) -> Allocation:
         """Solve from scratch, since an optimum broke limits that the engine does not know."""
-        allocation = allocate(self._problem.problem(), self._objective, NAME, time_limit_s=self._left_s())
+        allocation = allocate(
+            self._problem.problem(), self._objective.name, NAME, time_limit_s=self._left_s()
+        )
         if self._min_churn:  # else the flows that the engine does not change next have its rates
             for name in self._number:
                 self._paths[name] = paths = allocation.paths[name]
@@ -280,7 +282,7 @@ class NativeSession:
         routed = without_local(problem)
         rates: Rates = {demand.id: self._rates[demand.id] for demand in routed.demands}
         complete = True
-        if self._objective == "even_split":
+        if self._objective.evens_split:
             rates, complete = spread_in_time(routed, rates, TimeBudget(NAME, self._left_s()))
         return self._assembled(problem, routed, rates, summary, complete=complete)
 
@@ -293,14 +295,14 @@ class NativeSession:
 
     def _allocation(self, summary: Summary) -> Allocation:
         local_bps = {name: demand.rate_bps for name, demand in self._local.items()}
-        local_value_bps = value_bps(self._local.values(), self._objective, local_bps)
+        local_value_bps = self._objective.value_bps(self._local.values(), local_bps)
         local_sum_bps = math.fsum(local_bps.values())
         return Allocation(
             paths=self._paths.copy(),
             admitted_bps=summary.admitted_bps + local_sum_bps,
             requested_bps=summary.requested_bps + local_sum_bps,
             cost_bps_s=summary.cost_bps_s,
-            objective=self._objective,
+            objective=self._objective.name,
             engine=NAME,
             upper_bound_bps=summary.upper_bound + local_value_bps,
             gap=summary.gap,

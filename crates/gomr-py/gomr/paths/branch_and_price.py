@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from gomr.allocation import edges_loaded
 from gomr.engines.highs.program import Program
 from gomr.engines.time_budget import OutOfTime, TimeBudget
-from gomr.objectives import worths
+from gomr.objectives import Objective
 from gomr.paths.delay_limit import cheapest_within
 from gomr.paths.graph import Graph, Path
 from gomr.problem import Demand, Edge, Problem
@@ -63,14 +63,14 @@ class Chosen:
     timed_out: bool
 
 
-def can_search(problem: Problem, objective: str) -> bool:
+def can_search(problem: Problem, objective: Objective) -> bool:
     """Return whether the limits are few enough, and of a kind that the search knows."""
     limited = [demand for demand in problem.demands if demand.max_paths is not None]
     copies = sum(demand.max_paths or 0 for demand in limited)
     plain = all(demand.disjoint is None for demand in problem.demands)
     return (
         plain
-        and objective != "max_min"
+        and not objective.by_level
         and len(problem.demands) <= _MOST_DEMANDS
         and copies <= _MOST_COPIES
         and all(demand.fixed_paths is None for demand in limited)
@@ -78,13 +78,13 @@ def can_search(problem: Problem, objective: str) -> bool:
 
 
 def search(
-    problem: Problem, objective: str, known: Choice, known_bps: float, time_limit_s: float | None
+    problem: Problem, objective: Objective, known: Choice, known_bps: float, time_limit_s: float | None
 ) -> Chosen:
     """Look for better paths until the best are proved or the time is up.
 
     Args:
         problem: The problem; `can_search` must hold.
-        objective: Name of the objective; its first stage decides.
+        objective: The objective; its first stage decides.
         known: Paths within the limits.
         known_bps: The value that they reach.
         time_limit_s: Seconds that it may take; None for no limit.
@@ -163,7 +163,7 @@ class _Column:
 class _Programme:
     """The linear programme of all nodes: each closes the paths that it forbids."""
 
-    def __init__(self, problem: Problem, objective: str, known: Choice, program: Program) -> None:
+    def __init__(self, problem: Problem, objective: Objective, known: Choice, program: Program) -> None:
         self._problem = problem
         self._program = program
         self._unit_bps = problem.unit_bps
@@ -223,13 +223,13 @@ class _Programme:
                 choice.setdefault(column.demand.id, (column.path,))
         return self._value_bps(), choice
 
-    def _add_demand(self, demand: Demand, objective: str) -> None:
+    def _add_demand(self, demand: Demand, objective: Objective) -> None:
         program, unit_bps = self._program, self._unit_bps
         (admitted,) = program.variables(1, demand.rate_bps / unit_bps)
         self._balance[demand.id] = program.row({admitted: -1.0}, lower=0.0, upper=0.0)
         for edge_id in demand.ack_edges or ():
             program.set_factor(self._row[edge_id], admitted, demand.ack_ratio)
-        parts = worths(demand, objective)
+        parts = objective.worths(demand)
         if len(parts) == 1:
             self._costs[admitted] = -parts[0][0]
         else:

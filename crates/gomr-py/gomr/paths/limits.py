@@ -17,7 +17,7 @@ from gomr.columns import DemandColumns
 from gomr.engines.answer import Answer, Solver
 from gomr.engines.time_budget import OutOfTime
 from gomr.errors import SolverError
-from gomr.objectives import value_bps
+from gomr.objectives import Objective
 from gomr.paths.finder import are_disjoint
 from gomr.paths.graph import Path
 from gomr.problem import Demand, Problem
@@ -33,13 +33,11 @@ _CLOSED = 1e-9
 """Share of the value that counts as nothing."""
 _PROVED = 1e-8
 """A value that is less below its bound is the best."""
-_FAIR = ("fair", "max_min")
-"""Objectives that the choice among candidates, which knows the throughput alone, serves badly."""
 
 
 def solve_within_limits(
     problem: Problem,
-    objective: str,
+    objective: Objective,
     engine: Solver,
     time_limit_s: float | None,
     clock: Callable[[], float] = time.perf_counter,
@@ -48,7 +46,7 @@ def solve_within_limits(
 
     Args:
         problem: The problem, without demands that stay at their source.
-        objective: Name of the objective.
+        objective: The objective.
         engine: The engine.
         time_limit_s: Seconds for all of it; None for no limit.
         clock: Seconds.
@@ -73,14 +71,14 @@ def solve_within_limits(
         best = _limited(problem, objective, engine, answer, _CANDIDATES, left_s())
     except OutOfTime:
         return _trimmed(problem, answer)
-    if best.complete and objective in _FAIR:
+    if best.complete and objective.is_fair:  # the choice among candidates knows the throughput alone
         best = _rounded(problem, objective, engine, answer, best, left_s())
     return best if not best.complete else _with_more(problem, objective, engine, answer, best, left_s)
 
 
 def _rounded(
     problem: Problem,
-    objective: str,
+    objective: Objective,
     engine: Solver,
     answer: Answer,
     best: Answer,
@@ -97,11 +95,11 @@ def _rounded(
     return _better(problem, objective, best, limited) if keeps_limits(problem, limited.rates) else best
 
 
-def _better(problem: Problem, objective: str, one: Answer, other: Answer) -> Answer:
+def _better(problem: Problem, objective: Objective, one: Answer, other: Answer) -> Answer:
     """Return the answer that the objective prefers, the first where it does not."""
     if not other.complete:
         return one
-    if objective == "max_min":
+    if objective.by_level:
         levels = zip(_levels(problem, one), _levels(problem, other), strict=True)
         unlike = ((mine, its) for mine, its in levels if abs(mine - its) > _CLOSED * max(mine, its))
         mine, its = next(unlike, (0.0, 0.0))
@@ -118,7 +116,7 @@ def _levels(problem: Problem, answer: Answer) -> list[float]:
 
 def _with_more(
     problem: Problem,
-    objective: str,
+    objective: Objective,
     engine: Solver,
     answer: Answer,
     best: Answer,
@@ -148,16 +146,16 @@ def _with_more(
     return best
 
 
-def _reaches(problem: Problem, objective: str, answer: Answer, free: Answer) -> bool:
+def _reaches(problem: Problem, objective: Objective, answer: Answer, free: Answer) -> bool:
     """Return whether the limits cost nothing: `free` is the optimum without them."""
-    if objective == "max_min":  # of rates as fair as can be the sum tells little
+    if objective.by_level:  # of rates as fair as can be the sum tells little
         return _better(problem, objective, answer, free) is answer
     return _value(problem, objective, answer) >= _value(problem, objective, free) * (1 - _CLOSED)
 
 
 def _searched(
     problem: Problem,
-    objective: str,
+    objective: Objective,
     engine: Solver,
     answer: Answer,
     best: Answer,
@@ -176,7 +174,7 @@ def _searched(
         if not over.complete:
             return replace(best, complete=False, most_bps=searched.bound_bps)
         best = over
-        if objective != "fair":
+        if not objective.by_parts:
             # Among choices that admit as much, the delay decides.
             try:
                 best = _limited(problem, objective, engine, answer, _CANDIDATES, left_s(), searched.paths)
@@ -187,7 +185,7 @@ def _searched(
 
 def _limited(
     problem: Problem,
-    objective: str,
+    objective: Objective,
     engine: Solver,
     answer: Answer,
     count: int,
@@ -203,7 +201,7 @@ def _limited(
 
 def _over(
     problem: Problem,
-    objective: str,
+    objective: Objective,
     engine: Solver,
     answer: Answer,
     chosen: Mapping[str, Sequence[Path]],
@@ -235,17 +233,17 @@ def trimmed_to_limits(problem: Problem, rates: Rates) -> Rates:
     return kept
 
 
-def _may_gain(problem: Problem, objective: str, free: Answer, limited: Answer, count: int) -> bool:
+def _may_gain(problem: Problem, objective: Objective, free: Answer, limited: Answer, count: int) -> bool:
     """Return whether the limits cost something, and more candidates could be offered than were."""
     from gomr.paths.choice import has_more_paths
 
     return not _reaches(problem, objective, limited, free) and has_more_paths(problem, count // _STEP)
 
 
-def _value(problem: Problem, objective: str, answer: Answer) -> float:
+def _value(problem: Problem, objective: Objective, answer: Answer) -> float:
     """Return the first objective of an answer."""
     admitted = {name: math.fsum(rate for _, rate in paths) for name, paths in answer.rates.items()}
-    return value_bps(problem.demands, objective, admitted)
+    return objective.value_bps(problem.demands, admitted)
 
 
 def is_limited(demand: Demand) -> bool:

@@ -15,7 +15,7 @@ from gomr.allocation import Rates
 from gomr.engines.answer import Answer
 from gomr.engines.filling import Throughput
 from gomr.engines.highs.program import Numbers, Program
-from gomr.objectives import worths
+from gomr.objectives import Objective
 from gomr.paths.delay_limit import cheapest_within
 from gomr.paths.graph import Graph, Path
 from gomr.paths.numbering import Numbering
@@ -45,7 +45,7 @@ class ColumnMaster:
     def __init__(
         self,
         problem: Problem,
-        objective: str,
+        objective: Objective,
         unit_bps: float,
         program: Program,
     ) -> None:
@@ -178,7 +178,7 @@ class ColumnMaster:
         self._row[demand.id] = self._program.row({admitted: -1.0}, lower=0.0, upper=0.0)
         for row, ratio in acks.items():
             self._program.set_factor(row, admitted, ratio)
-        parts = worths(demand, self._objective)
+        parts = self._objective.worths(demand)
         if len(parts) == 1:
             self._parts[demand.id] = [(parts[0][0], admitted)]
             return
@@ -337,7 +337,7 @@ class ColumnMaster:
     def _worths_asked(self, demand: Demand) -> list[tuple[float, float]]:
         if len(self._parts[demand.id]) == 1:
             return [(1.0, self._asked[demand.id])]
-        return worths(demand, self._objective)
+        return self._objective.worths(demand)
 
 
 class _Pricing:

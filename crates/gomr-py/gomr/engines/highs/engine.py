@@ -20,9 +20,11 @@ from gomr.engines.highs.program import Program
 from gomr.engines.span import within_span
 from gomr.engines.time_budget import OutOfTime, TimeBudget
 from gomr.even_split import spread_in_time
+from gomr.objectives import OBJECTIVES, Objective
 from gomr.problem import Problem
 
 NAME = "highs"
+_MAX_MIN = OBJECTIVES["max_min"]
 _SMALL = 0.1
 """A throughput below this, in the unit of rates, asks for a smaller unit."""
 _SERVED = 1e-6
@@ -35,7 +37,7 @@ _MAGNITUDE_BITS = 10
 
 def solve(
     problem: Problem,
-    objective: str,
+    objective: Objective,
     time_limit_s: float | None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Answer:
@@ -54,26 +56,26 @@ def solve(
             return budget.answer_so_far(problem)
 
 
-def _solve(problem: Problem, objective: str, budget: TimeBudget) -> Answer:
-    if objective == "max_min":
+def _solve(problem: Problem, objective: Objective, budget: TimeBudget) -> Answer:
+    if objective.by_level:
         return _max_min(problem, budget)
     master = _master(problem, objective, budget)
     budget.stage = "delay"
     rates, proof = master.lexicographic()
     first = Answer(rates, proof.prices)
     budget.keep(lambda: first)
-    if objective == "min_max_utilisation" and _serves_all(problem, master, rates):
+    if objective.evens_load and _serves_all(problem, master, rates):
         budget.stage = "utilisation"
         rates = master.spread_over_edges()
     answer = Answer(rates, proof.prices)
     budget.keep(lambda: answer)
-    if objective == "even_split":
+    if objective.evens_split:
         rates, complete = spread_in_time(problem, rates, budget)
         return replace(answer, rates=rates, complete=complete)
     return answer
 
 
-def _master(problem: Problem, objective: str, budget: TimeBudget) -> ColumnMaster:
+def _master(problem: Problem, objective: Objective, budget: TimeBudget) -> ColumnMaster:
     """Return a programme in a unit in which what can be admitted is not lost in the solver's tolerance."""
     unit_bps = problem.unit_bps
     while True:
@@ -91,7 +93,7 @@ def _max_min(problem: Problem, budget: TimeBudget) -> Answer:
     routed = asking(problem, fair_bps)
     if routed.unit_bps == 0:
         return Answer(nothing(problem).rates, cuts=cuts)
-    master = _master(routed, "max_min", budget)
+    master = _master(routed, _MAX_MIN, budget)
     rates, _ = master.lexicographic(refine=True)
     check_fair(problem, fair_bps, rates, budget)
     return Answer(rates, cuts=cuts)
@@ -113,7 +115,7 @@ class _Measure:
         if magnitude not in self._masters:
             most_bps = math.ldexp(1.0, (magnitude + 1) * _MAGNITUDE_BITS)
             capped = {demand.id: min(demand.rate_bps, most_bps) for demand in self._problem.demands}
-            self._masters[magnitude] = _master(asking(self._problem, capped), "max_min", self._budget)
+            self._masters[magnitude] = _master(asking(self._problem, capped), _MAX_MIN, self._budget)
         master = self._masters[magnitude]
         master.ask(asked_bps)
         return master.throughput(refine=True)

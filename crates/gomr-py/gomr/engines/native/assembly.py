@@ -16,7 +16,7 @@ from gomr.allocation import Allocation, PathRate, Rates, path_rates
 from gomr.columns import Floats, PathColumns, PathTable
 from gomr.engines.native.network import NativeNetwork
 from gomr.errors import SolverError
-from gomr.objectives import SEGMENTS
+from gomr.objectives import Objective
 from gomr.problem import Demand, Problem
 
 _TRUSTED = 1e-6
@@ -63,9 +63,9 @@ class NativeAnswer:
         """Return it with rates scaled down to every limit."""
         return replace(self, paths=gomr._native.fit(self.network.network, self.flows, self.paths))
 
-    def audit(self, objective: str) -> gomr._native.Audit:
+    def audit(self, objective: Objective) -> gomr._native.Audit:
         """Check the answer and compute what its prices prove."""
-        first = "max_throughput_min_delay" if objective == "even_split" else objective
+        first = objective.solved_as
         return gomr._native.audit(self.network.network, self.flows, self.paths, first, self.prices, self.cuts)
 
 
@@ -77,7 +77,7 @@ def ids_of(demands: Sequence[Demand]) -> Sequence[str]:
 
 
 def assemble(
-    problem: Problem, routed: Problem, objective: str, engine: str, answer: NativeAnswer
+    problem: Problem, routed: Problem, objective: Objective, engine: str, answer: NativeAnswer
 ) -> Allocation:
     """Check an answer and put the allocation together; arguments as `gomr.solving.assemble`.
 
@@ -109,7 +109,7 @@ def assemble(
         admitted_bps=audit.admitted_bps + local.rate_bps,
         requested_bps=audit.requested_bps + local.rate_bps,
         cost_bps_s=audit.cost_bps_s,
-        objective=objective,
+        objective=objective.name,
         engine=engine,
         upper_bound_bps=bound_bps,
         gap=max(0.0, 1 - reached_bps / bound_bps) if bound_bps > 0 else 0.0,
@@ -131,15 +131,15 @@ def _is_over(capacity_bps: Floats, loads_bps: Sequence[float]) -> bool:
 class _Local:
     """The demands that stay at their source, which no engine sees."""
 
-    def __init__(self, problem: Problem, routed: Problem, objective: str) -> None:
+    def __init__(self, problem: Problem, routed: Problem, objective: Objective) -> None:
         everywhere = problem.demands if routed is not problem else ()
         self.demands = [demand for demand in everywhere if demand.is_local]
         self._order = ids_of(problem.demands)
         self.rate_bps = sum(demand.rate_bps for demand in self.demands)
         self.value_bps = self.rate_bps
-        if objective == "fair":
-            slopes = sum(1 / (part + 1) for part in range(SEGMENTS)) / SEGMENTS
-            self.value_bps = sum(demand.weight * demand.rate_bps * slopes for demand in self.demands)
+        if objective.by_parts:
+            own_bps = {demand.id: demand.rate_bps for demand in self.demands}
+            self.value_bps = objective.value_bps(self.demands, own_bps)
 
     def merged(self, table: PathTable[tuple[PathRate, ...]]) -> PathTable[tuple[PathRate, ...]]:
         """Return the paths of all demands."""

@@ -15,6 +15,7 @@ from gomr.engines.native.network import NativeNetwork
 from gomr.engines.time_budget import TimeBudget
 from gomr.errors import InvalidProblem, SolverError
 from gomr.even_split import spread_in_time
+from gomr.objectives import Objective
 from gomr.problem import Problem
 
 NAME = "native"
@@ -23,7 +24,7 @@ CROWD = 32
 """So many demands, and so many for each node, are a matrix: those of one source are routed together."""
 
 
-def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answer:
+def solve(problem: Problem, objective: Objective, time_limit_s: float | None) -> Answer:
     """Solve a problem; an engine as `gomr.engines.answer` wants it.
 
     Raises:
@@ -44,7 +45,7 @@ def solve(problem: Problem, objective: str, time_limit_s: float | None) -> Answe
         raise failure(error, time_limit_s) from error
     prices = dict(zip(network.number, solution.prices, strict=True))
     answer = Answer(solution.rates(problem), prices, complete=solution.complete, native=solution)
-    if objective == "even_split" and solution.complete:
+    if objective.evens_split and solution.complete:
         rates, complete = spread_in_time(problem, answer.rates, budget)
         bound_bps = solution.audit(objective).upper_bound
         return replace(answer, rates=rates, complete=complete, bound_bps=bound_bps, native=None)
@@ -57,10 +58,10 @@ def is_matrix(problem: Problem, network: NativeNetwork) -> bool:
 
 
 def _by_source(
-    problem: Problem, objective: str, network: NativeNetwork, flows: Flows, time_limit_s: float | None
+    problem: Problem, objective: Objective, network: NativeNetwork, flows: Flows, time_limit_s: float | None
 ) -> NativeAnswer | None:
     """Return the answer to a matrix that is routed by source; None where commodities do better."""
-    if not is_matrix(problem, network) or objective != "max_throughput_min_delay":
+    if not is_matrix(problem, network) or not objective.is_plain:
         return None
     routed = network.network.route_by_source(flows, threads=threads(), time_limit_s=time_limit_s)
     if routed is None:
@@ -84,9 +85,9 @@ def answer_of(
     return NativeAnswer(network, flows, paths, *engine.prices_so_far(), complete)
 
 
-def start(network: NativeNetwork, flows: Flows, objective: str) -> Engine:
+def start(network: NativeNetwork, flows: Flows, objective: Objective) -> Engine:
     """Return a compiled engine with these demands, not solved yet."""
-    first = "max_throughput_min_delay" if objective == "even_split" else objective
+    first = objective.solved_as
     return Engine(network.network, flows, first, threads=threads())
 
 

@@ -17,6 +17,7 @@ from gomr.engines.pulp.model import PathSets, RoutingModel, fixed_path_sets
 from gomr.engines.pulp.program import dual, value
 from gomr.engines.span import within_span
 from gomr.engines.time_budget import OutOfTime, TimeBudget
+from gomr.objectives import Objective
 from gomr.problem import Demand, Problem
 
 _SMALL = 0.25
@@ -37,7 +38,7 @@ _STOPS = 1e-9
 
 def solve(
     problem: Problem,
-    objective: str,
+    objective: Objective,
     time_limit_s: float | None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Answer:
@@ -56,13 +57,13 @@ def solve(
             return budget.answer_so_far(problem)
 
 
-def _solve(problem: Problem, objective: str, budget: TimeBudget) -> Answer:
+def _solve(problem: Problem, objective: Objective, budget: TimeBudget) -> Answer:
     path_sets = fixed_path_sets(problem)
-    if objective == "max_min":
+    if objective.by_level:
         return _max_min(problem, path_sets, budget)
     scale = _scale(problem, path_sets, budget)
     answer = _route(problem, objective, path_sets, scale, budget)
-    if objective == "even_split":
+    if objective.evens_split:
         budget.keep(lambda: answer)
         budget.stage = "even split"
         return replace(answer, rates=_spread(problem, answer.rates, budget))
@@ -80,7 +81,9 @@ def _scale(problem: Problem, path_sets: PathSets, budget: TimeBudget) -> float:
         scale *= math.ldexp(1.0, math.frexp(max(admitted, 1e-6))[1])
 
 
-def _route(problem: Problem, objective: str, path_sets: PathSets, scale: float, budget: TimeBudget) -> Answer:
+def _route(
+    problem: Problem, objective: Objective, path_sets: PathSets, scale: float, budget: TimeBudget
+) -> Answer:
     """Maximise the first objective, then what comes between, then minimise the delay."""
     model = RoutingModel(problem, scale, path_sets, budget)
     model.program.minimise(model.worthless(objective))
@@ -89,7 +92,7 @@ def _route(problem: Problem, objective: str, path_sets: PathSets, scale: float, 
         first = Answer(_without_rounding(problem, model.rates(), scale), prices)
         budget.keep(lambda: first)
     model.program.keep_optimum()
-    if objective == "min_max_utilisation":
+    if objective.evens_load:
         budget.stage = "utilisation"
         model.program.minimise(model.utilisation())
         model.program.keep_optimum()

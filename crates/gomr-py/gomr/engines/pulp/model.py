@@ -16,7 +16,7 @@ from gomr.engines.decomposition import decompose
 from gomr.engines.pulp.program import AT_MOST, EQUAL, Program, Row, Variable, dual, value
 from gomr.engines.time_budget import TimeBudget
 from gomr.errors import SolverError
-from gomr.objectives import worths
+from gomr.objectives import Objective
 from gomr.paths.delay_limit import paths_within
 from gomr.paths.finder import parts_of
 from gomr.paths.graph import Graph, Path
@@ -110,9 +110,9 @@ class RoutingModel:
             terms += [(variable, math.fsum(map(cost, path))) for path, variable in paths]
         return terms
 
-    def worthless(self, objective: str) -> list[tuple[Variable, float]]:
+    def worthless(self, objective: Objective) -> list[tuple[Variable, float]]:
         """Minus the first objective's value; adds the variables that it takes."""
-        if objective != "fair":
+        if not objective.by_parts:
             return self.unserved
         terms = []
         for demand in self._problem.demands:
@@ -120,7 +120,7 @@ class RoutingModel:
                 continue
             parts = [
                 (self.program.variable(rate_bps / self._scale), worth)
-                for worth, rate_bps in worths(demand, objective)
+                for worth, rate_bps in objective.worths(demand)
             ]
             whole = [(part, 1.0) for part, _ in parts]
             self.program.row([*whole, (self._admitted[demand.id], -1.0)], EQUAL, 0.0)
