@@ -1,4 +1,4 @@
-"""The example programs of crates/mstcp-net, for tokio, with the Python library at the other end.
+"""The example programs of crates/mstcp, for tokio, with the Python library at the other end.
 
 They are built first where that was not done.
 """
@@ -6,10 +6,8 @@ They are built first where that was not done.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ssl
 import subprocess
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ import trustme
 import mstcp
 from mstcp import StreamSpec
 from tests.fakes.echo_server import EchoServer
+from tests.fakes.processes import running
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "between us"
@@ -35,19 +34,8 @@ def examples() -> Path:
     if cargo.returncode:
         pytest.skip("cargo is not installed")
     command = [cargo.stdout.strip(), "build", "--quiet", "--profile", "checks", "--locked"]
-    subprocess.run([*command, "--package", "mstcp-net", "--examples"], cwd=ROOT, check=True)
+    subprocess.run([*command, "--package", "mstcp", "--examples"], cwd=ROOT, check=True)
     return ROOT / "target" / "checks" / "examples"
-
-
-@contextlib.asynccontextmanager
-async def running(*command: str | Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    try:
-        yield process
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
 
 
 @pytest.mark.parametrize("streams", [1, 3])

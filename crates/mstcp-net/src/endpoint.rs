@@ -1,5 +1,6 @@
 //! A connection and its sockets: the one path that bytes take in each direction.
 
+use rustix::io::Errno;
 use std::io::IoSlice;
 
 use mstcp_proto::send_buffer::KeptBytes;
@@ -48,7 +49,7 @@ pub struct Sent {
     /// Streams that have sent their last byte: their direction of TCP is to be shut.
     pub ended: StreamSet,
     /// The stream that broke, which ended the call, and its errno.
-    pub failed: Option<(usize, i32)>,
+    pub failed: Option<(usize, Errno)>,
     /// When to call again though nothing happened.
     pub due_ns: Option<u64>,
 }
@@ -120,7 +121,7 @@ impl Endpoint {
         rate_bps: Option<f64>,
         frame_payload_bytes: usize,
         header_bytes: usize,
-    ) -> Result<(), i32> {
+    ) -> Result<(), Errno> {
         let sockets = &mut self.sockets;
         sockets.attach(
             stream,
@@ -187,7 +188,7 @@ impl Endpoint {
                 }
                 match self.send(stream) {
                     Ok(taken) => count = taken,
-                    Err(libc::EAGAIN | libc::EINTR) => {}
+                    Err(Errno::AGAIN | Errno::INTR) => {}
                     Err(errno) => {
                         self.inbox.note_broken(&self.core, errno);
                         sent.failed = Some((stream, errno));
@@ -316,7 +317,7 @@ impl Endpoint {
     }
 
     /// Send what waits in layers; the stream that broke, if one did, and its errno.
-    fn flush_layers(&mut self) -> Option<(usize, i32)> {
+    fn flush_layers(&mut self) -> Option<(usize, Errno)> {
         for slot in self.unsent_in_layers().iter() {
             let descriptor = self.sockets.descriptor(slot);
             if let Some(Err(errno)) = self.layer(slot).map(|layer| layer.flush(descriptor)) {
@@ -333,10 +334,10 @@ impl Endpoint {
         self.core
             .rest(stream, |piece| bytes.extend_from_slice(piece));
         let Some(layer) = self.layer(stream) else {
-            return Err(libc::EBADF);
+            return Err(Errno::BADF);
         };
         if !layer.flush(descriptor)? {
-            return Err(libc::EAGAIN);
+            return Err(Errno::AGAIN);
         }
         layer.write(&bytes)?;
         layer.flush(descriptor)?;
@@ -375,7 +376,7 @@ impl Endpoint {
         stream: usize,
     ) -> Result<Count, ReadError<M::Error>> {
         if self.being_read.contains(stream) {
-            return Ok(Err(libc::EAGAIN));
+            return Ok(Err(Errno::AGAIN));
         }
         let descriptor = self.sockets.descriptor(stream);
         if let Some(layer) = self.layers.get_mut(stream).and_then(Option::as_mut) {

@@ -1,5 +1,6 @@
 //! Bytes on their way from the sockets to the application: read to where they stay, kept until they are taken.
 
+use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -48,7 +49,7 @@ impl<E: std::fmt::Debug> std::fmt::Display for ReadError<E> {
 impl<E: std::fmt::Debug> std::error::Error for ReadError<E> {}
 
 /// How a read went: the bytes that came (0: the end of the stream), or an errno.
-pub type Count = Result<usize, i32>;
+pub type Count = Result<usize, Errno>;
 
 /// Where a thread that waits wants bytes.
 #[derive(Debug)]
@@ -68,6 +69,14 @@ impl<'a> Target<'a> {
             filled,
             owed,
         }
+    }
+
+    /// Memory that holds bytes already, none of which counts as filled.
+    pub fn of_bytes(buffer: &'a mut [u8]) -> Self {
+        // SAFETY: both are laid out alike, and nothing but bytes is ever written through a target.
+        Self::new(unsafe {
+            std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast(), buffer.len())
+        })
     }
 
     /// How many bytes have come.
@@ -159,7 +168,7 @@ fn read_chunk<M: Memory>(memory: &M, descriptor: i32) -> Fetched {
     let mut chunk = memory::take_chunk();
     let result = match Arc::get_mut(&mut chunk) {
         Some(buffer) => memory.call(|| sys::receive(descriptor, buffer)),
-        None => Err(libc::EAGAIN),
+        None => Err(Errno::AGAIN),
     };
     let mut fetched = Fetched::nothing(CHUNK_BYTES, result);
     match result {
@@ -211,7 +220,7 @@ pub struct Inbox {
     in_order: Vec<Slice>,
     holds: bool,
     /// The errno of a plain connection that broke. Its socket tells it once, and then an end like any other.
-    broken: Option<i32>,
+    broken: Option<Errno>,
 }
 
 impl Inbox {
@@ -292,8 +301,8 @@ impl Inbox {
     }
 
     /// Note an error of a socket.
-    pub fn note_broken(&mut self, core: &Connection, errno: i32) {
-        if core.is_plain() && !matches!(errno, libc::EAGAIN | libc::EINTR) {
+    pub fn note_broken(&mut self, core: &Connection, errno: Errno) {
+        if core.is_plain() && !matches!(errno, Errno::AGAIN | Errno::INTR) {
             self.broken.get_or_insert(errno);
         }
     }

@@ -1,6 +1,7 @@
 //! What stands between a stream's frames and its socket: nothing, records, or TLS.
 
-use std::io::IoSlice;
+use rustix::io::Errno;
+use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use crate::inbox::Count;
@@ -22,11 +23,11 @@ impl Unsent {
     }
 
     /// Send what waits; true if nothing waits any more. The error is an errno.
-    fn flush(&mut self, descriptor: i32) -> Result<bool, i32> {
+    pub(crate) fn flush(&mut self, descriptor: i32) -> Result<bool, Errno> {
         while self.len() > 0 {
             match sys::send(descriptor, &[IoSlice::new(&self.bytes[self.taken..])]) {
                 Ok(count) => self.taken += count,
-                Err(libc::EAGAIN | libc::EINTR) => return Ok(false),
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
                 Err(errno) => return Err(errno),
             }
         }
@@ -65,12 +66,12 @@ impl Layer {
     }
 
     /// Send what waits; true if nothing waits any more. The error is an errno.
-    pub(crate) fn flush(&mut self, descriptor: i32) -> Result<bool, i32> {
+    pub(crate) fn flush(&mut self, descriptor: i32) -> Result<bool, Errno> {
         self.unsent().flush(descriptor)
     }
 
     /// Take bytes of the core, to be sent by [`Layer::flush`]. The error is an errno.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), i32> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Errno> {
         match self {
             Self::Records(records) => records.write(bytes),
             #[cfg(feature = "tls")]
@@ -100,28 +101,37 @@ impl Layer {
     /// Read the socket once; append what it brought for the core to `out`. 0: the peer ended the stream as it should.
     /// What the peer did not send, or did not end, is EPROTO.
     pub(crate) fn read(&mut self, descriptor: i32, out: &mut Vec<u8>) -> Count {
+        let told = self.read_told(descriptor, out);
+        told.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PROTO))
+    }
+
+    /// As [`Layer::read`], with the layer's own words for what is wrong.
+    pub(crate) fn read_told(&mut self, descriptor: i32, out: &mut Vec<u8>) -> io::Result<usize> {
         let mut chunk = memory::take_chunk();
         let result = match Arc::get_mut(&mut chunk) {
             Some(buffer) => sys::receive(descriptor, buffer),
-            None => Err(libc::EAGAIN),
+            None => Err(Errno::AGAIN),
         };
-        let result = result.and_then(|count| self.take(&chunk[..count], out));
+        let result = match result {
+            Ok(count) => self.take(&chunk[..count], out),
+            Err(errno) => Err(errno.into()),
+        };
         memory::give_chunk_back(chunk);
         result
     }
 
-    fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Count {
+    /// Take bytes of the socket, none of them if TCP has ended; as [`Layer::read`].
+    pub(crate) fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<usize> {
         match self {
             Self::Records(records) => {
-                let taken = records.take(bytes, out);
-                taken.map_or(Err(libc::EPROTO), |()| Ok(bytes.len()))
+                records.take(bytes, out).map_err(io::Error::other)?;
+                Ok(bytes.len())
             }
             #[cfg(feature = "tls")]
-            Self::Tls(tls) => match tls.take(bytes, out) {
-                Ok(true) => Ok(0),
-                Ok(false) if bytes.is_empty() => Err(libc::EPROTO),
-                Ok(false) => Ok(bytes.len()),
-                Err(_) => Err(libc::EPROTO),
+            Self::Tls(tls) => match tls.take(bytes, out)? {
+                true => Ok(0),
+                false if bytes.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+                false => Ok(bytes.len()),
             },
         }
     }

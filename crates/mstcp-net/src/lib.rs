@@ -1,26 +1,17 @@
-//! The sockets of a connection: what moves bytes between them and the protocol core.
+//! The sockets of MSTCP connections: what moves bytes between them and the protocol core.
 //!
-//! [`Endpoint`] is one connection after its hellos. The one that waits for the sockets (asyncio's loop, a thread, tokio) tells it
-//! that one is readable or writable and what time it is; it reads, writes and says when it wants to be called again. It never
-//! waits, and it has no thread and no clock of its own.
+//! [`Driver`] is one connection from its first hello to its end, [`Server`] and [`Incoming`] are the accepting side. They own the
+//! sockets and wait for nothing: a shell (tokio in the crate `mstcp`, a thread, an event loop) tells them what happened and what time
+//! it is, and does what they answer. They have no thread and no clock of their own.
 //!
-//! ```no_run
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use mstcp_net::{Endpoint, OwnMemory};
-//! # let core: mstcp_proto::Connection = todo!();
-//! # let (descriptor, now_ns) = (0, 0);
-//! let mut endpoint = Endpoint::new(core);
-//! endpoint.sockets().attach(0, descriptor, None, 1440, 8).map_err(std::io::Error::from_raw_os_error)?;
-//! endpoint.core.write(b"hello")?;
-//! let sent = endpoint.transmit(now_ns)?; // sent.blocked: wait until these are writable
-//! let count = endpoint.read(&mut OwnMemory, 0)?; // when the first is readable
-//! let slices = endpoint.take();
-//! # Ok(()) }
-//! ```
+//! Below them [`Endpoint`] is one connection after its hellos, for shells that open streams by themselves.
 //!
 //! | module | |
 //! |---|---|
-//! | [`endpoint`] | a connection and its sockets |
+//! | [`driver`] | a connection: hellos, racing, lost streams that are opened again |
+//! | [`incoming`] | sockets that were accepted |
+//! | [`config`], [`error`] | how connections are to be, and why they end |
+//! | [`endpoint`] | a connection and its sockets after the hellos |
 //! | [`inbox`] | from the sockets to bytes in order, without copying what is large |
 //! | [`policy`] | how much may wait unsent in a socket, pacing, what TCP is asked |
 //! | [`layers`] | what stands between frames and a socket: records or TLS |
@@ -30,11 +21,15 @@
 //! | [`shared`] | a connection that a loop, the threads which wait for it and worker threads drive in turn |
 //! | [`sys`] | the system calls |
 //! | `tls` (feature of this name) | TLS by rustls, inside the endpoint |
-//! | `tokio` (feature of this name, on by default) | connections and listeners for applications |
 
 pub mod awaiting;
+pub mod config;
+mod dial;
+pub mod driver;
 pub mod endpoint;
+pub mod error;
 pub mod inbox;
+pub mod incoming;
 pub mod layers;
 pub mod mapped;
 pub mod memory;
@@ -44,16 +39,24 @@ pub mod shared;
 pub mod sys;
 #[cfg(feature = "tls")]
 pub mod tls;
-#[cfg(feature = "tokio")]
-pub mod tokio;
+mod wire;
 
+#[cfg(feature = "tls")]
+pub use config::ClientTls;
+pub use config::{ClientConfig, Keepalive, ServerConfig, StreamSpec, TransportConfig};
+pub use driver::{
+    Action, Driver, Event, PathStatistics, SocketId, Statistics, StreamId, StreamStatistics,
+};
 pub use endpoint::{Endpoint, Sent};
+pub use error::Error;
 pub use inbox::{Inbox, ReadError};
+pub use incoming::{Incoming, Progress, Server};
 pub use layers::Layer;
 pub use mapped::MappedFile;
 pub use memory::{Memory, OwnMemory};
 pub use policy::{Room, StreamSockets};
 pub use records::RecordLayer;
+pub use rustix::io::Errno;
 pub use shared::SharedEndpoint;
 #[cfg(feature = "tls")]
 pub use tls::TlsLayer;

@@ -1,5 +1,6 @@
 //! A part of a file as memory that the kernel sends from, without a copy.
 
+use rustix::io::Errno;
 use std::os::fd::RawFd;
 
 /// Pages of a file, read only. The file must not be cut short while they are used.
@@ -16,13 +17,13 @@ unsafe impl Sync for MappedFile {}
 
 impl MappedFile {
     /// Map `length` bytes, 1 at least, from `offset` on; they must be within the file. The error is an errno.
-    pub fn new(file: RawFd, offset: u64, length: usize) -> Result<Self, i32> {
+    pub fn new(file: RawFd, offset: u64, length: usize) -> Result<Self, Errno> {
         // SAFETY: asks for a number.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as u64;
         let skipped_bytes = (offset % page) as usize;
         let mapped_bytes = skipped_bytes + length;
         let from =
-            libc::off_t::try_from(offset - skipped_bytes as u64).map_err(|_| libc::EOVERFLOW)?;
+            libc::off_t::try_from(offset - skipped_bytes as u64).map_err(|_| Errno::OVERFLOW)?;
         let (read, private) = (libc::PROT_READ, libc::MAP_PRIVATE);
         // SAFETY: a new mapping at a place that the system chooses.
         let start = unsafe {
@@ -36,9 +37,7 @@ impl MappedFile {
             )
         };
         if start == libc::MAP_FAILED {
-            return Err(std::io::Error::last_os_error()
-                .raw_os_error()
-                .unwrap_or(libc::EIO));
+            return Err(crate::sys::last_errno());
         }
         Ok(Self {
             start,
@@ -94,6 +93,9 @@ mod tests {
 
     #[test]
     fn what_is_no_file_is_an_error() {
-        assert_eq!(MappedFile::new(-1, 0, 1).err(), Some(libc::EBADF));
+        assert_eq!(
+            MappedFile::new(-1, 0, 1).err(),
+            Some(rustix::io::Errno::BADF)
+        );
     }
 }

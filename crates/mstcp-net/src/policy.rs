@@ -1,5 +1,6 @@
 //! What may wait unsent in a stream's socket, so that frames are given to streams late: the only place that says so.
 
+use rustix::io::Errno;
 use std::time::Duration;
 
 use mstcp_proto::error::LocalError;
@@ -62,7 +63,7 @@ impl Room {
         rate_bps: Option<f64>,
         frame_payload_bytes: usize,
         header_bytes: usize,
-    ) -> Result<(), i32> {
+    ) -> Result<(), Errno> {
         let frame_bytes = frame_payload_bytes + header_bytes;
         let wire =
             rate_bps.map(|rate| rate / 8.0 * frame_bytes as f64 / frame_payload_bytes as f64);
@@ -158,7 +159,7 @@ impl StreamSockets {
         rate_bps: Option<f64>,
         frame_payload_bytes: usize,
         header_bytes: usize,
-    ) -> Result<(), i32> {
+    ) -> Result<(), Errno> {
         if stream >= self.0.len() {
             self.0.resize(stream + 1, None);
         }

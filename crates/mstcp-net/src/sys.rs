@@ -1,18 +1,24 @@
 //! The system calls of a connection's sockets; errors are errnos.
 
-use std::io::{Error, IoSlice};
+use rustix::io::Errno;
+use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 /// The most pieces that one call sends.
 pub const MAX_PIECES: usize = 64;
 
-fn counted(result: isize) -> Result<usize, i32> {
-    usize::try_from(result).map_err(|_| Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+/// What the last system call of this thread failed with.
+pub(crate) fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+fn counted(result: isize) -> Result<usize, Errno> {
+    usize::try_from(result).map_err(|_| last_errno())
 }
 
 /// Send pieces on a connected socket without waiting; the error is an errno.
-pub fn send(socket: RawFd, pieces: &[IoSlice<'_>]) -> Result<usize, i32> {
+pub fn send(socket: RawFd, pieces: &[IoSlice<'_>]) -> Result<usize, Errno> {
     // SAFETY: all zeros is a valid msghdr; the pieces outlive the call, and IoSlice is laid out as iovec.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
@@ -27,7 +33,7 @@ pub fn send(socket: RawFd, pieces: &[IoSlice<'_>]) -> Result<usize, i32> {
 }
 
 /// Another descriptor of a socket; the error is an errno.
-pub fn duplicate(socket: RawFd) -> Result<OwnedFd, i32> {
+pub fn duplicate(socket: RawFd) -> Result<OwnedFd, Errno> {
     // SAFETY: no memory is passed, and the new descriptor is nobody else's.
     unsafe {
         let descriptor = libc::fcntl(socket, libc::F_DUPFD_CLOEXEC, 0);
@@ -41,7 +47,7 @@ pub fn receive_both(
     socket: RawFd,
     first: &mut [MaybeUninit<u8>],
     second: &mut [u8],
-) -> Result<usize, i32> {
+) -> Result<usize, Errno> {
     let mut pieces = [
         libc::iovec {
             iov_base: first.as_mut_ptr().cast(),
@@ -62,7 +68,7 @@ pub fn receive_both(
 }
 
 /// Receive into `buffer` without waiting; 0 bytes are the end of the stream, the error is an errno.
-pub fn receive(socket: RawFd, buffer: &mut [u8]) -> Result<usize, i32> {
+pub fn receive(socket: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
     // SAFETY: the buffer is ours and as long as said.
     unsafe {
         counted(libc::recv(
@@ -229,7 +235,7 @@ pub fn set_awaited(socket: RawFd, bytes: usize) {
 /// Set from how many unsent bytes on the kernel no longer calls the socket writable (twice as many as it waits for).
 ///
 /// An older kernel's MPTCP refuses it: such a socket is only called writable at another time.
-pub fn set_unsent_limit(socket: RawFd, bytes: usize) -> Result<(), i32> {
+pub fn set_unsent_limit(socket: RawFd, bytes: usize) -> Result<(), Errno> {
     #[cfg(target_os = "linux")]
     {
         // linux/tcp.h
@@ -257,7 +263,7 @@ pub const NO_PACING: u64 = u64::MAX;
 /// Set the rate at which TCP sends at most, in bytes of TCP payload a second.
 ///
 /// Nothing is set that is set already: kernel MPTCP refuses the option. Does nothing elsewhere than on Linux.
-pub fn set_pacing_rate(socket: RawFd, bytes_per_s: u64) -> Result<(), i32> {
+pub fn set_pacing_rate(socket: RawFd, bytes_per_s: u64) -> Result<(), Errno> {
     #[cfg(target_os = "linux")]
     {
         // asm-generic/socket.h; not in the libc crate for all targets.
@@ -276,7 +282,7 @@ pub fn set_pacing_rate(socket: RawFd, bytes_per_s: u64) -> Result<(), i32> {
             );
             match counted(asked as isize) {
                 // Without the option there is no limit (gVisor, qemu's emulation of Linux).
-                Err(libc::ENOPROTOOPT) if bytes_per_s == NO_PACING => return Ok(()),
+                Err(Errno::NOPROTOOPT) if bytes_per_s == NO_PACING => return Ok(()),
                 answer => answer?,
             };
             // Linux before 4.20 has a number of 32 bits.
@@ -308,4 +314,11 @@ pub fn fill_random(bytes: &mut [u8]) {
     // SAFETY: the memory is as long as said. The call fails for more than 256 bytes alone.
     let result = unsafe { libc::getentropy(bytes.as_mut_ptr().cast(), bytes.len()) };
     assert_eq!(result, 0, "the system has no random bytes");
+}
+
+/// Random bytes of the system.
+pub(crate) fn random<const SIZE: usize>() -> [u8; SIZE] {
+    let mut bytes = [0; SIZE];
+    fill_random(&mut bytes);
+    bytes
 }

@@ -1,5 +1,6 @@
 //! Streams inside TLS: rustls between the core and a socket.
 
+use rustix::io::Errno;
 use std::io::{self, Read, Write};
 
 use rustls::Connection;
@@ -35,9 +36,9 @@ impl TlsLayer {
     }
 
     /// Encrypt bytes of the core. The error is an errno.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), i32> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Errno> {
         let written = self.tls.writer().write_all(bytes);
-        written.map_err(|_| libc::EPROTO)?;
+        written.map_err(|_| Errno::PROTO)?;
         self.collect();
         Ok(())
     }

@@ -57,7 +57,7 @@ impl End {
         for stream in 0..STREAMS {
             match self.endpoint.read(&mut OwnMemory, stream).unwrap() {
                 Ok(count) => assert!(count > 0, "stream {stream} ended"),
-                Err(errno) => assert_eq!(errno, libc::EAGAIN),
+                Err(errno) => assert_eq!(errno, mstcp_net::Errno::AGAIN),
             }
             self.endpoint.core.on_writable(stream).unwrap();
         }

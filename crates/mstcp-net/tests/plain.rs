@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use mstcp_net::inbox::Target;
-use mstcp_net::{Endpoint, OwnMemory};
+use mstcp_net::{Endpoint, Errno, OwnMemory};
 use mstcp_proto::rng::SplitMix64;
 use mstcp_proto::Connection;
 
@@ -149,7 +149,7 @@ fn one_that_broke_says_so_to_who_sends_though_too_much_is_unsent() {
         wait_broken(&socket);
         endpoint.on_writable(0).unwrap();
         let (stream, errno) = endpoint.transmit(1).unwrap().failed.unwrap();
-        assert!(stream == 0 && [libc::ECONNRESET, libc::EPIPE].contains(&errno));
+        assert!(stream == 0 && [Errno::CONNRESET, Errno::PIPE].contains(&errno));
     }
 }
 
@@ -164,7 +164,7 @@ fn one_that_broke_says_so_to_all_that_read_it() {
     wait_broken(&socket);
     for _ in 0..3 {
         let result = endpoint.read(&mut OwnMemory, 0).unwrap();
-        assert_eq!(result, Err(libc::ECONNRESET));
+        assert_eq!(result, Err(Errno::CONNRESET));
         assert!(endpoint.next_in_place(0, 1 << 20) == 0 && !endpoint.is_ended());
     }
 }

@@ -80,7 +80,7 @@ fn by_socket(bytes: &[u8], rng: &mut SplitMix64) -> Outcome {
             match endpoint.read(&mut OwnMemory, 0) {
                 Ok(Ok(_)) => {}
                 Ok(Err(errno)) => {
-                    assert_eq!(errno, libc::EAGAIN);
+                    assert_eq!(errno, mstcp_net::Errno::AGAIN);
                     break;
                 }
                 Err(ReadError::Protocol(error)) => {

@@ -1,6 +1,6 @@
 //! What the endpoint says, as Python's values.
 
-use mstcp_net::Sent;
+use mstcp_net::{Errno, Sent};
 use mstcp_proto::{state, Event};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -15,20 +15,21 @@ pub(crate) fn outcome(sent: Sent) -> Outcome {
         sent.queued_bytes,
         sent.blocked.bits(),
         sent.ended.bits(),
-        sent.failed,
+        sent.failed
+            .map(|(stream, errno)| (stream, errno.raw_os_error())),
         sent.due_ns,
     )
 }
 
 /// An errno as Python's exception, with its sentence.
-pub(crate) fn os_error(errno: i32) -> PyErr {
-    let text = std::io::Error::from_raw_os_error(errno).to_string();
+pub(crate) fn os_error(errno: Errno) -> PyErr {
+    let text = std::io::Error::from(errno).to_string();
     let sentence = text
         .split(" (os error")
         .next()
         .unwrap_or_default()
         .to_owned();
-    PyOSError::new_err((errno, sentence))
+    PyOSError::new_err((errno.raw_os_error(), sentence))
 }
 
 /// What has happened, and to which stream or to how many bytes.
@@ -44,6 +45,9 @@ pub(crate) fn event(event: Event) -> (&'static str, u64) {
 }
 
 /// A count, or an errno below 0.
-pub(crate) fn signed(count: Result<usize, i32>) -> isize {
-    count.map_or_else(|errno| -(errno as isize), |count| count as isize)
+pub(crate) fn signed(count: Result<usize, Errno>) -> isize {
+    count.map_or_else(
+        |errno| -(errno.raw_os_error() as isize),
+        |count| count as isize,
+    )
 }

@@ -243,7 +243,11 @@ impl Loan {
         }
         let events = findings.events.into_iter().map(event).collect();
         let (ended, shut) = (findings.ended.bits(), findings.shut.bits());
-        Ok((ended, shut, findings.broken, events))
+        let broken = findings.broken.into_iter();
+        let broken = broken
+            .map(|(stream, errno)| (stream, errno.raw_os_error()))
+            .collect();
+        Ok((ended, shut, broken, events))
     }
 
     #[pyo3(signature = (most, receives, /))]

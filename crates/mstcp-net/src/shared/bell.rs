@@ -1,5 +1,6 @@
 //! How threads tell a loop which connections want it.
 
+use rustix::io::Errno;
 use std::os::fd::RawFd;
 use std::sync::{Mutex, PoisonError};
 
@@ -14,7 +15,7 @@ pub struct Bell {
 
 impl Bell {
     /// Make one; the error is an errno.
-    pub fn new() -> Result<Self, i32> {
+    pub fn new() -> Result<Self, Errno> {
         Ok(Self {
             wake: Wake::new()?,
             rung: Mutex::default(),

@@ -1,5 +1,6 @@
 //! What is known of a connection that threads may drive: who waits, who leads, what they came upon.
 
+use rustix::io::Errno;
 use std::sync::Arc;
 
 use mstcp_proto::{Event, StreamSet};
@@ -42,7 +43,7 @@ pub struct Findings {
     /// Streams that have sent their last byte: their direction of TCP is to be shut.
     pub shut: StreamSet,
     /// Streams that broke, and their errnos.
-    pub broken: Vec<(usize, i32)>,
+    pub broken: Vec<(usize, Errno)>,
     /// How the peer broke the protocol.
     pub refused: Option<mstcp_proto::Error>,
     /// The peer gave the connection up.
@@ -184,7 +185,7 @@ impl Loan {
     }
 
     /// Take a place to wait at; the error is an errno.
-    pub(super) fn sit_down(&mut self, side: Side) -> Result<i32, i32> {
+    pub(super) fn sit_down(&mut self, side: Side) -> Result<i32, Errno> {
         self.waits += 1;
         let place = self.place(side);
         if place.wake.is_none() {

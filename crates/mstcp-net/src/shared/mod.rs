@@ -18,6 +18,7 @@ pub mod registry;
 mod wake;
 mod workers;
 
+use rustix::io::Errno;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -110,7 +111,7 @@ pub enum Outcome {
 #[derive(Debug)]
 pub enum WaitError<E> {
     /// The system refused what is needed to wait: an errno.
-    System(i32),
+    System(Errno),
     /// A misuse of the core.
     Core(LocalError),
     /// What the caller's own check raised.
@@ -292,14 +293,14 @@ impl SharedEndpoint {
 
     /// A descriptor that is readable while bytes are in order, or something has ended, for `select` and its kind; an errno if the
     /// system has none left, or threads may not use the connection.
-    pub fn readable_descriptor(&self) -> Result<RawFd, i32> {
+    pub fn readable_descriptor(&self) -> Result<RawFd, Errno> {
         let mut locked = self.lock();
-        let loan = locked.0.loan.as_mut().ok_or(libc::EBADF)?;
+        let loan = locked.0.loan.as_mut().ok_or(Errno::BADF)?;
         if loan.readiness.is_none() {
             loan.readiness = Some(Readiness::new()?);
         }
         let descriptor = loan.readiness.as_ref().map(Readiness::descriptor);
-        descriptor.ok_or(libc::EBADF)
+        descriptor.ok_or(Errno::BADF)
     }
 
     /// What the loop is asked for.
@@ -514,9 +515,9 @@ impl Locked<'_> {
     }
 
     /// Begin to wait: as the leader, if there is none and nothing for the loop to see to first.
-    fn sit_down(&mut self, side: Side) -> Result<(PollSet, Option<u64>), i32> {
+    fn sit_down(&mut self, side: Side) -> Result<(PollSet, Option<u64>), Errno> {
         let State { endpoint, loan } = &mut *self.0;
-        let loan = loan.as_mut().ok_or(libc::EBADF)?;
+        let loan = loan.as_mut().ok_or(Errno::BADF)?;
         let wake = loan.sit_down(side)?;
         let mut wanted = Interest::default();
         if loan.leader.is_none() && loan.findings.is_empty() && loan.workers.is_none() {

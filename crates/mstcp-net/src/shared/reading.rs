@@ -1,5 +1,6 @@
 //! Reading the sockets on behalf of a thread that waits for bytes.
 
+use rustix::io::Errno;
 use std::convert::Infallible;
 
 use mstcp_proto::StreamSet;
@@ -89,7 +90,7 @@ impl<'a> Reading<'a> {
     fn note(&mut self, stream: usize, result: Result<Count, ReadError<Infallible>>) {
         match result {
             Ok(Ok(0)) => self.findings.ended.insert(stream),
-            Ok(Ok(_) | Err(libc::EAGAIN | libc::EINTR)) => return,
+            Ok(Ok(_) | Err(Errno::AGAIN | Errno::INTR)) => return,
             Ok(Err(errno)) => self.findings.broken.push((stream, errno)),
             Err(ReadError::Memory(never)) => match never {},
             Err(ReadError::Protocol(error)) => self.findings.refused = Some(error),

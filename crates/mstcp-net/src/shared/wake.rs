@@ -1,5 +1,8 @@
 //! Waits for sockets, and wakes a thread that waits.
 
+use rustix::io::Errno;
+
+use crate::sys::last_errno;
 use std::os::fd::RawFd;
 
 use mstcp_proto::StreamSet;
@@ -15,7 +18,7 @@ pub(super) struct Wake {
 
 impl Wake {
     /// Make one; the error is an errno.
-    pub(super) fn new() -> Result<Self, i32> {
+    pub(super) fn new() -> Result<Self, Errno> {
         #[cfg(target_os = "linux")]
         {
             // SAFETY: no memory is passed.
@@ -25,7 +28,7 @@ impl Wake {
                     read: event,
                     write: event,
                 }),
-                _ => Err(errno()),
+                _ => Err(last_errno()),
             }
         }
         #[cfg(not(target_os = "linux"))]
@@ -34,7 +37,7 @@ impl Wake {
             // SAFETY: the call writes two descriptors; the others take no memory.
             unsafe {
                 if libc::pipe(ends.as_mut_ptr()) != 0 {
-                    return Err(errno());
+                    return Err(last_errno());
                 }
                 for end in ends {
                     libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC);
@@ -86,7 +89,7 @@ pub struct Readiness {
 
 impl Readiness {
     /// Make one that is not readable; the error is an errno.
-    pub fn new() -> Result<Self, i32> {
+    pub fn new() -> Result<Self, Errno> {
         Ok(Self {
             wake: Wake::new()?,
             is_set: false,
@@ -193,7 +196,7 @@ impl PollSet {
             )
         };
         let mut ready = Ready {
-            is_interrupted: count < 0 && errno() == libc::EINTR,
+            is_interrupted: count < 0 && last_errno() == Errno::INTR,
             ..Ready::default()
         };
         if count <= 0 {
@@ -214,10 +217,4 @@ impl PollSet {
         }
         ready
     }
-}
-
-fn errno() -> i32 {
-    std::io::Error::last_os_error()
-        .raw_os_error()
-        .unwrap_or(libc::EIO)
 }

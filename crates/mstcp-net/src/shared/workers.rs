@@ -5,6 +5,7 @@
 //! while it asks what is next and tells what came of it, never during a system call that copies. What the application waits for
 //! is told to its threads, or to the loop by the bell. When nothing large moves any more the workers end.
 
+use rustix::io::Errno;
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;
 use std::io::IoSlice;
@@ -53,7 +54,7 @@ struct Seat {
 impl Workers {
     /// Start so many; none where the system has no threads or descriptors left, or the process is about to be copied.
     pub(super) fn start(shared: &Weak<SharedEndpoint>, count: usize, now_ns: u64) -> Option<Self> {
-        let wakes: Result<Vec<_>, i32> = (0..count).map(|_| Wake::new().map(Arc::new)).collect();
+        let wakes: Result<Vec<_>, Errno> = (0..count).map(|_| Wake::new().map(Arc::new)).collect();
         let wakes = wakes.ok()?;
         let clock = Clock::new(now_ns);
         let workers = wakes.iter().enumerate().map(|(seat, wake)| {
@@ -203,7 +204,7 @@ impl Worker {
     }
 
     /// Have a descriptor of each of the streams, and of no other; the error is an errno.
-    fn take_hands(&mut self, locked: &mut Locked<'_>, streams: StreamSet) -> Result<(), i32> {
+    fn take_hands(&mut self, locked: &mut Locked<'_>, streams: StreamSet) -> Result<(), Errno> {
         self.hands.retain(|slot, hand| {
             streams.contains(*slot) && hand.incarnation == locked.incarnation(*slot)
         });
@@ -419,7 +420,7 @@ impl Locked<'_> {
         // What is reported was offered.
         let _ = self.finish_send(stream, offered, count);
         match result {
-            Ok(_) | Err(libc::EAGAIN | libc::EINTR) => true,
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => true,
             Err(errno) => {
                 self.found(|findings| findings.broken.push((stream, errno)));
                 false
@@ -438,7 +439,7 @@ impl Locked<'_> {
                 self.note_moved(now_ns);
                 (count >= asked, false)
             }
-            Ok((_, Err(libc::EAGAIN | libc::EINTR))) => (false, false),
+            Ok((_, Err(Errno::AGAIN | Errno::INTR))) => (false, false),
             Ok((_, Err(errno))) => {
                 self.found(|findings| findings.broken.push((stream, errno)));
                 (false, true)

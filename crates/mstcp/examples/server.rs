@@ -4,20 +4,19 @@
 use std::io;
 use std::sync::Arc;
 
-use mstcp_net::tokio::{Connection, Listener, Options};
+use mstcp::{Connection, Listener, ServerConfig};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::ServerConfig;
 use tokio::io::AsyncWriteExt;
 
 /// TLS with a certificate and its key.
-fn certified(certificates: &str, key: &str) -> io::Result<ServerConfig> {
+fn certified(certificates: &str, key: &str) -> io::Result<rustls::ServerConfig> {
     let chain = CertificateDer::pem_file_iter(certificates)
         .map_err(io::Error::other)?
         .collect::<Result<Vec<_>, _>>()
         .map_err(io::Error::other)?;
     let key = PrivateKeyDer::from_pem_file(key).map_err(io::Error::other)?;
-    ServerConfig::builder()
+    rustls::ServerConfig::builder()
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .map_err(io::Error::other)
@@ -26,7 +25,7 @@ fn certified(certificates: &str, key: &str) -> io::Result<ServerConfig> {
 #[tokio::main]
 async fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (address, secret, server_tls) = match &arguments[..] {
+    let (address, secret, tls) = match &arguments[..] {
         [address] => (address, "", None),
         [address, secret] => (address, secret.as_str(), None),
         [address, secret, certificates, key] => (
@@ -40,13 +39,13 @@ async fn main() -> io::Result<()> {
             ))
         }
     };
-    let options = Options {
+    let config = ServerConfig {
         secret: secret.as_bytes().to_vec(),
-        server_tls: server_tls.map(Arc::new),
-        ..Options::default()
+        tls: tls.map(Arc::new),
+        ..ServerConfig::default()
     };
-    let mut listener = Listener::bind(address, options).await?;
-    println!("listening on {}", listener.local_addr()?);
+    let mut listener = Listener::bind(address, config).await?;
+    println!("listening on {}", listener.local_addr());
     loop {
         let connection = listener.accept().await?;
         tokio::spawn(async move {
@@ -58,8 +57,8 @@ async fn main() -> io::Result<()> {
 }
 
 async fn echo(connection: Connection) -> io::Result<()> {
-    let (mut reader, mut writer) = tokio::io::split(connection);
+    let (mut reader, mut writer) = connection.into_split();
     tokio::io::copy(&mut reader, &mut writer).await?;
     writer.shutdown().await?;
-    reader.unsplit(writer).close().await
+    Ok(reader.unsplit(writer).close().await?)
 }

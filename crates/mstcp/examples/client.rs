@@ -2,13 +2,12 @@
 //! and say whether all came. With the certificate of an authority each stream is inside TLS.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use mstcp_net::tokio::{connect, ClientTls, Options};
+use mstcp::{connect, ClientConfig, ClientTls, StreamSpec};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::RootCertStore;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const PIECE_BYTES: usize = 1 << 16;
@@ -20,7 +19,7 @@ fn trusting(authority: &str, host: &str) -> io::Result<ClientTls> {
         let certificate = certificate.map_err(io::Error::other)?;
         roots.add(certificate).map_err(io::Error::other)?;
     }
-    let config = ClientConfig::builder()
+    let config = rustls::ClientConfig::builder()
         .with_root_certificates(roots)
         .with_no_client_auth();
     let server_name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
@@ -39,21 +38,21 @@ async fn main() -> io::Result<()> {
     };
     let streams: usize = streams.parse().map_err(|_| usage())?;
     let bytes: usize = bytes.parse().map_err(|_| usage())?;
-    let client_tls = match secret.get(1) {
+    let tls = match secret.get(1) {
         None => None,
         Some(authority) => {
             let (host, _) = address.rsplit_once(':').ok_or_else(usage)?;
             Some(trusting(authority, host)?)
         }
     };
-    let options = Options {
-        client_tls,
+    let config = ClientConfig {
+        tls,
         secret: secret.first().cloned().unwrap_or_default().into_bytes(),
-        ..Options::default()
+        ..ClientConfig::default()
     };
-    let sources = vec![SocketAddr::from(([0, 0, 0, 0], 0)); streams];
-    let connection = connect(address, &sources, options).await?;
-    let (mut reader, mut writer) = tokio::io::split(connection);
+    let streams = vec![StreamSpec::default(); streams];
+    let connection = connect(address, &streams, config).await?;
+    let (mut reader, mut writer) = connection.into_split();
     let sending = tokio::spawn(async move {
         let piece: Vec<u8> = (0..PIECE_BYTES).map(|at| at as u8).collect();
         let mut left = bytes;

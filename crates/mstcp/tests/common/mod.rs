@@ -1,24 +1,24 @@
 //! Connections over the loopback, and what is sent over them.
 
-use std::net::SocketAddr;
-
-use mstcp_net::tokio::{connect, Connection, Listener, Options};
+use mstcp::{connect, ClientConfig, Connection, Listener, ServerConfig, StreamSpec};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Source addresses of so many streams.
-pub fn any(streams: usize) -> Vec<SocketAddr> {
-    vec![SocketAddr::from(([127, 0, 0, 1], 0)); streams]
+/// So many streams from this host.
+pub fn any(streams: usize) -> Vec<StreamSpec> {
+    let source = "127.0.0.1:0".parse().unwrap();
+    vec![StreamSpec::from_source(source); streams]
 }
 
-/// Both ends of a connection: client, server.
-pub async fn pair(streams: usize, options: Options) -> (Connection, Connection) {
-    let mut listener = Listener::bind("127.0.0.1:0", options.clone())
-        .await
-        .unwrap();
-    let address = listener.local_addr().unwrap();
-    let sources = any(streams);
-    let (client, server) = tokio::join!(connect(address, &sources, options), listener.accept());
-    (client.unwrap(), server.unwrap())
+/// Both ends of a connection, client and server, and what further streams come by.
+pub async fn pair(
+    streams: usize,
+    client: ClientConfig,
+    server: ServerConfig,
+) -> (Connection, Connection, Listener) {
+    let mut listener = Listener::bind("127.0.0.1:0", server).await.unwrap();
+    let (address, streams) = (listener.local_addr(), any(streams));
+    let (client, server) = tokio::join!(connect(address, &streams, client), listener.accept());
+    (client.unwrap(), server.unwrap(), listener)
 }
 
 /// Have the server send back what the client sends, and something more; compare it, and close both.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{any, exchange, pair};
-use mstcp_net::tokio::{connect, ClientTls, Listener, Options};
+use mstcp::{connect, ClientConfig, ClientTls, Listener, ServerConfig};
 use rustls::pki_types::{PrivatePkcs8KeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::RootCertStore;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -17,43 +17,40 @@ const HOST: &str = "server.example";
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// What a server shows, and what trusts it.
-fn certified(host: &str) -> (Arc<ServerConfig>, ClientTls) {
+fn certified(host: &str) -> (ServerConfig, ClientConfig) {
     let made = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
     let certificate = made.cert.der().clone();
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-    let server = ServerConfig::builder()
+    let server = rustls::ServerConfig::builder()
         .with_no_client_auth()
         .with_single_cert(vec![certificate.clone()], key.into())
         .unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(certificate).unwrap();
-    let config = ClientConfig::builder()
+    let config = rustls::ClientConfig::builder()
         .with_root_certificates(roots)
         .with_no_client_auth();
     let server_name = ServerName::try_from(HOST).unwrap();
-    let config = Arc::new(config);
-    (
-        Arc::new(server),
-        ClientTls {
-            config,
-            server_name,
-        },
-    )
-}
-
-fn options(server: &Arc<ServerConfig>, client: &ClientTls) -> Options {
-    Options {
-        server_tls: Some(Arc::clone(server)),
-        client_tls: Some(client.clone()),
-        ..Options::default()
-    }
+    let tls = ClientTls {
+        config: Arc::new(config),
+        server_name,
+    };
+    let server = ServerConfig {
+        tls: Some(Arc::new(server)),
+        ..ServerConfig::default()
+    };
+    let client = ClientConfig {
+        tls: Some(tls),
+        ..ClientConfig::default()
+    };
+    (server, client)
 }
 
 #[tokio::test]
 async fn streams_inside_tls_carry_everything() {
     let (server, client) = certified(HOST);
     for streams in [1, 3] {
-        let (client, server) = pair(streams, options(&server, &client)).await;
+        let (client, server, _listener) = pair(streams, client.clone(), server.clone()).await;
         let exchanging = exchange(client, server, 5_000_000);
         tokio::time::timeout(LIMIT, exchanging).await.unwrap();
     }
@@ -63,22 +60,19 @@ async fn streams_inside_tls_carry_everything() {
 async fn a_certificate_for_another_host_is_refused() {
     let (server, _) = certified("other.example");
     let (_, client) = certified(HOST);
-    let options = options(&server, &client);
-    let listener = Listener::bind("127.0.0.1:0", options.clone())
-        .await
-        .unwrap();
-    let address = listener.local_addr().unwrap();
-    let error = connect(address, &any(1), options).await.unwrap_err();
+    let listener = Listener::bind("127.0.0.1:0", server).await.unwrap();
+    let address = listener.local_addr();
+    let error = connect(address, &any(1), client).await.unwrap_err();
     assert!(error.to_string().contains("certificate"), "{error}");
 }
 
 #[tokio::test]
 async fn frames_are_authenticated_once() {
-    let (server, client) = certified(HOST);
-    let both = Options {
+    let (server, _) = certified(HOST);
+    let both = ServerConfig {
         secret: b"between us".to_vec(),
         authenticate_frames: true,
-        ..options(&server, &client)
+        ..server
     };
     let error = Listener::bind("127.0.0.1:0", both).await.unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
@@ -118,11 +112,8 @@ async fn relay(client: TcpStream, server: SocketAddr, changes: bool) {
 async fn what_is_changed_or_cut_short_on_the_way_costs_that_stream_alone() {
     for changes in [true, false] {
         let (server, client) = certified(HOST);
-        let options = options(&server, &client);
-        let mut listener = Listener::bind("127.0.0.1:0", options.clone())
-            .await
-            .unwrap();
-        let behind = listener.local_addr().unwrap();
+        let mut listener = Listener::bind("127.0.0.1:0", server).await.unwrap();
+        let behind = listener.local_addr();
         let relays = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = relays.local_addr().unwrap();
         let relaying = tokio::spawn(async move {
@@ -142,7 +133,7 @@ async fn what_is_changed_or_cut_short_on_the_way_costs_that_stream_alone() {
             }
         });
         let sources = any(3);
-        let (client, server) = tokio::join!(connect(address, &sources, options), listener.accept());
+        let (client, server) = tokio::join!(connect(address, &sources, client), listener.accept());
         let exchanging = exchange(client.unwrap(), server.unwrap(), 8_000_000);
         tokio::time::timeout(LIMIT, exchanging).await.unwrap();
         relaying.abort();

@@ -1,0 +1,3 @@
+module mstcp.example/echo
+
+go 1.19

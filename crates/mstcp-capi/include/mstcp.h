@@ -1,0 +1,255 @@
+#ifndef MSTCP_H
+#define MSTCP_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * Multipath connections over several TCP streams.
+ *
+ * Errors: a function that fails returns NULL or -1; mstcp_last_error() then says why in a sentence, and mstcp_last_errno()
+ * as one of errno.h, both for the calling thread.
+ *
+ * Threads: any thread may call any function. One thread may read a connection while another writes it; a second reader waits
+ * for the first, and a second writer likewise. mstcp_close() and mstcp_abort() free the connection: no other call on it may be
+ * under way or come after. Connections make progress by two threads of the library, which begin with the first connection and
+ * do not survive fork(): a child must not use connections of its parent, nor open any.
+ */
+
+
+/*
+ A connection.
+ */
+typedef struct mstcp_connection mstcp_connection;
+
+/*
+ What accepts connections.
+ */
+typedef struct mstcp_listener mstcp_listener;
+
+/*
+ From where a stream goes, and how it is used. All zeros: from wherever the system likes, as fast as TCP allows.
+ */
+typedef struct mstcp_stream_spec {
+  /*
+   Source address as "IP:PORT", port 0 for any ("192.0.2.1:0", "[2001:db8::1]:0"); NULL: the system chooses.
+   */
+  const char *source;
+  /*
+   Goodput at which it is paced, in bit/s; 0: as TCP's congestion control allows.
+   */
+  double rate_bps;
+  /*
+   The streams of the lowest value that work carry everything, others are their backup.
+   */
+  uint8_t priority;
+} mstcp_stream_spec;
+
+/*
+ What one stream has carried so far.
+ */
+typedef struct mstcp_stream_statistics {
+  /*
+   Its number.
+   */
+  uint32_t stream;
+  /*
+   1 while it carries bytes.
+   */
+  uint8_t is_open;
+  /*
+   1 while nothing comes through it.
+   */
+  uint8_t is_stalled;
+  /*
+   Application bytes sent on it, those that were sent again included.
+   */
+  uint64_t sent_bytes;
+  /*
+   Application bytes that came on it.
+   */
+  uint64_t received_bytes;
+  /*
+   Application bytes that others had lost, sent again on it.
+   */
+  uint64_t resent_bytes;
+  /*
+   What TCP delivers or could, in bit/s; 0: not known.
+   */
+  double delivery_rate_bps;
+  /*
+   Smoothed round-trip time in seconds, queues included; 0: not known.
+   */
+  double round_trip_s;
+} mstcp_stream_statistics;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/*
+ Open a connection over `stream_count` streams, and wait until the first of them is open; the others join by themselves, and a
+ stream that is lost is opened again.
+
+ `host` is a name or an address. `streams` may be NULL: so many streams from wherever the system likes. `secret` is what both
+ sides know, or NULL. Returns NULL on failure.
+
+ # Safety
+ Pointers are NULL or what they are said to be.
+ */
+struct mstcp_connection *mstcp_connect(const char *host,
+                                       uint16_t port,
+                                       const struct mstcp_stream_spec *streams,
+                                       size_t stream_count,
+                                       const uint8_t *secret,
+                                       size_t secret_length);
+
+/*
+ Listen for connections; port 0 is any, see mstcp_listener_port(). `secret` as in mstcp_connect(). Returns NULL on failure.
+
+ # Safety
+ Pointers are NULL or what they are said to be.
+ */
+struct mstcp_listener *mstcp_listen(const char *host,
+                                    uint16_t port,
+                                    const uint8_t *secret,
+                                    size_t secret_length);
+
+/*
+ The port that it listens on; -1 on failure.
+
+ # Safety
+ The listener is one that was not closed.
+ */
+int mstcp_listener_port(const struct mstcp_listener *listener);
+
+/*
+ Wait for the next connection. Returns NULL on failure.
+
+ # Safety
+ The listener is one that was not closed.
+ */
+struct mstcp_connection *mstcp_accept(const struct mstcp_listener *listener);
+
+/*
+ Stop listening, and free the listener; connections that were accepted go on. NULL is allowed.
+
+ # Safety
+ The listener is NULL or one that was not closed, and no other call on it is under way.
+ */
+void mstcp_listener_close(struct mstcp_listener *listener);
+
+/*
+ Why the last call of this thread that failed did, as a sentence; valid until the next one that fails.
+ */
+const char *mstcp_last_error(void);
+
+/*
+ Why the last call of this thread that failed did, as a number of errno.h.
+ */
+int mstcp_last_errno(void);
+
+/*
+ Wait for bytes, and copy up to `size` of them to `buffer`. Returns how many came; 0: the peer sends no more; -1 on failure.
+
+ # Safety
+ The connection was not closed, and the buffer has so many bytes.
+ */
+ptrdiff_t mstcp_read(const struct mstcp_connection *connection,
+                     uint8_t *buffer,
+                     size_t size);
+
+/*
+ Wait for room, and take up to `size` bytes to be sent. Returns how many were taken, 1 at least; -1 on failure. The peer may
+ not have them yet: see mstcp_close().
+
+ # Safety
+ The connection was not closed, and the buffer has so many bytes.
+ */
+ptrdiff_t mstcp_write(const struct mstcp_connection *connection,
+                      const uint8_t *buffer,
+                      size_t size);
+
+/*
+ Send the end after what was written; reading goes on. Returns 0, or -1 on failure.
+
+ # Safety
+ The connection was not closed.
+ */
+int mstcp_shutdown(const struct mstcp_connection *connection);
+
+/*
+ Send what was written and the end, wait until the peer has everything, and free the connection, also on failure. Returns 0, or
+ -1 on failure. NULL is allowed.
+
+ # Safety
+ The connection was not closed, and no other call on it is under way.
+ */
+int mstcp_close(struct mstcp_connection *connection);
+
+/*
+ Give the connection up at once and free it: what was written may be lost, and the peer is told the reason. NULL is allowed.
+
+ # Safety
+ The connection was not closed, no other call on it is under way, and the reason is a string.
+ */
+void mstcp_abort(struct mstcp_connection *connection,
+                 const char *reason);
+
+/*
+ Have mstcp_read() and mstcp_write() fail with EAGAIN instead of waiting, if `nonblocking` is not 0. Returns 0, or -1.
+
+ # Safety
+ The connection was not closed.
+ */
+int mstcp_set_nonblocking(const struct mstcp_connection *connection, int nonblocking);
+
+/*
+ A descriptor that is readable (POLLIN) while mstcp_read() would not wait. It is the connection's: nothing is to be read from it,
+ and it is closed with the connection. Returns -1 on failure.
+
+ # Safety
+ The connection was not closed.
+ */
+int mstcp_read_descriptor(const struct mstcp_connection *connection);
+
+/*
+ A descriptor that is readable (POLLIN, not POLLOUT) while mstcp_write() would not wait; as mstcp_read_descriptor().
+
+ # Safety
+ The connection was not closed.
+ */
+int mstcp_write_descriptor(const struct mstcp_connection *connection);
+
+/*
+ Open a further stream, and again whenever it is lost; only where mstcp_connect() opened the connection. Returns its number, or -1
+ on failure.
+
+ # Safety
+ The connection was not closed, and the specification is one or NULL.
+ */
+int mstcp_add_stream(const struct mstcp_connection *connection,
+                     const struct mstcp_stream_spec *spec);
+
+/*
+ Tell that the host's addresses or routes have changed: streams that are lost by it are opened again at once. Returns 0, or -1.
+
+ # Safety
+ The connection was not closed.
+ */
+int mstcp_network_changed(const struct mstcp_connection *connection);
+
+/*
+ Fill in the statistics of the first `most` streams. Returns how many streams there are, or -1 on failure.
+
+ # Safety
+ The connection was not closed, and `streams` has room for so many, or is NULL and `most` 0.
+ */
+int mstcp_statistics(const struct mstcp_connection *connection, struct mstcp_stream_statistics *streams, size_t most);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* MSTCP_H */

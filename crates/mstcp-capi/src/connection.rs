@@ -1,0 +1,314 @@
+//! One connection, for callers in C.
+
+use std::ffi::{c_char, c_int};
+use std::io::{self, ErrorKind};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use mstcp_tokio::{Connection, ReadHalf, StreamStatistics, WriteHalf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::error::{self, guard, Failure};
+use crate::readiness::{once, wait, Readiness};
+use crate::{mstcp_stream_spec, runtime};
+
+/// A connection.
+pub struct mstcp_connection {
+    reader: Mutex<ReadHalf>,
+    writer: Mutex<WriteHalf>,
+    readable: Readiness,
+    writable: Readiness,
+    is_nonblocking: AtomicBool,
+}
+
+impl mstcp_connection {
+    pub(crate) fn new(connection: Connection) -> *mut Self {
+        let (reader, writer) = connection.into_split();
+        Box::into_raw(Box::new(Self {
+            reader: Mutex::new(reader),
+            writer: Mutex::new(writer),
+            readable: Readiness::default(),
+            writable: Readiness::default(),
+            is_nonblocking: AtomicBool::new(false),
+        }))
+    }
+
+    fn into_inner(self) -> Connection {
+        let reader = self.reader.into_inner();
+        let writer = self.writer.into_inner();
+        let writer = writer.unwrap_or_else(PoisonError::into_inner);
+        reader
+            .unwrap_or_else(PoisonError::into_inner)
+            .unsplit(writer)
+    }
+
+    /// Wait until `poll` is ready, or fail at once where the connection does not block.
+    fn run<R>(
+        &self,
+        poll: impl FnMut(&mut Context<'_>) -> Poll<io::Result<R>>,
+    ) -> Result<R, Failure> {
+        if !self.is_nonblocking.load(Ordering::Relaxed) {
+            return Ok(wait(poll)?);
+        }
+        match once(poll) {
+            Poll::Ready(result) => Ok(result?),
+            Poll::Pending => Err(Failure::new(
+                ErrorKind::WouldBlock,
+                "it would have to wait: see mstcp_read_descriptor and mstcp_write_descriptor",
+            )),
+        }
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&Connection) -> R) -> R {
+        // Either half reaches the connection, and another thread may be waiting in one of them.
+        if let Ok(writer) = self.writer.try_lock() {
+            return act(writer.as_ref());
+        }
+        let reader = self.reader.lock();
+        let reader = reader.unwrap_or_else(PoisonError::into_inner);
+        act(reader.as_ref())
+    }
+}
+
+/// Wait for bytes, and copy up to `size` of them to `buffer`. Returns how many came; 0: the peer sends no more; -1 on failure.
+///
+/// # Safety
+/// The connection was not closed, and the buffer has so many bytes.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_read(
+    connection: *const mstcp_connection,
+    buffer: *mut u8,
+    size: usize,
+) -> isize {
+    guard(-1, || {
+        let connection = error::object(connection)?;
+        if buffer.is_null() || size == 0 {
+            return Err(Failure::invalid(
+                "the buffer must have room for a byte at least",
+            ));
+        }
+        let bytes = std::slice::from_raw_parts_mut(buffer, size.min(isize::MAX as usize));
+        let mut target = ReadBuf::new(bytes);
+        let reader = connection.reader.lock();
+        let mut reader = reader.unwrap_or_else(PoisonError::into_inner);
+        let result =
+            connection.run(|context| Pin::new(&mut *reader).poll_read(context, &mut target));
+        (connection.readable).arm(|context| reader.as_ref().poll_read_ready(context));
+        result?;
+        Ok(target.filled().len() as isize)
+    })
+}
+
+/// Wait for room, and take up to `size` bytes to be sent. Returns how many were taken, 1 at least; -1 on failure. The peer may
+/// not have them yet: see mstcp_close().
+///
+/// # Safety
+/// The connection was not closed, and the buffer has so many bytes.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_write(
+    connection: *const mstcp_connection,
+    buffer: *const u8,
+    size: usize,
+) -> isize {
+    guard(-1, || {
+        let connection = error::object(connection)?;
+        if size == 0 {
+            return Ok(0);
+        }
+        if buffer.is_null() {
+            return Err(Failure::invalid("the buffer is NULL"));
+        }
+        let bytes = std::slice::from_raw_parts(buffer, size.min(isize::MAX as usize));
+        let writer = connection.writer.lock();
+        let mut writer = writer.unwrap_or_else(PoisonError::into_inner);
+        let result = connection.run(|context| Pin::new(&mut *writer).poll_write(context, bytes));
+        (connection.writable).arm(|context| writer.as_ref().poll_write_ready(context));
+        Ok(result? as isize)
+    })
+}
+
+/// Send the end after what was written; reading goes on. Returns 0, or -1 on failure.
+///
+/// # Safety
+/// The connection was not closed.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_shutdown(connection: *const mstcp_connection) -> c_int {
+    guard(-1, || {
+        let writer = error::object(connection)?.writer.lock();
+        let mut writer = writer.unwrap_or_else(PoisonError::into_inner);
+        wait(|context| Pin::new(&mut *writer).poll_shutdown(context))?;
+        Ok(0)
+    })
+}
+
+/// Send what was written and the end, wait until the peer has everything, and free the connection, also on failure. Returns 0, or
+/// -1 on failure. NULL is allowed.
+///
+/// # Safety
+/// The connection was not closed, and no other call on it is under way.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_close(connection: *mut mstcp_connection) -> c_int {
+    guard(-1, || {
+        if !connection.is_null() {
+            let connection = Box::from_raw(connection).into_inner();
+            runtime()?.block_on(connection.close())?;
+        }
+        Ok(0)
+    })
+}
+
+/// Give the connection up at once and free it: what was written may be lost, and the peer is told the reason. NULL is allowed.
+///
+/// # Safety
+/// The connection was not closed, no other call on it is under way, and the reason is a string.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_abort(connection: *mut mstcp_connection, reason: *const c_char) {
+    guard((), || {
+        if !connection.is_null() {
+            let connection = Box::from_raw(connection).into_inner();
+            connection
+                .abort(error::text(reason).unwrap_or("the application gave the connection up"));
+        }
+        Ok(())
+    });
+}
+
+/// Have mstcp_read() and mstcp_write() fail with EAGAIN instead of waiting, if `nonblocking` is not 0. Returns 0, or -1.
+///
+/// # Safety
+/// The connection was not closed.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_set_nonblocking(
+    connection: *const mstcp_connection,
+    nonblocking: c_int,
+) -> c_int {
+    guard(-1, || {
+        let connection = error::object(connection)?;
+        (connection.is_nonblocking).store(nonblocking != 0, Ordering::Relaxed);
+        Ok(0)
+    })
+}
+
+/// A descriptor that is readable (POLLIN) while mstcp_read() would not wait. It is the connection's: nothing is to be read from it,
+/// and it is closed with the connection. Returns -1 on failure.
+///
+/// # Safety
+/// The connection was not closed.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_read_descriptor(connection: *const mstcp_connection) -> c_int {
+    guard(-1, || {
+        let connection = error::object(connection)?;
+        let descriptor = connection.readable.descriptor()?;
+        let reader = connection.reader.lock();
+        let reader = reader.unwrap_or_else(PoisonError::into_inner);
+        (connection.readable).arm(|context| reader.as_ref().poll_read_ready(context));
+        Ok(descriptor)
+    })
+}
+
+/// A descriptor that is readable (POLLIN, not POLLOUT) while mstcp_write() would not wait; as mstcp_read_descriptor().
+///
+/// # Safety
+/// The connection was not closed.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_write_descriptor(connection: *const mstcp_connection) -> c_int {
+    guard(-1, || {
+        let connection = error::object(connection)?;
+        let descriptor = connection.writable.descriptor()?;
+        let writer = connection.writer.lock();
+        let writer = writer.unwrap_or_else(PoisonError::into_inner);
+        (connection.writable).arm(|context| writer.as_ref().poll_write_ready(context));
+        Ok(descriptor)
+    })
+}
+
+/// Open a further stream, and again whenever it is lost; only where mstcp_connect() opened the connection. Returns its number, or -1
+/// on failure.
+///
+/// # Safety
+/// The connection was not closed, and the specification is one or NULL.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_add_stream(
+    connection: *const mstcp_connection,
+    spec: *const mstcp_stream_spec,
+) -> c_int {
+    guard(-1, || {
+        let connection = error::object(connection)?;
+        let spec = spec.as_ref().map(|spec| spec.read()).transpose()?;
+        let added = connection.with(|inner| inner.add_stream(spec.unwrap_or_default()));
+        Ok(added?.index() as c_int)
+    })
+}
+
+/// Tell that the host's addresses or routes have changed: streams that are lost by it are opened again at once. Returns 0, or -1.
+///
+/// # Safety
+/// The connection was not closed.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_network_changed(connection: *const mstcp_connection) -> c_int {
+    guard(-1, || {
+        error::object(connection)?.with(Connection::network_changed);
+        Ok(0)
+    })
+}
+
+/// What one stream has carried so far.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mstcp_stream_statistics {
+    /// Its number.
+    pub stream: u32,
+    /// 1 while it carries bytes.
+    pub is_open: u8,
+    /// 1 while nothing comes through it.
+    pub is_stalled: u8,
+    /// Application bytes sent on it, those that were sent again included.
+    pub sent_bytes: u64,
+    /// Application bytes that came on it.
+    pub received_bytes: u64,
+    /// Application bytes that others had lost, sent again on it.
+    pub resent_bytes: u64,
+    /// What TCP delivers or could, in bit/s; 0: not known.
+    pub delivery_rate_bps: f64,
+    /// Smoothed round-trip time in seconds, queues included; 0: not known.
+    pub round_trip_s: f64,
+}
+
+impl From<&StreamStatistics> for mstcp_stream_statistics {
+    fn from(stream: &StreamStatistics) -> Self {
+        let path = stream.path;
+        Self {
+            stream: stream.stream.index() as u32,
+            is_open: stream.is_open.into(),
+            is_stalled: stream.is_stalled.into(),
+            sent_bytes: stream.sent_bytes,
+            received_bytes: stream.received_bytes,
+            resent_bytes: stream.resent_bytes,
+            delivery_rate_bps: path.map_or(0.0, |path| path.delivery_rate_bps),
+            round_trip_s: path.map_or(0.0, |path| path.round_trip.as_secs_f64()),
+        }
+    }
+}
+
+/// Fill in the statistics of the first `most` streams. Returns how many streams there are, or -1 on failure.
+///
+/// # Safety
+/// The connection was not closed, and `streams` has room for so many, or is NULL and `most` 0.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_statistics(
+    connection: *const mstcp_connection,
+    streams: *mut mstcp_stream_statistics,
+    most: usize,
+) -> c_int {
+    guard(-1, || {
+        let statistics = error::object(connection)?.with(Connection::statistics);
+        if !streams.is_null() {
+            for (at, stream) in statistics.streams.iter().take(most).enumerate() {
+                streams.add(at).write(stream.into());
+            }
+        }
+        Ok(statistics.streams.len() as c_int)
+    })
+}

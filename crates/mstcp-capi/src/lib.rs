@@ -1,0 +1,186 @@
+//! The C interface of MSTCP; `include/mstcp.h` is made from this file, and says what applies to all of it.
+
+#![allow(non_camel_case_types)] // as C names types
+
+mod connection;
+mod error;
+mod readiness;
+
+use std::ffi::{c_char, c_int};
+use std::ptr;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use mstcp_tokio::{ClientConfig, Listener, ServerConfig, StreamSpec};
+use tokio::runtime::Runtime;
+
+pub use connection::mstcp_connection;
+use error::{guard, Failure};
+
+/// Threads that drive all connections of the process.
+const THREADS: usize = 2;
+
+/// The library's threads.
+fn runtime() -> Result<&'static Runtime, Failure> {
+    static RUNTIME: OnceLock<std::io::Result<Runtime>> = OnceLock::new();
+    let made = RUNTIME.get_or_init(|| {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let builder = builder.worker_threads(THREADS).thread_name("mstcp");
+        builder.enable_all().build()
+    });
+    made.as_ref()
+        .map_err(|error| Failure::new(error.kind(), error))
+}
+
+/// From where a stream goes, and how it is used. All zeros: from wherever the system likes, as fast as TCP allows.
+#[repr(C)]
+pub struct mstcp_stream_spec {
+    /// Source address as "IP:PORT", port 0 for any ("192.0.2.1:0", "[2001:db8::1]:0"); NULL: the system chooses.
+    pub source: *const c_char,
+    /// Goodput at which it is paced, in bit/s; 0: as TCP's congestion control allows.
+    pub rate_bps: f64,
+    /// The streams of the lowest value that work carry everything, others are their backup.
+    pub priority: u8,
+}
+
+impl mstcp_stream_spec {
+    /// # Safety
+    /// The source is NULL or a string.
+    unsafe fn read(&self) -> Result<StreamSpec, Failure> {
+        let mut spec = StreamSpec::default().priority(self.priority);
+        if !self.source.is_null() {
+            let text = error::text(self.source)?;
+            let source = text.parse().map_err(|_| {
+                Failure::invalid(format_args!(
+                    "a source is IP:PORT or [IPv6]:PORT, not '{text}'"
+                ))
+            })?;
+            spec.source = Some(source);
+        }
+        match self.rate_bps {
+            0.0 => Ok(spec),
+            rate_bps => Ok(spec.rate_bps(rate_bps)),
+        }
+    }
+}
+
+/// # Safety
+/// The secret is NULL or has so many bytes.
+unsafe fn secret_of(secret: *const u8, length: usize) -> Vec<u8> {
+    match secret.is_null() {
+        true => Vec::new(),
+        false => std::slice::from_raw_parts(secret, length).to_vec(),
+    }
+}
+
+/// Open a connection over `stream_count` streams, and wait until the first of them is open; the others join by themselves, and a
+/// stream that is lost is opened again.
+///
+/// `host` is a name or an address. `streams` may be NULL: so many streams from wherever the system likes. `secret` is what both
+/// sides know, or NULL. Returns NULL on failure.
+///
+/// # Safety
+/// Pointers are NULL or what they are said to be.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_connect(
+    host: *const c_char,
+    port: u16,
+    streams: *const mstcp_stream_spec,
+    stream_count: usize,
+    secret: *const u8,
+    secret_length: usize,
+) -> *mut mstcp_connection {
+    guard(ptr::null_mut(), || {
+        let host = error::text(host)?;
+        let specs = match streams.is_null() {
+            true => vec![StreamSpec::default(); stream_count],
+            false => std::slice::from_raw_parts(streams, stream_count)
+                .iter()
+                .map(|spec| spec.read())
+                .collect::<Result<_, _>>()?,
+        };
+        let config = ClientConfig {
+            secret: secret_of(secret, secret_length),
+            ..ClientConfig::default()
+        };
+        let opening = mstcp_tokio::connect((host, port), &specs, config);
+        let connection = runtime()?.block_on(opening)?;
+        Ok(mstcp_connection::new(connection))
+    })
+}
+
+/// What accepts connections.
+pub struct mstcp_listener(Mutex<Listener>);
+
+/// Listen for connections; port 0 is any, see mstcp_listener_port(). `secret` as in mstcp_connect(). Returns NULL on failure.
+///
+/// # Safety
+/// Pointers are NULL or what they are said to be.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_listen(
+    host: *const c_char,
+    port: u16,
+    secret: *const u8,
+    secret_length: usize,
+) -> *mut mstcp_listener {
+    guard(ptr::null_mut(), || {
+        let host = error::text(host)?;
+        let config = ServerConfig {
+            secret: secret_of(secret, secret_length),
+            ..ServerConfig::default()
+        };
+        let listener = runtime()?.block_on(Listener::bind((host, port), config))?;
+        Ok(Box::into_raw(Box::new(mstcp_listener(Mutex::new(
+            listener,
+        )))))
+    })
+}
+
+/// The port that it listens on; -1 on failure.
+///
+/// # Safety
+/// The listener is one that was not closed.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_listener_port(listener: *const mstcp_listener) -> c_int {
+    guard(-1, || {
+        let listener = error::object(listener)?.0.lock();
+        let listener = listener.unwrap_or_else(PoisonError::into_inner);
+        Ok(listener.local_addr().port().into())
+    })
+}
+
+/// Wait for the next connection. Returns NULL on failure.
+///
+/// # Safety
+/// The listener is one that was not closed.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_accept(listener: *const mstcp_listener) -> *mut mstcp_connection {
+    guard(ptr::null_mut(), || {
+        let listener = error::object(listener)?.0.lock();
+        let mut listener = listener.unwrap_or_else(PoisonError::into_inner);
+        let connection = runtime()?.block_on(listener.accept())?;
+        Ok(mstcp_connection::new(connection))
+    })
+}
+
+/// Stop listening, and free the listener; connections that were accepted go on. NULL is allowed.
+///
+/// # Safety
+/// The listener is NULL or one that was not closed, and no other call on it is under way.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_listener_close(listener: *mut mstcp_listener) {
+    if !listener.is_null() {
+        drop(Box::from_raw(listener));
+    }
+}
+
+/// Why the last call of this thread that failed did, as a sentence; valid until the next one that fails.
+#[no_mangle]
+pub extern "C" fn mstcp_last_error() -> *const c_char {
+    error::last_text()
+}
+
+/// Why the last call of this thread that failed did, as a number of errno.h.
+#[no_mangle]
+pub extern "C" fn mstcp_last_errno() -> c_int {
+    error::last_number()
+}

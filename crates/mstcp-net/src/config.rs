@@ -1,0 +1,248 @@
+//! How connections are to be.
+
+use std::net::SocketAddr;
+#[cfg(feature = "tls")]
+use std::sync::Arc;
+use std::time::Duration;
+
+use mstcp_proto::{scheduler, Config, Connection};
+
+use crate::error::Error;
+use crate::sys;
+
+/// What a stream weighs whose rate nobody gave, until it is measured; in bit/s.
+pub(crate) const UNKNOWN_BPS: f64 = 1e10;
+
+/// From where a stream goes, and how it is used.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct StreamSpec {
+    /// The source address; port 0: any port. None: the system chooses both.
+    pub source: Option<SocketAddr>,
+    /// The goodput at which it is paced, in bit/s; None: as much as TCP's congestion control allows.
+    pub rate_bps: Option<f64>,
+    /// 0 to 255: the streams of the lowest value that work carry everything, others are their backup.
+    pub priority: u8,
+}
+
+impl StreamSpec {
+    /// A stream from this address; port 0: any port.
+    pub fn from_source(source: SocketAddr) -> Self {
+        Self {
+            source: Some(source),
+            ..Self::default()
+        }
+    }
+
+    /// The same, paced at a goodput in bit/s.
+    #[must_use]
+    pub fn rate_bps(self, rate_bps: f64) -> Self {
+        Self {
+            rate_bps: Some(rate_bps),
+            ..self
+        }
+    }
+
+    /// The same with a priority: see [`StreamSpec::priority`].
+    #[must_use]
+    pub fn priority(self, priority: u8) -> Self {
+        Self { priority, ..self }
+    }
+
+    pub(crate) fn weight(&self) -> f64 {
+        self.rate_bps.unwrap_or(UNKNOWN_BPS)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.rate_bps {
+            Some(rate) if !(rate.is_finite() && rate >= 0.0) => Err(Error::Config(format!(
+                "a stream's rate is a number of bit/s that is not negative, not {rate}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl From<SocketAddr> for StreamSpec {
+    fn from(source: SocketAddr) -> Self {
+        Self::from_source(source)
+    }
+}
+
+/// Signs of life that an idle connection asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keepalive {
+    /// After how long a silence.
+    pub idle: Duration,
+    /// After so many questions that nothing answers all streams count as lost.
+    pub probes: u32,
+}
+
+/// What both sides of a connection can choose.
+#[derive(Debug, Clone)]
+pub struct TransportConfig {
+    /// The receive window: bound of the bytes that are ahead or not taken by the application; 256 KiB at least. 16 MiB.
+    pub reorder_buffer_bytes: usize,
+    /// Bytes that a writer may be ahead of the sockets. 512 KiB.
+    pub send_buffer_bytes: usize,
+    /// The name of the rule that picks the stream of each frame: see [`mstcp_proto::scheduler`]. "weighted".
+    pub scheduler: String,
+    /// Signs of life; none by default.
+    pub keepalive: Option<Keepalive>,
+    /// How long a connection waits without a stream for one to come back. 5 s.
+    pub reconnect_timeout: Duration,
+    /// How long a closed connection waits while the peer takes nothing. 30 s.
+    pub close_timeout: Duration,
+    /// How long connecting a stream and its hellos may take. 10 s.
+    pub connect_timeout: Duration,
+}
+
+impl Default for TransportConfig {
+    fn default() -> Self {
+        Self {
+            reorder_buffer_bytes: 16 << 20,
+            send_buffer_bytes: 1 << 19,
+            scheduler: "weighted".to_owned(),
+            keepalive: None,
+            reconnect_timeout: Duration::from_secs(5),
+            close_timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+impl TransportConfig {
+    /// A core with one stream.
+    pub(crate) fn core(&self, frame_payload_bytes: usize) -> Result<Connection, Error> {
+        let config = Config {
+            stream_count: 1,
+            frame_payload_bytes,
+            send_queue_bytes: 2 * self.send_buffer_bytes,
+            reorder_buffer_bytes: self.reorder_buffer_bytes,
+        };
+        let seed = u64::from_ne_bytes(sys::random());
+        let mut core = Connection::new(config, scheduler::by_name(&self.scheduler, seed)?)?;
+        core.set_weights(&[UNKNOWN_BPS])?;
+        core.set_reconnect_ns(self.reconnect_timeout.as_nanos() as u64);
+        core.set_close_ns(self.close_timeout.as_nanos() as u64);
+        if let Some(Keepalive { idle, probes }) = self.keepalive {
+            core.set_keepalive(Some(idle.as_nanos() as u64), probes);
+        }
+        Ok(core)
+    }
+}
+
+/// TLS of the streams that a client opens.
+#[cfg(feature = "tls")]
+#[derive(Debug, Clone)]
+pub struct ClientTls {
+    /// Which certificates are trusted, and the client's own if it has one.
+    pub config: Arc<rustls::ClientConfig>,
+    /// For whom the server's certificate must be.
+    pub server_name: rustls::pki_types::ServerName<'static>,
+}
+
+/// How a client's connections are to be. `ClientConfig::default()` is what the Python library does.
+#[derive(Debug, Clone)]
+pub struct ClientConfig {
+    /// What both sides know beforehand, or empty.
+    pub secret: Vec<u8>,
+    /// Authenticate every byte by the secret, without TLS.
+    pub authenticate_frames: bool,
+    /// Application bytes in a full-size frame, 1 to 65,535. 1428.
+    pub frame_payload_bytes: usize,
+    /// What both sides can choose.
+    pub transport: TransportConfig,
+    /// TLS of each stream; none: no TLS.
+    #[cfg(feature = "tls")]
+    pub tls: Option<ClientTls>,
+}
+
+impl Default for ClientConfig {
+    fn default() -> Self {
+        Self {
+            secret: Vec::new(),
+            authenticate_frames: false,
+            frame_payload_bytes: 1428,
+            transport: TransportConfig::default(),
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+}
+
+impl ClientConfig {
+    /// Check that it makes sense.
+    ///
+    /// # Errors
+    /// [`Error::Config`], or what the protocol does not allow.
+    pub fn check(&self) -> Result<(), Error> {
+        let has_tls = {
+            #[cfg(feature = "tls")]
+            {
+                self.tls.is_some()
+            }
+            #[cfg(not(feature = "tls"))]
+            false
+        };
+        check_authentication(self.authenticate_frames, &self.secret, has_tls)?;
+        self.transport.core(self.frame_payload_bytes).map(drop)
+    }
+}
+
+/// How a server's connections are to be.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// What both sides know beforehand, or empty.
+    pub secret: Vec<u8>,
+    /// Let no client in that does not authenticate every byte by the secret.
+    pub authenticate_frames: bool,
+    /// How many connections there may be at a time. 10,000.
+    pub max_connections: usize,
+    /// What both sides can choose.
+    pub transport: TransportConfig,
+    /// The certificate of the streams' TLS; none: no TLS.
+    #[cfg(feature = "tls")]
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            secret: Vec::new(),
+            authenticate_frames: false,
+            max_connections: 10_000,
+            transport: TransportConfig::default(),
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+}
+
+impl ServerConfig {
+    /// Check that it makes sense.
+    ///
+    /// # Errors
+    /// [`Error::Config`], or what the protocol does not allow.
+    pub fn check(&self) -> Result<(), Error> {
+        let has_tls = {
+            #[cfg(feature = "tls")]
+            {
+                self.tls.is_some()
+            }
+            #[cfg(not(feature = "tls"))]
+            false
+        };
+        check_authentication(self.authenticate_frames, &self.secret, has_tls)?;
+        self.transport.core(1).map(drop)
+    }
+}
+
+fn check_authentication(is_wanted: bool, secret: &[u8], has_tls: bool) -> Result<(), Error> {
+    let problem = match is_wanted {
+        true if secret.is_empty() => "authenticate_frames takes a secret that both sides know",
+        true if has_tls => "authenticate_frames or TLS: TLS authenticates what it encrypts",
+        _ => return Ok(()),
+    };
+    Err(Error::Config(problem.to_owned()))
+}

@@ -1,0 +1,950 @@
+//! One connection from its first hello to its end: a [`Driver`] owns the sockets and waits for nothing.
+//!
+//! Who waits (tokio, a thread, an event loop, a simulation) is a thin shell. It tells the driver what happened and what time it
+//! is, and then applies the [`Action`]s until there are none:
+//!
+//! | told | when |
+//! |---|---|
+//! | [`Driver::readable`], [`Driver::writable`] | a watched socket is ready |
+//! | [`Driver::due`] | [`Driver::timeout_ns`] has come, or the waker was called |
+//! | [`Driver::write`], [`Driver::read`], [`Driver::end`], [`Driver::close`] | the application wants it |
+//! | [`Driver::add_stream`], [`Driver::remove_stream`], [`Driver::set_rate`], [`Driver::network_changed`] | paths change |
+//!
+//! After each call: first [`Driver::poll_action`] until it returns none, then [`Driver::timeout_ns`].
+//!
+//! ```
+//! use mstcp_net::{Action, ClientConfig, Driver, StreamSpec};
+//! use std::sync::Arc;
+//!
+//! # fn main() -> Result<(), mstcp_net::Error> {
+//! let destination = "127.0.0.1:9".parse().unwrap();
+//! let config = Arc::new(ClientConfig::default());
+//! let mut driver = Driver::connect(0, config, vec![destination], &[StreamSpec::default(); 2])?;
+//! while let Some(action) = driver.poll_action() {
+//!     match action {
+//!         // Have a poll set tell of `descriptor`, also of room where `for_room`.
+//!         Action::Watch { socket, descriptor, for_room } => drop((socket, descriptor, for_room)),
+//!         Action::Unwatch { socket } => drop(socket),
+//!         Action::Ended(result) => println!("{result:?}"),
+//!         other => println!("{other:?}"),
+//!     }
+//! }
+//! assert!(driver.timeout_ns().is_some()); // another way is tried then
+//! # Ok(()) }
+//! ```
+
+mod dialler;
+mod opening;
+mod statistics;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use mstcp_proto::control::code;
+use mstcp_proto::frame::HEADER_BYTES;
+use mstcp_proto::{Event as CoreEvent, Outcome, Slice, StreamSet};
+use rustix::io::Errno;
+
+use crate::config::{ClientConfig, StreamSpec, TransportConfig};
+use crate::dial::{self, Route};
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::inbox::Target;
+use crate::incoming::{Accepted, Joined, Membership};
+use crate::layers::Layer;
+use crate::memory::OwnMemory;
+use crate::sys;
+
+use dialler::{Dialler, Found};
+use opening::Opened;
+pub use statistics::{PathStatistics, Statistics, StreamStatistics};
+
+/// The number of a socket that is watched; none is used twice by a driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SocketId(u64);
+
+/// One of a connection's streams; a stream that is opened again keeps its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId(u32);
+
+impl StreamId {
+    pub(crate) fn new(index: usize) -> Self {
+        Self(index as u32)
+    }
+
+    /// Its place in the order in which the streams were asked for, or came.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl std::fmt::Display for StreamId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a shell is to do.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Action {
+    /// Tell the driver when a socket is readable, and `for_room` when it is writable; replaces what was said of it before.
+    Watch {
+        /// Its number.
+        socket: SocketId,
+        /// Its descriptor, which stays open as long as this is kept.
+        descriptor: Arc<OwnedFd>,
+        /// Whether it is also watched for room.
+        for_room: bool,
+    },
+    /// Watch a socket no more, and let its descriptor go.
+    Unwatch {
+        /// Its number.
+        socket: SocketId,
+    },
+    /// The connection is open: what is written goes out.
+    Opened,
+    /// Bytes are in order, or their end has come: [`Driver::read`] or [`Driver::take`] until there are none.
+    Deliver,
+    /// Write no more until [`Action::ResumeWriting`].
+    PauseWriting,
+    /// There is room again.
+    ResumeWriting,
+    /// Something happened to a stream that the application may want to know.
+    Event(Event),
+    /// It is over. Nothing follows, except that what came can still be read.
+    Ended(Result<(), Error>),
+}
+
+/// What happened to a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// It carries bytes from now on.
+    StreamOpened {
+        /// Which.
+        stream: StreamId,
+        /// Its own address.
+        local: SocketAddr,
+        /// The peer's address.
+        peer: SocketAddr,
+    },
+    /// It broke, ended or was removed.
+    StreamLost {
+        /// Which.
+        stream: StreamId,
+        /// Whether this side opens it again.
+        reopens: bool,
+    },
+    /// What it carries does not come through; others carry that.
+    StreamStalled {
+        /// Which.
+        stream: StreamId,
+    },
+    /// It brings things through again.
+    StreamRecovered {
+        /// Which.
+        stream: StreamId,
+    },
+}
+
+/// A stream, by its slot in the core.
+#[derive(Debug)]
+struct Slot {
+    stream: StreamId,
+    spec: StreamSpec,
+    local: SocketAddr,
+    peer: SocketAddr,
+    /// None: it is gone.
+    open: Option<OpenSlot>,
+}
+
+#[derive(Debug)]
+struct OpenSlot {
+    socket: SocketId,
+    descriptor: Arc<OwnedFd>,
+    /// Of a client: how it is opened again, and how long that took.
+    route: Option<(Route, u64)>,
+}
+
+/// A stream whose hellos are done.
+struct NewStream {
+    stream: StreamId,
+    spec: StreamSpec,
+    socket: SocketId,
+    descriptor: Arc<OwnedFd>,
+    layer: Option<Layer>,
+    behind: Vec<u8>,
+    route: Option<(Route, u64)>,
+}
+
+enum Side {
+    Client(Box<Dialler>),
+    Server(Box<Membership>),
+}
+
+/// One connection. See the module.
+pub struct Driver {
+    endpoint: Endpoint,
+    side: Side,
+    frame_payload_bytes: usize,
+    send_buffer_bytes: usize,
+    slots: Vec<Slot>,
+    last_socket: u64,
+    streams_joined: usize,
+    /// What the shell watches, and whether for room.
+    watched: Vec<(SocketId, bool)>,
+    /// Something but room in sockets has changed since.
+    are_sockets_new: bool,
+    blocked: StreamSet,
+    actions: VecDeque<Action>,
+    is_open: bool,
+    is_paused: bool,
+    has_told_bytes: bool,
+    has_ended_writing: bool,
+    is_closed: bool,
+    over: Option<Result<(), Error>>,
+}
+
+impl std::fmt::Debug for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut text = f.debug_struct("Driver");
+        text.field("slots", &self.slots).field("over", &self.over);
+        text.finish_non_exhaustive()
+    }
+}
+
+impl Driver {
+    /// Open a connection to one of the addresses, by whichever of the streams' sources answers first; the others join.
+    ///
+    /// # Errors
+    /// [`Error::Config`]: the configuration makes no sense, or a source has no address of the destination's family.
+    pub fn connect(
+        now_ns: u64,
+        config: Arc<ClientConfig>,
+        destinations: Vec<SocketAddr>,
+        streams: &[StreamSpec],
+    ) -> Result<Self, Error> {
+        config.check()?;
+        let payload_bytes = config.frame_payload_bytes;
+        let mut core = config.transport.core(payload_bytes)?;
+        core.reopen_streams();
+        let transport = config.transport.clone();
+        let dialler = Dialler::new(config, destinations, streams)?;
+        let side = Side::Client(Box::new(dialler));
+        let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, &transport);
+        driver.due(now_ns);
+        Ok(driver)
+    }
+
+    /// Go on with a connection that a client has opened.
+    pub(crate) fn accepted(
+        now_ns: u64,
+        transport: &TransportConfig,
+        membership: Membership,
+        accepted: Accepted,
+    ) -> Result<Self, Error> {
+        let payload_bytes = accepted.hello.frame_payload_bytes as usize;
+        let core = transport.core(payload_bytes)?;
+        let side = Side::Server(Box::new(membership));
+        let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, transport);
+        driver.endpoint.receive_early(&accepted.hello.early_data);
+        driver.open_first(
+            now_ns,
+            NewStream {
+                stream: StreamId::new(0),
+                spec: StreamSpec::default().priority(accepted.hello.priority as u8),
+                socket: SocketId(0),
+                descriptor: accepted.socket,
+                layer: accepted.layer,
+                behind: accepted.behind,
+                route: None,
+            },
+        );
+        driver.settle(now_ns);
+        Ok(driver)
+    }
+
+    fn new(
+        endpoint: Endpoint,
+        side: Side,
+        frame_payload_bytes: usize,
+        transport: &TransportConfig,
+    ) -> Self {
+        Self {
+            endpoint,
+            side,
+            frame_payload_bytes,
+            send_buffer_bytes: transport.send_buffer_bytes.max(1),
+            slots: Vec::new(),
+            last_socket: 0,
+            streams_joined: 1,
+            watched: Vec::new(),
+            are_sockets_new: false,
+            blocked: StreamSet::default(),
+            actions: VecDeque::new(),
+            is_open: false,
+            is_paused: false,
+            has_told_bytes: false,
+            has_ended_writing: false,
+            is_closed: false,
+            over: None,
+        }
+    }
+
+    /// The connection's id, the same at both ends; of a client none until it is open.
+    pub fn connection_id(&self) -> Option<[u8; 16]> {
+        match &self.side {
+            Side::Client(dialler) => dialler.connection_id(),
+            Side::Server(membership) => Some(membership.connection_id()),
+        }
+    }
+
+    /// Whether another thread has something for the connection: then [`Driver::due`] is to be called.
+    pub fn is_called(&self) -> bool {
+        matches!(&self.side, Side::Server(membership) if membership.has_joined())
+    }
+
+    /// Have this waker called when [`Driver::is_called`].
+    pub fn set_waker(&mut self, waker: &std::task::Waker) {
+        if let Side::Server(membership) = &self.side {
+            membership.set_waker(waker);
+        }
+    }
+
+    // --- what happens ---------------------------------------------------------------------------------------------------------
+
+    /// Read a socket; true if it had no more.
+    pub fn readable(&mut self, now_ns: u64, socket: SocketId) -> bool {
+        let is_drained = match self.slot_of(socket) {
+            Some(slot) => self.read_slot(now_ns, slot),
+            None => !self.advance_attempt(now_ns, socket, true),
+        };
+        self.settle(now_ns);
+        is_drained
+    }
+
+    /// Go on with a socket that has room; true if it has none left.
+    pub fn writable(&mut self, now_ns: u64, socket: SocketId) -> bool {
+        let slot = self.slot_of(socket);
+        match slot {
+            Some(slot) => drop(self.endpoint.core.on_writable(slot)),
+            None => drop(self.advance_attempt(now_ns, socket, false)),
+        }
+        self.settle(now_ns);
+        slot.map_or(true, |slot| self.blocked.contains(slot))
+    }
+
+    /// Do what is due.
+    pub fn due(&mut self, now_ns: u64) {
+        let last_socket = &mut self.last_socket;
+        let found = match &mut self.side {
+            Side::Client(dialler) => {
+                self.are_sockets_new = true;
+                dialler.due(now_ns, || {
+                    *last_socket += 1;
+                    SocketId(*last_socket)
+                })
+            }
+            Side::Server(membership) => {
+                for joined in membership.take_joined() {
+                    self.join(joined);
+                }
+                None
+            }
+        };
+        self.take_found(now_ns, found);
+        self.settle(now_ns);
+    }
+
+    /// When to call [`Driver::due`] though nothing happened.
+    pub fn timeout_ns(&self) -> Option<u64> {
+        let connection = match self.over.is_none() && self.is_open {
+            true => self.endpoint.timeout_ns(),
+            false => None,
+        };
+        let dialler = match &self.side {
+            Side::Client(dialler) => dialler.timeout_ns(),
+            Side::Server(_) => None,
+        };
+        connection.into_iter().chain(dialler).min()
+    }
+
+    /// What is to be done next; none: wait.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// The host's addresses or routes have changed: streams from addresses that are gone are lost, and those that are to be
+    /// opened are tried at once, from whatever address the system chooses where none was named.
+    pub fn network_changed(&mut self, now_ns: u64) {
+        let gone: Vec<usize> = (0..self.slots.len())
+            .filter(|slot| self.slots[*slot].open.is_some())
+            .filter(|slot| !dial::is_own_address(self.slots[*slot].local))
+            .collect();
+        for slot in gone {
+            self.lose(now_ns, slot);
+        }
+        if self.is_open && self.over.is_none() {
+            self.endpoint.core.ping(0);
+        }
+        if let Side::Client(dialler) = &mut self.side {
+            dialler.network_changed(now_ns);
+        }
+        self.due(now_ns);
+    }
+
+    // --- what the application wants ---------------------------------------------------------------------------------------------
+
+    /// Send bytes; how many were taken: none while the send buffer is full, until [`Action::ResumeWriting`].
+    ///
+    /// # Errors
+    /// Why the connection is over; [`Error::Closed`] after [`Driver::end`] or [`Driver::close`].
+    pub fn write(&mut self, now_ns: u64, data: &[u8]) -> Result<usize, Error> {
+        match &self.over {
+            Some(Err(error)) => return Err(error.clone()),
+            Some(Ok(())) => return Err(Error::Closed),
+            None if self.has_ended_writing => return Err(Error::Closed),
+            None => {}
+        }
+        let queued = self.endpoint.core.queued_bytes();
+        let count = self
+            .send_buffer_bytes
+            .saturating_sub(queued)
+            .min(data.len());
+        if count > 0 {
+            self.endpoint.core.write(&data[..count])?;
+            self.settle(now_ns);
+        }
+        let is_full = count < data.len() && self.over.is_none();
+        if is_full && !self.is_paused && self.endpoint.core.queued_bytes() > 0 {
+            self.is_paused = true;
+            self.actions.push_back(Action::PauseWriting);
+            self.resume();
+        }
+        Ok(count)
+    }
+
+    /// Send the end after what was written; receiving goes on.
+    pub fn end(&mut self, now_ns: u64) {
+        if !self.has_ended_writing {
+            self.has_ended_writing = true;
+            self.endpoint.core.end();
+            self.settle(now_ns);
+        }
+    }
+
+    /// Send what was written and the end, then close: [`Action::Ended`] tells when the peer has everything. Nothing more is
+    /// received.
+    pub fn close(&mut self, now_ns: u64) {
+        if self.is_closed || self.over.is_some() {
+            return;
+        }
+        self.is_closed = true;
+        if !self.is_open {
+            self.finish(Err(Error::Closed));
+        } else {
+            self.end(now_ns);
+            self.endpoint.core.shut();
+        }
+        self.settle(now_ns);
+    }
+
+    /// Close at once; the peer is told why, and sees a broken connection.
+    pub fn abort(&mut self, now_ns: u64, reason: &str) {
+        if self.over.is_none() {
+            if self.is_open {
+                self.endpoint.core.close(code::ABORTED, reason);
+                // What cannot be said is not.
+                let _ = self.endpoint.transmit(now_ns);
+            }
+            self.finish(Err(Error::Closed));
+            self.settle(now_ns);
+        }
+    }
+
+    /// Copy bytes that are in order to where they are wanted; how many: 0 if there are none now, or no more at all (see
+    /// [`Driver::is_ended`]).
+    pub fn read(&mut self, now_ns: u64, buffer: &mut [u8]) -> usize {
+        let mut target = Target::of_bytes(buffer);
+        self.endpoint.take_into(&mut target);
+        let count = target.filled();
+        self.note_taken(now_ns);
+        count
+    }
+
+    /// Take about half a megabyte of what is in order, without copying it.
+    pub fn take(&mut self, now_ns: u64) -> Vec<Slice> {
+        self.endpoint.reclaim();
+        let slices = self.endpoint.take();
+        self.note_taken(now_ns);
+        slices
+    }
+
+    /// Whether the send buffer is full: see [`Action::PauseWriting`].
+    pub fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    /// Bytes that [`Driver::read`] would return.
+    pub fn ready_bytes(&self) -> usize {
+        self.endpoint.ready_bytes()
+    }
+
+    /// Whether all of the peer's bytes were read.
+    pub fn is_ended(&self) -> bool {
+        self.endpoint.is_ended()
+    }
+
+    /// How the connection ended, once it has.
+    pub fn result(&self) -> Option<&Result<(), Error>> {
+        self.over.as_ref()
+    }
+
+    fn note_taken(&mut self, now_ns: u64) {
+        self.has_told_bytes = self.endpoint.ready_bytes() > 0;
+        self.settle(now_ns);
+    }
+
+    // --- streams ----------------------------------------------------------------------------------------------------------------
+
+    /// Open a further stream, and again whenever it is lost. [`Event::StreamOpened`] tells when it carries bytes.
+    ///
+    /// # Errors
+    /// [`Error::Config`]: this is the server's end, or the source does not fit the destination.
+    pub fn add_stream(&mut self, now_ns: u64, spec: StreamSpec) -> Result<StreamId, Error> {
+        let Side::Client(dialler) = &mut self.side else {
+            return Err(not_the_client());
+        };
+        if self.is_closed || self.over.is_some() {
+            return Err(Error::Closed);
+        }
+        let stream = dialler.add(now_ns, spec)?;
+        self.due(now_ns);
+        Ok(stream)
+    }
+
+    /// Take a stream out once the peer has what it carried; the others go on.
+    ///
+    /// # Errors
+    /// It is the last one, there is none of this number, or this is the server's end.
+    pub fn remove_stream(&mut self, now_ns: u64, stream: StreamId) -> Result<(), Error> {
+        let slot = self
+            .slots
+            .iter()
+            .position(|slot| slot.stream == stream && slot.open.is_some());
+        let Side::Client(dialler) = &mut self.side else {
+            return Err(not_the_client());
+        };
+        if let Some(slot) = slot {
+            self.endpoint.core.remove_stream(slot)?;
+            dialler.remove(stream);
+        } else if !dialler.remove(stream) {
+            return Err(mstcp_proto::LocalError::NoSuchStream(stream.index()).into());
+        }
+        self.are_sockets_new = true;
+        self.settle(now_ns);
+        Ok(())
+    }
+
+    /// Pace a stream at another goodput in bit/s; none: as TCP's congestion control allows.
+    ///
+    /// # Errors
+    /// There is no such stream, or the rate is none.
+    pub fn set_rate(
+        &mut self,
+        now_ns: u64,
+        stream: StreamId,
+        rate_bps: Option<f64>,
+    ) -> Result<(), Error> {
+        if let Side::Client(dialler) = &mut self.side {
+            if let Some(Some(spec)) = dialler.specs.get_mut(stream.index()) {
+                let changed = StreamSpec { rate_bps, ..*spec };
+                changed.check()?;
+                *spec = changed;
+            }
+        }
+        if let Some(at) = self.slots.iter().position(|slot| slot.stream == stream) {
+            let changed = StreamSpec {
+                rate_bps,
+                ..self.slots[at].spec
+            };
+            changed.check()?;
+            self.slots[at].spec = changed;
+            self.set_weights()?;
+            self.pace(at)?;
+        }
+        self.settle(now_ns);
+        Ok(())
+    }
+
+    /// Use a stream by another priority, both ways: see [`StreamSpec::priority`].
+    ///
+    /// # Errors
+    /// There is no such stream.
+    pub fn set_priority(
+        &mut self,
+        now_ns: u64,
+        stream: StreamId,
+        priority: u8,
+    ) -> Result<(), Error> {
+        let slot = self.slots.iter().position(|slot| slot.stream == stream);
+        let slot = slot.ok_or(mstcp_proto::LocalError::NoSuchStream(stream.index()))?;
+        self.slots[slot].spec.priority = priority;
+        self.endpoint.core.set_priority(slot, priority.into())?;
+        self.settle(now_ns);
+        Ok(())
+    }
+
+    fn set_weights(&mut self) -> Result<(), Error> {
+        let weights: Vec<f64> = self.slots.iter().map(|slot| slot.spec.weight()).collect();
+        Ok(self.endpoint.core.set_weights(&weights)?)
+    }
+
+    fn pace(&mut self, slot: usize) -> Result<(), Error> {
+        let Some(open) = &self.slots[slot].open else {
+            return Ok(());
+        };
+        let (descriptor, rate_bps) = (open.descriptor.as_raw_fd(), self.slots[slot].spec.rate_bps);
+        let payload_bytes = self.frame_payload_bytes;
+        let endpoint = &mut self.endpoint;
+        Ok(endpoint.attach(slot, descriptor, rate_bps, payload_bytes, HEADER_BYTES)?)
+    }
+
+    // --- within -----------------------------------------------------------------------------------------------------------------
+
+    fn slot_of(&self, socket: SocketId) -> Option<usize> {
+        let is_it = |slot: &Slot| slot.open.as_ref().is_some_and(|open| open.socket == socket);
+        self.slots.iter().position(is_it)
+    }
+
+    fn read_slot(&mut self, now_ns: u64, slot: usize) -> bool {
+        match self.endpoint.read(&mut OwnMemory, slot) {
+            Ok(Ok(0)) => self.lose(now_ns, slot),
+            Ok(Ok(_)) => return false,
+            Ok(Err(Errno::AGAIN | Errno::INTR)) => {}
+            Ok(Err(_)) => self.lose(now_ns, slot),
+            Err(error) => {
+                let why = error.to_string();
+                self.endpoint.core.close(code::PROTOCOL_ERROR, &why);
+                // What cannot be said is not.
+                let _ = self.endpoint.transmit(now_ns);
+                self.finish(Err(match error {
+                    crate::ReadError::Protocol(error) => error.into(),
+                    crate::ReadError::Memory(never) => match never {},
+                }));
+            }
+        }
+        true
+    }
+
+    /// Go on with an attempt to open a stream; true if its socket is that of a stream now.
+    fn advance_attempt(&mut self, now_ns: u64, socket: SocketId, is_readable: bool) -> bool {
+        let Side::Client(dialler) = &mut self.side else {
+            return false;
+        };
+        self.are_sockets_new = true;
+        let found = dialler.on_ready(now_ns, socket, is_readable);
+        let is_open = matches!(found, Some(Found::First(..) | Found::Joined(..)));
+        match found {
+            Some(Found::First(opened, stream, took_ns)) => {
+                let new = self.of_opened(opened, stream, took_ns, socket).1;
+                self.open_first(now_ns, new);
+            }
+            Some(Found::Joined(opened, stream, took_ns)) => {
+                let (id, new) = self.of_opened(opened, stream, took_ns, socket);
+                self.add(now_ns, id, new);
+            }
+            found => self.take_found(now_ns, found),
+        }
+        // Others are due at once where one has won or failed.
+        self.due(now_ns);
+        is_open
+    }
+
+    fn take_found(&mut self, _now_ns: u64, found: Option<Found>) {
+        if let Some(Found::Failed(error)) = found {
+            self.finish(Err(error));
+        }
+    }
+
+    fn of_opened(
+        &self,
+        opened: Opened,
+        stream: StreamId,
+        took_ns: u64,
+        socket: SocketId,
+    ) -> (u32, NewStream) {
+        let spec = match &self.side {
+            Side::Client(dialler) => dialler.specs[stream.index()].unwrap_or_default(),
+            Side::Server(_) => StreamSpec::default(),
+        };
+        let new = NewStream {
+            stream,
+            spec,
+            socket,
+            descriptor: opened.socket,
+            layer: opened.layer,
+            behind: opened.behind,
+            route: Some((opened.route, took_ns)),
+        };
+        (opened.id, new)
+    }
+
+    fn open_first(&mut self, now_ns: u64, new: NewStream) {
+        self.is_open = true;
+        self.actions.push_back(Action::Opened);
+        let priority = new.spec.priority;
+        let result = self.put(0, new);
+        let weighed = self.set_weights();
+        // The stream is there, and so is the range of its priority.
+        let _ = self.endpoint.core.note_priority(0, priority.into());
+        if result.and(weighed).is_err() {
+            self.lose(now_ns, 0);
+        }
+    }
+
+    /// Have a further stream.
+    fn add(&mut self, now_ns: u64, id: u32, new: NewStream) -> Option<usize> {
+        // A connection that has 64 closes the socket, and its peer tries later.
+        let slot = self.endpoint.core.add_stream(id, new.spec.weight()).ok()?;
+        let priority = new.spec.priority;
+        let result = self.put(slot, new);
+        let _ = self.endpoint.core.note_priority(slot, priority.into());
+        if result.is_err() {
+            self.lose(now_ns, slot);
+        }
+        Some(slot)
+    }
+
+    fn put(&mut self, slot: usize, new: NewStream) -> Result<(), Error> {
+        let (local, peer) = dial::addresses(&new.descriptor)?;
+        let stream = new.stream;
+        let entry = Slot {
+            stream,
+            spec: new.spec,
+            local,
+            peer,
+            open: Some(OpenSlot {
+                socket: new.socket,
+                descriptor: new.descriptor,
+                route: new.route,
+            }),
+        };
+        match self.slots.get_mut(slot) {
+            Some(place) => *place = entry,
+            None => self.slots.push(entry),
+        }
+        self.are_sockets_new = true;
+        self.pace(slot)?;
+        if let Some(layer) = new.layer {
+            self.endpoint.protect(slot, layer)?;
+        }
+        let opened = Event::StreamOpened {
+            stream,
+            local,
+            peer,
+        };
+        self.actions.push_back(Action::Event(opened));
+        Ok(self.endpoint.receive(slot, &new.behind)?)
+    }
+
+    /// Let a stream join that a client has opened.
+    fn join(&mut self, joined: Joined) {
+        if self.over.is_some() {
+            return;
+        }
+        self.last_socket += 1;
+        let new = NewStream {
+            stream: StreamId::new(self.streams_joined),
+            spec: StreamSpec::default().priority(joined.priority as u8),
+            socket: SocketId(self.last_socket),
+            descriptor: joined.socket,
+            layer: None,
+            behind: Vec::new(),
+            route: None,
+        };
+        self.streams_joined += 1;
+        let Some(slot) = self.add(0, joined.id, new) else {
+            return;
+        };
+        let mut result = self
+            .endpoint
+            .core
+            .expect_confirm(slot, joined.confirm)
+            .map_err(Error::from);
+        if let Some(layer) = joined.layer {
+            result = result.and(self.endpoint.protect(slot, layer).map_err(Error::from));
+        }
+        result = result.and(
+            self.endpoint
+                .receive(slot, &joined.behind)
+                .map_err(Error::from),
+        );
+        if result.is_err() {
+            self.lose(0, slot);
+        }
+    }
+
+    /// Go on without a stream; a client opens it again unless the peer has ended it.
+    fn lose(&mut self, now_ns: u64, slot: usize) {
+        let is_proper = self.endpoint.on_stream_end(slot).unwrap_or(false);
+        self.let_go(now_ns, slot, is_proper);
+    }
+
+    fn let_go(&mut self, now_ns: u64, slot: usize, is_proper: bool) {
+        let Some(entry) = self.slots.get_mut(slot) else {
+            return;
+        };
+        let Some(open) = entry.open.take() else {
+            return;
+        };
+        self.are_sockets_new = true;
+        let stream = entry.stream;
+        let mut reopens = false;
+        if !is_proper {
+            dial::reset_on_close(&open.descriptor);
+            if let (Side::Client(dialler), Some((route, took_ns))) = (&mut self.side, open.route) {
+                reopens = dialler.specs[stream.index()].is_some();
+                dialler.open(now_ns, stream, route, took_ns, true);
+            }
+        }
+        let lost = Event::StreamLost { stream, reopens };
+        self.actions.push_back(Action::Event(lost));
+    }
+
+    /// Send what is to be sent, and have the shell do what follows.
+    fn settle(&mut self, now_ns: u64) {
+        if self.is_open && self.over.is_none() {
+            self.pump(now_ns);
+        }
+        self.resume();
+        let has_bytes = self.endpoint.ready_bytes() > 0 || self.endpoint.is_ended();
+        if has_bytes && !self.has_told_bytes {
+            self.has_told_bytes = true;
+            self.actions.push_back(Action::Deliver);
+        }
+        self.watch();
+    }
+
+    fn pump(&mut self, now_ns: u64) {
+        loop {
+            let sent = match self.endpoint.transmit(now_ns) {
+                Ok(sent) => sent,
+                Err(error) => return self.finish(Err(error.into())),
+            };
+            for slot in sent.ended.iter() {
+                sys::shut(self.endpoint.sockets().descriptor(slot));
+            }
+            if let Some((slot, _)) = sent.failed {
+                self.lose(now_ns, slot);
+                continue;
+            }
+            self.are_sockets_new |= self.blocked != sent.blocked;
+            self.blocked = sent.blocked;
+            let mut has_changed = false;
+            while let Some(event) = self.endpoint.poll_event() {
+                has_changed = true;
+                self.take_event(now_ns, event);
+            }
+            let told = self.endpoint.core.closed_by_peer();
+            if let Some((code, reason)) = told.map(|(code, why)| (code, why.to_owned())) {
+                return self.finish(Err(Error::ClosedByPeer { code, reason }));
+            }
+            if !has_changed || self.over.is_some() {
+                break;
+            }
+        }
+        if let Side::Server(membership) = &mut self.side {
+            membership.note_time(now_ns);
+            membership.set_alive(self.endpoint.core.alive().iter().count());
+        }
+    }
+
+    fn take_event(&mut self, now_ns: u64, event: CoreEvent) {
+        let stream = |slot: usize| self.slots.get(slot).map(|slot| slot.stream);
+        let event = match event {
+            CoreEvent::StreamGone { slot } => return self.let_go(now_ns, slot, false),
+            CoreEvent::StreamStalled { slot } => {
+                stream(slot).map(|stream| Event::StreamStalled { stream })
+            }
+            CoreEvent::StreamRecovered { slot } => {
+                stream(slot).map(|stream| Event::StreamRecovered { stream })
+            }
+            CoreEvent::Closed(outcome) => {
+                return self.finish(match outcome {
+                    Outcome::Delivered => Ok(()),
+                    Outcome::Undelivered { bytes } => Err(Error::Undelivered { bytes }),
+                    Outcome::Lost => Err(Error::Lost),
+                })
+            }
+        };
+        self.actions.extend(event.map(Action::Event));
+    }
+
+    fn finish(&mut self, result: Result<(), Error>) {
+        if self.over.is_some() {
+            return;
+        }
+        for slot in &mut self.slots {
+            if let (Some(open), true) = (slot.open.take(), result.is_err()) {
+                dial::reset_on_close(&open.descriptor);
+            }
+        }
+        match &mut self.side {
+            Side::Client(dialler) => dialler.stop(),
+            Side::Server(membership) => membership.end(self.endpoint.core.farewell()),
+        }
+        self.are_sockets_new = true;
+        self.blocked = StreamSet::default();
+        self.over = Some(result.clone());
+        self.watch();
+        self.actions.push_back(Action::Ended(result));
+    }
+
+    fn resume(&mut self) {
+        let few = self.endpoint.core.queued_bytes() <= self.send_buffer_bytes / 2;
+        if self.is_paused && (few || self.over.is_some()) {
+            self.is_paused = false;
+            self.actions.push_back(Action::ResumeWriting);
+        }
+    }
+
+    /// Have the shell watch the sockets that there are.
+    fn watch(&mut self) {
+        if !std::mem::take(&mut self.are_sockets_new) {
+            return;
+        }
+        let open = (self.slots.iter().enumerate())
+            .filter_map(|(at, slot)| Some((at, slot.open.as_ref()?)))
+            .map(|(at, open)| (open.socket, &open.descriptor, self.blocked.contains(at)));
+        let attempts = match &self.side {
+            Side::Client(dialler) => Some(dialler.watched()),
+            Side::Server(_) => None,
+        };
+        let wanted: Vec<_> = open.chain(attempts.into_iter().flatten()).collect();
+        for (socket, _) in &self.watched {
+            if wanted.iter().all(|(other, ..)| other != socket) {
+                self.actions.push_back(Action::Unwatch { socket: *socket });
+            }
+        }
+        for (socket, descriptor, for_room) in &wanted {
+            if !self.watched.contains(&(*socket, *for_room)) {
+                self.actions.push_back(Action::Watch {
+                    socket: *socket,
+                    descriptor: Arc::clone(descriptor),
+                    for_room: *for_room,
+                });
+            }
+        }
+        self.watched = (wanted.iter())
+            .map(|(socket, _, for_room)| (*socket, *for_room))
+            .collect();
+    }
+}
+
+fn not_the_client() -> Error {
+    Error::Config("streams are added and removed by the end that opened the connection".to_owned())
+}
