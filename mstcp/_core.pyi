@@ -1,4 +1,4 @@
-"""The protocol core (crates/mstcp-proto), pure and sans-IO: no sockets, no clock, no global random numbers."""
+"""The protocol core (crates/mstcp-proto), pure and sans-IO: no sockets, clock or global random numbers."""
 
 from typing import Any, final
 

@@ -102,7 +102,7 @@ async def test_a_client_in_go_speaks_to_the_python_server(
     _need("go", "gcc", "pkg-config")
     program = tmp_path / "echo"
     settings = {"GOCACHE": str(tmp_path / "cache"), "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"}
-    command = ["go", "build", "-o", program, "."]
+    command = ["go", "build", "-o", str(program), "."]
     subprocess.run(command, cwd=EXAMPLES / "go", env={**environment, **settings}, check=True)
     said = await _ask_python([program, "127.0.0.1", "PORT", "3", str(BYTES), SECRET])
     assert said == f"{BYTES} bytes came back\n"

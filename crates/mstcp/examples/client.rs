@@ -2,6 +2,7 @@
 //! and say whether all came. With the certificate of an authority each stream is inside TLS.
 
 use std::io;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use mstcp::{connect, ClientConfig, ClientTls, StreamSpec};
@@ -30,7 +31,17 @@ fn trusting(authority: &str, host: &str) -> io::Result<ClientTls> {
 }
 
 #[tokio::main]
-async fn main() -> io::Result<()> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("client: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let usage = || io::Error::other("use client HOST:PORT STREAMS BYTES [SECRET [CA.pem]]");
     let [address, streams, bytes, secret @ ..] = &arguments[..] else {

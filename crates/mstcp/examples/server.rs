@@ -2,6 +2,7 @@
 //! certificate each stream is inside TLS.
 
 use std::io;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use mstcp::{Connection, Listener, ServerConfig};
@@ -23,7 +24,17 @@ fn certified(certificates: &str, key: &str) -> io::Result<rustls::ServerConfig> 
 }
 
 #[tokio::main]
-async fn main() -> io::Result<()> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("server: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (address, secret, tls) = match &arguments[..] {
         [address] => (address, "", None),
