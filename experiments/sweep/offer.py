@@ -25,7 +25,8 @@ from topologies.routable import load_routable
 MSS_BYTES = 1448
 HEADER_BYTES = 66
 """Ethernet 14, IPv4 20, TCP with timestamps 32; an acknowledgement has no more."""
-PACKETS_PER_ACK = 2
+PACKETS_PER_ACK = 1
+"""Applications read at once what they are sent: then Linux delays no acknowledgement."""
 FRAMING = Framing(packet_bytes=MSS_BYTES + HEADER_BYTES, segment_overhead_bytes=HEADER_BYTES)
 NEGLIGIBLE_SHARE = 1e-6
 """A path with less than this share of a flow's request is the solver's rounding, not a path."""

@@ -18,7 +18,7 @@ from experiments.engines.sim.process import Processes
 from experiments.errors import Interrupted, OutputError, RunFailed, ScenarioError
 from experiments.report.terminal import WIDTH
 from experiments.sweep.description import admitted_bps, describe
-from experiments.sweep.offer import FRAMING, Offers
+from experiments.sweep.offer import FRAMING, PACKETS_PER_ACK, Offers
 from experiments.sweep.plan import Conditions, Metric, Point, Sweep
 from experiments.sweep.routes import Routes
 from experiments.sweep.runner import run
@@ -109,7 +109,7 @@ def test_an_allocation_in_goodput_fits_the_links_with_headers_and_acknowledgemen
     offers = Offers(CONDITIONS, kept=1)
     flows = offers.flows(1.6, 1)
     wire_bps: dict[tuple[str, str], float] = {}
-    ratio = FRAMING.ack_ratio(66)
+    ratio = FRAMING.ack_ratio(66, PACKETS_PER_ACK)
     for flow in flows:
         assert flow.allocated_bps <= flow.requested_bps * (1 + 1e-9)
         for path in flow.paths:

@@ -156,6 +156,9 @@ impl ReorderingName {
     }
 
     fn apply(self, config: &mut Config) {
+        if self == Self::Rack && config.detection == Detection::Rack {
+            return;
+        }
         config.spurious = Spurious::Ignored;
         if let (Detection::Ns3Mptcp(method), Some(own)) =
             (&mut config.detection, self.of_ns3_mptcp())
@@ -163,6 +166,7 @@ impl ReorderingName {
             *method = own;
             return;
         }
+        config.detect_by_duplicates();
         match self {
             Self::None => {}
             Self::Dsack => config.spurious = Spurious::DSack,
@@ -282,6 +286,9 @@ impl TcpDescription {
         set(&mut config.rto.max, self.rto_max_s.map(seconds));
         if let Some(&name) = self.congestion_control.as_ref().and_then(Named::built_in) {
             config.congestion = self.congestion(name);
+        }
+        if !config.sack && self.reordering.is_none() {
+            config.detect_by_duplicates();
         }
         if let Some(name) = self.recovery {
             config.reduction = match name {

@@ -97,6 +97,8 @@ pub enum Reduction {
 pub enum Spurious {
     /// It is not.
     Ignored,
+    /// By timestamps or by reports of all that was sent again, back to the window before (Linux).
+    Linux,
     /// By the timestamps that ACKs echo: Eifel (RFC 3522, RFC 4015).
     Eifel,
     /// By what the first two ACKs after a timeout acknowledge: F-RTO (RFC 5682).
@@ -229,6 +231,9 @@ pub struct AckRules {
     pub separate: bool,
     /// The first data of a connection is acknowledged at once (ns-3; Linux's quick ACKs go further).
     pub first_data_at_once: bool,
+    /// Once all has been read, pushed data is acknowledged at once, unless this side has just answered (Linux, `tcp_cleanup_rbuf` and
+    /// its pingpong mode).
+    pub when_read: bool,
 }
 
 /// The retransmission timer (RFC 6298).
@@ -397,6 +402,7 @@ impl Config {
             acks: AckRules {
                 separate: false,
                 first_data_at_once: false,
+                when_read: false,
             },
             options: OptionLayout::Aligned,
         }
@@ -422,6 +428,7 @@ impl Config {
             acks: AckRules {
                 separate: true,
                 first_data_at_once: true,
+                when_read: false,
             },
             options: OptionLayout::Packed,
             ..Self::rfc()
@@ -452,7 +459,7 @@ impl Config {
         }
     }
 
-    /// Linux: CUBIC with hybrid slow start, PRR, RTO of at least 200 ms, ACKs delayed by 40 ms.
+    /// Linux: CUBIC with hybrid slow start, RACK-TLP, PRR, RTO of at least 200 ms, ACKs delayed by 40 ms.
     pub fn linux() -> Self {
         Self {
             mss_bytes: 1448,
@@ -462,6 +469,9 @@ impl Config {
             congestion: CongestionAlgorithm::LinuxCubic { paced: false },
             reduction: Reduction::Prr,
             grows_on_exit: true,
+            detection: Detection::Rack,
+            spurious: Spurious::Linux,
+            dsack: true,
             impatient: Impatient::Never,
             rto: RtoSettings {
                 initial: SECOND,
@@ -475,8 +485,17 @@ impl Config {
             acks: AckRules {
                 separate: false,
                 first_data_at_once: true,
+                when_read: true,
             },
             ..Self::rfc()
+        }
+    }
+
+    /// Go by duplicate ACKs where RACK is the profile's way: without SACK, and beneath a method against reordering.
+    pub fn detect_by_duplicates(&mut self) {
+        if self.detection == Detection::Rack {
+            self.detection = Detection::DuplicateAcks;
+            self.dsack = false;
         }
     }
 

@@ -33,6 +33,12 @@ pub struct Receiver {
     /// In-order segments since the last ACK.
     unacknowledged: u32,
     delayed_until: Nanos,
+    /// Whether what is pushed is acknowledged once it is read; whether such data waits, when data came last, and whether this side answers
+    /// what comes, so that its data carries the ACKs.
+    when_read: bool,
+    pushed: bool,
+    data_at: Nanos,
+    answers: bool,
     /// ACKs due at once.
     due: u32,
     /// Whether a due ACK must not ride on data, since it is to be counted as a duplicate.
@@ -78,6 +84,10 @@ impl Receiver {
             reported: [0; MAX_SACK_BLOCKS],
             unacknowledged: 0,
             delayed_until: OFF,
+            when_read: config.acks.when_read,
+            pushed: false,
+            data_at: 0,
+            answers: false,
             due: 0,
             alone: false,
             last_ack_sent: 0,
@@ -180,6 +190,10 @@ impl Receiver {
         {
             self.window_update = true;
         }
+        let alone = self.granted.is_none() && !self.answers;
+        if self.pushed && alone && self.due == 0 && self.readable() == 0 {
+            self.acknowledge_now(false);
+        }
         bytes
     }
 
@@ -231,6 +245,8 @@ impl Receiver {
             // RFC 5681, 4.2: at once for what is out of order, fills a gap or is old; RFC 9293, 3.10.7.4: and for a FIN.
             self.acknowledge_now(!fresh || !self.ahead.is_empty());
         } else {
+            self.pushed |= self.when_read && segment.push;
+            self.data_at = now;
             self.acknowledge_later(now);
         }
     }
@@ -276,6 +292,7 @@ impl Receiver {
     pub fn on_timer(&mut self, now: Nanos) {
         if now >= self.delayed_until {
             self.delayed_until = OFF;
+            self.answers = false;
             self.acknowledge_now(false);
         }
     }
@@ -295,8 +312,14 @@ impl Receiver {
         self.alone &= self.due > 0;
         self.unacknowledged = 0;
         self.delayed_until = OFF;
+        self.pushed = false;
         self.window_update = false;
         self.last_ack_sent = self.next;
+    }
+
+    /// Data leaves from this side: soon after data came it answers.
+    pub fn on_data_sent(&mut self, now: Nanos) {
+        self.answers |= self.when_read && self.next > 1 && now - self.data_at < self.delay_timeout;
     }
 
     /// Where the window ends. RFC 9293, 3.8.6.2.2: it moves by whole segments (or half of the buffer), against silly windows.

@@ -110,6 +110,8 @@ pub struct Segment {
     pub fin: bool,
     /// The RST flag.
     pub rst: bool,
+    /// The PSH flag: the sender has no more for the present.
+    pub push: bool,
     /// SACK blocks, the newest first.
     pub sack: SackBlocks,
     /// The timestamp option: TSval and TSecr.

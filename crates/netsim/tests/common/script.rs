@@ -211,6 +211,7 @@ impl Script {
             } else {
                 Default::default()
             },
+            push: segment.push && expected.push,
             packet_number: if mentioned.number {
                 segment.packet_number
             } else {
@@ -231,6 +232,7 @@ impl Script {
         segment.syn = flags.contains('S');
         segment.fin = flags.contains('F');
         segment.rst = flags.contains('R');
+        segment.push = flags.contains('P');
         let Some((first, end)) = words.get(1).and_then(|range| range.split_once(':')) else {
             self.fail("a range is missing")
         };

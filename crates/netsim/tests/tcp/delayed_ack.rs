@@ -76,6 +76,7 @@ fn ns3_acknowledges_the_first_data_at_once() {
         acks: netsim::tcp::config::AckRules {
             separate: false,
             first_data_at_once: true,
+            when_read: false,
         },
         ..plain()
     };
@@ -84,5 +85,46 @@ fn ns3_acknowledges_the_first_data_at_once() {
          +0 > . 1:1 ack 1001
          20 < . 1001:2001 ack 1 win 65535
          220 > . 1:1 ack 2001",
+    );
+}
+
+/// A client whose stack acknowledges as Linux's does, and which is first sent what its server pushes.
+fn linux() -> Script {
+    Script::connected(Config {
+        acks: netsim::tcp::config::AckRules {
+            when_read: true,
+            ..plain().acks
+        },
+        receive_buffer_bytes: 65_535,
+        ..plain()
+    })
+}
+
+#[test]
+fn linux_acknowledges_what_is_pushed_once_it_is_read() {
+    linux().run(
+        "10 < P. 1:1001 ack 1 win 65535
+         11 read 500
+         12 read 500
+         +0 > . 1:1 ack 1001
+         # More is to come.
+         20 < . 1001:2001 ack 1 win 65535
+         21 read 1000
+         220 > . 1:1 ack 2001",
+    );
+}
+
+#[test]
+fn linux_lets_data_carry_the_ack_where_it_answers_until_the_timer_expires() {
+    linux().run(
+        "10 < P. 1:1001 ack 1 win 65535
+         +0 write 100
+         +0 > P. 1:101 ack 1001
+         20 < P. 1001:2001 ack 101 win 65535
+         21 read 2000
+         220 > . 101:101 ack 2001
+         300 < P. 2001:3001 ack 101 win 65535
+         301 read 1000
+         +0 > . 101:101 ack 3001",
     );
 }

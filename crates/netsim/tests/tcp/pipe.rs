@@ -1,11 +1,11 @@
 //! Two endpoints over a path that loses, reorders and duplicates: every byte arrives once, in order, and the connection ends.
 
 use super::common::pipe::{Path, Pipe};
-use netsim::tcp::config::{CongestionAlgorithm, CubicSettings, Detection, Reduction};
+use netsim::tcp::config::{CongestionAlgorithm, CubicSettings, Reduction};
 use netsim::tcp::{Config, State};
 use netsim::time::{MILLISECOND, SECOND};
 
-/// All profiles, with and without SACK (Linux with RACK then), with each reduction and congestion control.
+/// All profiles, with and without SACK, with each reduction and congestion control.
 fn configs() -> Vec<(String, Config)> {
     let mut configs = Vec::new();
     for (name, base) in [
@@ -27,9 +27,8 @@ fn configs() -> Vec<(String, Config)> {
                         timestamps: sack || cubic,
                         ..base
                     };
-                    if sack && name == "linux" {
-                        config.detection = Detection::Rack;
-                        config.dsack = true;
+                    if !sack {
+                        config.detect_by_duplicates();
                     }
                     if cubic {
                         config.congestion = CongestionAlgorithm::Cubic(CubicSettings::default());

@@ -2,7 +2,7 @@
 
 use super::common::script::Script;
 use super::plain;
-use netsim::tcp::config::Detection;
+use netsim::tcp::config::{Detection, TimeoutRule};
 use netsim::tcp::Config;
 
 fn with_rack() -> Config {
@@ -124,6 +124,41 @@ fn a_probe_is_new_data_where_there_is_any() {
          # Two round trips and 8 ms later, beyond the window of four.
          408 > . 5001:6001 ack 1
          +0 ? phase Open timeouts 0",
+    );
+}
+
+#[test]
+fn a_probe_that_is_due_with_the_timeout_leaves_in_its_place() {
+    let mut script = Script::client(Config {
+        timeout: TimeoutRule::LeastMargin,
+        rto: Config::linux().rto,
+        ..with_rack()
+    });
+    script.run(
+        "0 > S 0:0
+         100 < S. 0:0 ack 1 win 65535 <mss 1000,sackOK>
+         +0 > . 1:1 ack 1
+         +0 write 1000
+         +0 > . 1:1001 ack 1
+         # The timeout is 300 ms, two round trips and 200 ms are 400.
+         400 > . 1:1001 ack 1 again
+         +0 ? phase Open timeouts 0
+         # It begins again with the probe.
+         700 > . 1:1001 ack 1 again
+         +0 ? phase Loss timeouts 1",
+    );
+}
+
+#[test]
+fn what_an_ack_acknowledges_beside_its_blocks_is_no_reordering() {
+    with_out(8).run(
+        "200 < . 1:1 ack 1001 win 65535
+         # The second segment's ACK waited for another; the fourth came, the third is lost.
+         210 < . 1:1 ack 2001 win 65535 sack 3001 4001
+         +0 < . 1:1 ack 2001 win 65535 sack 3001 5001
+         +0 < . 1:1 ack 2001 win 65535 sack 3001 6001
+         +0 > . 2001:3001 ack 1 again
+         +0 ? phase Recovery",
     );
 }
 

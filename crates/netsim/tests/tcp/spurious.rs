@@ -65,6 +65,39 @@ fn eifel_takes_a_timeout_back() {
 }
 
 #[test]
+fn linux_goes_back_to_the_window_before() {
+    fast_retransmit(Spurious::Linux).run(
+        "+10 < . 1:1 ack 1001 win 65535 ts 110 0
+         +0 ? phase Open cwnd 10000 ssthresh 18446744073709551615 undone 1
+         +0 > . 10001:11001 ack 1",
+    );
+    fast_retransmit(Spurious::Linux).run(
+        "+10 < . 1:1 ack 10001 win 65535 ts 110 100
+         +0 ? phase Open cwnd 2000 ssthresh 5000 undone 0
+         +0 > . 10001:11001 ack 1
+         +0 > . 11001:12001 ack 1",
+    );
+}
+
+#[test]
+fn linux_takes_a_reduction_back_once_all_that_was_sent_again_is_reported() {
+    let config = Config {
+        sack: true,
+        dsack: true,
+        spurious: Spurious::Linux,
+        ..plain()
+    };
+    Script::with_out(config, 4).run(
+        "1000 > . 1:1001 ack 1 again
+         +0 ? phase Loss cwnd 1000 ssthresh 2000
+         1020 < . 1:1 ack 4001 win 65535
+         +0 ? phase Open undone 0
+         1030 < . 1:1 ack 4001 win 65535 sack 1 1001
+         +0 ? cwnd 4000 undone 1",
+    );
+}
+
+#[test]
 fn eifel_needs_timestamps() {
     let config = Config {
         spurious: Spurious::Eifel,

@@ -68,3 +68,20 @@ fn with_timestamps_what_was_sent_twice_is_timed_by_its_echo() {
          +0 ? srtt 10.000875",
     );
 }
+
+#[test]
+fn with_timestamps_what_left_before_a_timeout_is_timed_by_its_echo() {
+    Script::with_out(
+        Config {
+            timestamps: true,
+            ..plain()
+        },
+        1,
+    )
+    .run(
+        "1000 > . 1:1001 ack 1 again
+         # The first copy, late: else each segment after it would be sent again too.
+         1160 < . 1:1 ack 1001 win 65535 ts 1160 0
+         +0 ? timeouts 1 srtt 145.000875",
+    );
+}

@@ -86,7 +86,9 @@ impl Endpoint {
         segment.payload_bytes = transmission.payload_bytes;
         segment.fin = transmission.fin;
         segment.retransmission = transmission.again;
+        segment.push = self.sender.unsent() == 0;
         self.receiver.on_ack_sent(false);
+        self.receiver.on_data_sent(now);
         if transmission.payload_bytes > 0 {
             self.statistics.data_segments_sent += 1;
             self.statistics.data_bytes_sent += u64::from(transmission.payload_bytes);

@@ -23,7 +23,7 @@ pub use reduction::WindowReduction;
 pub use response::SpuriousResponse;
 use tail_probe::TailProbe;
 
-use super::config::{Config, Detection, Impatient, Repair, WindowGrowth};
+use super::config::{Config, Detection, Impatient, Repair, Spurious, WindowGrowth};
 use super::congestion::{CongestionControl, Window};
 use super::receiver::OFF;
 use super::scoreboard::{Advance, Scoreboard, Transmission};
@@ -133,6 +133,8 @@ pub struct LossRecovery {
     detector: Box<dyn LossDetector>,
     reduction: Box<dyn WindowReduction>,
     response: Option<Box<dyn SpuriousResponse>>,
+    /// Whether the response sees ACKs too that tell nothing of what is out.
+    looks_at_all: bool,
     /// The response holds the window in the present recovery, which `keep` then makes of the reduction.
     held: bool,
     keep: Keep,
@@ -156,6 +158,7 @@ impl LossRecovery {
     /// No sign of loss yet.
     pub fn new(config: &Config) -> Self {
         let detector = detector::build(config);
+        let response = response::build(config);
         Self {
             episode: Episode {
                 phase: Phase::Open,
@@ -167,7 +170,9 @@ impl LossRecovery {
             timed: detector.looks_at_acks(),
             detector,
             reduction: reduction::build(config),
-            response: response::build(config),
+            looks_at_all: config.detection == Detection::Delay
+                || response.is_some() && config.spurious != Spurious::Linux,
+            response,
             held: false,
             keep: Keep,
             bare_duplicates: config.bare_duplicates,
@@ -193,9 +198,12 @@ impl LossRecovery {
         self.episode.sack
     }
 
-    /// Whether ACKs matter only as far as they tell of what is out.
-    pub fn is_passive(&self) -> bool {
-        !self.timed && self.response.is_none()
+    /// Whether an ACK tells nothing that does not advance, with nothing out: neither of a probe nor of what arrived twice.
+    pub fn is_told_nothing(&self, segment: &Segment) -> bool {
+        let probing = self.probe.as_ref().is_some_and(TailProbe::is_out);
+        let reports = probing || !segment.sack.is_empty();
+        let looks_at_reports = self.timed || self.response.is_some();
+        !(self.looks_at_all || reports && looks_at_reports)
     }
 
     /// Settle whether SACK is used, once the handshake tells.

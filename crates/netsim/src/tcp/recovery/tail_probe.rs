@@ -31,6 +31,11 @@ impl TailProbe {
         }
     }
 
+    /// Whether one is out that may still tell of a loss.
+    pub fn is_out(&self) -> bool {
+        self.out.is_some()
+    }
+
     /// When a probe is due; [`OFF`] if none is.
     pub fn timer(&self) -> Nanos {
         self.due
@@ -45,8 +50,8 @@ impl TailProbe {
         episode: &Episode,
         board: &Scoreboard,
     ) {
-        let calm = matches!(episode.phase, Phase::Open | Phase::Disorder);
-        let wanted = calm && self.out.is_none() && board.sacked_segments() == 0;
+        let calm = episode.phase == Phase::Open && board.sacked_segments() == 0;
+        let wanted = calm && self.out.is_none();
         self.due = if wanted && !board.is_empty() {
             let delay = if board.segments() == 1 {
                 ACK_DELAY

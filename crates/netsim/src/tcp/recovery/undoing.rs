@@ -10,6 +10,7 @@ impl LossRecovery {
     /// Take reductions back by another response.
     pub fn respond_by(&mut self, response: Box<dyn SpuriousResponse>) {
         self.response = Some(response);
+        self.looks_at_all = true;
     }
 
     /// Whether a duplicate does not count, and takes a reduction back instead.

@@ -10,6 +10,7 @@ impl Scoreboard {
     /// Drop what a cumulative ACK covers.
     pub fn advance(&mut self, ack: u64, now: Nanos) -> Advance {
         let mut advance = Advance::default();
+        let mut only_untimed = true;
         while let Some(front) = self.sent.front() {
             if front.start >= ack {
                 break;
@@ -33,8 +34,10 @@ impl Scoreboard {
                 break;
             }
             advance.resent |= front.flags & (RESENT | SACKED) == RESENT;
-            if advance.timed.is_none() && !front.is(UNTIMED) {
-                advance.timed = Some((front.sent_at, front.is(AMBIGUOUS)));
+            let untimed = front.is(UNTIMED);
+            if only_untimed && (!untimed || advance.timed.is_none()) {
+                only_untimed = untimed;
+                advance.timed = Some((front.sent_at, untimed || front.is(AMBIGUOUS)));
             }
             self.forget_front(&front);
         }
@@ -67,7 +70,7 @@ impl Scoreboard {
         if latest.map_or(true, |one| left(&one) < left(&delivered)) {
             *latest = Some(delivered);
         }
-        self.deliveries.reordered |= !again && delivered.end < self.highest_delivered;
+        self.deliveries.reordered |= !again && delivered.end < self.delivered_before;
         self.highest_delivered = self.highest_delivered.max(delivered.end);
     }
 
@@ -158,6 +161,7 @@ impl Scoreboard {
     /// Enter SACK blocks above `ack` (RFC 6675, Update); give the bytes newly SACKed.
     pub fn sack(&mut self, blocks: &SackBlocks, ack: u64, now: Nanos) -> u64 {
         let mut new = 0;
+        self.delivered_before = self.highest_delivered;
         for (start, end) in blocks.iter(ack).filter(|block| block.0 > ack) {
             let first = self.sent.partition_point(|sent| sent.start < start);
             for index in first..self.sent.len() {

@@ -60,7 +60,8 @@ pub struct Transmission {
 pub struct Advance {
     /// Sequence space newly delivered: acknowledged and not SACKed before.
     pub delivered: u64,
-    /// When the oldest timed segment left that is now acknowledged, and whether it was sent more than once.
+    /// When the oldest segment left that is now acknowledged, of those that are timed if there are any, and whether an echo of its
+    /// timestamp alone can tell its round trip: it was sent more than once, or before a timeout.
     pub timed: Option<(Nanos, bool)>,
     /// Whether a segment that was sent again is among those acknowledged.
     pub resent: bool,
@@ -164,6 +165,8 @@ pub struct Scoreboard {
     deliveries: Deliveries,
     /// The end of the highest segment that was delivered.
     highest_delivered: u64,
+    /// The same before the present ACK, whose number and blocks are of one time.
+    delivered_before: u64,
     sacked_segments: u64,
 }
 
@@ -190,6 +193,7 @@ impl Scoreboard {
             lost_ever: 0,
             deliveries: Deliveries::default(),
             highest_delivered: 0,
+            delivered_before: 0,
             sacked_segments: 0,
         }
     }

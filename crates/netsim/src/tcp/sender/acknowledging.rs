@@ -44,7 +44,7 @@ impl Sender {
         let old_window = self.peer_window;
         self.on_window(segment.sequence, ack, segment.window_bytes);
         let tells_nothing = ack == before && self.board.is_empty();
-        if tells_nothing && !self.measured && self.recovery.is_passive() {
+        if tells_nothing && !self.measured && self.recovery.is_told_nothing(segment) {
             // As nearly all segments to a side that only receives.
             self.watch_window(now);
             return true;
@@ -90,8 +90,8 @@ impl Sender {
         if ack > before {
             self.events.acknowledged_bytes += ack - before;
             self.on_progress(now, verdict.restart_timer);
+            self.arm_probe(now);
         }
-        self.arm_probe(now);
         self.watch_window(now);
         true
     }

@@ -47,6 +47,10 @@ impl Sender {
         }
         if now >= self.recovery.timer() {
             self.detect(now, statistics);
+            if self.tail_probe {
+                // RFC 8985, 7.2: a probe that is due with the timeout leaves in its place, and the timeout begins again.
+                return true;
+            }
         }
         if now < self.retransmit_at {
             return true;

@@ -6,10 +6,12 @@ use super::super::super::scoreboard::{Delivered, Judgement, Scoreboard};
 use super::super::super::segment::Segment;
 use super::super::{AckEvent, Episode, Phase};
 use super::LossDetector;
-use crate::time::Nanos;
+use crate::time::{Nanos, SECOND};
 
 /// Recoveries after which the window for reordering is as small as at first (6.2 step 4: 16).
 const PERSIST_RECOVERIES: u32 = 16;
+/// For how long a round trip may count as the least (Linux's `tcp_min_rtt_wlen`).
+const LEAST_RTT_WINDOW: Nanos = 300 * SECOND;
 
 /// A segment is lost if one that left later was delivered, and a round trip with a window for reordering is over.
 #[derive(Debug, Clone)]
@@ -18,7 +20,11 @@ pub struct Rack {
     /// RACK.xmit_ts and RACK.end_seq: the latest transmission that was delivered.
     latest: Option<(Nanos, u64)>,
     rtt: Nanos,
+    /// The least round trip of what was sent once, and when it was measured.
     min_rtt: Nanos,
+    min_rtt_at: Nanos,
+    /// Of the timestamp clock.
+    tick: Nanos,
     reordering_seen: bool,
     reo_wnd_mult: u64,
     reo_wnd_persist: u32,
@@ -37,6 +43,8 @@ impl Rack {
             latest: None,
             rtt: 0,
             min_rtt: OFF,
+            min_rtt_at: 0,
+            tick: config.timestamp_tick,
             reordering_seen: false,
             reo_wnd_mult: 1,
             reo_wnd_persist: PERSIST_RECOVERIES,
@@ -50,8 +58,8 @@ impl Rack {
     /// 6.2 steps 1 to 3: the latest delivery, its round trip, and whether what was never sent again came out of order.
     fn update(&mut self, event: &AckEvent, segment: &Segment, board: &mut Scoreboard) {
         let deliveries = board.take_deliveries();
-        if let Some(rtt) = event.rtt {
-            self.min_rtt = self.min_rtt.min(rtt);
+        if let Some(once) = deliveries.latest[0] {
+            self.note_rtt(event.now, event.now - once.sent_at);
         }
         self.reordering_seen |= deliveries.reordered;
         for delivered in deliveries.latest.into_iter().flatten() {
@@ -62,13 +70,20 @@ impl Rack {
             } = delivered;
             let rtt = event.now - sent_at;
             // An ACK of the original, not of the copy.
-            let stale =
-                segment.timestamps.is_some_and(|(_, echo)| echo < sent_at) || rtt < self.min_rtt;
+            let echoes_earlier = |(_, echo)| echo < sent_at / self.tick * self.tick;
+            let stale = segment.timestamps.is_some_and(echoes_earlier) || rtt < self.min_rtt;
             if again && stale {
                 continue;
             }
             self.rtt = rtt;
             self.latest = self.latest.max(Some((sent_at, end)));
+        }
+    }
+
+    /// 6.2 step 1.
+    fn note_rtt(&mut self, now: Nanos, rtt: Nanos) {
+        if rtt <= self.min_rtt || now - self.min_rtt_at > LEAST_RTT_WINDOW {
+            (self.min_rtt, self.min_rtt_at) = (rtt, now);
         }
     }
 
@@ -84,7 +99,9 @@ impl Rack {
             self.dsack_round = None;
         }
         let recovering = matches!(episode.phase, Phase::Recovery | Phase::Loss);
-        if segment.duplicate().is_some() && self.dsack_round.is_none() {
+        // As in Linux: where nothing was ever reordered, what arrived twice tells of a probe or a timeout too early, not of the window.
+        let reported = self.reordering_seen && segment.duplicate().is_some();
+        if reported && self.dsack_round.is_none() {
             self.dsack_round = Some(board.end());
             self.reo_wnd_mult += 1;
             self.reo_wnd_persist = PERSIST_RECOVERIES;

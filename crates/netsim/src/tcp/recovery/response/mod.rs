@@ -4,12 +4,14 @@ mod door;
 mod dsack;
 mod eifel;
 mod frto;
+mod linux;
 mod ns3_mptcp;
 
 pub use door::Door;
 pub use dsack::DSack;
 pub use eifel::Eifel;
 pub use frto::FRto;
+pub use linux::Linux;
 pub use ns3_mptcp::{FRtoStep, Ns3DSack, Ns3Eifel, Ns3FRto};
 
 use super::super::config::{Config, Detection, Ns3MptcpMethod, Spurious};
@@ -93,6 +95,7 @@ pub fn build(config: &Config) -> Option<Box<dyn SpuriousResponse>> {
     }
     match config.spurious {
         Spurious::Ignored => None,
+        Spurious::Linux => Some(Box::new(Linux::new(config))),
         Spurious::Eifel => Some(Box::new(Eifel::new(config))),
         Spurious::FRto => Some(Box::<FRto>::default()),
         Spurious::DSack => Some(Box::<DSack>::default()),
