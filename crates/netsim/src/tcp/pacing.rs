@@ -1,16 +1,41 @@
 //! Sending at a rate instead of in bursts.
 
 use super::config::Pacing;
+use super::congestion::Window;
 use crate::time::{Nanos, SECOND};
 
 /// Linux paces what follows the tenth segment of data, and no earlier.
 const SEGMENTS_UNPACED: u32 = 9;
+
+/// The least and the most that leave at once, if they are there (`tcp_min_tso_segs`, `sk_gso_max_size`).
+const BURST_SEGMENTS_MIN: u64 = 2;
+const BURST_BYTES_MAX: u64 = 65_536 - 321;
+/// A burst is what the rate carries in 2^-10 s (`sk_pacing_shift`), and where round trips are short more: the most, halved for each 2^9 µs
+/// (`tcp_tso_rtt_log`).
+const BURST_SHIFT: u32 = 10;
+const BURST_RTT_LOG: u32 = 9;
+
+/// Segments that leave at once, as Linux sizes its packets for segmentation (`tcp_tso_autosize`).
+fn burst_segments(bytes_per_s: u64, segment: u64, least_rtt: Option<Nanos>) -> u64 {
+    let halvings = least_rtt.map_or(u64::MAX, |rtt| (rtt / 1000) >> BURST_RTT_LOG);
+    let near = if halvings < 32 {
+        BURST_BYTES_MAX >> halvings
+    } else {
+        0
+    };
+    let bytes = ((bytes_per_s >> BURST_SHIFT) + near).min(BURST_BYTES_MAX);
+    (bytes / segment.max(1)).max(BURST_SEGMENTS_MIN)
+}
 
 /// When the next segment may leave.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     pacing: Pacing,
     next: Nanos,
+    /// When the present burst leaves, how many segments more it may have, and how late it is, as far as that has not shortened a gap.
+    burst_at: Nanos,
+    burst_left: u64,
+    late: Nanos,
     /// Segments that left unpaced at the beginning.
     unpaced: u32,
 }
@@ -21,6 +46,9 @@ impl Pacer {
         Self {
             pacing,
             next: 0,
+            burst_at: 0,
+            burst_left: 0,
+            late: 0,
             unpaced: 0,
         }
     }
@@ -32,12 +60,13 @@ impl Pacer {
 
     /// Whether a segment may leave.
     pub fn ready(&self, now: Nanos) -> bool {
-        now >= self.next
+        now >= self.next || (self.burst_left > 0 && now == self.burst_at)
     }
 
     /// Forget what was sent, as after a timeout.
     pub fn reset(&mut self) {
         self.next = 0;
+        self.burst_left = 0;
     }
 
     /// Account for `bytes` of data that leave at `now`, at so many bytes a nanosecond.
@@ -45,35 +74,75 @@ impl Pacer {
         self.next = self.next.max(now) + (f64::from(bytes) / rate) as Nanos;
     }
 
-    /// Account for `bytes` of data that leave at `now`; `cwnd`, `ssthresh` in bytes, `srtt` if known.
+    /// Account for `bytes` of data that leave at `now`; `srtt` and the least round trip are the path's, if known.
     ///
     /// As in Linux (`tcp_update_skb_after_send`) the first segments leave at once, and what leaves late shortens the gap behind it,
     /// by half of it at most.
-    pub fn sent(&mut self, now: Nanos, bytes: u32, cwnd: u64, ssthresh: u64, srtt: Option<Nanos>) {
+    pub fn sent(
+        &mut self,
+        now: Nanos,
+        bytes: u32,
+        window: &Window,
+        srtt: Option<Nanos>,
+        least_rtt: Option<Nanos>,
+    ) {
         if self.pacing != Pacing::Off && self.unpaced < SEGMENTS_UNPACED {
             self.unpaced += 1;
             self.next = now;
             return;
         }
-        let bits = u128::from(bytes) * 8;
-        let gap = match self.pacing {
+        let bytes_per_s = match self.pacing {
             Pacing::Off => return,
-            Pacing::Rate { rate_bps } => bits * u128::from(SECOND) / u128::from(rate_bps),
+            Pacing::Rate { rate_bps } => rate_bps as f64 / 8.0,
             Pacing::Window {
                 slow_start_percent,
                 avoidance_percent,
             } => {
                 let Some(srtt) = srtt else { return };
-                let percent = if cwnd < ssthresh / 2 {
+                let percent = if window.cwnd < window.ssthresh / 2 {
                     slow_start_percent
                 } else {
                     avoidance_percent
                 };
-                let window_bits = u128::from(cwnd) * 8 * u128::from(percent.max(1));
-                bits * u128::from(srtt) * 100 / window_bits.max(1)
+                let a_round = window.cwnd as f64 * f64::from(percent.max(1)) / 100.0;
+                a_round * SECOND as f64 / srtt.max(1) as f64
             }
         };
-        let (gap, late) = (gap as Nanos, now.saturating_sub(self.next));
-        self.next = self.next.max(now) + gap - late.min(gap / 2);
+        if self.burst_left > 0 && now == self.burst_at {
+            self.burst_left -= 1;
+        } else {
+            self.late = now.saturating_sub(self.next);
+            self.burst_at = now;
+            self.burst_left = burst_segments(bytes_per_s as u64, window.segment(), least_rtt) - 1;
+            self.next = self.next.max(now);
+        }
+        let gap = (f64::from(bytes) * SECOND as f64 / bytes_per_s) as Nanos;
+        let made_up = self.late.min(gap / 2);
+        self.late -= made_up;
+        self.next += gap - made_up;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLISECOND: Nanos = 1_000_000;
+
+    /// `tcp_tso_autosize`: two at least, the data of a 1024th second, and the more the nearer the peer is.
+    #[test]
+    fn bursts_are_sized_as_linux_sizes_them() {
+        for (bytes_per_s, least_rtt, segments) in [
+            (125_000, Some(100 * MILLISECOND), 2),
+            (12_500_000, Some(100 * MILLISECOND), 8),
+            (125_000, None, 2),
+            // 65,215 bytes halved four times, and 122.
+            (125_000, Some(2 * MILLISECOND + 100_000), 2),
+            // Not halved.
+            (125_000, Some(400_000), 45),
+            (u64::MAX, Some(400_000), 45),
+        ] {
+            assert_eq!(burst_segments(bytes_per_s, 1448, least_rtt), segments);
+        }
     }
 }

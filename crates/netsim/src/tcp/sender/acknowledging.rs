@@ -247,6 +247,12 @@ impl Sender {
         advance: &Advance,
     ) -> Option<Nanos> {
         let (sent_at, ambiguous) = advance.timed?;
+        if !ambiguous {
+            self.nearest = Some(
+                self.nearest
+                    .map_or(now - sent_at, |rtt| rtt.min(now - sent_at)),
+            );
+        }
         let rtt = match segment.timestamps {
             _ if self.sampling == Sampling::Departures => (!ambiguous).then(|| now - sent_at),
             Some(_) if ambiguous && self.sampling == Sampling::FirstSentOnly => None,

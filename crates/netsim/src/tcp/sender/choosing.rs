@@ -1,6 +1,5 @@
 //! What leaves next, if anything may.
 
-use super::super::congestion::Window;
 use super::super::receiver::OFF;
 use super::super::scoreboard::Transmission;
 use super::Sender;
@@ -53,8 +52,8 @@ impl Sender {
             self.pacer.sent_at_rate(now, bytes, rate);
             return;
         }
-        let Window { cwnd, ssthresh, .. } = self.window;
-        self.pacer.sent(now, bytes, cwnd, ssthresh, srtt);
+        self.pacer
+            .sent(now, bytes, &self.window, srtt, self.nearest);
     }
 
     /// Whether a gap follows in ns-3: none in the initial window, none for what leaves in a gap whatever the rate.

@@ -43,6 +43,8 @@ pub struct Sender {
     as_ns3: bool,
     initial_segments: u64,
     least_rtt: Option<Nanos>,
+    /// The least round trip by when segments left.
+    nearest: Option<Nanos>,
     lost_before: u64,
     rtt: RttEstimator,
     pacer: Pacer,
@@ -122,6 +124,7 @@ impl Sender {
             as_ns3: congestion.works_as_ns3(),
             initial_segments: u64::from(config.initial_window_segments),
             least_rtt: None,
+            nearest: None,
             lost_before: 0,
             congestion,
             rtt: RttEstimator::new(config.rto, config.timeout),
