@@ -41,8 +41,9 @@ def check_symmetric(network: Network, file: str | None = None) -> None:
         InvalidTopology: with the first link that is not.
     """
     for link in network.links:
-        if not link.is_symmetric:
+        if link.parallel or not link.is_symmetric:
             what = "leads one way only" if link.one_way else "differs between its two directions"
+            what = "is parallel to another" if link.parallel else what
             reason = (
                 f"{what}; hosts and switches are emulated and simulated over links that are alike in both "
                 "directions. `mstcp-lab solve` routes over this network as it is"
@@ -110,7 +111,7 @@ def check_numbered(network: Network, file: str | None = None) -> None:
 
 
 def _check_links(network: Network, kinds: Mapping[str, str], file: str | None) -> None:
-    seen: dict[frozenset[str], int] = {}
+    seen: dict[tuple[frozenset[str], int], int] = {}
     for index, link in enumerate(network.links):
         for end in link.ends:
             if end not in kinds:
@@ -118,8 +119,8 @@ def _check_links(network: Network, kinds: Mapping[str, str], file: str | None) -
         pair = frozenset(link.ends)
         if len(pair) == 1:
             raise InvalidTopology(f"links[{index}].ends", f"joins {link.ends[0]} to itself", file)
-        if pair in seen:
-            first = f"links[{seen[pair]}]"
+        if (pair, link.parallel) in seen:
+            first = f"links[{seen[pair, link.parallel]}]"
             raise InvalidTopology(
                 f"links[{index}].ends", f"{link.name} joins the same nodes as {first}", file
             )
@@ -127,7 +128,7 @@ def _check_links(network: Network, kinds: Mapping[str, str], file: str | None) -
             raise InvalidTopology(
                 f"links[{index}].ends", f"{link.name} joins two hosts: put a switch between them", file
             )
-        seen[pair] = index
+        seen[pair, link.parallel] = index
     _check_ports(network, kinds, file)
 
 
@@ -156,7 +157,8 @@ def _check_connected(network: Network, file: str | None) -> None:
     apart = unreached_switches(network)
     if apart:
         reason = (
-            f"the switches are not connected: {listed(apart)} cannot be reached from {network.switches[0]}"
+            f"the switches are not connected: {listed(apart)} cannot be reached from {network.switches[0]}; "
+            "of a file of another format, FILE#largest-part is its largest part"
         )
         raise InvalidTopology("links", reason, file)
 

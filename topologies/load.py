@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from topologies.overrides import apply_overrides
 from topologies.toml_loader import load_toml
 from topologies.validation import validate
 
+LARGEST_PART = "#largest-part"
+"""After the name of a file: of a network of several parts take the largest."""
 NETWORK_FOLDER = Path(__file__).parent / "networks"
 
 
@@ -36,8 +38,9 @@ def load(
 
     Args:
         spec: a built-in name (`butterfly`), the path of a .toml file, of a .json file (a dumped `Network`) or
-            of one in a format of `topologies.formats` (its nodes become switches with a host each), or a
-            generator (`ring:6`, `waxman:12:seed=1`).
+            of one in a format of `topologies.formats` (its nodes become switches with a host each; after the
+            path, `#largest-part` leaves the smaller parts of a network out), or a generator (`ring:6`,
+            `waxman:12:seed=1`).
         variant: a variant of a built-in network or .toml file.
         overrides: changes to single values, as `topologies.apply_overrides` takes them.
 
@@ -64,6 +67,7 @@ class ForeignFile:
     path: Path
     content: bytes
     format: Format
+    largest_part: bool = False
 
     def network(self, options: ReadOptions, *, with_hosts: bool) -> tuple[RawNetwork, Assembled]:
         """Return what the file says and the network that is made of it.
@@ -75,6 +79,8 @@ class ForeignFile:
         Raises:
             InvalidTopology: It is no network that can be used.
         """
+        if self.largest_part:
+            options = replace(options, largest_part=True)
         raw = self.format.read(self.path, self.content, options)
         made = assemble(raw, self.path, options, with_hosts=with_hosts, need_connected=with_hosts)
         return raw, made
@@ -86,7 +92,8 @@ def foreign_file(text: str) -> ForeignFile | None:
     Raises:
         InvalidTopology: The file cannot be read, or is in no format that is known.
     """
-    path = Path(text)
+    name, part, _ = text.partition(LARGEST_PART)
+    path = Path(name)
     suffix = path.suffix.lower()
     if text in builtin_names() or suffix == ".toml":
         return None
@@ -98,11 +105,11 @@ def foreign_file(text: str) -> ForeignFile | None:
         raise InvalidTopology("", f"cannot be read: {failure.strerror}", text) from None
     known = format_of(path, content)
     if suffix == ".json":
-        return ForeignFile(path, content, known) if known and _is_node_link(content) else None
+        return ForeignFile(path, content, known, bool(part)) if known and _is_node_link(content) else None
     if known is None:
         names = ", ".join(each.NAME for each in FORMATS)
         raise InvalidTopology("", f"is in no format of networks that is known ({names}, TOML, JSON)", text)
-    return ForeignFile(path, content, known)
+    return ForeignFile(path, content, known, bool(part))
 
 
 def load_own(text: str, variant: str | None) -> Network:

@@ -103,7 +103,8 @@ class Link(WirelessLink):
 
     `reverse_rate_bps` and `reverse_delay_us` are those of the direction from the second end to the first;
     None means the same as the other way. A link that is `one_way` leads from the first end to the second
-    alone. Routing knows such links; emulation and simulation do not (`topologies.check.check_symmetric`).
+    alone. `parallel` numbers the links between the same ends, from 0. Routing knows such links; emulation
+    and simulation do not (`topologies.check.check_symmetric`).
 
     `ports` are those of the switches at its ends, by number or name, for networks that are not built by this
     project; empty (or null in JSON) at a host, and where the controller shall learn it (from ports that are
@@ -125,6 +126,7 @@ class Link(WirelessLink):
     reverse_rate_bps: float | None = Field(default=None, gt=0, le=1e15, allow_inf_nan=False)
     reverse_delay_us: float | None = Field(default=None, ge=0, le=10e6, allow_inf_nan=False)
     one_way: bool = False
+    parallel: int = Field(default=0, ge=0)
     ports: tuple[PortName | None, PortName | None] | None = None
 
     @field_validator("ports", mode="before")
@@ -148,6 +150,8 @@ class Link(WirelessLink):
         for name in ("reverse_rate_bps", "reverse_delay_us", "one_way", *WirelessLink.model_fields):
             if data.get(name) is None or (name == "one_way" and not self.one_way):
                 data.pop(name, None)
+        if not self.parallel:
+            data.pop("parallel", None)
         if data.get("ports") is None:
             data.pop("ports", None)
         return data
@@ -163,8 +167,13 @@ class Link(WirelessLink):
 
     @property
     def name(self) -> str:
-        """The link's name: its ends joined by a hyphen, in file order."""
-        return f"{self.ends[0]}-{self.ends[1]}"
+        """The link's name: its ends joined by a hyphen, in file order; `#1` and so on for parallel ones."""
+        return f"{self.ends[0]}-{self.ends[1]}{self.mark}"
+
+    @property
+    def mark(self) -> str:
+        """What its name and those of its directions end in; empty but for parallel links."""
+        return f"#{self.parallel}" if self.parallel else ""
 
     @property
     def delay_s(self) -> float:
@@ -286,5 +295,5 @@ class Network(BaseModel):
         names = {}
         for link in self.links:
             a, b = link.ends
-            names[f"{a}-{b}"] = names[f"{b}-{a}"] = link
+            names[f"{a}-{b}{link.mark}"] = names[f"{b}-{a}{link.mark}"] = link
         return names

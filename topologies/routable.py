@@ -132,6 +132,8 @@ def _refuse_options(text: str, options: ReadOptions) -> None:
         ("--capacity", options.default_rate_bps, "have no rate; here every link has one"),
         ("--delay-unit", options.delay_unit_us, "have delays without a unit; here every delay has one"),
         ("--links", options.both_ways, "do not say how they lead; here every link does"),
+        ("--ignore-planned", options.ignore_planned or None, "are only planned; here every link is there"),
+        ("--largest-part", options.largest_part or None, "are not connected; here they are"),
     ):
         if value is not None:
             reason = f"is for links of a GraphML file (or one of another format) that {lacking}"

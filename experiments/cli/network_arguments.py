@@ -46,6 +46,12 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
         help="direction of the links of an SNDlib file (default: both ways, unless every link has "
         "its reverse)",
     )
+    parser.add_argument(
+        "--ignore-planned", action="store_true", help="leave links out that are only planned (Topology Zoo)"
+    )
+    parser.add_argument(
+        "--largest-part", action="store_true", help="of a network of several parts take the largest alone"
+    )
 
 
 def read_options(args: argparse.Namespace) -> ReadOptions:
@@ -55,4 +61,6 @@ def read_options(args: argparse.Namespace) -> ReadOptions:
         rate_unit_bps=args.rate_unit,
         delay_unit_us=args.delay_unit,
         both_ways=None if args.links is None else args.links == "both-ways",
+        ignore_planned=args.ignore_planned,
+        largest_part=args.largest_part,
     )

@@ -14,7 +14,7 @@ from gomr.load import LoadFactor, find_load_factor
 
 from experiments.errors import ScenarioError
 from experiments.routing.all_pairs import ALL_PAIRS, AllPairs
-from experiments.routing.formats.reading import Context
+from experiments.routing.formats.reading import Context, ReadDemands
 from experiments.routing.formats.registry import read_demands
 from experiments.routing.time_limit import TimeLimit
 from topologies import Network
@@ -104,7 +104,7 @@ def make_case(
             is_scaled=load is not None,
         )
         read = read_demands(Path(demands), context, ", ".join(GENERATED))
-        made, notes = read.demands, read.notes
+        made, notes = _without_local(read)
         source = _resampling(made, random.Random(seed))
 
     def limited(demand: Demand) -> Demand:
@@ -131,6 +131,16 @@ def make_case(
     described = f"{len(made)} flows ({Path(demands).name}" + ("" if load is None else f", load {load:g}")
     described += f", seed {seed})" if demands in GENERATED else ")"
     return Case(network, _scaled(made, factor), arriving, described, routable.notes + notes)
+
+
+def _without_local(read: ReadDemands) -> tuple[Sequence[Demand], tuple[str, ...]]:
+    """Return the demands that need the network, and the notes on all."""
+    if isinstance(read.demands, DemandColumns):
+        return read.demands, read.notes  # a matrix's diagonal is left out where it is read
+    made = tuple(demand for demand in read.demands if not demand.is_local)
+    local = len(read.demands) - len(made)
+    said = (f"{local} demands end where they begin, and are left out",) if local else ()
+    return made, read.notes + said
 
 
 def _shortfall(load_factor: LoadFactor, load: float) -> tuple[str, ...]:

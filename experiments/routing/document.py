@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from gomr import Allocation, DemandColumns, Problem
+from gomr import OBJECTIVES, Allocation, DemandColumns, Problem
 from gomr.allocation import loads_of_allocation
 from gomr.backups import Backup
 from gomr.failures import Survey
@@ -80,6 +80,7 @@ def summary(solved: Solved) -> dict[str, Any]:
             "gap": allocation.gap,
             "max_violation_bps": allocation.max_violation_bps,
         },
+        **_utilisation(allocation),
         "cpu_ms": {"build": solved.build_ms, "solve": solved.solve_ms},
     }
     if events is not None:
@@ -90,6 +91,12 @@ def summary(solved: Solved) -> dict[str, Any]:
     if solved.survey is not None:
         made["failures"] = failures_summary(solved.survey)
     return made
+
+
+def _utilisation(allocation: Allocation) -> dict[str, float]:
+    """Return the largest utilisation where that is what the objective is about."""
+    evens_load = OBJECTIVES[allocation.objective].evens_load
+    return {"max_utilisation": allocation.max_utilisation} if evens_load else {}
 
 
 def failures_summary(survey: Survey) -> dict[str, Any]:

@@ -47,17 +47,17 @@ def zoo(tmp_path: Path) -> Path:
 def test_zoo_network(zoo: Path) -> None:
     network = topologies.load(zoo)
     assert network.name == "net3_cities"
-    assert network.switches == ("Southampton", "Z_rich_HB", "n", "Southampton_2")
-    assert network.hosts == ("h_Southampton", "h_Z_rich_HB", "h_n", "h_Southampton_2")
+    assert network.switches == ("Southampton", "Zurich_HB", "n2", "Southampton_2")
+    assert network.hosts == ("h_Southampton", "h_Zurich_HB", "h_n2", "h_Southampton_2")
     assert network.description == "Three cities; 1 parallel edges merged; 1 self loops left out"
-    assert network.link("Southampton-Z_rich_HB").rate_bps == 11e9
-    assert network.link("Z_rich_HB-n").rate_bps == 1e9
-    assert network.link("Z_rich_HB-n").delay_us == 1000
+    assert network.link("Southampton-Zurich_HB").rate_bps == 11e9
+    assert network.link("Zurich_HB-n2").rate_bps == 1e9
+    assert network.link("Zurich_HB-n2").delay_us == 1000
 
 
 def test_delay_is_that_of_the_great_circle(zoo: Path) -> None:
     """822 km by the haversine formula (checked with an independent calculator), at 199,862 km/s."""
-    assert topologies.load(zoo).link("Southampton-Z_rich_HB").delay_us == pytest.approx(
+    assert topologies.load(zoo).link("Southampton-Zurich_HB").delay_us == pytest.approx(
         822e3 / 199.862, rel=0.01
     )
 
@@ -90,7 +90,8 @@ def problem(path: Path, text: str) -> InvalidTopology:
 
 def test_what_is_wrong_is_named(zoo: Path) -> None:
     apart = problem(zoo, ZOO.replace('<edge source="2" target="3" />', ""))
-    assert apart.reason == "the switches are not connected: Southampton_2 cannot be reached from Southampton"
+    said = "the switches are not connected: Southampton_2 cannot be reached from Southampton; "
+    assert apart.reason.startswith(said)
     zero = problem(zoo, ZOO.replace("10000000000.0", "-1000000000.0"))
     assert zero.place == "edge '0'-'1' (line 16).rate_bps"
     text = ZOO.replace('"LinkSpeedRaw" attr.type="double"', '"LinkSpeedRaw" attr.type="string"')

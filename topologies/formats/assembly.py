@@ -5,24 +5,27 @@
 | rate | as the format has it | the caller's default, 1 Gbit/s |
 | delay | as the format has it | along the great circle at 2/3 of the speed of light; 1 ms without places |
 
-Every direction keeps its own rate and delay. Edges that lead from the same node to the same node become one,
-with the sum of their rates and the smallest delay; self loops are left out. What was assumed or
-left out is said in the notes. Hosts hang on links of 10 Gbit/s and 10 us.
+Every direction keeps its own rate and delay. Edges that lead from the same node to the same node with the
+same delay become one, with the sum of their rates; those of different delays stay apart where a network is
+routed over, and become one of the smallest delay where it is emulated or simulated. Self loops are left out.
+What was assumed or left out is said in the notes. Hosts hang on links of 10 Gbit/s and 10 us.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from pydantic import ValidationError
 
 from topologies.check import check_network, listed, unreached_switches
 from topologies.errors import InvalidTopology
 from topologies.formats.attributes import LIGHT_IN_FIBRE_M_PER_S
+from topologies.formats.naming import safe_name
 from topologies.formats.raw import RawEdge, RawNetwork, RawNode, ReadOptions, Where
 from topologies.model import Link, Network, Node
 from topologies.validation import validate
@@ -49,6 +52,7 @@ class _Arc:
 @dataclass
 class _Counts:
     merged: int = 0
+    parallel: int = 0
     loops: int = 0
     without_rate: int = 0
     by_distance: int = 0
@@ -90,18 +94,21 @@ def assemble(
     file = str(path)
     if not raw.nodes:
         raise InvalidTopology("", "has no nodes", file)
+    if options.largest_part:
+        raw = largest_part(raw)
     if len(raw.nodes) > 1 and not raw.edges:
         raise InvalidTopology("", "has no edges: its nodes are not connected", file)
     keys = _names(raw.nodes)
     counts = _Counts()
-    links = _links(_arcs(raw, options, counts, file), keys, file)
+    links = _links(_arcs(raw, options, counts, file, apart=not with_hosts), keys, file)
+    counts.parallel = sum(link.parallel > 0 for link in links)
     nodes = [_switch(node, keys[node.key], file) for node in raw.nodes]
     if with_hosts:
         attached = _hosts(nodes)
         nodes = [node for node, _ in attached] + nodes
         links = [_host_link(node.name, switch) for node, switch in attached] + links
     kinds = "; ".join([raw.title or path.stem, *_left_out(counts)])
-    data = {"name": _safe(path.stem, "net")[:32], "description": kinds, "nodes": nodes, "links": links}
+    data = {"name": safe_name(path.stem, "net")[:32], "description": kinds, "nodes": nodes, "links": links}
     network = validate(Network, data, file=file)
     check_network(network, file, need_hosts=with_hosts, need_connected=need_connected)
     labels: dict[str, tuple[str, ...]] = {}
@@ -117,7 +124,9 @@ def _names(nodes: Iterable[RawNode]) -> dict[str, str]:
     names: dict[str, str] = {}
     taken: set[str] = set()
     for node in nodes:
-        base = _safe(node.label or node.key, "n")[:24]
+        base = safe_name(node.label or node.key, "n")[:24]
+        if base == "n":  # of a script that is not transcribed nothing is left
+            base = safe_name(node.key, "n")[:24]
         name, number = base, 2
         while name.lower() in taken:
             name, number = f"{base}_{number}", number + 1
@@ -126,10 +135,29 @@ def _names(nodes: Iterable[RawNode]) -> dict[str, str]:
     return names
 
 
-def _safe(text: str, prefix: str) -> str:
-    """Return a text as a name: ASCII letters, digits and underscores, a letter first."""
-    safe = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")
-    return safe if safe[:1].isalpha() else f"{prefix}{safe}"
+def largest_part(raw: RawNetwork) -> RawNetwork:
+    """Return the largest connected part of what was read, the first of several such, and say what is left."""
+    near: dict[str, set[str]] = {node.key: {node.key} for node in raw.nodes}
+    for edge in raw.edges:
+        near[edge.tail].add(edge.head)
+        near[edge.head].add(edge.tail)
+    left = dict.fromkeys(near)
+    parts = []
+    while left:
+        part: set[str] = set()
+        reached = {next(iter(left))}
+        while reached:
+            part |= reached
+            reached = {other for key in reached for other in near[key]} - part
+        parts.append(part)
+        left = {key: None for key in left if key not in part}
+    largest = max(parts, key=len)
+    if len(parts) == 1:
+        return raw
+    nodes = [node for node in raw.nodes if node.key in largest]
+    edges = [edge for edge in raw.edges if edge.tail in largest]
+    note = f"{len(raw.nodes) - len(nodes)} nodes in {len(parts) - 1} smaller parts are left out"
+    return replace(raw, nodes=nodes, edges=edges, notes=(*raw.notes, note))
 
 
 def _switch(node: RawNode, name: str, file: str) -> Node:
@@ -137,11 +165,17 @@ def _switch(node: RawNode, name: str, file: str) -> Node:
     return validate(Node, data, file=file, prefix=f"node {node.key!r}")
 
 
-def _arcs(raw: RawNetwork, options: ReadOptions, counts: _Counts, file: str) -> dict[tuple[str, str], _Arc]:
+_Place: TypeAlias = tuple[str, str, int]
+"""Tail, head, and which of the parallel edges between them."""
+
+
+def _arcs(
+    raw: RawNetwork, options: ReadOptions, counts: _Counts, file: str, *, apart: bool
+) -> dict[_Place, _Arc]:
     """Return the directions in the order in which the file names them first."""
     places = {node.key: (node.x, node.y) for node in raw.nodes if node.is_geographic}
     default_bps = DEFAULT_RATE_BPS if options.default_rate_bps is None else options.default_rate_bps
-    arcs: dict[tuple[str, str], _Arc] = {}
+    arcs: dict[_Place, _Arc] = {}
     for edge in raw.edges:
         if edge.tail == edge.head:
             counts.loops += 1
@@ -153,14 +187,31 @@ def _arcs(raw: RawNetwork, options: ReadOptions, counts: _Counts, file: str) -> 
             reason = f"must be a number above 0, not {rate_bps:g}; leave an edge out that carries nothing"
             raise InvalidTopology(f"{edge.where()}.rate_bps", reason, file)
         ends = (edge.tail, edge.head)
-        counts.merged += ends in arcs or (edge.both_ways and ends[::-1] in arcs)
-        for pair in (ends, ends[::-1]) if edge.both_ways else (ends,):
-            if pair in arcs:
-                arcs[pair].rate_bps += rate_bps
-                arcs[pair].delay_us = min(arcs[pair].delay_us, delay_us)
-            else:
-                arcs[pair] = _Arc(rate_bps, delay_us, edge.where)
+        pairs = (ends, ends[::-1]) if edge.both_ways else (ends,)
+        number = _number(arcs, pairs, delay_us) if apart else 0
+        counts.merged += any((*pair, number) in arcs for pair in pairs)
+        for pair in pairs:
+            arc = arcs.setdefault((*pair, number), _Arc(0.0, delay_us, edge.where))
+            arc.rate_bps += rate_bps
+            arc.delay_us = min(arc.delay_us, delay_us)
     return arcs
+
+
+def _number(arcs: Mapping[_Place, _Arc], pairs: Iterable[tuple[str, str]], delay_us: float) -> int:
+    """Return which of the parallel edges one of this delay is: its equal's, else that of a free place."""
+    free: int | None = None
+    for number in itertools.count():
+        own = [arcs.get((*pair, number)) for pair in pairs]
+        back = [arcs.get((*pair[::-1], number)) for pair in pairs]
+        if all(arc is not None and arc.delay_us == delay_us for arc in own):
+            return number
+        is_free = not any(own)
+        if is_free and any(arc is not None and arc.delay_us == delay_us for arc in back):
+            return number
+        free = number if free is None and is_free else free
+        if is_free and not any(back):
+            return number if free is None else free
+    raise AssertionError
 
 
 def _delay_us(
@@ -186,19 +237,20 @@ def _great_circle_us(lon_a: float, lat_a: float, lon_b: float, lat_b: float) -> 
     return round(distance_m / LIGHT_IN_FIBRE_M_PER_S * 1e6, 3)
 
 
-def _links(arcs: Mapping[tuple[str, str], _Arc], keys: Mapping[str, str], file: str) -> list[Link]:
-    """Return a link for each pair of nodes, its two directions as the file has them."""
+def _links(arcs: Mapping[_Place, _Arc], keys: Mapping[str, str], file: str) -> list[Link]:
+    """Return a link for each pair of nodes and delay, its two directions as the file has them."""
     links = []
-    done: set[tuple[str, str]] = set()
-    for (tail, head), arc in arcs.items():
-        if (head, tail) in done:
+    done: set[_Place] = set()
+    for (tail, head, number), arc in arcs.items():
+        if (head, tail, number) in done:
             continue
-        done.add((tail, head))
-        back = arcs.get((head, tail))
+        done.add((tail, head, number))
+        back = arcs.get((head, tail, number))
         data: dict[str, object] = {
             "ends": (keys[tail], keys[head]),
             "rate_bps": arc.rate_bps,
             "delay_us": arc.delay_us,
+            "parallel": number,
         }
         if back is None:
             data["one_way"] = True
@@ -238,6 +290,7 @@ def _host_link(host: str, switch: str) -> Link:
 def _left_out(counts: _Counts) -> list[str]:
     every = (
         (counts.merged, "parallel edges merged"),
+        (counts.parallel, "parallel edges of other delays kept apart"),
         (counts.loops, "self loops left out"),
     )
     return [f"{count} {what}" for count, what in every if count]

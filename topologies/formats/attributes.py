@@ -63,6 +63,8 @@ def network_of(
     for tail, head, data in graph.edges(data=True):
         where = where_edge(tail, head)
         values = _lowered(data)
+        if options.ignore_planned and _is_planned(values):
+            continue
         has_bare_rate |= any(isinstance(values.get(name), int | float) for name in RATES)
         edges.append(
             RawEdge(
@@ -79,7 +81,7 @@ def network_of(
         said.append("rates without a unit are read as bit/s (--rate-unit says otherwise)")
     if lengths:
         said.append("delays are those of the links' lengths (dist, in km, as TopoHub has it)")
-    said += _kept_all_the_same(graph)
+    said += _kept_all_the_same(graph, options)
     said += _passed_over(graph, {*OF_EDGES, *lengths})
     title = str(graph.graph.get("Network") or graph.graph.get("label") or graph.graph.get("name") or "")
     return RawNetwork(title.strip(), nodes, edges, tuple(said), options.rate_unit_bps)
@@ -167,7 +169,11 @@ def _agreed(read: Mapping[str, float], unit: str, file: str, where: Where) -> fl
     return next(iter(read.values()), None)
 
 
-def _kept_all_the_same(graph: Any) -> Iterator[str]:
+def _is_planned(values: Mapping[str, Any]) -> bool:
+    return any(_PLANNED in str(value).lower() for value in values.values())
+
+
+def _kept_all_the_same(graph: Any, options: ReadOptions) -> Iterator[str]:
     """Yield what of the Topology Zoo is no switch or no link of today, and is read as one."""
     nodes = [_lowered(data) for _, data in graph.nodes(data=True)]
     edges = [_lowered(data) for *_, data in graph.edges(data=True)]
@@ -181,8 +187,10 @@ def _kept_all_the_same(graph: Any) -> Iterator[str]:
             "nodes are of other networks (Internal 0): flows begin and end there as at any other",
         ),
         (
-            sum(any(_PLANNED in str(value).lower() for value in edge.values()) for edge in edges),
-            "links are planned ones, and carry traffic as any other",
+            sum(map(_is_planned, edges)),
+            "planned links are left out"
+            if options.ignore_planned
+            else "links are planned ones, and carry traffic as any other (--ignore-planned leaves them out)",
         ),
     )
     yield from (f"{count} {what}" for count, what in counted if count)

@@ -25,12 +25,16 @@ class ReadOptions:
         delay_unit_us: The same of delays.
         both_ways: Whether a link of a format that does not say so leads both ways (SNDlib); None: both ways,
             unless every link has its opposite.
+        ignore_planned: Leave links out that are only planned (Topology Zoo).
+        largest_part: Of a network of several parts take the largest alone.
     """
 
     default_rate_bps: float | None = None
     rate_unit_bps: float | None = None
     delay_unit_us: float | None = None
     both_ways: bool | None = None
+    ignore_planned: bool = False
+    largest_part: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,15 @@
     edge_0 0 1 10 9953280 1913
 
 Edges are directed and name nodes by their number, from 0. Bandwidths are in kbit/s, delays in microseconds,
-as in REPETITA's Topology Zoo data; the caller can say otherwise (its Rocketfuel data has milliseconds).
+as in REPETITA's Topology Zoo data; those of its Rocketfuel data (`rf1221.graph`) in milliseconds.
+The caller can say otherwise.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from topologies.errors import InvalidTopology
@@ -27,6 +29,8 @@ NAME = "REPETITA"
 SUFFIXES = (".graph",)
 UNIT_BPS = 1e3
 UNIT_US = 1.0
+ROCKETFUEL_US = 1e3
+_ROCKETFUEL = re.compile(r"rocket_?fuel|^rf\d+", re.IGNORECASE)
 
 
 def recognises(head: str) -> bool:
@@ -48,8 +52,15 @@ def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
         number, cells = lines[edges_at.stop]
         raise InvalidTopology(f"line {number}", f"is one more than EDGES says: {' '.join(cells)!r}", file)
     nodes = [_node(*lines[index], index - nodes_at.start, file) for index in nodes_at]
-    edges = [_edge(*lines[index], len(nodes), file, options) for index in edges_at]
     notes = ["the edges' IGP weights are not read"]
+    if options.delay_unit_us is None:
+        is_rocketfuel = _ROCKETFUEL.search(path.name) is not None
+        options = replace(options, delay_unit_us=ROCKETFUEL_US if is_rocketfuel else UNIT_US)
+        unit, whose = ("ms", "Rocketfuel") if is_rocketfuel else ("us", "Topology Zoo")
+        notes.append(
+            f"delays are read as {unit}, as in REPETITA's {whose} data (--delay-unit says otherwise)"
+        )
+    edges = [_edge(*lines[index], len(nodes), file, options) for index in edges_at]
     unit_bps = options.rate_unit_bps or UNIT_BPS
     return RawNetwork("", nodes, edges, tuple(notes), unit_bps)
 
@@ -107,7 +118,7 @@ def _edge(number: int, cells: list[str], nodes: int, file: str, options: ReadOpt
             raise InvalidTopology(place, f"{end!r} is not the number of a node (0 to {nodes - 1})", file)
     try:
         rate_bps = parse_rate_bps(rate, options.rate_unit_bps or UNIT_BPS)
-        delay_us = parse_time_us(delay, options.delay_unit_us or UNIT_US)
+        delay_us = parse_time_us(delay, options.delay_unit_us)
     except UnitError as error:
         raise InvalidTopology(place, str(error), file) from None
     return RawEdge(str(int(source)), str(int(target)), rate_bps, delay_us, False, lambda: place)

@@ -8,6 +8,7 @@ are several to choose from, the file does not say what the network is, and the c
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -33,13 +34,14 @@ class DesignLink:
 
 @dataclass(frozen=True)
 class SndlibDemand:
-    """A demand, its value in the file's unit."""
+    """A demand, its value (times its routing unit) in the file's unit, and the most links of a path."""
 
     id: str
     source: str
     target: str
     value: float
     place: str
+    most_links: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def unit_bps(read: SndlibFile, file: str, options_bps: float | None) -> float:
     if not read.unit:
         return DEFAULT_UNIT_BPS
     try:
-        return rate_unit_bps(read.unit)
+        return rate_unit_bps(re.sub(r"(?i)bits?_?per_?s(ec(ond)?)?$", "bit/s", read.unit))
     except UnitError as error:
         raise InvalidTopology("unit", str(error), file) from None
 

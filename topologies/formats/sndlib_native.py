@@ -160,13 +160,21 @@ def _links(body: Group, nodes: frozenset[str], file: str) -> Iterator[DesignLink
 
 
 def _demands(body: Group, nodes: frozenset[str], file: str) -> Iterator[SndlibDemand]:
-    for name, (ends, _, value, _) in _entries(body, 4, "demand", file):
+    for name, (ends, unit, value, most) in _entries(body, 4, "demand", file):
         place = f"line {name.line}: demand {name.text}"
-        if len(ends) != 2 or len(value) != 1:
-            _refuse(name.line, f"demand {name.text}: write ( source target ), its unit and its value", file)
+        if len(ends) != 2 or not len(unit) == len(value) == len(most) == 1:
+            _refuse(
+                name.line,
+                f"demand {name.text}: write ( source target ), its unit, its value and UNLIMITED",
+                file,
+            )
         source, target = (word.text for word in ends)
         check_ends((source, target), nodes, place, file)
-        yield SndlibDemand(name.text, source, target, number(value[0].text, "value", place, file), place)
+        routed, limit = (
+            number(each[0].text, what, place, file) for each, what in ((unit, "unit"), (most, "limit"))
+        )
+        amount = routed * number(value[0].text, "value", place, file)
+        yield SndlibDemand(name.text, source, target, amount, place, limit)
 
 
 def _line(item: Word | Group) -> int:

@@ -10,7 +10,15 @@ from xml.etree import ElementTree
 
 from topologies.errors import InvalidTopology
 from topologies.formats.raw import RawNetwork, RawNode, ReadOptions, line_of, refuse_entities
-from topologies.formats.sndlib import DesignLink, SndlibDemand, SndlibFile, check_ends, number, raw_network
+from topologies.formats.sndlib import (
+    UNLIMITED,
+    DesignLink,
+    SndlibDemand,
+    SndlibFile,
+    check_ends,
+    number,
+    raw_network,
+)
 
 NAME = "SNDlib XML"
 SUFFIXES: tuple[str, ...] = ()
@@ -121,7 +129,11 @@ def _demands(
         if not (math.isfinite(value) and value >= 0):
             reason = f"demandValue: must be a finite number of at least 0, not {given!r}"
             raise InvalidTopology(_place(text, element), reason, file)
-        yield SndlibDemand(name, source, target, value, f"demand {name}")
+        unit, limit = (
+            number((element.findtext(field) or default).strip(), field, f"demand {name}", file)
+            for field, default in (("routingUnit", "1"), ("maxPathLength", UNLIMITED))
+        )
+        yield SndlibDemand(name, source, target, value * unit, f"demand {name}", limit)
 
 
 def _ends(element: ElementTree.Element, nodes: frozenset[str], text: str, file: str) -> tuple[str, str]:

@@ -63,10 +63,11 @@ def from_network(
     edges = []
     reverse = {}
     for arc in network.arcs():
-        edge_id = f"{arc.tail}->{arc.head}"
+        mark = "".join(arc.link.partition("#")[1:])  # of one of several parallel links
+        edge_id = f"{arc.tail}->{arc.head}{mark}"
         capacity_bps = 0.0 if arc.link in down_links else arc.rate_bps * (1 - reserved_share)
         edges.append(Edge(edge_id, arc.tail, arc.head, capacity_bps, arc.delay_s))
-        reverse[edge_id] = f"{arc.head}->{arc.tail}"
+        reverse[edge_id] = f"{arc.head}->{arc.tail}{mark}"
     present = {edge.id for edge in edges}
     reverse = {edge_id: back for edge_id, back in reverse.items() if back in present}
     routed = demands if isinstance(demands, DemandColumns) else tuple(demands)

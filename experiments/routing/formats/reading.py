@@ -61,6 +61,10 @@ class Context:
             raise ScenarioError(file, place, f"flows cannot begin or end at {text!r}{hint}")
         return name
 
+    def end_of_key(self, key: str, file: str, place: str) -> str:
+        """Return the node of a key in the network's file, for formats that number nodes; else as `end`."""
+        return self.nodes.keys.get(key) or self.end(key, file, place)
+
     @cached_property
     def _allowed(self) -> frozenset[str]:
         return frozenset(self.ends)

@@ -42,7 +42,7 @@ def read(file: str, content: bytes, context: Context) -> ReadDemands:
     demands, places = [], []
     for number, (label, source, target, rate) in (lines[index] for index in span):
         place = f"line {number}"
-        begin, end = (context.end(text, file, place) for text in (source, target))
+        begin, end = (context.end_of_key(text, file, place) for text in (source, target))
         demands.append(Demand(label, begin, end, rate_of(rate, unit_bps, file, place)))
         places.append(place)
     return ReadDemands(unique(demands, file, places))

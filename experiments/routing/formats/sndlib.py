@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from gomr import Demand
@@ -43,6 +44,11 @@ def read(file: str, content: bytes, context: Context) -> ReadDemands:
     notes = []
     if not parsed.unit and context.rate_unit_bps is None and not context.is_scaled:
         notes.append("the file names no unit: demands are read as Mbit/s (--rate-unit says otherwise)")
+    limited = sum(math.isfinite(given.most_links) for given in parsed.demands)
+    if limited:
+        notes.append(
+            f"{limited} demands limit the links of a path, which is not kept: give max_delay_s in a CSV"
+        )
     if parsed.has_paths:
         notes.append("admissible paths are passed over: any path may be used")
     return ReadDemands(unique(demands, file, places), tuple(notes))

@@ -1,0 +1,69 @@
+"""Demands as public collections have them: by number, in routing units, with limits, of a node to itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from experiments.cli import main
+from experiments.errors import ScenarioError
+from experiments.routing.case import Case, make_case
+from tests.topologies.test_topologies_collections import REPETITA
+from topologies.routable import load_routable
+
+SNDLIB = """?SNDlib native format; type: network; version: 1.0
+META (
+  unit = BITSPERSEC
+)
+NODES ( a ( 1 2 ) b ( 2 3 ) c ( 4 5 ) )
+LINKS ( L1 ( a b ) 100 0 0 0 ( ) L2 ( b c ) 100 0 0 0 ( ) )
+DEMANDS ( D1 ( a b ) 4 10 UNLIMITED D2 ( a c ) 1 5 2 )
+"""
+
+
+def case(tmp_path: Path, network: tuple[str, str], demands: tuple[str, str]) -> Case:
+    for name, text in (network, demands):
+        (tmp_path / name).write_text(text)
+    routable = load_routable(tmp_path / network[0])
+    return make_case(routable, str(tmp_path / demands[0]), flows=None, load=None, seed=1)
+
+
+def test_numbers_in_repetitas_demands_are_indices_whatever_the_labels_are(tmp_path: Path) -> None:
+    """Node 0 is labelled 1 here, and node 1 is labelled 0."""
+    demands = "DEMANDS 1\nlabel src dest bw\nd 0 1 5\n"
+    [demand] = case(tmp_path, ("x.graph", REPETITA), ("x.demands", demands)).problem().demands
+    keys = load_routable(tmp_path / "x.graph").nodes.keys
+    assert (demand.source, demand.destination, demand.rate_bps) == (keys["0"], keys["1"], 5e3)
+    with pytest.raises(ScenarioError, match="line 3"):
+        case(tmp_path, ("x.graph", REPETITA), ("x.demands", demands.replace("0 1 5", "0 7 5")))
+
+
+def test_a_demand_at_a_node_without_edges_gets_nothing(tmp_path: Path) -> None:
+    network = REPETITA.replace("NODES 2", "NODES 3").replace("1_0 0 0", "1_0 0 0\n2_far 0 0")
+    demands = "DEMANDS 1\nlabel src dest bw\nd 0 2 5\n"
+    assert case(tmp_path, ("x.graph", network), ("x.demands", demands)).problem().isolated == {"far"}
+
+
+def test_sndlibs_routing_unit_counts_and_limits_on_hops_are_told(tmp_path: Path) -> None:
+    read = case(tmp_path, ("x.txt", SNDLIB), ("y.txt", SNDLIB))
+    assert {demand.id: demand.rate_bps for demand in read.problem().demands} == {"D1": 40.0, "D2": 5.0}
+    assert any(note.startswith("1 demands limit the links of a path") for note in read.notes)
+    assert {edge.capacity_bps for edge in read.problem().edges} == {100.0}
+
+
+def test_demands_of_a_node_to_itself_are_left_out(tmp_path: Path) -> None:
+    table = "source,destination,rate_bps\na,b,5\na,a,7\n"
+    read = case(tmp_path, ("x.txt", SNDLIB), ("y.csv", table))
+    assert [demand.rate_bps for demand in read.problem().demands] == [5.0]
+    assert "1 demands end where they begin, and are left out" in read.notes
+
+
+def test_the_utilisation_is_told_where_it_is_the_objective(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.txt").write_text(SNDLIB)
+    file = str(tmp_path / "x.txt")
+    assert main(["solve", file, "--demands", file, "--objective", "min_max_utilisation", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["max_utilisation"] == pytest.approx(0.45)
