@@ -3,7 +3,7 @@
     python -m benchmarks.network_files FOLDER ... [--solve]
 
 For each file a line: its nodes and links, the notes on what was assumed or left out, or the sentence with
-which it was refused. `--solve` routes 100 flows at a load of 1.1 over each and tells what the certificate says.
+which it was refused. `--solve` routes 100 flows at a load of 1.1 over each and tells the certificate.
 """
 
 from __future__ import annotations
