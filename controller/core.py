@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from controller.decide.default_routes import DefaultRoutes
+from controller.decide.label_rules import LabelRules
 from controller.decide.link_changes import LINK, LinkChanges, name_of
 from controller.decide.manager import FlowManager
 from controller.decide.measuring import Measuring
@@ -78,7 +79,8 @@ class Core(Journaled):
         """Make all parts, for a network of which nothing is known yet."""
         self._state, settings = state, state.settings
         self._default_routes = DefaultRoutes(self._state, self._outbox)
-        self._neighbours = Neighbours(self._state, self._outbox, self._default_routes)
+        self._labels = LabelRules(self._state, self._outbox, self._default_routes)
+        self._neighbours = Neighbours(self._state, self._outbox, self._default_routes, self._labels)
         self._protection = Protection(self._state, self._outbox)
         self._flows = FlowManager(self._state, self._outbox, self._new_flow_id, self._solved)
         self._audit = RuleAudit(
@@ -91,7 +93,9 @@ class Core(Journaled):
         self._gone_at: JournaledDict[int, float] = JournaledDict()  # when a switch that is away is given up
         self._down_since: JournaledDict[str, float] = JournaledDict()  # by link
         self._link_changes = LinkChanges(self._state, self._outbox, self._flows)
-        self._queries = Queries(self._state, self._default_routes, self._protection, self._flows)
+        self._queries = Queries(
+            self._state, self._default_routes, self._labels, self._protection, self._flows
+        )
         self._rule_counters = RuleCounters(self._state, self._outbox, self._queries.rules)
 
     def _event_handlers(self) -> dict[type, Callable[[Any], None]]:
@@ -252,6 +256,7 @@ class Core(Journaled):
         if event.installed is not None and event.installed.meters is not None:
             edges = (port for port in ports if live.is_edge_port(event.datapath_id, port))
             self._state.metered_ports[switch] = tuple(islice(edges, _MAX_METERED))
+        self._labels.connect(switch)
         self._default_routes.connect(switch, self._beside_routes(switch), event.installed)
         self._measuring.switch_joined(event.datapath_id, self._now)
         self._links_may_have_changed()
@@ -259,7 +264,11 @@ class Core(Journaled):
 
     def _beside_routes(self, switch: str) -> tuple[Rule | Group, ...]:
         """Return what a switch should have beside default routes, groups first."""
-        return (*self._protection.entries(switch), *self._flows.pinned_rules(switch))
+        return (
+            *self._protection.groups(switch),
+            *self._labels.sent_to(switch),
+            *self._flows.pinned_rules(switch),
+        )
 
     def _switch_disconnected(self, event: events.SwitchDisconnected) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
@@ -304,6 +313,7 @@ class Core(Journaled):
         for port in self._state.live.live_ports_of(datapath_id):
             self._discovery.remove(port)
         self._default_routes.disconnect(switch)
+        self._labels.disconnect(switch)
         self._flows.switch_lost(switch, self._now)
         self._measuring.switch_left(datapath_id, self._now)
         self._rule_counters.switch_left(datapath_id)
@@ -368,6 +378,8 @@ class Core(Journaled):
             self._outbox.put(PacketOut(datapath_id, port, lldp.build(datapath_id, port, key)))
 
     def _links_may_have_changed(self) -> None:
+        for switch in self._state.live.take_rebound():
+            self._labels.update(switch)
         changed = self._state.live.take_changed_links()
         down = [link for link in changed if not self._state.live.link_is_up(link)]
         for link in changed:
@@ -419,7 +431,7 @@ class Core(Journaled):
         else:
             self._flows.refuse(owners, switch, event, self._now)
         if event.is_full:
-            text = f"{switch} has no room for more rules: new flows are routed around it for a while."
+            text = f"{switch} has no room for more rules: flows of its hosts are refused for a while."
             if self._state.faults.add(switch, FaultKind.TABLE_FULL, text, self._now + _FULL_S):
                 self._outbox.report("warning", text, switch=switch)
 

@@ -145,7 +145,8 @@ class _Soak:
         faults.errors_after_barrier = self._draw.random() < 0.5
 
         def refuse(change: FlowMod | GroupMod) -> ErrorReason | None:
-            is_flow = isinstance(change, FlowMod) and change.command == 0 and change.table == 1
+            cookie, mask = _FLOW_COOKIES
+            is_flow = isinstance(change, FlowMod) and change.command == 0 and change.cookie & mask == cookie
             return ErrorReason.TABLE_FULL if is_flow and self._draw.random() < 0.5 else None
 
         faults.refuse = refuse

@@ -1,4 +1,4 @@
-"""The first table of every switch: LLDP and ARP go to the controller, all else to the pinned paths.
+"""The first table of every switch: LLDP and ARP go to the controller, what has no label to the pinned paths.
 
 Where a switch has meters, each port that hosts may be behind has one for what it sends to the controller.
 """

@@ -1,38 +1,54 @@
-"""Rules that pin a TCP connection to a path, in both directions."""
+"""Rules that put packets on a path: at its ingress, and where a label ends before the path does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from itertools import pairwise
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
 
+from controller.model.labels import FLOW
 from controller.model.rules import (
     ETH_TYPE_IPV4,
+    PRIORITY_CONTINUE,
     PRIORITY_ROUTE,
+    TABLE_DELIVER,
     TABLE_PINNED,
     Match,
     Output,
     Rule,
-    Stage,
     TcpConnection,
     ToGroup,
 )
 from controller.model.ways import Ways
 
-__all__ = [
-    "new_path_stages",
-    "path_stages",
-    "pinned_path_stages",
-    "pinned_rule",
-    "pinned_rules",
-]
+__all__ = ["Leg", "continuations", "ingress_action", "legs", "pinned_path", "pinned_rule"]
+
+Leg = tuple[str, str, str]
+"""A switch that writes a label, the next node, and the label."""
 
 
-def pinned_rule(connection: TcpConnection, action: Output | ToGroup, cookie: int) -> Rule:
-    """Return the rule for one direction of a TCP connection."""
-    return Rule(TABLE_PINNED, PRIORITY_ROUTE, _match(connection), action, cookie)
+def legs(nodes: Sequence[str], ways: Ways, kind: int = FLOW, branch: int = 0) -> list[Leg]:
+    """Return which switches of a path write which labels; the first is the ingress.
+
+    Args:
+        nodes: Host, switches, host; with at least two switches.
+        ways: How nodes reach each other.
+        kind: Of the labels.
+        branch: Tells paths of one connection apart where labels end on the way.
+    """
+    form, switches, found = ways.format, nodes[1:-1], []
+    fields = [ways.numbers[switches[k], switches[k + 1]] for k in range(1, len(switches) - 1)]
+    place = 0
+    while len(fields) - place > form.most_fields:
+        some = fields[place : place + form.most_continued]
+        found.append((switches[place], switches[place + 1], form.label(some, kind, branch)))
+        place += len(some) + 1
+    found.append((switches[place], switches[place + 1], form.label(fields[place:], kind)))
+    return found
 
 
 def _match(connection: TcpConnection) -> Match:
+    """Return the match of one direction of a TCP connection."""
     return Match(
         eth_type=ETH_TYPE_IPV4,
         ip_protocol=connection.ip_protocol,
@@ -43,72 +59,53 @@ def _match(connection: TcpConnection) -> Match:
     )
 
 
-def path_stages(
-    nodes: tuple[str, ...],
-    rule: Callable[[str, str], Rule],
-    reached: Collection[str] = (),
-) -> list[Stage]:
-    """Return one direction of a path in the order in which its rules may be installed.
+@lru_cache(maxsize=1 << 14)
+def _continued(connection: TcpConnection, label: str) -> Match:
+    return replace(_match(connection), destination_mac=label)
 
-    Switches that no packet of the connection reaches yet come all at once. Those that it does reach follow
-    one by one, the far end first, so that a packet which meets a rule finds all that follow; the ingress is
-    last.
+
+def pinned_rule(connection: TcpConnection, action: Output | ToGroup, cookie: int) -> Rule:
+    """Return the rule of an ingress for one direction of a TCP connection."""
+    return Rule(TABLE_PINNED, PRIORITY_ROUTE, _match(connection), action, cookie)
+
+
+def ingress_action(
+    nodes: Sequence[str], ways: Ways, branch: int = 0, source_mac: str | None = None
+) -> Output | ToGroup:
+    """Return what the ingress of a path does with its packets.
 
     Args:
-        nodes: Host, switches, host, as a packet meets them.
-        rule: Makes the rule of a switch, given the next node too.
-        reached: Nodes that the connection's packets reach on the path that they have; the ingress need not be
-            among them.
+        nodes: Host, switches, host.
+        ways: How nodes reach each other.
+        branch: As of `legs`.
+        source_mac: Another Ethernet source for them.
     """
-    ingress = nodes[1]
-    rules = {node: rule(node, following) for node, following in pairwise(nodes[1:])}
-    at_once: Stage = {node: [rules[node]] for node in rules if node != ingress and node not in reached}
-    in_order: list[Stage] = [{node: [rules[node]]} for node in reversed(rules) if node not in at_once]
-    return [at_once, *in_order] if at_once else in_order
+    if len(nodes) == 3:
+        return ways.labelled(nodes[1], nodes[2], None, source_mac)
+    switch, following, label = legs(nodes, ways, branch=branch)[0]
+    return ways.labelled(switch, following, label, source_mac)
 
 
-def pinned_path_stages(
-    nodes: tuple[str, ...],
-    connection: TcpConnection,
-    ways: Ways,
-    cookie: int,
-    reached: Collection[str] = (),
-) -> list[Stage]:
-    """Return the rules that pin one direction of a TCP connection to a path, as `path_stages`."""
-    match = _match(connection)
-
-    def rule(switch: str, following: str) -> Rule:
-        return Rule(TABLE_PINNED, PRIORITY_ROUTE, match, ways.action(switch, following), cookie)
-
-    return path_stages(nodes, rule, reached)
-
-
-def new_path_stages(
-    nodes: tuple[str, ...], connection: TcpConnection, ways: Ways, cookie: int
-) -> list[Stage]:
-    """Return the rules that pin both directions of a TCP connection that no packet has used yet.
-
-    They are those of `pinned_path_stages`: each direction's ingress comes after all others.
-    """
-    forward, back = _match(connection), _match(connection.reverse)
-    first, last = nodes[1], nodes[-2]
-    behind: Stage = {}
-    ingress: Stage = {first: [], last: []}
-    for before, switch, after in zip(nodes, nodes[1:], nodes[2:], strict=False):
-        there = Rule(TABLE_PINNED, PRIORITY_ROUTE, forward, ways.action(switch, after), cookie)
-        returning = Rule(TABLE_PINNED, PRIORITY_ROUTE, back, ways.action(switch, before), cookie)
-        (ingress[switch] if switch == first else behind.setdefault(switch, [])).append(there)
-        (ingress[switch] if switch == last else behind.setdefault(switch, [])).append(returning)
-    return [behind, ingress] if behind else [ingress]
-
-
-def pinned_rules(
-    nodes: tuple[str, ...], connection: TcpConnection, ways: Ways, cookie: int, at: Collection[str]
+def continuations(
+    nodes: Sequence[str], connection: TcpConnection, ways: Ways, cookie: int, branch: int = 0
 ) -> list[tuple[str, Rule]]:
-    """Return the rules that pin one direction of a TCP connection to a path, of some switches on it."""
-    match = _match(connection)
+    """Return the rules of the switches on the way at which a label ends and another begins."""
+    if len(nodes) - 4 <= ways.format.most_fields:
+        return []
+    ended = ways.format.label((), branch=branch)
+    match = _continued(connection, ended)
     return [
-        (switch, Rule(TABLE_PINNED, PRIORITY_ROUTE, match, ways.action(switch, following), cookie))
-        for switch, following in pairwise(nodes[1:])
-        if switch in at
+        (
+            switch,
+            Rule(TABLE_DELIVER, PRIORITY_CONTINUE, match, ways.labelled(switch, *rest), cookie),
+        )
+        for switch, *rest in legs(nodes, ways, branch=branch)[1:]
     ]
+
+
+def pinned_path(
+    nodes: Sequence[str], connection: TcpConnection, ways: Ways, cookie: int
+) -> list[tuple[str, Rule]]:
+    """Return the rules that pin one direction of a TCP connection to a path; the ingress is last."""
+    ingress = pinned_rule(connection, ingress_action(nodes, ways), cookie)
+    return [*continuations(nodes, connection, ways, cookie), (nodes[1], ingress)]

@@ -1,11 +1,10 @@
 """Split flows: one TCP connection over several paths, chosen packet by packet instead of stream by stream.
 
-Each path has a stamp, an Ethernet source address of its own. The splitter writes the stamp of the chosen
-path into each packet; the switches forward by the stamp, and the last one puts the source's address back.
-
-- `packets`: a splitter in front of the ingress switch chooses (PPFS). Packets without a stamp take path 0.
-- `group`: a select group of the ingress switch chooses. Open vSwitch hashes connections, not packets, so one
-  connection stays on one path.
+- `packets`: a splitter in front of the ingress switch chooses (PPFS). It writes the stamp of the chosen path,
+  an Ethernet source address, into each packet; the ingress puts the source's address back and writes the
+  path's label. Packets without a stamp take path 0.
+- `group`: a select group of the ingress switch writes one of the labels. Open vSwitch hashes connections, not
+  packets, so one connection stays on one path.
 
 Acknowledgements are not split: they have one path for themselves.
 """
@@ -13,11 +12,11 @@ Acknowledgements are not split: they have one path for themselves.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from controller.compile.pinned import path_stages, pinned_path_stages, pinned_rule
+from controller.compile.pinned import continuations, ingress_action, pinned_path, pinned_rule
 from controller.model.journal import Journaled
 from controller.model.rules import (
     ETH_TYPE_IPV4,
@@ -26,9 +25,7 @@ from controller.model.rules import (
     Bucket,
     Group,
     Match,
-    Output,
     Rule,
-    Stage,
     TcpConnection,
     ToGroup,
     split_group_number,
@@ -41,6 +38,7 @@ __all__ = [
     "Split",
     "SplitRules",
     "bucket_weights",
+    "is_stamp",
     "shares_of",
     "stamps",
     "tag_of",
@@ -51,6 +49,8 @@ MAX_SPLIT_PATHS = 16
 
 TAGS = 1 << 16
 """How many tags there are: a stamp has room for 16 bits."""
+
+_PREFIX = "0a:50:50:"
 
 _WEIGHT_STEPS = 1000
 """Finest step of a bucket's weight: one part in so many."""
@@ -77,7 +77,7 @@ class Split(Journaled):
 
 def stamps(tag: int, count: int) -> tuple[str, ...]:
     """Return the stamps of so many paths: locally administered addresses 0a:50:50:<tag>:<path>."""
-    return tuple(f"0a:50:50:{tag >> 8:02x}:{tag & 0xFF:02x}:{index:02x}" for index in range(count))
+    return tuple(f"{_PREFIX}{tag >> 8:02x}:{tag & 0xFF:02x}:{index:02x}" for index in range(count))
 
 
 def tag_of(stamp: str) -> int:
@@ -100,6 +100,11 @@ def bucket_weights(shares: Sequence[float]) -> tuple[int, ...]:
     return tuple(weight // divisor for weight in weights)
 
 
+def is_stamp(address: str) -> bool:
+    """Return whether an Ethernet address is a stamp."""
+    return address.startswith(_PREFIX)
+
+
 @dataclass(frozen=True)
 class SplitRules:
     """Makes the rules of a split flow.
@@ -109,7 +114,7 @@ class SplitRules:
         connection: The connection's addresses, from the source to the destination.
         paths: Host, switches, host, for each path.
         source_mac: The source's own Ethernet address.
-        ports: The port of each node towards each neighbour, by (node, neighbour).
+        ways: The port of each node towards each neighbour.
         cookie: Of the flow.
     """
 
@@ -117,47 +122,36 @@ class SplitRules:
     connection: TcpConnection
     paths: tuple[tuple[str, ...], ...]
     source_mac: str
-    ports: Ways
+    ways: Ways
     cookie: int
 
-    def stages(self, shares: Sequence[float], reached: Collection[str] = ()) -> list[list[Stage]]:
-        """Return what is to be installed side by side, each direction as `path_stages` orders it."""
-        back = self.connection.reverse
-        acks = pinned_path_stages(self.split.ack_path, back, self.ports, self.cookie, reached)
-        ways = zip(self.paths, self._stamps(), strict=True)
-        stamped = [self._stamped(path, stamp, reached) for path, stamp in ways]
-        if self.split.mode == "packets":
-            unstamped = pinned_path_stages(self.paths[0], self.connection, self.ports, self.cookie, reached)
-            return [acks, unstamped, *stamped]
-        behind_ingress = [stages[:-1] for stages in stamped]
-        group = self.group(shares)
-        rule = pinned_rule(self.connection, ToGroup(group.number), self.cookie)
-        # The group leads to all paths, so it waits for the longest.
-        earlier: list[Stage] = [{} for _ in range(max(map(len, behind_ingress)))]
-        return [acks, *behind_ingress, [*earlier, {self.paths[0][1]: [group, rule]}]]
+    def entries(self, shares: Sequence[float]) -> list[tuple[str, Rule | Group]]:
+        """Return its rules and groups; those of ingresses are last."""
+        acks = pinned_path(self.split.ack_path, self.connection.reverse, self.ways, self.cookie)
+        behind: list[tuple[str, Rule | Group]] = [*acks[:-1]]
+        for branch, path in enumerate(self.paths):
+            behind += continuations(path, self.connection, self.ways, self.cookie, branch)
+        ingress = self.paths[0][1]
+        return [*behind, acks[-1], *((ingress, entry) for entry in self._at_ingress(shares))]
 
     def group(self, shares: Sequence[float]) -> Group:
         """Return the group that splits the flow at its ingress switch."""
         buckets = tuple(
-            # With the destination at the same switch there is nobody who would take a stamp off again.
-            Bucket(weight, Output(self.ports[path[1], path[2]], stamp if len(path) > 3 else None))
-            for path, stamp, weight in zip(self.paths, self._stamps(), bucket_weights(shares), strict=True)
+            Bucket(weight, ingress_action(path, self.ways, branch))
+            for branch, (path, weight) in enumerate(zip(self.paths, bucket_weights(shares), strict=True))
         )
         return Group(split_group_number(self.split.tag), buckets)
 
-    def _stamps(self) -> tuple[str, ...]:
-        return stamps(self.split.tag, len(self.paths))
-
-    def _stamped(self, path: tuple[str, ...], stamp: str, reached: Collection[str]) -> list[Stage]:
-        def rule(switch: str, following: str) -> Rule:
-            port = self.ports[switch, following]
-            restored = self.source_mac if switch == path[-2] else None
-            return _stamp_rule(stamp, Output(port, restored), self.cookie)
-
-        return path_stages(path, rule, reached)
-
-
-def _stamp_rule(stamp: str, output: Output, cookie: int) -> Rule:
-    """Return the rule for the IP packets that carry a path's stamp as their Ethernet source."""
-    match = Match(eth_type=ETH_TYPE_IPV4, source_mac=stamp)
-    return Rule(TABLE_PINNED, PRIORITY_STAMP, match, output, cookie)
+    def _at_ingress(self, shares: Sequence[float]) -> list[Rule | Group]:
+        if self.split.mode == "group":
+            group = self.group(shares)
+            return [group, pinned_rule(self.connection, ToGroup(group.number), self.cookie)]
+        unstamped = ingress_action(self.paths[0], self.ways)
+        rules: list[Rule | Group] = [pinned_rule(self.connection, unstamped, self.cookie)]
+        for branch, (path, stamp) in enumerate(
+            zip(self.paths, stamps(self.split.tag, len(self.paths)), strict=True)
+        ):
+            stamped = Match(eth_type=ETH_TYPE_IPV4, source_mac=stamp)
+            action = ingress_action(path, self.ways, branch, self.source_mac)
+            rules.append(Rule(TABLE_PINNED, PRIORITY_STAMP, stamped, action, self.cookie))
+        return rules

@@ -8,8 +8,9 @@ from gomr import OBJECTIVES
 
 from controller.compile.split import MAX_SPLIT_PATHS
 from controller.decide.ack_paths import SHORTEST
-from controller.decide.planning import Newcomer, full_switches, has_path, shortest_paths
+from controller.decide.planning import Newcomer, has_path
 from controller.errors import Conflict, InfeasibleRequest, InvalidRequest, NotFound, Unavailable
+from controller.model.faults import FaultKind
 from controller.model.requests import FlowRequest
 from controller.model.rules import IP_PROTOCOLS, TcpConnection
 from controller.state.hosts import Host
@@ -78,10 +79,10 @@ def admit(state: State, request: FlowRequest) -> Admission:
             f"{destination.name} cannot be reached from {source.name} over the links that are up; "
             "GET /v1/health says what is missing",
         )
-    full = full_switches(state)
-    if full and not shortest_paths(state, source.name, destination.name, 1, full):
-        text = f"the tables of {', '.join(sorted(full))} are full, and no path leads around; ask again later"
-        raise Unavailable("", text)
+    for host in (source, destination):
+        full = _full_switches(state, host)
+        if full:
+            raise Unavailable("", f"{', '.join(full)} has no room for more rules; ask again later")
     return Admission(source, destination, framing, objective)
 
 
@@ -109,6 +110,13 @@ def max_streams(request: FlowRequest) -> int:
         return 0
     ports = len(request.source_ports or ())
     return min(ports, request.max_paths or ports)
+
+
+def _full_switches(state: State, host: Host) -> list[str]:
+    """Return the switches of a host where all have refused rules a moment ago, as they had no room."""
+    switches = [arc.head for arc in state.live.arcs_from(host.name)]
+    full = state.faults.subjects(FaultKind.TABLE_FULL)
+    return switches if full.issuperset(switches) else []
 
 
 def check_objective(field: str, objective: str) -> None:

@@ -17,6 +17,7 @@ from controller.install.installation import Installations
 from controller.install.outbox import Outbox
 from controller.model.events import FlowRequested
 from controller.model.journal import Journaled
+from controller.model.rules import Stages, by_switch
 from controller.state.state import State
 
 __all__ = ["Arrivals"]
@@ -161,7 +162,8 @@ class Arrivals(Journaled):
         self._rates.apply(granted.rates, now)
         if flow.split is not None:
             flow.split.group = flow.group(self._state.live.ports)
-        self._installations.begin(flow.id, event.token, flow.stages(self._state.live.ports))
+        stages: Stages = [by_switch(flow.entries(self._state.live.ports))]
+        self._installations.begin(flow.id, event.token, stages)
 
     def _refuse(self, event: FlowRequested, error: AnyFailure) -> None:
         refusal = refuse(self._outbox, event.token, error)

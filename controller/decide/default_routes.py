@@ -30,7 +30,6 @@ from controller.model.rules import (
     ecmp_group_number,
     host_cookie,
 )
-from controller.model.ways import output
 from controller.state.hosts import Host
 from controller.state.state import State
 
@@ -243,6 +242,10 @@ class DefaultRoutes(Journaled):
         for number in sent.groups.keys() - routes.groups.keys():
             self._outbox.put(RemoveGroup(datapath_id, number))
 
+    def send(self, switch: str, entries: tuple[Entry, ...]) -> None:
+        """Give a switch entries that it must have like its routes."""
+        self._send(switch, entries)
+
     def _send(self, switch: str, entries: tuple[Entry, ...], wipe: bool = False) -> None:
         self._state.confirmed.discard(switch)
         self._awaited[switch] = self._outbox.install(
@@ -277,7 +280,7 @@ class DefaultRoutes(Journaled):
         actions: dict[str, Output | ToGroup] = {
             switch: live.ports.action(switch, neighbour) for switch, neighbour in hops.items()
         }
-        actions[host.switch] = output(host.port)
+        actions[host.switch] = Output(host.port)
         return host, hops, _HostRoutes(actions)
 
     def _equal_routes(self, host: Host) -> tuple[Host, object, _HostRoutes]:
@@ -291,13 +294,13 @@ class DefaultRoutes(Journaled):
             roots = {switch: switch for switch in live.network.switches}
             self._equal, self._equal_of = equal_next_hops(arcs, roots), live.version
         number = ecmp_group_number(live.switch_number(host.switch))
-        actions: dict[str, Output | ToGroup] = {host.switch: output(host.port)}
+        actions: dict[str, Output | ToGroup] = {host.switch: Output(host.port)}
         groups: dict[str, Group] = {}
         for switch, neighbours in self._equal[host.switch].items():
             if len(neighbours) == 1:
                 actions[switch] = live.ports.action(switch, neighbours[0])
             else:
-                outputs = [output(live.ports[switch, neighbour]) for neighbour in neighbours]
+                outputs = [Output(live.ports[switch, neighbour]) for neighbour in neighbours]
                 groups[switch] = ecmp_group(number, switch, outputs)
                 actions[switch] = ToGroup(number)
         return host, live.version, _HostRoutes(actions, groups)

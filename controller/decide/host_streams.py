@@ -169,7 +169,7 @@ class HostStreams(Journaled):
     def _remove_rules(self, flow: Flow, streams: Collection[Stream]) -> None:
         live = self._state.live
         for stream in streams:
-            for switch, rule in flow.rules_at(stream.path[1:-1], stream, live.ports):
+            for switch, rule in flow.stream_rules(stream, live.ports):
                 if live.is_connected(switch):
                     self._outbox.put(RemoveRule(live.datapath_id(switch), rule))
 

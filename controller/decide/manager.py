@@ -215,14 +215,14 @@ class FlowManager(Journaled):
 
     def pinned_rules(self, switch: str) -> tuple[Rule | Group, ...]:
         """Return the rules and groups that a switch should have of the flows that are complete."""
-        entries: list[Rule | Group] = []
-        for flow in self._state.flows.through(switch):
-            if flow.is_active:
-                for stage in flow.stages(self._state.live.ports):
-                    entries.extend(
-                        entry for entry in stage.get(switch, ()) if not isinstance(entry, GroupChange)
-                    )
-        return tuple(entries)
+        ways = self._state.live.ports
+        return tuple(
+            entry
+            for flow in self._state.flows.through(switch)
+            if flow.is_active and switch in flow.rule_switches(ways)
+            for at, entry in flow.entries(ways)
+            if at == switch
+        )
 
     def is_unsettled(self, switch: str) -> bool:
         """Return whether rules of flows may be on their way to a switch."""
@@ -473,7 +473,7 @@ class FlowManager(Journaled):
         self.capacity_returned(now)
 
     def _remove_rules(self, flow: Flow | None) -> None:
-        for switch in flow.switches() if flow is not None else ():
+        for switch in flow.rule_switches(self._state.live.ports) if flow is not None else ():
             if flow is not None and self._state.live.is_connected(switch):
                 for cookie in flow.cookies:
                     self._outbox.put(RemoveRules(self._state.live.datapath_id(switch), cookie))

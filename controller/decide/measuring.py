@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from controller.compile.split import is_stamp
 from controller.install.outbox import Outbox
 from controller.model.client_events import ClientEventKind
 from controller.model.counters import PinnedBy
@@ -105,7 +106,7 @@ class Measuring(Journaled):
         if isinstance(by, TcpConnection):
             host = self._state.hosts.find(by.source_ip)
         else:
-            flow = self._state.flows.with_stamp(by)
+            flow = self._state.flows.with_stamp(by) if is_stamp(by) else None
             host = None if flow is None else flow.source
         return host.port if host is not None and host.switch == switch else None
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controller.decide.default_routes import DefaultRoutes
+from controller.decide.label_rules import LabelRules
 from controller.install.outbox import Outbox
 from controller.model import arp
 from controller.model.client_events import ClientEventKind
@@ -62,12 +63,16 @@ class Neighbours(Journaled):
         state: Network and hosts.
         outbox: Where messages go.
         default_routes: Follow hosts.
+        labels: Follow hosts too.
     """
 
-    def __init__(self, state: State, outbox: Outbox, default_routes: DefaultRoutes) -> None:
+    def __init__(
+        self, state: State, outbox: Outbox, default_routes: DefaultRoutes, labels: LabelRules
+    ) -> None:
         self._state = state
         self._outbox = outbox
         self._default_routes = default_routes
+        self._labels = labels
         self._claims: JournaledDict[str, _Claim] = JournaledDict()  # by address, as all of these
         self._asked: JournaledDict[str, float] = JournaledDict()  # learned hosts, until when they may answer
         self._searches: JournaledDict[str, _Search] = JournaledDict()
@@ -150,7 +155,8 @@ class Neighbours(Journaled):
         kind = ClientEventKind.HOST_MOVED if has_moved else ClientEventKind.HOST_LEARNED
         text = f"host {host.name} {'moved to' if has_moved else 'is at'} {host.switch} port {host.port}"
         self._outbox.tell(kind, text, self._facts(host))
-        self._default_routes.refresh_soon(now)
+        self._follow(host if before is None else before, now)
+        self._follow(host, now)
         search = self._searches.pop(host.ip, None)
         for switch, port, request in search.waiting if search is not None else ():
             self._send(switch, port, arp.build_reply(request, host.mac))
@@ -166,6 +172,11 @@ class Neighbours(Journaled):
         self._outbox.tell(
             ClientEventKind.HOST_LOST, f"host {host.name} {why}: it is forgotten", self._facts(host)
         )
+        self._follow(host, now)
+
+    def _follow(self, host: Host, now: float) -> None:
+        """Give switches other rules, now that a host has come, moved or gone."""
+        self._labels.update(host.switch)
         self._default_routes.refresh_soon(now)
 
     def _tell_conflict(self, host: Host, claimed: Host, now: float) -> None:

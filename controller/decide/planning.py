@@ -7,7 +7,7 @@ what they have; it is taken off the links' capacity.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -17,7 +17,6 @@ from gomr.paths.finder import PathFinder
 from controller.decide.ack_paths import SHORTEST, ack_path
 from controller.decide.live_optima import LiveOptima
 from controller.errors import InfeasibleRequest
-from controller.model.faults import FaultKind
 from controller.state.flow import Flow, Slot
 from controller.state.flow_table import arc_loads
 from controller.state.live_network import arc_name, arcs_of
@@ -31,7 +30,6 @@ __all__ = [
     "Newcomer",
     "Optimum",
     "PlannedPath",
-    "full_switches",
     "has_path",
     "on_a_free_path",
     "on_free_paths",
@@ -47,9 +45,6 @@ NEGLIGIBLE_SHARE = 1e-6
 
 SEPARABLE = tuple(name for name, one in OBJECTIVES.items() if not (one.evens_load or one.evens_split))
 """Objectives in which a flow that takes nothing from another changes nothing for it."""
-
-_MOST_PATHS_AROUND = 16
-"""Where switches have no room for rules, so many of the shortest paths around them are looked at."""
 
 _MARGIN = 1e-6
 """Share of a link that is left to the exact solve: sums of thousands of rates are not exact."""
@@ -132,7 +127,7 @@ def optimise(state: State, optima: LiveOptima, objective: str, newcomer: Newcome
         solution = _solve(state, optima, kept, demands, objective) if demands else None
         return Optimum({} if solution is None else _running_rates(movable, solution), ())
     acks = _acks_in_advance(state, newcomer)
-    demand = _free_demand(state, newcomer, acks)
+    demand = _new_demand(newcomer, state.settings.ack_ratio, acks)
     solution = _solve(state, optima, kept, [*demands, demand], objective)
     fixed = _settled(state, newcomer, solution.paths[newcomer.id])
     if fixed:
@@ -169,7 +164,7 @@ def optimise_newcomers(
     kept = [flow for flow in state.flows if flow.id not in movable_ids]
     ratio = state.settings.ack_ratio
     demands = [_running_demand(flow, ratio) for flow in movable]
-    demands += [_free_demand(state, newcomer, None) for newcomer in newcomers]
+    demands += [_new_demand(newcomer, ratio, None) for newcomer in newcomers]
     solution = _solve(state, optima, kept, demands, objective)
     paths = {newcomer.id: _planned(newcomer, solution.paths[newcomer.id]) for newcomer in newcomers}
     return _running_rates(movable, solution), paths
@@ -213,9 +208,6 @@ def on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> Iterat
 
 def _has_room(state: State, newcomer: Newcomer, nodes: tuple[str, ...]) -> bool:
     """Return whether a flow fits on a path beside all others."""
-    full = full_switches(state)
-    if full and not full.isdisjoint(nodes):
-        return False
     # As it is accounted for while it is planned: it may need identifiers.
     wire_bps = newcomer.framing.wire_bps(newcomer.rate_bps, 1 if newcomer.max_paths == 1 else 2)
     for way, load_bps in ((nodes, wire_bps), (nodes[::-1], wire_bps * state.settings.ack_ratio)):
@@ -252,7 +244,10 @@ def replan(
     kept = [flow for flow in state.flows if flow.id not in solved]
     ratio, newcomers = state.settings.ack_ratio, [_as_newcomer(flow) for flow in free]
     running = [_running_demand(flow, ratio) for flow in movable]
-    demands = [_free_demand(state, newcomer, _acks_in_advance(state, newcomer)) for newcomer in newcomers]
+    demands = [
+        _new_demand(newcomer, state.settings.ack_ratio, _acks_in_advance(state, newcomer))
+        for newcomer in newcomers
+    ]
     if not running and not demands:
         return {}, {}
     solution = _solve(state, optima, kept, [*running, *demands], objective)
@@ -314,22 +309,11 @@ def has_path(state: State, source: str, destination: str) -> bool:
     return state.live.is_whole or state.live.least_delay_path(source, destination) is not None
 
 
-def full_switches(state: State) -> frozenset[str]:
-    """Return the switches that have refused rules a moment ago, as they had no room for them."""
-    return state.faults.subjects(FaultKind.TABLE_FULL)
-
-
-def shortest_paths(
-    state: State, source: str, destination: str, count: int, without: Collection[str] = ()
-) -> list[tuple[str, ...]]:
-    """Return up to so many loop-free paths from one host to another, the least delay first.
-
-    None of them leads through switches that are to be left out.
-    """
+def shortest_paths(state: State, source: str, destination: str, count: int) -> list[tuple[str, ...]]:
+    """Return up to so many loop-free paths from one host to another, the least delay first."""
     edges = tuple(
         Edge(arc_name(arc.tail, arc.head), arc.tail, arc.head, 1.0, arc.delay_s)
         for arc in _usable_arcs(state, source, destination)
-        if arc.tail not in without and arc.head not in without
     )
     if not edges:
         return []
@@ -395,13 +379,6 @@ def _running_demand(flow: Flow, ack_ratio: float) -> Demand:
     )
 
 
-def _free_demand(state: State, newcomer: Newcomer, acks: tuple[str, ...] | None) -> Demand:
-    """Return a demand whose paths are free, except that they lead around switches without room for rules."""
-    full, most = full_switches(state), newcomer.streams or newcomer.max_paths or _MOST_PATHS_AROUND
-    around = shortest_paths(state, newcomer.source, newcomer.destination, most, full) if full else ()
-    return _new_demand(newcomer, state.settings.ack_ratio, acks, tuple(around))
-
-
 def _new_demand(
     newcomer: Newcomer,
     ack_ratio: float,
@@ -454,8 +431,7 @@ def _exactly(
 ) -> tuple[tuple[str, ...], ...]:
     """Return the paths found, filled up with the shortest others to the number asked for."""
     chosen = [path.nodes for path in path_rates]
-    ends, full = (newcomer.source, newcomer.destination), full_switches(state)
-    for nodes in shortest_paths(state, *ends, count + len(chosen), full):
+    for nodes in shortest_paths(state, newcomer.source, newcomer.destination, count + len(chosen)):
         if len(chosen) < count and nodes not in chosen:
             chosen.append(nodes)
     if len(chosen) < count:

@@ -13,11 +13,10 @@ import math
 from collections.abc import Collection, Iterator
 from itertools import islice, pairwise
 
-from controller.compile.bypass import Bypass, port_group
+from controller.compile.bypass import fits_label, port_group
 from controller.install.outbox import BYPASSES, Outbox
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
-from controller.model.messages import RemoveRules
-from controller.model.rules import Entry, Group, GroupChange, Rule
+from controller.model.rules import Entry, Group, GroupChange
 from controller.state.live_network import arc_name
 from controller.state.state import State
 from topologies.model import Arc
@@ -57,11 +56,9 @@ class Protection(Journaled):
             for name, arc in between.items()
             if arc.tail_port or live.network.port_name(arc.tail, arc.head) is not None
         }
-        self._numbers = {name: number for number, name in enumerate(self._arcs)}
         live.ports.guarded = frozenset((arc.tail, arc.head) for arc in self._arcs.values())
-        self._bypasses: JournaledDict[str, Bypass] = JournaledDict()  # by arc
+        self._bypasses: JournaledDict[str, tuple[str, ...]] = JournaledDict()  # by arc
         self._users: JournaledDict[str, JournaledDict[str, None]] = JournaledDict()  # arcs by arc of a bypass
-        self._at: JournaledDict[str, JournaledDict[str, Rule]] = JournaledDict()  # by switch, then arc
         self._todo: JournaledDict[str, None] = JournaledDict()
         self._has_returned = False  # a link: it may be the way for all that have none
         self._unable: JournaledSet[str] = JournaledSet()
@@ -75,15 +72,10 @@ class Protection(Journaled):
         for name in self._arcs:
             self._renew(name, {})
 
-    def entries(self, switch: str) -> tuple[Rule | Group, ...]:
-        """Return the groups and rules that a switch should have; groups first."""
+    def groups(self, switch: str) -> tuple[Group, ...]:
+        """Return the groups that a switch should have."""
         guarded = [self._arcs[name] for name in self._leaving.get(switch, ()) if name in self._arcs]
-        groups = [self._group(arc) for arc in guarded]
-        return (*groups, *self._at.get(switch, JournaledDict()).values())
-
-    def rule_count(self, switch: str) -> int:
-        """Return how many of `entries` are rules."""
-        return len(self._at.get(switch, ()))
+        return tuple(self._group(arc) for arc in guarded)
 
     def refuse(self, switch: str, reason: str) -> None:
         """Take in that a switch did not accept its bypasses: it does without."""
@@ -144,28 +136,19 @@ class Protection(Journaled):
         """Find the bypass of an arc, and note what switches are to be given if it is another than before."""
         arc, before = self._arcs[name], self._bypasses.get(name)
         nodes = self._quick(arc) or self._search(arc)
-        if (None if before is None else before.nodes) == nodes:
+        if nodes is not None and not fits_label(nodes, self._state.live.ports):
+            nodes = None
+        if before == nodes:
             return
         if before is not None:
-            self._forget(name, before)
+            del self._bypasses[name]
+            for step in pairwise(before):
+                self._users[arc_name(*step)].pop(name, None)
         if nodes is not None:
-            bypass = Bypass(self._numbers[name], nodes)
-            self._bypasses[name] = bypass
+            self._bypasses[name] = nodes
             for step in pairwise(nodes):
                 self._users.setdefault(arc_name(*step), JournaledDict())[name] = None
-            for switch, rule in bypass.rules(self._state.live.ports).items():
-                self._at.setdefault(switch, JournaledDict())[name] = rule
-                entries.setdefault(switch, []).append(rule)
         entries.setdefault(arc.tail, []).append(GroupChange(self._group(arc)))
-
-    def _forget(self, name: str, bypass: Bypass) -> None:
-        del self._bypasses[name]
-        for step in pairwise(bypass.nodes):
-            self._users[arc_name(*step)].pop(name, None)
-        for switch in bypass.nodes[1:]:
-            self._at[switch].pop(name, None)
-            if self._state.live.is_connected(switch):
-                self._outbox.put(RemoveRules(self._state.live.datapath_id(switch), bypass.cookie))
 
     def _group(self, arc: Arc) -> Group:
         able = arc.tail not in self._unable

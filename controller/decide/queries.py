@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from controller.compile.classification import classification
 from controller.decide.default_routes import DefaultRoutes
+from controller.decide.label_rules import LabelRules
 from controller.decide.manager import FlowManager
 from controller.decide.protection import Protection
 from controller.errors import NotFound
@@ -17,17 +18,21 @@ from controller.model.live_views import LiveFlowView, LiveLinksView, LiveView, N
 from controller.model.messages import Result
 from controller.model.requests import FlowQuery, ViewName
 from controller.model.rules import (
+    COOKIE_LABEL,
+    TABLE_BYPASS,
     TABLE_DEFAULT,
+    Action,
+    Drop,
     GotoTable,
     Group,
     Output,
-    Restamp,
+    RestoreLabel,
     Rule,
-    ToController,
     ToGroup,
     flow_number,
-    is_bypass_cookie,
+    is_counted,
     is_flow_cookie,
+    port_of_group,
 )
 from controller.model.views import (
     BucketView,
@@ -53,10 +58,16 @@ class Queries:
     """Answers what clients ask about the state; changes nothing."""
 
     def __init__(
-        self, state: State, default_routes: DefaultRoutes, protection: Protection, flows: FlowManager
+        self,
+        state: State,
+        default_routes: DefaultRoutes,
+        labels: LabelRules,
+        protection: Protection,
+        flows: FlowManager,
     ) -> None:
         self._state = state
         self._default_routes = default_routes
+        self._labels = labels
         self._protection = protection
         self._flows = flows
 
@@ -184,7 +195,8 @@ class Queries:
             return NotFound("switch", f"there is no switch {switch!r} in the topology file; it has {known}")
         entries = (
             *classification(self._state.metered_ports.get(switch, ())),
-            *self._protection.entries(switch),
+            *self._protection.groups(switch),
+            *self._labels.sent_to(switch),
             *self._default_routes.sent_to(switch),
             *self._flows.pinned_rules(switch),
         )
@@ -198,23 +210,17 @@ class Queries:
         )
 
     def _rule_counts(self) -> dict[str, int]:
-        """Return how many rules each switch should have; streams are counted by their paths alone."""
+        """Return how many rules each switch should have."""
         metered = self._state.metered_ports
         counts = {
             name: sum(isinstance(entry, Rule) for entry in classification(metered.get(name, ())))
-            + self._protection.rule_count(name)
+            + len(self._labels.sent_to(name))
             + sum(isinstance(entry, Rule) for entry in self._default_routes.sent_to(name))
             for name in self._state.live.network.switches
         }
         for flow in self._state.flows:
-            if flow.split is None:
-                for path in (*flow.paths, *(stream.path for stream in flow.leaving)):
-                    for switch in path[1:-1]:
-                        counts[switch] += 2  # there and back
-            else:
-                for stage in flow.stages(self._state.live.ports):
-                    for switch, entries in stage.items():
-                        counts[switch] += sum(isinstance(entry, Rule) for entry in entries)
+            for switch, entry in flow.entries(self._state.live.ports):
+                counts[switch] += isinstance(entry, Rule)
         return counts
 
     def _sizes(self) -> Sizes:
@@ -271,7 +277,7 @@ def _rule(rule: Rule, flows: dict[int, str], counts: Mapping[RuleKey, RuleCount]
         table=rule.table,
         priority=rule.priority,
         match=rule.match.fields(),
-        action=_action(rule),
+        action=_action(rule.action),
         cookie=f"{rule.cookie:#x}",
         purpose=_purpose(rule),
         flow_id=flows.get(flow_number(rule.cookie)) if is_flow else None,
@@ -283,28 +289,42 @@ def _rule(rule: Rule, flows: dict[int, str], counts: Mapping[RuleKey, RuleCount]
 def _purpose(rule: Rule) -> Purpose:
     if is_flow_cookie(rule.cookie):
         return "flow"
-    if is_bypass_cookie(rule.cookie):
+    if rule.table == TABLE_BYPASS:
         return "bypass"
+    if rule.cookie == COOKIE_LABEL or is_counted(rule.cookie):
+        return "label"
     return "default_route" if rule.table == TABLE_DEFAULT and rule.priority else "classification"
 
 
-def _action(rule: Rule) -> str:
-    if isinstance(rule.action, Output):
-        rewrite = "" if rule.action.source_mac is None else f"set_source:{rule.action.source_mac},"
-        return f"{rewrite}output:{rule.action.port}"
-    if isinstance(rule.action, ToGroup):
-        return f"group:{rule.action.group}"
-    if isinstance(rule.action, Restamp):
-        return f"set_source:{rule.action.source_mac},goto:{rule.action.table}"
-    if isinstance(rule.action, GotoTable):
-        return f"goto:{rule.action.table}"
-    meter = rule.action.meter if isinstance(rule.action, ToController) else None
-    return "controller" if meter is None else f"meter:{meter},controller"
+def _action(action: Action) -> str:
+    if isinstance(action, Output | ToGroup):
+        changes = [
+            f"shift:{action.shift}," if action.shift else "",
+            f"set_source:{action.source_mac}," if action.source_mac is not None else "",
+            f"set_destination:{action.destination_mac}," if action.destination_mac is not None else "",
+        ]
+        target = f"output:{action.port}" if isinstance(action, Output) else f"group:{action.group}"
+        return "".join(changes) + target
+    if isinstance(action, RestoreLabel):
+        return f"restore_label,set_source:{action.source_mac},goto:{action.table}"
+    if isinstance(action, Drop):
+        return "drop"
+    if isinstance(action, GotoTable):
+        return f"goto:{action.table}"
+    return "controller" if action.meter is None else f"meter:{action.meter},controller"
+
+
+def _port_of(action: Output | ToGroup) -> int:
+    if isinstance(action, Output):
+        return action.port
+    port = port_of_group(action.group)
+    assert port is not None, "buckets lead to ports and the groups that guard them"
+    return port
 
 
 def _group(group: Group) -> GroupView:
     buckets = tuple(
-        BucketView(weight=each.weight, port=each.output.port, watch_port=each.watch_port)
+        BucketView(weight=each.weight, port=_port_of(each.output), watch_port=each.watch_port)
         for each in group.buckets
     )
     return GroupView(number=group.number, buckets=buckets)

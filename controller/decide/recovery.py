@@ -1,9 +1,9 @@
 """Moves flows to other paths: when a link goes, when one returns, when another flow leaves capacity.
 
 A stream is its TCP connection's addresses; pinned along another path, its hosts need do nothing. A move is
-make before break: the rules of the new path are installed from its far end to its near end, where traffic is
-turned to it, and only then does what is left of the old path go. The new optimum's rates count from the
-moment it is computed; a flow whose old path works keeps that too on the accounts until it has been turned.
+one rule changed at each end, so each packet is on one path or on the other as a whole; where a path is longer
+than a label, the switches on it at which labels end come first. The new optimum's rates count from the moment
+it is computed; a flow whose old path works keeps that too on the accounts until it has been turned.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from controller.model.client_events import ClientEventKind
 from controller.model.journal import Journaled, JournaledDict
 from controller.model.messages import RemoveRule
 from controller.model.rules import (
+    TABLE_DELIVER,
     FlowEntry,
     Group,
     GroupChange,
     Rule,
-    Stage,
     Stages,
+    by_switch,
     flow_number,
-    merge_stages,
 )
 from controller.state.flow import OPEN_WITHIN_S, Flow, Slot, StreamState
 from controller.state.state import State
@@ -223,57 +223,45 @@ class Recovery(Journaled):
     # Moving
 
     def _begin(self, moves: Mapping[str, tuple[Slot, ...]]) -> None:
-        """Send the new rules of several flows side by side."""
+        """Send the new rules of several flows together; what ingresses lead to comes first."""
         if not moves:
             return
-        directions: list[list[Stage]] = []
+        behind: list[tuple[str, FlowEntry]] = []
+        ingress: list[tuple[str, FlowEntry]] = []
         leftover: list[tuple[str, Rule]] = []
         moved: dict[str, Flow] = {}
         for flow_id, slots in moves.items():
             flow = self._flow(flow_id)
             moved[flow_id] = moved_flow(self._state, flow, slots)
             new = self._new_rules(flow, moved[flow_id], slots)
-            leftover += self._leftover(flow, slots, new)
-            directions += new
+            taken = {(switch, _key(rule)) for switch, rule in _rules(new)}
+            old = self._old_rules(flow, slots)
+            leftover += [(switch, rule) for switch, rule in old if (switch, _key(rule)) not in taken]
+            for switch, entry in new:
+                is_behind = isinstance(entry, Rule) and entry.table == TABLE_DELIVER
+                changed = GroupChange(entry) if isinstance(entry, Group) else entry
+                (behind if is_behind else ingress).append((switch, changed))
         self._last_batch += 1
-        merged = merge_stages(directions)
-        batch = _Batch(self._last_batch, tuple(moves), dict(moves), moved, merged, tuple(leftover))
+        stages = [by_switch(those) for those in (behind, ingress) if those]
+        batch = _Batch(self._last_batch, tuple(moves), dict(moves), moved, stages, tuple(leftover))
         self._batches[batch.number] = batch
         for flow_id in moves:
             self._moving[flow_id] = batch.number
         self._send_stage(batch)
 
-    def _new_rules(self, flow: Flow, moved: Flow, slots: tuple[Slot, ...]) -> list[list[Stage]]:
-        return moved.directions(self._state.live.ports, flow.changed_streams(slots), flow)
-
-    def _leftover(
-        self, flow: Flow, slots: tuple[Slot, ...], new: list[list[Stage]]
-    ) -> list[tuple[str, Rule]]:
-        """Return the rules of the old paths that no rule of the new ones takes the place of."""
-        if flow.split is not None:
-            taken = {(switch, _key(rule)) for switch, rule in _rules(new)}
-            before = self._old_rules(flow, slots)
-            return [(switch, rule) for switch, rule in before if (switch, _key(rule)) not in taken]
-        left = []
-        for stream, slot in zip(flow.streams, slots, strict=False):
-            gone = set(stream.path).difference(slot.path)
-            if gone:
-                left += flow.rules_at(gone, stream, self._state.live.ports)
-        return left
+    def _new_rules(self, flow: Flow, moved: Flow, slots: tuple[Slot, ...]) -> list[tuple[str, Rule | Group]]:
+        return moved.entries(self._state.live.ports, flow.changed_streams(slots))
 
     def _old_rules(self, flow: Flow, slots: tuple[Slot, ...]) -> list[tuple[str, Rule]]:
-        return _rules(flow.directions(self._state.live.ports, flow.changed_streams(slots)))
+        return _rules(flow.entries(self._state.live.ports, flow.changed_streams(slots)))
 
     def _send_stage(self, batch: _Batch) -> None:
         batch.deadline = None
         self._unsent += (batch.number,)
         stage, *batch.stages = batch.stages
         for switch, entries in stage.items():
-            changed: tuple[FlowEntry, ...] = tuple(
-                GroupChange(entry) if isinstance(entry, Group) else entry for entry in entries
-            )
             datapath_id = self._state.live.datapath_id(switch)
-            barrier = self._outbox.install(datapath_id, changed, f"{MOVE}{batch.number}")
+            barrier = self._outbox.install(datapath_id, entries, f"{MOVE}{batch.number}")
             batch.awaited[barrier] = switch
             self._by_barrier[barrier] = batch.number
 
@@ -414,15 +402,8 @@ class Recovery(Journaled):
         batch.leftover = tuple(pair for pair in batch.leftover if flow_number(pair[1].cookie) != flow.number)
 
 
-def _rules(directions: list[list[Stage]]) -> list[tuple[str, Rule]]:
-    return [
-        (switch, entry)
-        for stages in directions
-        for stage in stages
-        for switch, entries in stage.items()
-        for entry in entries
-        if isinstance(entry, Rule)
-    ]
+def _rules(entries: list[tuple[str, Rule | Group]]) -> list[tuple[str, Rule]]:
+    return [(switch, entry) for switch, entry in entries if isinstance(entry, Rule)]
 
 
 def _key(rule: Rule) -> tuple[int, int, object]:

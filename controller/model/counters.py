@@ -10,7 +10,7 @@ from controller.model.rules import Match, TcpConnection
 __all__ = ["PinnedBy", "PinnedCount", "PortCounters", "RuleCount", "RuleKey"]
 
 PinnedBy = TcpConnection | str
-"""What a pinned rule looks at: the addresses of a connection, or the stamp of a split flow's path."""
+"""What a rule of flows looks at: a connection, the stamp of a split flow's path, or a label."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,11 @@
 """Forwarding rules without an OpenFlow library: what the core writes and a shell translates.
 
-Three tables: `TABLE_CLASSIFY` sends LLDP and ARP to the controller and all else on, `TABLE_PINNED` holds one
-rule per TCP 5-tuple (or path stamp), direction and switch, `TABLE_DEFAULT` one per destination host. A packet
-that no rule of the last table matches is dropped; nothing is ever flooded.
+A packet enters at `TABLE_CLASSIFY`, which sends LLDP and ARP to the controller. What has a label and comes
+from another switch goes on by `TABLE_BYPASS`, which ends bypasses, and `TABLE_LABEL`, which sends it where
+its label says, until that has ended; `TABLE_DELIVER` then knows the hosts of the switch, and the labels that
+follow. All else is at its ingress: `TABLE_PINNED` holds one rule per TCP 5-tuple (or path stamp) of a flow,
+which writes its label, `TABLE_DEFAULT` one per destination host. A packet that no rule matches is dropped;
+nothing is ever flooded.
 
 Every rule carries a cookie that says what it is for, so that a flow's rules go by its cookie alone. Groups
 have no cookies; their numbers say the same.
@@ -13,28 +16,35 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 __all__ = [
     "COOKIE_CLASSIFY",
+    "COOKIE_LABEL",
+    "COUNTED_COOKIES",
     "ETH_TYPE_ARP",
     "ETH_TYPE_IPV4",
     "ETH_TYPE_LLDP",
-    "FLOW_COOKIES",
     "IP_PROTOCOLS",
     "IP_PROTO_TCP",
     "IP_PROTO_UDP",
     "PRIORITY_ARP",
-    "PRIORITY_BYPASS",
+    "PRIORITY_CONTINUE",
+    "PRIORITY_FORGED",
+    "PRIORITY_LABEL",
     "PRIORITY_LLDP",
     "PRIORITY_MISS",
     "PRIORITY_ROUTE",
     "PRIORITY_STAMP",
+    "TABLE_BYPASS",
     "TABLE_CLASSIFY",
     "TABLE_DEFAULT",
+    "TABLE_DELIVER",
+    "TABLE_LABEL",
     "TABLE_PINNED",
     "Action",
     "Bucket",
+    "Drop",
     "Entry",
     "FlowEntry",
     "GotoTable",
@@ -44,29 +54,34 @@ __all__ = [
     "Meter",
     "MeterChange",
     "Output",
-    "Restamp",
+    "RestoreLabel",
     "Rule",
-    "Stage",
     "Stages",
     "TcpConnection",
     "ToController",
     "ToGroup",
-    "bypass_cookie",
+    "by_switch",
+    "delivery_cookie",
     "ecmp_group_number",
     "flow_cookie",
     "flow_number",
     "host_cookie",
-    "is_bypass_cookie",
+    "is_counted",
     "is_flow_cookie",
-    "merge_stages",
+    "label_cookie",
     "port_group_number",
     "port_of_group",
     "split_group_number",
 ]
 
+_E = TypeVar("_E")
+
 TABLE_CLASSIFY = 0
-TABLE_PINNED = 1
-TABLE_DEFAULT = 2
+TABLE_BYPASS = 1
+TABLE_LABEL = 2
+TABLE_PINNED = 3
+TABLE_DEFAULT = 4
+TABLE_DELIVER = 5
 
 ETH_TYPE_IPV4 = 0x0800
 ETH_TYPE_ARP = 0x0806
@@ -79,9 +94,11 @@ IP_PROTOCOLS = {"tcp": IP_PROTO_TCP, "udp": IP_PROTO_UDP}
 COOKIE_CLASSIFY = 0x4D53_0000_0000_0000
 _COOKIE_HOST = 0x4D53_0001_0000_0000
 _COOKIE_FLOW = 0x4D53_0002_0000_0000
-_COOKIE_BYPASS = 0x4D53_0003_0000_0000
-FLOW_COOKIES = (_COOKIE_FLOW, 0xFFFF_000F_0000_0000)
-"""Value and mask of the cookies of all flows' rules."""
+_FLOW_MASK = 0xFFFF_000F_0000_0000
+COOKIE_LABEL = 0x4D53_0005_0000_0000
+_COOKIE_COUNTED = 0x4D53_0006_0000_0000
+COUNTED_COOKIES = (_COOKIE_FLOW, 0xFFFF_000B_0000_0000)
+"""Value and mask of the cookies of all rules that count flows' packets: flows' own, and those for labels."""
 _GENERATIONS = 1 << 12  # in the twelve bits above the kind's four
 
 # The same for the numbers of groups.
@@ -90,16 +107,18 @@ _GROUP_SPLIT = 0x0200_0000
 _GROUP_PORT = 0x0300_0000
 
 PRIORITY_LLDP = 300
-PRIORITY_BYPASS = 250
+PRIORITY_LABEL = 250
+PRIORITY_FORGED = 240
 PRIORITY_ARP = 200
 PRIORITY_STAMP = 150
+PRIORITY_CONTINUE = 150
 PRIORITY_ROUTE = 100
 PRIORITY_MISS = 0
 
 
 @dataclass(frozen=True)
 class Match:
-    """What a rule looks at; None matches anything.
+    """What a rule looks at; None matches anything. `destination_mac` may have a mask (`value/mask`).
 
     `packed` is the same as bytes once a shell has made them: a connection's rules share one match.
     """
@@ -112,6 +131,7 @@ class Match:
     destination_port: int | None = None
     source_mac: str | None = None
     in_port: int | None = None
+    destination_mac: str | None = None
     packed: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def fields(self) -> dict[str, int | str]:
@@ -122,29 +142,39 @@ class Match:
 
 @dataclass(frozen=True)
 class Output:
-    """Send the packet out of a port, with another Ethernet source if one is given.
+    """Send the packet out of a port, with other Ethernet addresses if they are given.
 
+    Before that, its label is shifted up by so many bits, or kept as its Ethernet source (`saves_label`).
     Without `may_return` a packet is dropped that has come in by this port.
     """
 
     port: int
     source_mac: str | None = None
     may_return: bool = False
-
-
-@dataclass(frozen=True)
-class Restamp:
-    """Give the packet another Ethernet source, and go on in a later table."""
-
-    source_mac: str
-    table: int
+    destination_mac: str | None = None
+    shift: int = 0
+    saves_label: bool = False
 
 
 @dataclass(frozen=True)
 class ToGroup:
-    """Do what one bucket of a group says."""
+    """Do what one bucket of a group says, after the same changes as of `Output`."""
 
     group: int
+    source_mac: str | None = None
+    destination_mac: str | None = None
+    shift: int = 0
+
+
+@dataclass(frozen=True)
+class RestoreLabel:
+    """Take the label back from the Ethernet source, which gets another value, and go on in a later table.
+
+    The packet may leave by the port by which it has come in.
+    """
+
+    source_mac: str
+    table: int
 
 
 @dataclass(frozen=True)
@@ -161,7 +191,12 @@ class GotoTable:
     table: int
 
 
-Action = Output | ToGroup | ToController | GotoTable | Restamp
+@dataclass(frozen=True)
+class Drop:
+    """Do nothing more with the packet."""
+
+
+Action = Drop | Output | ToGroup | ToController | GotoTable | RestoreLabel
 
 
 class Rule(NamedTuple):  # a tuple is made in a third of the time that a frozen dataclass takes
@@ -179,7 +214,7 @@ class Bucket:
     """One choice of a group; one with a port to watch is taken only while that port is up."""
 
     weight: int
-    output: Output
+    output: Output | ToGroup
     watch_port: int | None = None
 
 
@@ -228,11 +263,8 @@ FlowEntry = Rule | Group | GroupChange
 Entry = FlowEntry | Meter | MeterChange
 """What a switch can be given; a meter must come before the rules that use it."""
 
-Stage = dict[str, list[FlowEntry]]
-"""Entries that may be installed at the same time, by switch."""
-
 Stages = list[dict[str, tuple[FlowEntry, ...]]]
-"""All entries of a flow in the order of their installation."""
+"""Entries in the order of their installation; those of one stage, by switch, may be installed together."""
 
 
 def ecmp_group_number(switch_number: int) -> int:
@@ -255,11 +287,6 @@ def port_of_group(number: int) -> int | None:
     return number ^ _GROUP_PORT if number & 0xFF00_0000 == _GROUP_PORT else None
 
 
-def bypass_cookie(number: int) -> int:
-    """Return the cookie of the rules of a bypass."""
-    return _COOKIE_BYPASS | number
-
-
 def flow_cookie(number: int, generation: int = 0) -> int:
     """Return the cookie of the rules of a flow (number below 2**32) since its paths changed so often."""
     return _COOKIE_FLOW | generation % _GENERATIONS << 36 | number
@@ -270,15 +297,25 @@ def flow_number(cookie: int) -> int:
     return cookie & 0xFFFF_FFFF
 
 
-def is_bypass_cookie(cookie: int) -> bool:
-    """Return whether a cookie is that of a bypass."""
-    return cookie & 0xFFFF_FFFF_0000_0000 == _COOKIE_BYPASS
-
-
 def is_flow_cookie(cookie: int) -> bool:
     """Return whether a cookie is that of a flow's rules."""
-    value, mask = FLOW_COOKIES
+    return cookie & _FLOW_MASK == _COOKIE_FLOW
+
+
+def is_counted(cookie: int) -> bool:
+    """Return whether a rule with a cookie counts flows' packets alone."""
+    value, mask = COUNTED_COOKIES
     return cookie & mask == value
+
+
+def label_cookie(is_flows: bool) -> int:
+    """Return the cookie of a rule for labels, of flows or of others."""
+    return _COOKIE_COUNTED if is_flows else COOKIE_LABEL
+
+
+def delivery_cookie(ip: str) -> int:
+    """Return the cookie of the rule that delivers flows' packets to a host."""
+    return _COOKIE_COUNTED | int(ipaddress.IPv4Address(ip))
 
 
 def host_cookie(ip: str) -> int:
@@ -286,16 +323,12 @@ def host_cookie(ip: str) -> int:
     return _COOKIE_HOST | int(ipaddress.IPv4Address(ip))
 
 
-def merge_stages(paths: Iterable[list[Stage]]) -> Stages:
-    """Merge the stages of several paths, so that they are installed side by side."""
-    merged: list[Stage] = []
-    for stages in paths:
-        for k, stage in enumerate(stages):
-            if k == len(merged):
-                merged.append({})
-            for switch, entries in stage.items():
-                merged[k].setdefault(switch, []).extend(entries)
-    return [{switch: tuple(entries) for switch, entries in stage.items()} for stage in merged]
+def by_switch(entries: Iterable[tuple[str, _E]]) -> dict[str, tuple[_E, ...]]:
+    """Return entries by their switches, in their order."""
+    found: dict[str, list[_E]] = {}
+    for switch, entry in entries:
+        found.setdefault(switch, []).append(entry)
+    return {switch: tuple(those) for switch, those in found.items()}
 
 
 class TcpConnection(NamedTuple):

@@ -195,7 +195,7 @@ class SwitchDetailView(SwitchView):
     ports: tuple[PortView, ...]
 
 
-Purpose = Literal["classification", "default_route", "bypass", "flow"]
+Purpose = Literal["classification", "default_route", "bypass", "label", "flow"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,8 +206,8 @@ class RuleView:
     priority: int
     match: dict[str, str | int] = described("The fields it looks at; all packets match if there are none.")
     action: str = described(
-        "output:<port>, group:<number>, goto:<table>, controller; before it set_source:<address> or "
-        "meter:<number>.",
+        "output:<port>, group:<number>, goto:<table>, controller, drop; before it shift:<bits> of the label, "
+        "set_source:<address>, set_destination:<address>, restore_label or meter:<number>.",
         examples=["output:2"],
     )
     cookie: str = described("As `ovs-ofctl dump-flows` prints it.", examples=["0x4d53000200000001"])

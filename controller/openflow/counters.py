@@ -8,11 +8,11 @@ from functools import lru_cache
 
 from controller.model.counters import PinnedBy, PinnedCount, PortCounters
 from controller.model.rules import (
-    FLOW_COOKIES,
+    COUNTED_COOKIES,
     IP_PROTO_TCP,
     IP_PROTO_UDP,
-    TABLE_PINNED,
     TcpConnection,
+    is_counted,
     port_of_group,
 )
 from controller.openflow.decoding import Malformed
@@ -35,10 +35,10 @@ _COUNT = struct.Struct("!16xI4x")  # packets and bytes; rules
 _LAST_PORT = 0xFFFF_FF00
 # Port; packets, bytes, dropped and errors, each received and sent; four kinds of errors; its age.
 _PORT = struct.Struct("!I4x8Q32xII")
-_FLOW = struct.Struct("!HB21xQ8xQ")  # length, table; cookie; bytes
+_FLOW = struct.Struct("!H22xQ8xQ")  # length; cookie; bytes
 _OXM = struct.Struct("!HBB")
 _BASIC_CLASS = 0x8000
-_ETH_SRC, _IP_PROTO, _IPV4_SRC, _IPV4_DST = 4, 10, 11, 12
+_ETH_DST, _ETH_SRC, _IP_PROTO, _IPV4_SRC, _IPV4_DST = 3, 4, 10, 11, 12
 _PORT_FIELDS = {IP_PROTO_TCP: (13, 14), IP_PROTO_UDP: (15, 16)}
 _APPLY_ACTIONS, _OUTPUT, _GROUP = 4, 0, 22
 
@@ -72,8 +72,8 @@ class CounterReading:
         """Return the questions."""
         asked = statistics_request(_PORTS, self._ports_transaction, _PORTS_REQUEST.pack(_ANY))
         if self._pinned_transaction is not None:
-            cookie, mask = FLOW_COOKIES
-            body = _FLOWS_REQUEST.pack(TABLE_PINNED, _ANY, _ANY, cookie, mask, 1, 4)
+            cookie, mask = COUNTED_COOKIES
+            body = _FLOWS_REQUEST.pack(_ALL_TABLES, _ANY, _ANY, cookie, mask, 1, 4)
             asked += statistics_request(_FLOWS, self._pinned_transaction, body)
         if self._rules_transaction is not None:
             body = _FLOWS_REQUEST.pack(_ALL_TABLES, _ANY, _ANY, 0, 0, 1, 4)
@@ -118,14 +118,14 @@ class CounterReading:
     def _take_flows(self, body: bytes) -> None:
         place = 0
         while place < len(body):
-            length, table, _, total = _FLOW.unpack_from(body, place)
+            length, cookie, total = _FLOW.unpack_from(body, place)
             match_at = place + _FLOW.size
             match_bytes = int.from_bytes(body[match_at + 2 : match_at + 4], "big")
             actions_at = match_at + (match_bytes + 7) // 8 * 8
             end = place + length
             if not match_at + 8 <= actions_at <= end <= len(body):
                 raise Malformed(f"statistics of a rule of {length} bytes, its match of {match_bytes}")
-            by = _pinned_by(body[match_at : match_at + match_bytes]) if table == TABLE_PINNED else None
+            by = _pinned_by(body[match_at : match_at + match_bytes]) if is_counted(cookie) else None
             if by is not None:
                 self.pinned[by] = PinnedCount(_out_port(body[actions_at:end]), total)
             place = end
@@ -144,12 +144,14 @@ def _pinned_by(match: bytes) -> PinnedBy | None:
     while place < len(match):
         oxm_class, field, size = _OXM.unpack_from(match, place)
         value = match[place + _OXM.size : place + _OXM.size + size]
-        if oxm_class != _BASIC_CLASS or field & 1 or len(value) != size:
+        if oxm_class != _BASIC_CLASS or len(value) != size:
             return None
         fields[field >> 1] = value
         place += _OXM.size + size
     if _ETH_SRC in fields:
         return fields[_ETH_SRC].hex(":")
+    if _ETH_DST in fields:
+        return match[4:].hex()  # a label: nobody asks for it by its name
     protocol = int.from_bytes(fields.get(_IP_PROTO, b""), "big")
     ports = _PORT_FIELDS.get(protocol, ())
     if not ports or any(field not in fields for field in (_IPV4_SRC, _IPV4_DST, *ports)):

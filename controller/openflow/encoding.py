@@ -11,6 +11,7 @@ import ipaddress
 import struct
 from functools import lru_cache
 
+from controller.model.labels import LABEL_BITS
 from controller.model.messages import (
     DatapathMessage,
     InstallRules,
@@ -25,6 +26,7 @@ from controller.model.rules import (
     IP_PROTO_UDP,
     Action,
     Bucket,
+    Drop,
     Entry,
     GotoTable,
     GroupChange,
@@ -32,7 +34,7 @@ from controller.model.rules import (
     Meter,
     MeterChange,
     Output,
-    Restamp,
+    RestoreLabel,
     Rule,
     ToGroup,
 )
@@ -78,6 +80,7 @@ _NO_BUFFER_LENGTH = 0xFFFF  # the whole packet
 # Fields of the basic class: number, bytes; in the order in which each finds what it presupposes before it.
 _OXM = (
     ("in_port", 0, 4),
+    ("destination_mac", 3, 6),
     ("source_mac", 4, 6),
     ("eth_type", 5, 2),
     ("ip_protocol", 10, 1),
@@ -88,7 +91,7 @@ _OXM = (
 )
 _UDP_FIELDS = {"source_port": 15, "destination_port": 16}  # in place of those of TCP
 _BASIC_CLASS = 0x8000
-_SOURCE_MAC_FIELD = 4
+_DESTINATION_MAC_FIELD, _SOURCE_MAC_FIELD = 3, 4
 _OXM_HEADS = tuple(
     (name, struct.pack("!HBB", _BASIC_CLASS, number << 1, size), size) for name, number, size in _OXM
 )
@@ -98,24 +101,27 @@ _UDP_HEADS = tuple(
 )
 
 # The match of a TCP connection: constant up to the source address, then values and heads in turn.
-_HEADS = tuple(head for _, head, _ in _OXM_HEADS)
+_HEADS = {name: head for name, head, _ in _OXM_HEADS}
+_MASKED = 1 << 8  # in the head of a field
 _TCP_ALONE = (ETH_TYPE_IPV4, IP_PROTO_TCP, None, None)
 _TO_SOURCE = b"".join(
     (
         struct.pack("!HH", 1, 43),
-        _HEADS[2],
+        _HEADS["eth_type"],
         struct.pack("!H", ETH_TYPE_IPV4),
-        _HEADS[3],
+        _HEADS["ip_protocol"],
         bytes([IP_PROTO_TCP]),
-        _HEADS[4],
+        _HEADS["source_ip"],
     )
 )
 _CONNECTION = struct.Struct(f"!{len(_TO_SOURCE)}s4s4s4s4sH4sH5x")
 
 # A switch drops what would go back where it came from; Open vSwitch lets it be forgotten (its action
 # `load:0->NXM_OF_IN_PORT[]`, 16 bits).
-_NICIRA, _REG_LOAD, _NXM_OF_IN_PORT = 0x2320, 7, 2
+_NICIRA, _REG_MOVE, _REG_LOAD = 0x2320, 6, 7
+_NXM_OF_IN_PORT, _NXM_OF_ETH_DST, _NXM_OF_ETH_SRC = 0x0002, 0x0206, 0x0406
 _FORGET_IN_PORT = struct.pack("!HHIHHIQ", 0xFFFF, 24, _NICIRA, _REG_LOAD, 15, _NXM_OF_IN_PORT, 0)
+_MAC_BITS = 48
 
 
 def header(kind: int, length: int, transaction: int) -> bytes:
@@ -197,7 +203,7 @@ def _meter_mod(command: int, meter: Meter, transaction: int) -> bytes:
 
 
 def _bucket(bucket: Bucket) -> bytes:
-    actions = _output_actions(bucket.output)
+    actions = _send_actions(bucket.output)
     watched = _ANY if bucket.watch_port is None else bucket.watch_port
     return _BUCKET.pack(_BUCKET.size + len(actions), bucket.weight, watched, _ANY) + actions
 
@@ -222,15 +228,22 @@ def _match(match: Match) -> bytes:
 
 def _packed(match: Match) -> bytes:
     ips, ports = (match.source_ip, match.destination_ip), (match.source_port, match.destination_port)
-    others = match.eth_type, match.ip_protocol, match.source_mac, match.in_port
+    others = match.eth_type, match.ip_protocol, match.source_mac or match.destination_mac, match.in_port
     if others == _TCP_ALONE and None not in ips and None not in ports:  # nearly all are such
         source, destination = map(_ip, ips)
         return _CONNECTION.pack(
-            _TO_SOURCE, source, _HEADS[5], destination, _HEADS[6], ports[0], _HEADS[7], ports[1]
+            _TO_SOURCE,
+            source,
+            _HEADS["destination_ip"],
+            destination,
+            _HEADS["source_port"],
+            ports[0],
+            _HEADS["destination_port"],
+            ports[1],
         )
     fields = b"".join(
         [
-            head + _value(value, size)
+            _field(head, value, size)
             for name, head, size in (_UDP_HEADS if match.ip_protocol == IP_PROTO_UDP else _OXM_HEADS)
             if (value := getattr(match, name)) is not None
         ]
@@ -238,10 +251,13 @@ def _packed(match: Match) -> bytes:
     return _padded(struct.pack("!HH", 1, 4 + len(fields)) + fields)
 
 
-def _value(value: int | str, size: int) -> bytes:
+def _field(head: bytes, value: int | str, size: int) -> bytes:
     if isinstance(value, int):
-        return value.to_bytes(size, "big")
-    return _mac(value) if size == 6 else _ip(value)
+        return head + value.to_bytes(size, "big")
+    if "/" in value:
+        masked = int.from_bytes(head, "big") + _MASKED + size
+        return masked.to_bytes(4, "big") + b"".join(map(_mac, value.split("/")))
+    return head + (_mac(value) if size == 6 else _ip(value))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -257,12 +273,14 @@ def _mac(text: str) -> bytes:
 def _instructions(action: Action) -> bytes:
     if isinstance(action, GotoTable):
         return _goto(action.table)
-    if isinstance(action, Restamp):
-        return _apply(_set_source(action.source_mac)) + _goto(action.table)
-    if isinstance(action, Output):
-        actions = _output_actions(action)
-    elif isinstance(action, ToGroup):
-        actions = struct.pack("!HHI", 22, 8, action.group)
+    if isinstance(action, Drop):
+        return b""
+    if isinstance(action, RestoreLabel):
+        restored = _move(_NXM_OF_ETH_SRC, 0, _NXM_OF_ETH_DST, 0, _MAC_BITS)
+        marked = _set_mac(_SOURCE_MAC_FIELD, action.source_mac)
+        return _apply(restored + marked + _FORGET_IN_PORT) + _goto(action.table)
+    if isinstance(action, Output | ToGroup):
+        actions = _send_actions(action)
     else:
         limited = b"" if action.meter is None else struct.pack("!HHI", 6, 8, action.meter)
         return limited + _apply(_output(_CONTROLLER, _NO_BUFFER_LENGTH))
@@ -277,15 +295,33 @@ def _goto(table: int) -> bytes:
     return struct.pack("!HHB3x", 1, 8, table)
 
 
-def _output_actions(output: Output) -> bytes:
-    actions = b"" if output.source_mac is None else _set_source(output.source_mac)
-    if output.may_return:
+def _send_actions(action: Output | ToGroup) -> bytes:
+    actions = b""
+    if isinstance(action, Output) and action.saves_label:
+        actions += _move(_NXM_OF_ETH_DST, 0, _NXM_OF_ETH_SRC, 0, _MAC_BITS)
+    if action.shift:
+        actions += _move(_NXM_OF_ETH_DST, 0, _NXM_OF_ETH_DST, action.shift, LABEL_BITS - action.shift)
+        low_bits = action.shift - 1  # from bit 0 on, and less one
+        actions += struct.pack("!HHIHHIQ", 0xFFFF, 24, _NICIRA, _REG_LOAD, low_bits, _NXM_OF_ETH_DST, 0)
+    if action.source_mac is not None:
+        actions += _set_mac(_SOURCE_MAC_FIELD, action.source_mac)
+    if action.destination_mac is not None:
+        actions += _set_mac(_DESTINATION_MAC_FIELD, action.destination_mac)
+    if isinstance(action, ToGroup):
+        return actions + struct.pack("!HHI", 22, 8, action.group)
+    if action.may_return:
         actions += _FORGET_IN_PORT
-    return actions + _output(output.port)
+    return actions + _output(action.port)
 
 
-def _set_source(source_mac: str) -> bytes:
-    field = struct.pack("!HBB", _BASIC_CLASS, _SOURCE_MAC_FIELD << 1, 6) + _mac(source_mac)
+def _move(source: int, source_bit: int, target: int, target_bit: int, bits: int) -> bytes:
+    """Return the action that copies some bits of a field to another place."""
+    head = struct.pack("!HHIHHHH", 0xFFFF, 24, _NICIRA, _REG_MOVE, bits, source_bit, target_bit)
+    return head + struct.pack("!II", source, target)
+
+
+def _set_mac(number: int, mac: str) -> bytes:
+    field = struct.pack("!HBB", _BASIC_CLASS, number << 1, 6) + _mac(mac)
     return struct.pack("!HH", 25, 16) + _padded(field, 12)
 
 

@@ -7,16 +7,18 @@ from typing import Any
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
+from controller.model.labels import LABEL_BITS
 from controller.model.reconcile import Installed
 from controller.model.rules import (
     Action,
     Bucket,
+    Drop,
     GotoTable,
     Group,
     Match,
     Meter,
     Output,
-    Restamp,
+    RestoreLabel,
     Rule,
     ToController,
     ToGroup,
@@ -34,6 +36,7 @@ _OUR_FIELDS = {
     "udp_src": "source_port",
     "udp_dst": "destination_port",
     "eth_src": "source_mac",
+    "eth_dst": "destination_mac",
     "in_port": "in_port",
 }
 
@@ -129,7 +132,11 @@ def _rule(entry: Any) -> Rule:
 def _match(match: Any) -> Match:
     fields: dict[str, Any] = {}
     for name, value in match.items():
-        if name not in _OUR_FIELDS or isinstance(value, tuple):  # a tuple has a mask
+        if isinstance(value, tuple):  # it has a mask
+            if name != "eth_dst":
+                raise _Foreign
+            value = "/".join(value)
+        if name not in _OUR_FIELDS:
             raise _Foreign
         fields[_OUR_FIELDS[name]] = value
     return Match(**fields)
@@ -142,8 +149,10 @@ def _action(instructions: list[Any]) -> Action:
         if len(meters) > 1 or inner is None or _action([inner]) != ToController():
             raise _Foreign
         return ToController(meters[0].meter_id)
+    if not instructions:
+        return Drop()
     if len(instructions) == 2:
-        return _restamp(*instructions)
+        return _restored(*instructions)
     if len(instructions) != 1:
         raise _Foreign
     (instruction,) = instructions
@@ -151,42 +160,68 @@ def _action(instructions: list[Any]) -> Action:
         return GotoTable(instruction.table_id)
     if not isinstance(instruction, parser.OFPInstructionActions):
         raise _Foreign
-    actions = instruction.actions
-    if len(actions) == 1 and isinstance(actions[0], parser.OFPActionGroup):
-        return ToGroup(actions[0].group_id)
-    output = _output(actions)
-    return ToController() if output.port == ofp.OFPP_CONTROLLER else output
+    sent = _sent(instruction.actions)
+    return ToController() if sent == Output(ofp.OFPP_CONTROLLER) else sent
 
 
-def _restamp(apply: Any, goto: Any) -> Restamp:
-    """Read a new Ethernet source and the table after it; switches may name the table first."""
+def _restored(apply: Any, goto: Any) -> RestoreLabel:
+    """Read what ends a bypass; switches may name the table first."""
     if isinstance(apply, parser.OFPInstructionGotoTable):
         apply, goto = goto, apply
+    if not isinstance(apply, parser.OFPInstructionActions) or len(apply.actions) != 3:
+        raise _Foreign
+    move, source, forget = apply.actions
     if not (
-        isinstance(apply, parser.OFPInstructionActions)
-        and isinstance(goto, parser.OFPInstructionGotoTable)
-        and len(apply.actions) == 1
-        and isinstance(apply.actions[0], parser.OFPActionSetField)
-        and apply.actions[0].key == "eth_src"
+        isinstance(goto, parser.OFPInstructionGotoTable)
+        and _moved(move) == ("eth_src", 0, "eth_dst", 0, 48)
+        and isinstance(source, parser.OFPActionSetField)
+        and source.key == "eth_src"
+        and _forgets_port(forget)
     ):
         raise _Foreign
-    return Restamp(apply.actions[0].value, goto.table_id)
+    return RestoreLabel(source.value, goto.table_id)
 
 
-def _output(actions: list[Any]) -> Output:
-    mac: str | None = None
-    may_return = False
-    while len(actions) > 1:
-        first, *actions = actions
-        if isinstance(first, parser.OFPActionSetField) and first.key == "eth_src":
-            mac = first.value
-        elif isinstance(first, parser.NXActionRegLoad) and (first.dst, first.value) == ("in_port_nxm", 0):
-            may_return = True
-        else:
+def _forgets_port(action: Any) -> bool:
+    return isinstance(action, parser.NXActionRegLoad) and (action.dst, action.value) == ("in_port_nxm", 0)
+
+
+def _clears(action: Any, bits: int | None) -> bool:
+    """Return whether an action sets the lowest bits of a label to 0."""
+    if bits is None or not isinstance(action, parser.NXActionRegLoad):
+        return False
+    return (action.dst.removesuffix("_nxm"), action.ofs_nbits, action.value) == ("eth_dst", bits - 1, 0)
+
+
+def _moved(action: Any) -> tuple[str, int, str, int, int] | None:
+    """Read which bits an action copies: from where, to where, how many."""
+    if not isinstance(action, parser.NXActionRegMove):
+        return None
+    source, target = (name.removesuffix("_nxm") for name in (action.src_field, action.dst_field))
+    return source, action.src_ofs, target, action.dst_ofs, action.n_bits
+
+
+def _sent(actions: list[Any]) -> Output | ToGroup:
+    """Read where a packet is sent, and what is changed in it before."""
+    changes: dict[str, Any] = {}
+    *earlier, last = actions or [None]
+    for action in earlier:
+        moved = _moved(action)
+        if isinstance(action, parser.OFPActionSetField) and action.key in ("eth_src", "eth_dst"):
+            changes["source_mac" if action.key == "eth_src" else "destination_mac"] = action.value
+        elif moved == ("eth_dst", 0, "eth_src", 0, 48):
+            changes["saves_label"] = True
+        elif moved is not None and moved == ("eth_dst", 0, "eth_dst", moved[3], LABEL_BITS - moved[3]):
+            changes["shift"] = moved[3]
+        elif _forgets_port(action):
+            changes["may_return"] = True
+        elif not _clears(action, changes.get("shift")):
             raise _Foreign
-    if len(actions) != 1 or not isinstance(actions[0], parser.OFPActionOutput):
+    if isinstance(last, parser.OFPActionGroup) and not {"saves_label", "may_return"} & changes.keys():
+        return ToGroup(last.group_id, **changes)
+    if not isinstance(last, parser.OFPActionOutput):
         raise _Foreign
-    return Output(actions[0].port, mac, may_return)
+    return Output(last.port, **changes)
 
 
 def _group(description: Any) -> Group:
@@ -195,7 +230,7 @@ def _group(description: Any) -> Group:
     buckets = tuple(
         Bucket(
             0 if description.type == ofp.OFPGT_FF else bucket.weight,
-            _output(bucket.actions),
+            _sent(bucket.actions),
             bucket.watch_port if description.type == ofp.OFPGT_FF else None,
         )
         for bucket in description.buckets

@@ -26,7 +26,8 @@ _OXM = struct.Struct("!HBB")
 _BASIC_CLASS = 0x8000
 _NUMBERS = {0: "in_port", 5: "eth_type", 10: "ip_protocol", 13: "source_port", 14: "destination_port"}
 _ADDRESSES = {11: "source_ip", 12: "destination_ip"}
-_ETH_SRC = 4
+_MACS = {3: "destination_mac", 4: "source_mac"}
+_MAC_BYTES = 6
 
 _MAX_MESSAGES = 1024
 """What comes after so many, some half a million rules, is not read."""
@@ -89,14 +90,16 @@ def _match(oxms: bytes) -> Match | None:
         oxm_class, field, size = _OXM.unpack_from(oxms, place)
         value, number = oxms[place + _OXM.size : place + _OXM.size + size], field >> 1
         place += _OXM.size + size
-        if oxm_class != _BASIC_CLASS or field & 1 or len(value) != size:
+        is_masked = bool(field & 1)
+        if oxm_class != _BASIC_CLASS or len(value) != size or (is_masked and number not in _MACS):
             return None
         if number in _NUMBERS:
             fields[_NUMBERS[number]] = int.from_bytes(value, "big")
         elif number in _ADDRESSES and size == 4:
             fields[_ADDRESSES[number]] = str(ipaddress.IPv4Address(value))
-        elif number == _ETH_SRC:
-            fields["source_mac"] = value.hex(":")
+        elif number in _MACS:
+            parts = (value[:_MAC_BYTES], value[_MAC_BYTES:]) if is_masked else (value,)
+            fields[_MACS[number]] = "/".join(part.hex(":") for part in parts)
         else:
             return None
     return Match(**fields)

@@ -6,23 +6,20 @@ import enum
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from controller.compile.pinned import new_path_stages, pinned_path_stages, pinned_rules
+from controller.compile.pinned import legs, pinned_path
 from controller.compile.split import Split, SplitRules, shares_of, stamps
 from controller.model.counters import PinnedBy
 from controller.model.journal import Journaled
 from controller.model.requests import Protocol
 from controller.model.rules import (
     IP_PROTOCOLS,
+    TABLE_DELIVER,
     Group,
     Rule,
-    Stage,
-    Stages,
     TcpConnection,
     flow_cookie,
-    merge_stages,
 )
 from controller.model.views import FlowView, IngressView, SplitView, StreamView
 from controller.model.ways import Ways
@@ -223,57 +220,43 @@ class Flow(Journaled):
         ends = self.source.ip, self.destination.ip, source_port, self.destination_port
         return TcpConnection(*ends, IP_PROTOCOLS[self.protocol])
 
-    def stages(self, ports: Ways) -> Stages:
-        """Return its rules in the order of installation: the stages of all `directions`, side by side."""
-        return merge_stages(self.directions(ports))
-
-    def directions(
-        self,
-        ports: Ways,
-        streams: Collection[int] | None = None,
-        before: Flow | None = None,
-    ) -> list[list[Stage]]:
-        """Return the rules of each direction of each path in the order of installation: the ingress last.
+    def entries(self, ways: Ways, streams: Collection[int] | None = None) -> list[tuple[str, Rule | Group]]:
+        """Return its rules and groups, by switch; those of ingresses are last.
 
         Args:
-            ports: The port of each node towards each neighbour, by (node, neighbour).
+            ways: The port of each node towards each neighbour.
             streams: Of these alone, by their index; a split flow has only rules of all. None: also of those
                 that are leaving.
-            before: The flow as its packets travel now.
         """
         if self.split is not None:
-            reached = () if before is None else {node for path in before.routes() for node in path}
-            return self._split_rules(self.split, ports).stages(self.shares, reached)
-        directions: list[list[Stage]] = []
-        for index, (stream, forward) in enumerate(zip(self.streams, self.tcp_connections(), strict=True)):
-            if streams is None or index in streams:
-                cookie = flow_cookie(self.number, stream.generation)
-                if before is None or index >= len(before.streams):
-                    directions.append(new_path_stages(stream.path, forward, ports, cookie))
-                    continue
-                former = before.streams[index].path
-                for path, old, connection in (
-                    (stream.path, former, forward),
-                    (stream.path[::-1], former[::-1], forward.reverse),
-                ):
-                    turned = _turned(old, path)
-                    directions.append(pinned_path_stages(path, connection, ports, cookie, turned))
-        for stream in self.leaving if streams is None else ():
-            forward, cookie = (
-                self.connection_from(stream.source_port),
-                flow_cookie(self.number, stream.generation),
-            )
-            directions.append(new_path_stages(stream.path, forward, ports, cookie))
-        return directions
+            return self._split_rules(self.split, ways).entries(self.shares)
+        behind: list[tuple[str, Rule | Group]] = []
+        ingress: list[tuple[str, Rule | Group]] = []
+        wanted = [stream for index, stream in enumerate(self.streams) if streams is None or index in streams]
+        for stream in (*wanted, *(self.leaving if streams is None else ())):
+            for switch, rule in self.stream_rules(stream, ways):
+                (behind if rule.table == TABLE_DELIVER else ingress).append((switch, rule))
+        return [*behind, *ingress]
 
-    def rules_at(self, switches: Collection[str], stream: Stream, ports: Ways) -> list[tuple[str, Rule]]:
-        """Return the rules of a stream of it at some of the switches on its path."""
-        forward, path = self.connection_from(stream.source_port), stream.path
+    def stream_rules(self, stream: Stream, ways: Ways) -> list[tuple[str, Rule]]:
+        """Return the rules of a stream in both directions, by switch."""
+        connection = self.connection_from(stream.source_port)
         cookie = flow_cookie(self.number, stream.generation)
         return [
-            *pinned_rules(path, forward, ports, cookie, switches),
-            *pinned_rules(path[::-1], forward.reverse, ports, cookie, switches),
+            *pinned_path(stream.path, connection, ways, cookie),
+            *pinned_path(stream.path[::-1], connection.reverse, ways, cookie),
         ]
+
+    def rule_switches(self, ways: Ways) -> tuple[str, ...]:
+        """Return the switches that have rules of it: the ends of its paths, and where labels end before."""
+        routes = [*self.routes(), *(stream.path for stream in self.leaving)]
+        if self.split is None:
+            routes += [path[::-1] for path in routes]
+        found = dict.fromkeys(path[1] for path in routes)
+        for path in routes:
+            if len(path) - 4 > ways.format.most_fields:
+                found.update(dict.fromkeys(switch for switch, _, _ in legs(path, ways)))
+        return tuple(found)
 
     def moved(self, slots: Sequence[Slot], ack_path: tuple[str, ...] | None) -> Flow:
         """Return the flow as it will be with other paths and rates; this one stays as it is.
@@ -346,21 +329,28 @@ class Flow(Journaled):
         return tuple(dict.fromkeys(switch for path in routes for switch in path[1:-1]))
 
     def counted_by(self) -> tuple[tuple[str, PinnedBy] | None, ...]:
-        """Return for each stream the switch whose rule counts all of it, and what that rule looks at."""
+        """Return for each stream the switch whose rule counts all of it, and what that rule looks at.
+
+        None where a group chooses the path.
+        """
         if self.split is None:
             return tuple(zip((path[1] for path in self.paths), self.tcp_connections(), strict=True))
-        # Where a group of the ingress chooses, the next switch is the first that knows the path.
-        place = 1 if self.split.mode == "packets" else 2
+        if self.split.mode == "group":
+            return tuple(None for _ in self.streams)
         marks = stamps(self.split.tag, len(self.streams))
-        return tuple(
-            (path[place], mark) if len(path) > place + 1 else None
-            for path, mark in zip(self.paths, marks, strict=True)
-        )
+        return tuple((path[1], mark) for path, mark in zip(self.paths, marks, strict=True))
 
     def view(
-        self, now: float, lost_links: tuple[str, ...], measured: Sequence[float | None] | None = None
+        self,
+        now: float,
+        lost_links: tuple[str, ...],
+        measured: Sequence[float | None] | None = None,
+        total_bps: float | None = None,
     ) -> FlowView:
-        """Return an immutable copy for clients; `measured` are wire rates (bit/s), by stream."""
+        """Return an immutable copy for clients.
+
+        `measured` are wire rates (bit/s), by stream; `total_bps` is their sum where they are not known.
+        """
         measured = measured or [None] * len(self.streams)
         counted = [bps for bps in measured if bps is not None]
         return FlowView(
@@ -377,7 +367,7 @@ class Flow(Journaled):
             protocol=self.protocol,
             requested_bps=self.requested_bps,
             rate_bps=self.rate_bps,
-            measured_bps=sum(counted) if len(counted) == len(self.streams) else None,
+            measured_bps=sum(counted) if len(counted) == len(self.streams) else total_bps,
             objective=self.objective,
             packet_bytes=self.framing.packet_bytes,
             streams=self.stream_views(measured),
@@ -416,8 +406,3 @@ class Flow(Journaled):
             acks=split.acks,
             ack_path=split.ack_path,
         )
-
-
-def _turned(before: tuple[str, ...], after: tuple[str, ...]) -> set[str]:
-    """Return the nodes of a path from which packets will go on to another node than they do now."""
-    return {node for node, _ in set(pairwise(before)) - set(pairwise(after))} if before else set()

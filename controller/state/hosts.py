@@ -176,6 +176,10 @@ class HostTable(Journaled):
         """Return the learned hosts behind a port."""
         return [host for host in map(self._by_ip.__getitem__, self._heard) if self._is_at(host, switch, port)]
 
+    def learned_behind(self, switch: str) -> list[Host]:
+        """Return the learned hosts behind a switch."""
+        return [host for host in map(self._by_ip.__getitem__, self._heard) if host.switch == switch]
+
     def silent_since(self, ip: str, now: float) -> float:
         """Return for how long a learned host has said nothing; others are never silent."""
         return now - self._heard.get(ip, now)

@@ -51,6 +51,7 @@ class LiveNetwork(Journaled):
         self._datapath_ids = {name: datapath_id for datapath_id, name in self._switches.items()}
         self._numbers = {name: number for number, name in enumerate(network.switches, 1)}
         self._hosts = frozenset(network.hosts)
+        self.ports.number_links(pair for pair in self.ports if self._hosts.isdisjoint(pair))
         self._arc_by_port: JournaledDict[_Port, str] = JournaledDict(
             {
                 (self._datapath_ids[arc.tail], arc.tail_port): name
@@ -65,6 +66,7 @@ class LiveNetwork(Journaled):
         self._strangers = Strangers(self._switches)
         self._up: JournaledSet[str] = JournaledSet()
         self._changed: JournaledDict[str, None] = JournaledDict()  # links that went or returned
+        self._rebound: JournaledDict[str, None] = JournaledDict()  # switches whose ports are others
         self._version = 0  # of `_up`
         self._arcs_from: dict[str, list[str]] = {node.name: [] for node in network.nodes}
         for name, arc in self.arcs.items():
@@ -140,6 +142,8 @@ class LiveNetwork(Journaled):
     def _bind_port(self, tail: str, head: str, port: int) -> None:
         """Know from now on by which port a switch reaches a neighbour."""
         there, back, datapath_id = arc_name(tail, head), arc_name(head, tail), self._datapath_ids[tail]
+        if port != self.ports[tail, head]:
+            self._rebound[tail] = None
         self._arc_by_port.pop((datapath_id, self.ports[tail, head]), None)
         self._arc_by_port[datapath_id, port] = there
         self.ports[tail, head] = port
@@ -215,6 +219,12 @@ class LiveNetwork(Journaled):
         changed = tuple(self._changed)
         self._changed.clear()
         return changed
+
+    def take_rebound(self) -> tuple[str, ...]:
+        """Return the switches of which ports have become known, or are others, since the last time."""
+        rebound = tuple(self._rebound)
+        self._rebound.clear()
+        return rebound
 
     def has_link(self, name: str) -> bool:
         """Return whether the file has a link, named in either direction."""

@@ -69,7 +69,10 @@ class State(Journaled):
 
     def measured_view(self, flow: Flow, now: float) -> FlowView:
         """Return an immutable copy of a flow, with what it carries."""
-        return flow.view(now, self.lost_links(flow), self.measured_bps(flow))
+        total_bps = None
+        if flow.split is not None and flow.split.mode == "group":
+            total_bps = self.measured.pinned_bps(flow.source.switch, *flow.tcp_connections())
+        return flow.view(now, self.lost_links(flow), self.measured_bps(flow), total_bps)
 
     def measured_bps(self, flow: Flow) -> tuple[float | None, ...]:
         """Return the wire rate that was counted of each stream of a flow."""

@@ -30,6 +30,7 @@ EPHEMERAL_PORTS = range(32768, 60999)
 COUNTING_COOKIE = 0x4D53_0003_0000_0000
 _COOKIE_MASK = 0xFFFF_FFFF_0000_0000
 _PORT_BITS = 16
+_PINNED_TABLE = 3  # where packets without a label are classified
 _COUNTED = re.compile(r"cookie=(0x[0-9a-f]+),.*\bn_packets=(\d+)")
 
 
@@ -106,7 +107,9 @@ class EcmpAgent(Agent):
             for port in ports:
                 cookie = COUNTING_COOKIE | number << _PORT_BITS | port
                 match = f"tcp,in_port={port},{ends},tp_dst={PORT + number}"
-                lines.append(f"cookie={cookie:#x},table=0,priority=50,{match},actions=goto_table:1\n")
+                lines.append(
+                    f"cookie={cookie:#x},table=0,priority=50,{match},actions=goto_table:{_PINNED_TABLE}\n"
+                )
         return lines
 
     def _paths(self) -> dict[str, list[tuple[list[str], int]]]:

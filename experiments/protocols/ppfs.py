@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from experiments.engines.sim.routing import Route, Routing
     from experiments.model.plan import RunPlan
 
-PINNED_TABLE = 1
+PINNED_TABLE = 3
+_SPLIT_GROUPS = 0x0200_0000
+_BUCKET_PACKETS = re.compile(r"bucket\d+:packet_count=(\d+)")
 _PACKETS = re.compile(r"\bn_packets=(\d+)")
 
 
@@ -160,18 +162,16 @@ class SplitAgent(Agent):
         return self._splitter(view).counters(_key(view["split"]))
 
     def _forwarded(self, view: dict[str, Any]) -> list[int]:
-        """Return the packets of each path that the rules for its stamp have counted by the end."""
-        return [
-            self._with_stamp(stream["path"], stamp)
-            for stream, stamp in zip(view["streams"], view["split"]["stamps"], strict=True)
-        ]
+        """Return the packets of each path that the ingress has sent by the end."""
+        split = view["split"]
+        bridge = self.lab.names.bridge(split["ingress"]["switch"])
+        if self._protocol.splitting == "group":
+            number = _SPLIT_GROUPS + int(split["stamps"][0][9:14].replace(":", ""), 16)
+            buckets = self.lab.ovs.ofctl("dump-group-stats", bridge, f"group_id={number}")
+            return [int(count) for count in _BUCKET_PACKETS.findall(buckets)]
+        return [self._with_stamp(bridge, stamp) for stamp in split["stamps"]]
 
-    def _with_stamp(self, path: list[str], stamp: str) -> int:
-        """Count at the second switch of a path.
-
-        In a path of a single switch it is that one; there a group leaves packets without stamps.
-        """
-        bridge = self.lab.names.bridge(path[min(2, len(path) - 2)])
+    def _with_stamp(self, bridge: str, stamp: str) -> int:
         rules = self.lab.ovs.ofctl("dump-flows", bridge, f"table={PINNED_TABLE},dl_src={stamp}")
         return sum(int(count) for count in _PACKETS.findall(rules))
 

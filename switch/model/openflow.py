@@ -56,6 +56,9 @@ _PORT_STATS = struct.Struct("!I4x4Q72x")
 _PORT = struct.Struct("!I4x6s2x16sIIIIIIII")
 _BASIC_CLASS = 0x8000
 _IN_PORT = 0
+_EXPERIMENTER, _NICIRA, _REG_MOVE, _REG_LOAD = 0xFFFF, 0x2320, 6, 7
+_NXM_FIELDS = {0x0206: 3, 0x0406: 4}
+"""Nicira's heads of fields: the Ethernet destination and source."""
 
 
 class MalformedMessage(ValueError):
@@ -128,7 +131,7 @@ class PortState(IntEnum):
 
 
 MatchFields = tuple[tuple[int, bytes], ...]
-"""(field number, value) pairs, sorted: OXM fields of the basic class without masks."""
+"""(field number, value) pairs, sorted: OXM fields of the basic class; a mask follows its value."""
 
 
 @dataclass
@@ -145,12 +148,35 @@ class Count:
 
 
 @dataclass(frozen=True)
+class Move:
+    """Copies bits (Nicira's `NXAST_REG_MOVE`); bit 0 of a field is its lowest."""
+
+    bits: int
+    source: int
+    source_bit: int
+    target: int
+    target_bit: int
+
+
+@dataclass(frozen=True)
+class Load:
+    """Sets bits to a number (Nicira's `NXAST_REG_LOAD`)."""
+
+    bits: int
+    target: int
+    target_bit: int
+    value: int
+
+
+@dataclass(frozen=True)
 class Action:
-    """Output to a port or group, or a field's new value."""
+    """Output to a port or group, a field's new value, or bits that are copied or set to a number."""
 
     port: int | None = None
     group: int | None = None
     set_field: tuple[int, bytes] | None = None
+    move: Move | None = None
+    load: Load | None = None
 
 
 @dataclass(frozen=True)
@@ -264,7 +290,7 @@ def _match_fields(data: bytes) -> MatchFields:
     fields, place = [], 0
     while place < len(data):
         oxm_class, field, size = struct.unpack_from("!HBB", data, place)
-        if oxm_class != _BASIC_CLASS or field & 1 or place + 4 + size > len(data):
+        if oxm_class != _BASIC_CLASS or place + 4 + size > len(data):
             raise MalformedMessage(f"a match field {field >> 1} of class {oxm_class:#x}")
         fields.append((field >> 1, data[place + 4 : place + 4 + size]))
         place += 4 + size
@@ -299,7 +325,25 @@ def _actions(data: bytes) -> Iterator[Action]:
             yield Action(group=int.from_bytes(data[4:8], "big"))
         elif kind == 25:
             yield Action(set_field=(data[6] >> 1, data[8 : 8 + data[7]]))
+        elif kind == _EXPERIMENTER:
+            yield from _nicira(data[4:length])
         data = data[length:]
+
+
+def _nicira(body: bytes) -> Iterator[Action]:
+    """Read what Open vSwitch has beside OpenFlow; the port a packet came in by may be forgotten unnoticed."""
+    vendor, subtype = struct.unpack_from("!IH", body)
+    if vendor != _NICIRA:
+        raise MalformedMessage(f"an action of vendor {vendor:#x}")
+    if subtype == _REG_MOVE:
+        bits, source_bit, target_bit, source, target = struct.unpack_from("!HHHII", body, 6)
+        yield Action(move=Move(bits, _NXM_FIELDS[source], source_bit, _NXM_FIELDS[target], target_bit))
+    elif subtype == _REG_LOAD:
+        place, target, value = struct.unpack_from("!HIQ", body, 6)
+        if target in _NXM_FIELDS:
+            yield Action(load=Load((place & 0x3F) + 1, _NXM_FIELDS[target], place >> 6, value))
+    else:
+        raise MalformedMessage(f"a Nicira action of type {subtype}")
 
 
 def parse_group_mod(whole: bytes) -> GroupMod:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from switch.model.openflow import (
     ALL_GROUPS,
     ALL_TABLES,
+    Action,
     Bucket,
     Count,
     ErrorReason,
@@ -25,6 +26,7 @@ __all__ = ["Refused", "StoredRule", "Tables"]
 _ADD, _MODIFY, _MODIFY_STRICT, _DELETE, _DELETE_STRICT = range(5)
 _ALL_BITS = 2**64 - 1
 _SEND_TO_CONTROLLER = 0xFFFF_FFFD
+_NO_ADDRESS = bytes(6)
 _Key = tuple[int, int, MatchFields]
 
 
@@ -193,40 +195,55 @@ class Tables:
             rule.count.add(packets, size_bytes)
             instructions = rule.instructions()
             for action in instructions.actions:
-                port = self._apply(action.group, action.port, action.set_field, fields, down)
+                port = self._apply(action, fields, down)
                 if port is not None:
                     return port, fields
             if instructions.goto_table is None:
                 return None, fields
             table = instructions.goto_table
 
-    def _apply(
-        self,
-        group: int | None,
-        port: int | None,
-        set_field: tuple[int, bytes] | None,
-        fields: dict[int, bytes],
-        down: Collection[int],
-    ) -> int | None:
-        if set_field is not None:
-            fields[set_field[0]] = set_field[1]
-        if group is not None:
-            bucket = _chosen(self.groups[group], fields, down)
-            for action in bucket.actions if bucket is not None else ():
-                if action.set_field is not None:
-                    fields[action.set_field[0]] = action.set_field[1]
-                if action.port is not None:
-                    return action.port
-        return port
+    def _apply(self, action: Action, fields: dict[int, bytes], down: Collection[int]) -> int | None:
+        """Do what an action says; returns the port where it sends the packet."""
+        if action.set_field is not None:
+            fields[action.set_field[0]] = action.set_field[1]
+        elif action.move is not None:
+            move = action.move
+            bits = int.from_bytes(fields.get(move.source, _NO_ADDRESS), "big") >> move.source_bit
+            _set_bits(fields, move.target, move.target_bit, move.bits, bits)
+        elif action.load is not None:
+            load = action.load
+            _set_bits(fields, load.target, load.target_bit, load.bits, load.value)
+        elif action.group is not None:
+            bucket = _chosen(self.groups[action.group], fields, down)
+            for each in bucket.actions if bucket is not None else ():
+                port = self._apply(each, fields, down)
+                if port is not None:
+                    return port
+        return action.port
 
     def _best(self, table: int, fields: Mapping[int, bytes]) -> StoredRule | None:
         best: tuple[int, StoredRule] | None = None
         for (rule_table, priority, match), rule in self._rules.items():
             if rule_table != table or (best is not None and priority <= best[0]):
                 continue
-            if all(fields.get(field) == value for field, value in match):
+            if all(_fits(fields.get(field), value) for field, value in match):
                 best = priority, rule
         return None if best is None else best[1]
+
+
+def _fits(actual: bytes | None, wanted: bytes) -> bool:
+    """Return whether a field is as a match wants it, behind whose value a mask may stand."""
+    if actual is None or len(wanted) == len(actual):
+        return actual == wanted
+    value, mask = wanted[: len(actual)], wanted[len(actual) :]
+    return all(a & m == v for a, v, m in zip(actual, value, mask, strict=True))
+
+
+def _set_bits(fields: dict[int, bytes], field: int, lowest: int, bits: int, value: int) -> None:
+    before = fields.get(field, _NO_ADDRESS)
+    mask = (1 << bits) - 1
+    changed = int.from_bytes(before, "big") & ~(mask << lowest) | (value & mask) << lowest
+    fields[field] = changed.to_bytes(len(before), "big")
 
 
 def _chosen(group: GroupMod, fields: Mapping[int, bytes], down: Collection[int]) -> Bucket | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +28,7 @@ from controller.model.events import (
     SwitchConnected,
     TimePassed,
 )
+from controller.model.labels import LABEL_BITS, format_mac, mac_value
 from controller.model.messages import (
     Answer,
     CloseConnection,
@@ -51,9 +53,9 @@ from controller.model.rules import (
     IP_PROTO_TCP,
     TABLE_CLASSIFY,
     TABLE_DEFAULT,
-    TABLE_PINNED,
     Action,
     Bucket,
+    Drop,
     Entry,
     GotoTable,
     Group,
@@ -62,12 +64,12 @@ from controller.model.rules import (
     Meter,
     MeterChange,
     Output,
-    Restamp,
+    RestoreLabel,
     Rule,
     TcpConnection,
     ToController,
     ToGroup,
-    is_flow_cookie,
+    is_counted,
     port_of_group,
 )
 from controller.model.views import FlowView, Snapshot
@@ -91,9 +93,12 @@ class Packet:
     destination_port: int | None = None
     source_mac: str | None = None
     in_port: int | None = None
+    destination_mac: str | None = None
 
     @classmethod
-    def tcp(cls, segment: TcpConnection, source_mac: str | None = None) -> Packet:
+    def tcp(
+        cls, segment: TcpConnection, source_mac: str | None = None, destination_mac: str | None = None
+    ) -> Packet:
         """A TCP segment with these addresses."""
         return cls(
             ETH_TYPE_IPV4,
@@ -103,6 +108,7 @@ class Packet:
             segment.source_port,
             segment.destination_port,
             source_mac,
+            destination_mac=destination_mac,
         )
 
 
@@ -150,7 +156,9 @@ class FakeTable:
     def remove_group(self, number: int) -> None:
         """Remove a group and the rules that lead to it; it need not be there."""
         self.groups.pop(number, None)
-        self.rules = {key: rule for key, rule in self.rules.items() if rule.action != ToGroup(number)}
+        leading = [key for key, rule in self.rules.items() if getattr(rule.action, "group", None) == number]
+        for key in leading:
+            del self.rules[key]
 
     def select_groups(self) -> dict[int, Group]:
         """Return the groups, by number, but those that guard ports."""
@@ -171,34 +179,46 @@ class FakeTable:
 
     def forward(self, packet: Packet) -> tuple[int | str, Packet]:
         """Return where a packet goes, as `apply`, and the packet as it leaves."""
+        *_, (_, target, packet) = self.steps(packet)
+        return target, packet
+
+    def steps(self, packet: Packet) -> Iterator[tuple[Rule | None, int | str, Packet]]:
+        """Yield each rule that a packet meets, with what `forward` returns once it was the last."""
         table = TABLE_CLASSIFY
         while True:
             rule = self._best(table, packet)
             if rule is None:
-                return DROPPED, packet
-            if isinstance(rule.action, GotoTable):
+                yield None, DROPPED, packet
+                return
+            if isinstance(rule.action, GotoTable | RestoreLabel):
                 assert rule.action.table > table, "OpenFlow goes forward only"
                 table = rule.action.table
-            elif isinstance(rule.action, ToController):
-                return CONTROLLER, packet
-            elif isinstance(rule.action, Restamp):
-                packet, table = replace(packet, source_mac=rule.action.source_mac), rule.action.table
+                if isinstance(rule.action, RestoreLabel):
+                    restored, source = packet.source_mac, rule.action.source_mac
+                    packet = replace(packet, source_mac=source, destination_mac=restored, in_port=0)
+                yield rule, DROPPED, packet
+            elif isinstance(rule.action, ToController | Drop):
+                yield rule, DROPPED if isinstance(rule.action, Drop) else CONTROLLER, packet
+                return
             else:
-                output = rule.action
-                if isinstance(output, ToGroup):
-                    bucket = self._bucket(self.groups[output.group], packet)
-                    if bucket is None:
-                        return DROPPED, packet
-                    output = bucket.output
-                if output.port in self.down:
-                    return DROPPED, packet
-                mac = output.source_mac or packet.source_mac
-                return output.port, replace(packet, source_mac=mac)
+                yield rule, *self._send(rule.action, packet)
+                return
 
-    def pinned_rule(self, packet: Packet) -> Rule | None:
-        """Return the rule that pins a packet's connection; None where it takes the default routes."""
-        rule = self._best(TABLE_PINNED, packet)
-        return rule if rule is not None and is_flow_cookie(rule.cookie) else None
+    def _send(self, action: Output | ToGroup, packet: Packet) -> tuple[int | str, Packet]:
+        if isinstance(action, Output) and action.saves_label:
+            packet = replace(packet, source_mac=packet.destination_mac)
+        if action.shift:
+            packet = replace(packet, destination_mac=_shifted(packet.destination_mac, action.shift))
+        if action.source_mac is not None:
+            packet = replace(packet, source_mac=action.source_mac)
+        if action.destination_mac is not None:
+            packet = replace(packet, destination_mac=action.destination_mac)
+        if isinstance(action, ToGroup):
+            bucket = self._bucket(self.groups[action.group], packet)
+            return (DROPPED, packet) if bucket is None else self._send(bucket.output, packet)
+        if action.port in self.down or (action.port == packet.in_port and not action.may_return):
+            return DROPPED, packet
+        return action.port, packet
 
     def _bucket(self, group: Group, packet: Packet) -> Bucket | None:
         """Choose the first whose port is up (fast failover), or by a hash of the connection.
@@ -207,7 +227,7 @@ class FakeTable:
         """
         if group.is_failover:
             return next((bucket for bucket in group.buckets if bucket.watch_port not in self.down), None)
-        connection = repr(replace(packet, source_mac=None))
+        connection = repr(replace(packet, source_mac=None, destination_mac=None, in_port=None))
         digest = int.from_bytes(hashlib.sha256(connection.encode()).digest()[:4], "big")
         point = digest % sum(bucket.weight for bucket in group.buckets)
         for bucket in group.buckets:
@@ -222,7 +242,7 @@ class FakeTable:
             rule
             for rule in self.rules.values()
             if rule.table == table
-            and all(fields[name] == value for name, value in rule.match.fields().items())
+            and all(_fits(fields[name], value) for name, value in rule.match.fields().items())
         ]
         best = max(matching, key=lambda rule: rule.priority, default=None)
         if best is not None:
@@ -298,10 +318,12 @@ class FakeSwitches:
             if after in (DROPPED, CONTROLLER):
                 break
             self._sent[datapath_id, self._live.ports[node, after]] += size_bytes
-            rule = self.tables[datapath_id].pinned_rule(packet)
-            if rule is not None:
-                self._pinned[datapath_id, rule.match] += size_bytes
-            _, packet = self.tables[datapath_id].forward(packet)
+            packet = replace(packet, in_port=self._live.ports[node, before])
+            steps = list(self.tables[datapath_id].steps(packet))
+            for rule, _, _ in steps:
+                if rule is not None and is_counted(rule.cookie):
+                    self._pinned[datapath_id, rule.match] += size_bytes
+            packet = steps[-1][2]
         return nodes
 
     def _counters(self, message: ReadCounters, now: float) -> CountersRead:
@@ -315,7 +337,7 @@ class FakeSwitches:
         }
         pinned: dict[PinnedBy, PinnedCount] = {}
         for rule in rules if message.pinned else ():
-            if is_flow_cookie(rule.cookie):
+            if is_counted(rule.cookie):
                 pinned[_pinned_by(rule.match)] = PinnedCount(
                     _out_port(rule.action), self._pinned[datapath_id, rule.match]
                 )
@@ -355,6 +377,7 @@ class FakeSwitches:
         nodes = [source, first.head]
         while nodes[-1] not in self.network.hosts:
             datapath_id = self.network.datapath_id(nodes[-1])
+            packet = replace(packet, in_port=self._live.ports[nodes[-1], nodes[-2]])
             step, packet = self.tables[datapath_id].forward(packet)
             if isinstance(step, str):
                 return (*nodes, step), packet
@@ -362,7 +385,7 @@ class FakeSwitches:
             assert arc is not None, f"{nodes[-1]} has no port {step}"
             assert arc.head not in nodes, f"a loop: {nodes} and {arc.head} again"
             nodes.append(arc.head)
-        return tuple(nodes), packet
+        return tuple(nodes), replace(packet, in_port=None)
 
     def arrivals(self) -> list[Event]:
         """Return the events of the whole network's coming up."""
@@ -518,7 +541,24 @@ class ControlledNetwork:
         return answer.result
 
 
+def _fits(actual: int | str | None, wanted: int | str) -> bool:
+    """Return whether a packet's field is what a match asks for, which may have a mask."""
+    if actual is None or isinstance(wanted, int) or "/" not in wanted:
+        return actual == wanted
+    value, mask = map(mac_value, wanted.split("/"))
+    return mac_value(str(actual)) & mask == value
+
+
+def _shifted(label: str | None, bits: int) -> str:
+    assert label is not None
+    value = mac_value(label)
+    fields = value << bits & (1 << LABEL_BITS) - 1
+    return format_mac(value >> LABEL_BITS << LABEL_BITS | fields)
+
+
 def _pinned_by(match: Match) -> PinnedBy:
+    if match.destination_mac is not None:
+        return f"{match.destination_mac} {match.destination_ip}"
     if match.source_mac is not None:
         return match.source_mac
     assert match.source_ip is not None and match.destination_ip is not None

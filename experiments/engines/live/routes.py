@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from topologies.model import Network
 
-DEFAULT_TABLE = 2
+DEFAULT_TABLE = 4
 _OUTPUT = re.compile(r"\b(?:output|group):\"?(\d+)")
 _PORT_GROUPS = 3
 """Upper byte of the number of a port's group (`controller.model.ways`); the rest is the port."""
@@ -20,7 +20,7 @@ def default_path(network: Network, src: str, dst: str, dump: Callable[[str], str
         network: names and port numbers.
         src: host that sends.
         dst: host that is meant.
-        dump: returns the rules of table 2 of a switch, as `ovs-ofctl dump-flows` prints them.
+        dump: returns the rules for default routes of a switch, as `ovs-ofctl dump-flows` prints them.
     """
     heads = {(arc.tail, arc.tail_port): arc.head for arc in network.arcs()}
     path = [src, heads[src, 1]]

@@ -24,7 +24,7 @@ from controller.model.events import (
     Together,
 )
 from controller.model.messages import AllocationChanged, Answer, FlowEnded, InstallRules, LeaseResult
-from controller.model.rules import TABLE_PINNED, TcpConnection
+from controller.model.rules import TcpConnection, is_flow_cookie
 from controller.model.views import FlowView
 from controller.state.state import Settings
 from tests.fakes.openflow_table import ControlledNetwork, Packet, segments_of
@@ -53,7 +53,7 @@ def pinned(net: ControlledNetwork) -> list[object]:
         rule
         for table in net.switches.tables.values()
         for rule in table.rules.values()
-        if rule.table == TABLE_PINNED and rule.priority > 0
+        if is_flow_cookie(rule.cookie)
     ]
 
 
@@ -137,8 +137,8 @@ def test_other_traffic_of_the_same_hosts_keeps_the_default_routes(net: Controlle
     assert net.switches.path(Packet.tcp(other), "T0") == UPPER
 
 
-def test_the_ingress_has_its_rule_when_all_others_have_confirmed_theirs(net: ControlledNetwork) -> None:
-    """Two rounds, however long the path; what is sent meanwhile arrives by the default routes or the path."""
+def test_a_stream_is_one_rule_at_each_end_of_its_path(net: ControlledNetwork) -> None:
+    """One round, however long the path; what is sent meanwhile arrives by the default routes or the path."""
     paths = [{"nodes": MIDDLE, "rate_bps": 1e6}]
     event = FlowRequested(1, parse({**ONE, "rate_bps": 1e6, "paths": paths, "source_ports": (4000,)}))
     segment = TcpConnection("10.0.0.1", "10.0.0.3", 4000, 5001)
@@ -148,16 +148,16 @@ def test_the_ingress_has_its_rule_when_all_others_have_confirmed_theirs(net: Con
         rounds += bool(sent)
         events = [net.switches.carry_out(message) for message in sent]  # type: ignore[misc]
         for packet, path in ((segment, MIDDLE), (segment.reverse, MIDDLE[::-1])):
-            have = {
-                switch: any(
-                    rule.table == TABLE_PINNED and rule.match.source_ip == packet.source_ip
-                    for rule in net.switches.tables[net.switches.network.datapath_id(switch)].rules.values()
-                )
-                for switch in path[1:-1]
-            }
-            assert all(have.values()) or not have[path[1]]
             assert net.switches.path(Packet.tcp(packet), path[0])[-1] == path[-1]
-    assert rounds == 2
+    assert rounds == 1
+    tables = {name: net.switches.tables[net.switches.network.datapath_id(name)] for name in MIDDLE[1:-1]}
+    have = {
+        name: [rule.match.source_ip for rule in table.rules.values() if is_flow_cookie(rule.cookie)]
+        for name, table in tables.items()
+    }
+    assert have == {"S0": ["10.0.0.1"], "S2": [], "S3": [], "S4": ["10.0.0.3"]}
+    assert net.switches.path(Packet.tcp(segment), "T0") == MIDDLE
+    assert net.switches.path(Packet.tcp(segment.reverse), "T2") == MIDDLE[::-1]
 
 
 def test_release_leaves_no_rule(net: ControlledNetwork) -> None:
@@ -195,28 +195,28 @@ def test_release_gives_others_what_becomes_free(net: ControlledNetwork) -> None:
 
 
 def test_a_switch_that_does_not_confirm_fails_the_request_and_leaves_no_rule(net: ControlledNetwork) -> None:
-    net.silent = frozenset({"S3"})
+    net.silent = frozenset({"S4"})
     assert net.handle(FlowRequested(7, parse(ONE))) == []
     assert net.pass_time(2.9) == []
     (answer,) = net.pass_time(0.1)
     assert answer.token == 7
     assert isinstance(answer.result, Unavailable)
-    assert "S3 did not confirm the rules within 3 s" in answer.result.reason
+    assert "S4 did not confirm the rules within 3 s" in answer.result.reason
     assert pinned(net) == []
     assert net.snapshot().flows == ()
 
 
 def test_a_switch_that_goes_meanwhile_fails_the_request(net: ControlledNetwork) -> None:
-    net.silent = frozenset({"S3"})
+    net.silent = frozenset({"S4"})
     net.handle(FlowRequested(7, parse(ONE)))
-    (answer,) = net.handle(SwitchDisconnected(4))
+    (answer,) = net.handle(SwitchDisconnected(5))
     assert isinstance(answer.result, Unavailable)
-    assert "S3" in answer.result.reason
+    assert "S4" in answer.result.reason
 
 
 def test_a_switch_that_is_lost_after_it_confirmed_fails_the_request(net: ControlledNetwork) -> None:
     """It returns without the rules that it had, so the flow must not begin."""
-    net.silent = frozenset({"S2"})
+    net.silent = frozenset({"S0"})
     paths = [{"nodes": MIDDLE, "rate_bps": 1e6}]
     assert net.handle(FlowRequested(7, parse(ONE | {"rate_bps": None, "paths": paths}))) == []
     (answer,) = net.handle(SwitchDisconnected(5))
@@ -227,10 +227,10 @@ def test_a_switch_that_is_lost_after_it_confirmed_fails_the_request(net: Control
 
 
 def test_a_switch_that_refuses_fails_the_request(net: ControlledNetwork) -> None:
-    net.silent = frozenset({"S3"})
+    net.silent = frozenset({"S4"})
     net.handle(FlowRequested(7, parse(ONE)))
-    barrier = next(sent.barrier for sent in reversed(net.switches.installed) if sent.datapath_id == 4)
-    (answer,) = net.handle(RulesRefused(4, barrier, "OFPFMFC_TABLE_FULL"))
+    barrier = next(sent.barrier for sent in reversed(net.switches.installed) if sent.datapath_id == 5)
+    (answer,) = net.handle(RulesRefused(5, barrier, "OFPFMFC_TABLE_FULL"))
     assert isinstance(answer.result, Unavailable)
     assert "OFPFMFC_TABLE_FULL" in answer.result.reason
     assert pinned(net) == []

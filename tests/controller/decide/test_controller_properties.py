@@ -10,7 +10,13 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from controller.errors import RequestError
 from controller.model.events import LinkDiscovered, PortCameUp, PortWentDown
-from controller.model.rules import ETH_TYPE_IPV4, TABLE_PINNED, ToGroup, port_group_number, split_group_number
+from controller.model.rules import (
+    ETH_TYPE_IPV4,
+    ToGroup,
+    is_flow_cookie,
+    port_group_number,
+    split_group_number,
+)
 from controller.model.views import FlowView
 from controller.state.state import Settings
 from tests.fakes.openflow_table import ControlledNetwork, Packet, segments_of
@@ -72,14 +78,10 @@ WAYS = [
 
 
 def rules_of(flow: FlowView) -> int:
-    """How many pinned rules a flow has in all switches."""
-    switches = [len(stream.path) - 2 for stream in flow.streams]
+    """How many rules a flow has in all switches: paths here are no longer than a label."""
     if flow.split is None:
-        return 2 * sum(switches)
-    acks = len(flow.split.ack_path) - 2
-    if flow.splitting == "packets":
-        return acks + sum(switches) + switches[0]
-    return acks + sum(count - 1 for count in switches) + 1
+        return 2 * len(flow.streams)
+    return 2 + (len(flow.streams) if flow.splitting == "packets" else 0)
 
 
 class Clients(RuleBasedStateMachine):
@@ -196,23 +198,23 @@ class Clients(RuleBasedStateMachine):
             return
         switches = self.net.switches
         for flow in self.net.snapshot().flows:
-            own = switches.network.host_mac(flow.source)
+            own, its = (switches.network.host_mac(host) for host in (flow.source, flow.destination))
             for index, (path, segment) in enumerate(segments_of(flow)):
-                unstamped, back = Packet.tcp(segment, own), path[::-1]
+                unstamped, back = Packet.tcp(segment, own, its), path[::-1]
                 if flow.split is None:
                     assert switches.path(unstamped, path[0]) == path
                 else:
                     back = flow.split.ack_path
                 if flow.splitting == "packets":
                     assert flow.split is not None
-                    stamped = Packet.tcp(segment, flow.split.stamps[index])
+                    stamped = Packet.tcp(segment, flow.split.stamps[index], its)
                     assert switches.trace(stamped, path[0]) == (path, unstamped)
                     assert switches.trace(unstamped, path[0]) == (flow.streams[0].path, unstamped)
                 if flow.splitting == "group":
                     taken, packet = switches.trace(unstamped, path[0])
                     assert flow.rate_bps == 0 or taken in [s.path for s in flow.streams if s.rate_bps > 0]
                     assert packet == unstamped
-                assert switches.path(Packet.tcp(segment.reverse), path[-1]) == back
+                assert switches.path(Packet.tcp(segment.reverse, its, own), path[-1]) == back
 
     @invariant()
     def there_are_no_other_pinned_rules(self) -> None:
@@ -221,7 +223,7 @@ class Clients(RuleBasedStateMachine):
         flows = self.net.snapshot().flows
         tables = self.net.switches.tables.values()
         rules = [rule for table in tables for rule in table.rules.values()]
-        pinned = sum(rule.table == TABLE_PINNED and rule.priority > 0 for rule in rules)
+        pinned = sum(is_flow_cookie(rule.cookie) for rule in rules)
         assert pinned == sum(map(rules_of, flows))
         groups = {rule.action.group for rule in rules if isinstance(rule.action, ToGroup)}
         for table in tables:

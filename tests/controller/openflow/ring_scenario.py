@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from controller.model.rules import TABLE_LABEL, TABLE_PINNED
 from switch.ovs import PrivateInstance
 from tests.controller.openflow.ovs_lab import (
     PATIENCE_S,
@@ -62,7 +63,11 @@ def pinned_packets(ovs: PrivateInstance) -> dict[str, list[int]]:
     """Return the packet counters of the pinned rules of each switch."""
     packets = {}
     for name in NETWORK.switches:
-        rules = [line for line in ovs.ofctl("dump-flows", name, "table=1").splitlines() if "tcp" in line]
+        rules = [
+            line
+            for line in ovs.ofctl("dump-flows", name, f"table={TABLE_PINNED}").splitlines()
+            if "tcp" in line
+        ]
         packets[name] = [int(match[1]) for line in rules if (match := re.search(r"n_packets=(\d+)", line))]
     return packets
 
@@ -76,8 +81,13 @@ def observe(lab: Lab, seen: dict[str, Any]) -> None:
     seen["rules_installed"] = {name: len(counts) for name, counts in pinned_packets(ovs).items()}
     seen["bytes_over_pinned_path"] = lab.transfer("H1", "H2", 40001)
     # Open vSwitch brings the counters of its fast path up to date now and then.
-    wait_until(lambda: all(min(counts) > 2 for counts in pinned_packets(ovs).values()), "packets on the path")
+    wait_until(
+        lambda: all(count > 2 for counts in pinned_packets(ovs).values() for count in counts),
+        "packets on the path",
+    )
     seen["pinned_packets"] = pinned_packets(ovs)
+    labels = ovs.ofctl("dump-flows", "C", f"table={TABLE_LABEL}")
+    seen["packets_by_c"] = sum(int(count) for count in re.findall(r"n_packets=(\d+)", labels))
     shown = {name: rest.call("GET", f"/switches/{name}/rules")["rules"] for name in NETWORK.switches}
     seen["rules_without_counters"] = [r for rules in shown.values() for r in rules if r["packets"] is None]
     seen["shown_packets"] = {

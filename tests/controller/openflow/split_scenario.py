@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,8 @@ def send(host: str, frames: list[bytes]) -> None:
     run(*in_host(host, sys.executable, "-c", SENDER, *arguments))
 
 
-def arrived(watch: Watch) -> int:
-    return sum(watch.seen.values())
+def has_seen(watch: Watch, frames: int) -> bool:
+    return sum(watch.seen.values()) >= frames
 
 
 def leftovers(lab: Lab) -> list[str]:
@@ -90,15 +91,22 @@ def stamped_frames(lab: Lab, seen: dict[str, Any]) -> None:
     split = flow["split"]
     there = (split["source_ip"], split["destination_ip"])
     mac = network.host_mac
-    frames = [tcp_frame(stamp, mac("T2"), there, (40001, 5001)) for stamp in split["stamps"]]
-    frames.append(tcp_frame(mac("T0"), mac("T2"), there, (40001, 5001)))
+    sources = (*split["stamps"], mac("T0"))
+    seen["stamped"] = {}
+
+    def send_all() -> None:
+        for source in sources:
+            with watching(list(INTO_S4)) as watch:
+                send("T0", [tcp_frame(source, mac("T2"), there, (40001, 5001))])
+                wait_until(partial(has_seen, watch, FRAMES), "all frames")
+            seen["stamped"][source] = dict(ways(watch, 40001)[mac("T0")])
+
     ack = tcp_frame(mac("T2"), mac("T0"), there[::-1], (5001, 40001))
-    with watching(["S4-S0", "S4-S3", "S0-S4", "S0-S2"]) as watch:
-        # The sight of T2 is taken at the far end of its link, in its own namespace.
-        seen["at_t2"] = sight_in_host("T2", lambda: send("T0", frames))
+    # The sight of T2 is taken at the far end of its link, in its own namespace.
+    seen["at_t2"] = sight_in_host("T2", send_all)
+    with watching(["S0-S4", "S0-S2"]) as watch:
         send("T2", [ack])
-        wait_until(lambda: arrived(watch) >= 4 * FRAMES, "all frames")
-    seen["stamped"] = {name: dict(counts) for name, counts in ways(watch, 40001).items()}
+        wait_until(partial(has_seen, watch, FRAMES), "all frames")
     seen["stamps"] = split["stamps"]
     seen["own_mac"] = mac("T0")
     seen["acks_into_s0"] = {s.interface: n for s, n in watch.seen.items() if s.source_port == 5001}
@@ -128,7 +136,6 @@ def group(lab: Lab, seen: dict[str, Any]) -> None:
     flow = request(lab, "group", 40002, (3e6, 1e6))
     with watching(list(INTO_S4)) as watch:
         seen["bytes_by_group"] = lab.transfer("T0", "T2", 40002)
-    seen["group_stamps"] = flow["split"]["stamps"]
     seen["by_group"] = {name: dict(counts) for name, counts in ways(watch, 40002).items()}
     seen["group_in_switch"] = lab.ovs.ofctl("dump-groups", "S0")
     lab.rest.call("DELETE", f"/flows/{flow['flow_id']}")

@@ -14,7 +14,7 @@ from controller.compile.pinned import pinned_rule
 from controller.model.counters import PinnedCount
 from controller.model.messages import InstallRules
 from controller.model.rules import (
-    FLOW_COOKIES,
+    COUNTED_COOKIES,
     TABLE_DEFAULT,
     TABLE_PINNED,
     Bucket,
@@ -63,7 +63,7 @@ def test_osken_asks_the_same() -> None:
     parser: Any = ofproto_v1_3_parser
     ports = parser.OFPPortStatsRequest(datapath, 0, ofproto_v1_3.OFPP_ANY)
     rules = parser.OFPFlowStatsRequest(
-        datapath, 0, TABLE_PINNED, ofproto_v1_3.OFPP_ANY, ofproto_v1_3.OFPG_ANY, *FLOW_COOKIES
+        datapath, 0, ofproto_v1_3.OFPTT_ALL, ofproto_v1_3.OFPP_ANY, ofproto_v1_3.OFPG_ANY, *COUNTED_COOKIES
     )
     expected = b""
     for request, xid in ((ports, 1), (rules, 2)):
@@ -101,7 +101,7 @@ def test_what_a_switch_has_counted_is_read() -> None:
 
 
 def _goto_pinned() -> model.FlowMod:
-    goto = b"\0\1\0\x08\1\0\0\0"
+    goto = b"\0\1\0\x08" + bytes([TABLE_PINNED]) + bytes(3)
     return model.FlowMod(0, 0, 0, 0, 0, 0, (), b"\0\1\0\4\0\0\0\0", goto)
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from os_ken.ofproto import ofproto_parser, ofproto_protocol, ofproto_v1_3, ofproto_v1_3_parser
 
+from controller.model.labels import FLOW, STOP, LabelFormat
 from controller.model.messages import (
     DatapathMessage,
     InstallRules,
@@ -20,6 +21,7 @@ from controller.model.messages import (
 from controller.model.rules import (
     Action,
     Bucket,
+    Drop,
     GotoTable,
     Group,
     GroupChange,
@@ -27,7 +29,7 @@ from controller.model.rules import (
     Meter,
     MeterChange,
     Output,
-    Restamp,
+    RestoreLabel,
     Rule,
     ToController,
     ToGroup,
@@ -44,9 +46,11 @@ DATAPATH = ofproto_protocol.ProtocolDesc(version=ofproto_v1_3.OFP_VERSION)
 ips = st.ip_addresses(v=4).map(str)
 macs = st.binary(min_size=6, max_size=6).map(lambda raw: raw.hex(":"))
 ports = st.integers(1, 0xFFFF)
+labels = macs | st.integers(1, 40).map(lambda bits: LabelFormat(bits).beginning_with(STOP, FLOW))
 matches = st.one_of(
     st.just(Match()),
     st.builds(Match, eth_type=st.just(0x88CC), in_port=st.none() | ports),
+    st.builds(Match, in_port=st.none() | ports, destination_mac=labels),
     st.builds(Match, eth_type=st.just(0x0800), destination_ip=ips, source_mac=st.none() | macs),
     st.builds(
         Match,
@@ -58,16 +62,21 @@ matches = st.one_of(
         destination_port=ports,
     ),
 )
-outputs = st.builds(Output, ports, st.none() | macs, st.booleans())
+shifts = st.integers(0, 20)
+outputs = st.builds(
+    Output, ports, st.none() | macs, st.booleans(), st.none() | macs, shifts, saves_label=st.booleans()
+)
+to_groups = st.builds(ToGroup, st.integers(0, 1 << 26), st.none() | macs, st.none() | macs, shifts)
 actions: st.SearchStrategy[Action] = st.one_of(
     outputs,
-    st.builds(ToGroup, st.integers(0, 1 << 26)),
+    to_groups,
     st.builds(ToController, st.none() | st.integers(1, 100)),
     st.builds(GotoTable, st.integers(1, 3)),
-    st.builds(Restamp, macs, st.integers(1, 3)),
+    st.just(Drop()),
+    st.builds(RestoreLabel, macs, st.integers(1, 3)),
 )
 rules = st.builds(Rule, st.integers(0, 2), st.integers(0, 400), matches, actions, st.integers(0, 2**64 - 1))
-selects = st.builds(Bucket, st.integers(1, 1000), outputs)
+selects = st.builds(Bucket, st.integers(1, 1000), outputs | to_groups)
 failovers = st.builds(Bucket, st.just(0), outputs, ports)
 groups = st.builds(
     Group,

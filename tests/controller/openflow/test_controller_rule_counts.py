@@ -26,7 +26,9 @@ from tests.fakes.openflow_table import ControlledNetwork
 
 RULES = (
     pinned_rule(TcpConnection("10.0.0.1", "10.0.0.2", 4000, 80), Output(2), flow_cookie(7)),
-    Rule(0, 250, Match(eth_type=0x800, source_mac="0a:42:59:00:00:07"), Output(3), 5),
+    Rule(3, 150, Match(eth_type=0x800, source_mac="0a:50:50:00:00:07"), Output(3), 5),
+    Rule(2, 250, Match(destination_mac="1a:20:00:00:00:00/ff:f0:00:00:00:00"), Output(3, shift=4), 7),
+    Rule(5, 100, Match(0x800, destination_ip="10.0.0.9", destination_mac="1a:00:00:00:00:00"), Output(3), 7),
     Rule(0, 200, Match(eth_type=0x806, in_port=3), Output(3), 6),
     Rule(2, 100, Match(eth_type=0x800, destination_ip="10.0.0.9"), Output(1), 8),
     Rule(0, 0, Match(), Output(1), 9),
@@ -47,7 +49,7 @@ def test_every_kind_of_rule_is_read_with_what_it_has_counted() -> None:
     switch = ModelSwitch(1, frozenset({1, 2, 3}))
     switch.receive(encode(InstallRules(1, RULES, 9), 0))
     switch.carry(3, PACKET, packets=4, size_bytes=60)
-    counted = {RuleKey(0, 200, RULES[2].match): RuleCount(4, 240)}
+    counted = {RuleKey(0, 200, RULES[4].match): RuleCount(4, 240)}
     keys = [RuleKey(rule.table, rule.priority, rule.match) for rule in RULES]
     assert read(switch).counts == {key: RuleCount(0, 0) for key in keys} | counted
 

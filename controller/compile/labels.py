@@ -1,0 +1,78 @@
+"""The fixed rules of a switch: labels to ports, the end of bypasses and of labels, its hosts.
+
+They depend on the switch's own links and hosts alone, so nothing is changed here when flows come, move or go.
+A label counts only where it comes in from another switch: frames into which a host has written one are
+dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from controller.model.labels import ANY_LABEL, BYPASS, FLOW, STOP
+from controller.model.rules import (
+    COOKIE_LABEL,
+    ETH_TYPE_IPV4,
+    PRIORITY_FORGED,
+    PRIORITY_LABEL,
+    PRIORITY_MISS,
+    PRIORITY_ROUTE,
+    TABLE_BYPASS,
+    TABLE_CLASSIFY,
+    TABLE_DELIVER,
+    TABLE_LABEL,
+    TABLE_PINNED,
+    Drop,
+    GotoTable,
+    Match,
+    Output,
+    RestoreLabel,
+    Rule,
+    delivery_cookie,
+    label_cookie,
+)
+from controller.model.ways import Ways
+
+__all__ = ["delivery_rule", "label_rules"]
+
+_RESTORED = "02:42:59:ff:ff:ff"
+"""The Ethernet source of packets that have been on a bypass: hosts do not look at it, and it is no label."""
+
+
+def label_rules(switch: str, neighbours: Iterable[str], ways: Ways) -> list[Rule]:
+    """Return the rules of a switch that depend on nothing but its links to other switches.
+
+    Args:
+        switch: Its name.
+        neighbours: Those to which its port is known.
+        ways: The ports.
+    """
+    form = ways.format
+    end = Match(destination_mac=form.beginning_with(form.end_of_bypass, BYPASS))
+    stop = Match(destination_mac=form.beginning_with(STOP, FLOW))
+    forged = Match(destination_mac=ANY_LABEL)
+    rules = [
+        Rule(TABLE_CLASSIFY, PRIORITY_FORGED, forged, Drop(), COOKIE_LABEL),
+        Rule(TABLE_BYPASS, PRIORITY_LABEL, end, RestoreLabel(_RESTORED, TABLE_LABEL), COOKIE_LABEL),
+        Rule(TABLE_BYPASS, PRIORITY_MISS, Match(), GotoTable(TABLE_LABEL), COOKIE_LABEL),
+        # What has no label, and has been on a bypass.
+        Rule(TABLE_LABEL, PRIORITY_MISS, Match(), GotoTable(TABLE_PINNED), COOKIE_LABEL),
+        Rule(TABLE_LABEL, PRIORITY_LABEL, stop, GotoTable(TABLE_DELIVER), COOKIE_LABEL),
+    ]
+    for neighbour in neighbours:
+        entering = Match(in_port=ways[switch, neighbour], destination_mac=ANY_LABEL)
+        rules.append(Rule(TABLE_CLASSIFY, PRIORITY_LABEL, entering, GotoTable(TABLE_BYPASS), COOKIE_LABEL))
+        guarded = replace(ways.action(switch, neighbour), shift=form.bits)
+        straight = Output(ways[switch, neighbour], shift=form.bits)
+        for kind, action in ((FLOW, guarded), (BYPASS, straight)):
+            match = Match(destination_mac=form.beginning_with(ways.numbers[switch, neighbour], kind))
+            rules.append(Rule(TABLE_LABEL, PRIORITY_LABEL, match, action, label_cookie(kind == FLOW)))
+    return rules
+
+
+def delivery_rule(ip: str, mac: str, port: int, ways: Ways) -> Rule:
+    """Return the rule for flows' packets that have arrived at the switch of a host."""
+    match = Match(ETH_TYPE_IPV4, destination_ip=ip, destination_mac=ways.format.label((), FLOW))
+    action = Output(port, destination_mac=mac)
+    return Rule(TABLE_DELIVER, PRIORITY_ROUTE, match, action, delivery_cookie(ip))
