@@ -46,15 +46,11 @@ def rerun_of(results: Results, source: str, out: Path, given: Sequence[Path] = (
     Raises:
         ScenarioError: the document does not hold what it takes, or a file that it needs is not as it was.
     """
-    if not results.settings or (not results.runs and results.asked is None):
-        reason = "it does not hold the scenario: the version that wrote it did not record it"
-        raise ScenarioError(source, "settings", f"{reason}; run the scenario itself")
     files = results.environment.files
     extensions, notes = _extensions(files, source, given)
     extend(extensions)
     folder = _folder(files, source)
     scenario = parse(results.settings, f"{source}: settings")
-    asked = results.asked
     try:
         network = Network.model_validate(results.network)
     except ValidationError as error:
@@ -66,8 +62,8 @@ def rerun_of(results: Results, source: str, out: Path, given: Sequence[Path] = (
         variant=results.variant,
         overrides=results.overrides,
         cases=tuple(scenario.cases),
-        protocols=tuple(asked.protocols if asked else dict.fromkeys(run.protocol for run in results.runs)),
-        seeds=tuple(asked.seeds if asked else dict.fromkeys(run.seed for run in results.runs)),
+        protocols=tuple(results.asked.protocols),
+        seeds=tuple(results.asked.seeds),
         duration_s=results.runs[0].duration_s if results.runs else scenario.duration_s,
         out=out.absolute(),
         extensions=tuple(dict.fromkeys([*extensions, *given])),

@@ -155,10 +155,7 @@ def collect(job: Job, engine: Engine) -> Results:
     environments: list[Environment] = []
     for path in sorted((job.out / "runs").glob("*.json")):
         written = job.out / "environments" / path.name
-        # Folders of before have none for simulated runs.
-        made_in = (
-            Environment.model_validate_json(written.read_text()) if written.exists() else engine.environment()
-        )
+        made_in = Environment.model_validate_json(written.read_text())
         run = RunResult.model_validate_json(path.read_text())
         runs.append(keep_further(run).model_copy(update={"environment": _number(made_in, environments)}))
     if not environments:

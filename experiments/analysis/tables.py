@@ -34,6 +34,7 @@ COLUMNS = {
     "series": (*_WHICH, "flow", "time_s", "goodput_bps", "delay_mean_s"),
     "streams": (*_WHICH, "flow", "stream", "source_port", "path", "time_s", "rate_bps"),
     "link_series": (*_WHICH, "link", "time_s", "utilisation"),
+    "quantiles": (*_WHICH, "flow", "share", "delay_s", "fct_s"),
 }
 """The columns of each table, there even where it has no rows; `flows` has one for each metric beside them.
 New ones may come at any place: use names."""
@@ -54,6 +55,7 @@ def tables(results: Results) -> dict[str, Table]:
         "series": (row for run in results.runs for flow in run.flows for row in _series(run, flow)),
         "streams": (row for run in results.runs for flow in run.flows for row in _streams(run, flow)),
         "link_series": (row for run in results.runs for link in run.links for row in _link_series(run, link)),
+        "quantiles": (row for run in results.runs for flow in run.flows for row in _quantiles(run, flow)),
     }
     same = {"scenario": results.scenario, "engine": results.engine}
     columns = columns_of(results)
@@ -138,6 +140,15 @@ def _link_series(run: RunResult, link: LinkResult) -> Iterator[Row]:
         return
     for time_s, utilisation in zip(link.series.time_s, link.series.utilisation, strict=True):
         yield {**_which(run), "link": link.link, "time_s": time_s, "utilisation": utilisation}
+
+
+def _quantiles(run: RunResult, flow: FlowResult) -> Iterator[Row]:
+    """Yield how much of a flow's bytes had at most a delay, and of its requests at most a completion time."""
+    columns = {"delay_s": flow.series.delay_cdf_s, "fct_s": flow.fct_s.quantiles if flow.fct_s else []}
+    steps = max(map(len, columns.values())) - 1
+    for number in range(steps + 1):
+        values = {name: column[number] for name, column in columns.items() if column}
+        yield {**_which(run), "flow": flow.flow, "share": number / steps, **values}
 
 
 def _path(nodes: Iterable[str]) -> str:

@@ -29,6 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="write compare.html and its plots to this folder"
     )
+    parser.add_argument(
+        "--measure",
+        action="append",
+        default=[],
+        metavar="M",
+        help="compare this measure of flows too: a column of flows.csv (`export --csv`); repeatable",
+    )
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON instead of tables")
     parser.set_defaults(command=main)
 
@@ -38,6 +45,7 @@ def main(args: argparse.Namespace) -> int:
 
     Raises:
         ScenarioError: A document cannot be read, or two of them have nothing to compare.
+        UnknownName: There is no such measure.
         OutputError: The page cannot be written.
     """
     # Matplotlib takes a second to import, which only those should wait for who compare.
@@ -49,7 +57,7 @@ def main(args: argparse.Namespace) -> int:
         raise ScenarioError("compare", "", f"takes 2 to {MOST} results, not {len(args.documents)}")
     named = list(zip(_names(args.documents), map(read_results, args.documents), strict=True))
     try:
-        comparison = compare(named)
+        comparison = compare(named, args.measure)
     except NotComparable as error:
         raise ScenarioError(
             error.other, "", f"cannot be compared with {error.first}: {error.reason}"

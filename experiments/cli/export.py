@@ -1,4 +1,4 @@
-"""`mstcp-lab export RESULTS --csv DIR`: the tables of a results document as files for other programs."""
+"""`mstcp-lab export RESULTS`: a results document as tables for other programs, or as a table in LaTeX."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from experiments.analysis.tables import Table, tables
 from experiments.errors import MissingRequirement, OutputError, ScenarioError
 from experiments.installation import extra_command
 from experiments.model.reading import read_results
-from experiments.model.whole_files import whole_file
+from experiments.model.whole_files import whole_file, write_whole
 
 NAME = "export"
-HELP = "export a results document as tables, in CSV or Parquet"
+HELP = "export a results document as tables, in CSV, Parquet or LaTeX"
 
+MEASURES = ("goodput_bps", "delay_mean_s")
 Writer = Callable[[Table, Path], None]
 
 
@@ -32,6 +33,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--parquet", type=Path, metavar="DIR", help="write the same tables as Parquet (needs pyarrow)"
     )
+    parser.add_argument(
+        "--latex", type=Path, metavar="FILE", help="write means with intervals as a table in LaTeX (booktabs)"
+    )
+    parser.add_argument(
+        "--measure",
+        action="append",
+        default=[],
+        metavar="M",
+        help="a column of the table in LaTeX: one of flows.csv; repeatable (default "
+        f"{' and '.join(MEASURES)})",
+    )
     parser.set_defaults(command=main)
 
 
@@ -40,6 +52,7 @@ def main(args: argparse.Namespace) -> int:
 
     Raises:
         ScenarioError: the document cannot be read, or no form was asked for.
+        UnknownName: there is no such measure.
         MissingRequirement: pyarrow is not installed.
         OutputError: the files cannot be written.
     """
@@ -48,12 +61,22 @@ def main(args: argparse.Namespace) -> int:
         wanted.append((args.csv, "csv", _write_csv))
     if args.parquet:
         wanted.append((args.parquet, "parquet", _parquet_writer()))
-    if not wanted:
-        raise ScenarioError("export", "", "name a folder: --csv DIR, --parquet DIR, or both")
-    by_name = tables(read_results(args.results))
+    if not wanted and not args.latex:
+        raise ScenarioError("export", "", "name what to write: --csv DIR, --parquet DIR or --latex FILE")
+    results = read_results(args.results)
+    by_name = tables(results) if wanted else {}
     for folder, suffix, write in wanted:
         _write_all(by_name, folder, suffix, write)
         sys.stdout.write(f"{len(by_name)} tables: {folder}\n")
+    if args.latex:
+        from experiments.report.latex import latex_table
+
+        text = latex_table(results, args.measure or MEASURES)
+        try:
+            write_whole(args.latex, text)
+        except OSError as error:
+            raise OutputError(str(args.latex), os.strerror(error.errno or 0), "--latex") from None
+        sys.stdout.write(f"{args.latex}\n")
     return 0
 
 

@@ -11,9 +11,8 @@ import json
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
-from experiments.model import results_upgrade as upgrade
 from experiments.model.evidence import Evidence
 
 EngineName: TypeAlias = str
@@ -221,11 +220,6 @@ class RunResult(_Model):
     path_changes: list[PathChange] = Field(default_factory=list)
     """Likewise; empty where no link was changed."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_format_1(cls, data: Any) -> Any:
-        return upgrade.run(data) if isinstance(data, dict) else data
-
 
 class SimulationCost(_Model):
     """What a simulated run took of the machine; all else of a run is the same wherever it is made."""
@@ -238,11 +232,6 @@ class SimulationCost(_Model):
     """Of the simulation alone, without the start of its process."""
     peak_rss_bytes: int
     """Of the run's process, the Python interpreter included."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_format_1(cls, data: Any) -> Any:
-        return upgrade.named_case(data) if isinstance(data, dict) else data
 
 
 class OwnFile(_Model):
@@ -296,11 +285,10 @@ class Results(_Model):
     engine: EngineName
     variant: str | None
     overrides: dict[str, Any]
-    settings: dict[str, Any] = Field(default_factory=dict)
+    settings: dict[str, Any]
     """The scenario as it was run (`experiments.model.scenario.Scenario`, dumped), with overrides and
-    defaults, and the cases that were run alone. Empty in documents of before."""
-    asked: AskedRuns | None = None
-    """None in documents of before, where the runs that came to their end tell it."""
+    defaults, and the cases that were run alone."""
+    asked: AskedRuns
     network: dict[str, Any]
     """The network as it was emulated (`topologies.Network`, dumped)."""
     environment: Environment
@@ -309,16 +297,11 @@ class Results(_Model):
     """Of runs that were made on another machine, or later with other versions (`RunResult.environment`)."""
     runs: list[RunResult]
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_another_format(cls, data: Any) -> Any:
-        return upgrade.document(data) if isinstance(data, dict) else data
-
     def to_json(self) -> str:
         """Return the document as JSON text, one trailing newline."""
         return json.dumps(self.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
 
     @classmethod
     def read(cls, path: Path) -> Results:
-        """Read a results.json of format 1 or 2; pydantic.ValidationError names the place where it is none."""
+        """Read a results.json; pydantic.ValidationError names the place where it is none."""
         return cls.model_validate_json(path.read_text())

@@ -13,6 +13,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from experiments.model.whole_files import write_whole
 from experiments.report.palette import FAINT, INK, MUTED, PAPER
@@ -23,8 +24,9 @@ LEAST_SCALE = 0.65
 """Of a figure on a small screen: letters of 9 points are 8 pixels high then."""
 WIDTH_IN = 5.2
 PNG_DPI = 160
+FONT_SIZE_PT = 9.0
 
-_STYLE = {
+_STYLE: dict[str, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": MUTED,
     "axes.facecolor": "none",
@@ -40,7 +42,7 @@ _STYLE = {
     "axes.titleweight": "bold",
     "figure.facecolor": PAPER,
     "font.family": ["DejaVu Sans", "sans-serif"],
-    "font.size": 9,
+    "font.size": FONT_SIZE_PT,
     "grid.color": FAINT,
     "grid.linewidth": 0.6,
     "hatch.color": PAPER,
@@ -81,11 +83,18 @@ class Plot:
         write_whole(folder / f"{self.name}.png", self.png)
         write_whole(folder / f"{self.name}.pdf", self.pdf)
 
+    def write_as(self, path: Path) -> None:
+        """Write the plot to one file in the form of its ending (.pdf, .svg or .png); raises OSError."""
+        forms: dict[str, str | bytes] = {".pdf": self.pdf, ".svg": self.svg, ".png": self.png}
+        write_whole(path, forms[path.suffix])
+
 
 @contextmanager
-def style() -> Iterator[None]:
+def style(font_size_pt: float = FONT_SIZE_PT) -> Iterator[None]:
     """Draw in the report's style within this context, quiet about letters that the font lacks."""
-    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+    scale = font_size_pt / FONT_SIZE_PT
+    sizes = {key: _STYLE[key] * scale for key in _STYLE if key.endswith("size")}
+    with mpl.rc_context({**_STYLE, **sizes}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph \d+", category=UserWarning)
         yield
 
@@ -107,6 +116,13 @@ def finish(figure: Any, name: str, title: str, caption: str) -> Plot:
     figure.savefig(pdf, format="pdf", metadata={"Title": title, **none})
     min_width_px = round(figure.get_figwidth() * CSS_PX_PER_INCH * LEAST_SCALE)
     return Plot(name, title, caption, svg.getvalue(), png.getvalue(), pdf.getvalue(), min_width_px)
+
+
+def logarithmic_ticks(axis: Any, low: float, high: float) -> None:
+    """Label a logarithmic axis with plain numbers: powers of ten, and 2 and 5 where it is short."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 1e3 else (1,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def file_stem(*parts: str) -> str:

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.analysis.metrics import METRICS, MetricSpec
+from experiments.analysis.metrics import METRICS, Kept, MetricSpec, further_names
 from experiments.analysis.statistics import Difference, Estimate, estimate_of_seeds, welch_of_seeds
+from experiments.errors import UnknownName
 from experiments.model.results import Results
 from experiments.report.notes import validity_sentences
 from experiments.report.summary import FlowSummary, summarise, unique
@@ -123,13 +124,15 @@ class Comparison:
     warnings: tuple[str, ...]
 
 
-def compare(named: Sequence[tuple[str, Results]]) -> Comparison:
+def compare(named: Sequence[tuple[str, Results]], measures: Sequence[str] = ()) -> Comparison:
     """Compare each document with the first one.
 
     Args:
         named: At least two and at most `MOST` documents, each with the name of its file or folder.
+        measures: Metrics that are compared beside those that always are.
 
     Raises:
+        UnknownName: There is no such metric.
         NotComparable: The scenario or the nodes of the network differ, or nothing was run in both.
         ValueError: There are too few or too many documents.
     """
@@ -141,7 +144,8 @@ def compare(named: Sequence[tuple[str, Results]]) -> Comparison:
     first, *others = documents
     for other in others:
         _require_alike(first, other)
-    pairs = tuple(_pair(first, other) for other in others)
+    metrics = _metrics(documents, measures)
+    pairs = tuple(_pair(first, other, metrics) for other in others)
     return Comparison(documents, differing_settings(documents), pairs, tuple(_warnings(documents)))
 
 
@@ -161,7 +165,17 @@ def _ends(results: Results) -> tuple[list[Any], list[Any]]:
     return nodes, [link.get("ends") for link in results.network.get("links", ())]
 
 
-def _pair(first: Document, other: Document) -> Pair:
+def _metrics(documents: Sequence[Document], measures: Sequence[str]) -> dict[str, MetricSpec]:
+    """Return the metrics that are compared; those kept with the documents need no extension."""
+    kept = further_names([run for document in documents for run in document.results.runs])
+    known = {**{name: Kept(name) for name in kept}, **dict(METRICS.items())}
+    for name in measures:
+        if name not in known:
+            raise UnknownName("measure of flows", name, known)
+    return {name: metric for name, metric in known.items() if metric.compared or name in measures}
+
+
+def _pair(first: Document, other: Document, metrics: Mapping[str, MetricSpec]) -> Pair:
     a, b = _summaries(first.results), _summaries(other.results)
     common = [key for key in a if key in b]
     if not common:
@@ -172,7 +186,7 @@ def _pair(first: Document, other: Document) -> Pair:
         for document, mine, theirs in ((first, a, b), (other, b, a))
         if any(key not in theirs for key in mine)
     ]
-    return Pair(first, other, tuple(_row(a[key], b[key]) for key in common), tuple(lonely))
+    return Pair(first, other, tuple(_row(a[key], b[key], metrics) for key in common), tuple(lonely))
 
 
 def _summaries(results: Results) -> dict[Key, FlowSummary]:
@@ -188,14 +202,14 @@ def _listed(keys: Iterable[Key]) -> str:
     return ", ".join(unique(f"{protocol} in case {case}" for case, _, protocol in keys))
 
 
-def _row(a: FlowSummary, b: FlowSummary) -> Row:
+def _row(a: FlowSummary, b: FlowSummary, metrics: Mapping[str, MetricSpec]) -> Row:
     return Row(
         case=a.case,
         flow=a.flow,
         protocol=a.protocol,
         src=a.src,
         dst=a.dst,
-        quantities={name: _quantity(a, b, metric) for name, metric in METRICS.items() if metric.compared},
+        quantities={name: _quantity(a, b, metric) for name, metric in metrics.items()},
         valid=a.valid and b.valid,
     )
 
@@ -207,24 +221,19 @@ def _quantity(a: FlowSummary, b: FlowSummary, metric: MetricSpec) -> Quantity:
 
 def differing_settings(documents: Sequence[Document]) -> tuple[Setting, ...]:
     """Return what was not set or not found alike in all documents, in a fixed order."""
-    resolved = all(document.results.settings for document in documents)
-    described = [dict(_settings(document.results, resolved=resolved)) for document in documents]
+    described = [dict(_settings(document.results)) for document in documents]
     names = unique(name for settings in described for name in settings)
     rows = [Setting(name, tuple(settings.get(name, NOT_SET) for settings in described)) for name in names]
     return tuple(row for row in rows if len(set(row.values)) > 1)
 
 
-def _settings(results: Results, *, resolved: bool) -> Iterator[tuple[str, str]]:
+def _settings(results: Results) -> Iterator[tuple[str, str]]:
     environment, runs = results.environment, results.runs
     yield "engine", results.engine
     yield "variant", results.variant or NOT_SET
     yield "duration", _either(f"{run.duration_s:g} s" for run in runs)
     yield "seeds", ", ".join(str(seed) for seed in sorted({run.seed for run in runs}))
-    if resolved:
-        yield from _leaves(results.settings)
-    else:
-        for key, value in results.overrides.items():
-            yield f"--set {key}", _text(value)
+    yield from _leaves(results.settings)
     yield from _links(results)
     yield (
         "congestion control",

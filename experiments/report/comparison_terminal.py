@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from experiments.analysis.metrics import METRICS
+from experiments.analysis.metrics import METRICS, Kept
 from experiments.report import units
 from experiments.report.comparison import Comparison, Pair, Quantity, Row
 from experiments.report.terminal import plain_table, printing, visible
@@ -18,6 +19,25 @@ FOOTNOTE = (
     f"{SIGNIFICANT} the 95 % confidence interval of the difference (Welch) leaves out zero. Where nothing "
     "differs, one row in twenty has the mark all the same. Without ± a side has a single run."
 )
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A quantity in the tables: `form` makes a text of a value, `scale` leads to the text's unit."""
+
+    name: str
+    heading: str
+    scale: float
+    form: Callable[[float], str]
+
+
+MAIN = {
+    column.name: column
+    for column in (
+        _Column("goodput_bps", "goodput\nMbit/s", 1e-6, units.mbps),
+        _Column("delay_mean_s", "delay\nmean ms", 1e3, units.ms),
+    )
+}
 
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
@@ -67,16 +87,10 @@ def _table(pair: Pair, case: str, rows: list[Row], plain: bool) -> Table:
     table = plain_table(f"{pair.first.results.scenario}, case {case}: {other} against {first}", plain)
     table.add_column("flow", overflow="fold")
     table.add_column("protocol", overflow="fold")
-    further = [
-        metric for name, metric in METRICS.items() if name in rows[0].quantities and not metric.is_built_in
-    ]
-    for quantity in (
-        "goodput\nMbit/s",
-        "delay\nmean ms",
-        *(metric.heading or metric.name for metric in further),
-    ):
+    columns = [_column(name, rows) for name in rows[0].quantities]
+    for column in columns:
         for name in (first, other, f"{other} - {first}"):
-            table.add_column(f"{quantity} {name}", justify="right", overflow="fold")
+            table.add_column(f"{column.heading} {name}", justify="right", overflow="fold")
     flow = None
     for row in sorted(rows, key=lambda row: [entry.flow for entry in rows].index(row.flow)):
         if row.flow != flow:
@@ -84,14 +98,23 @@ def _table(pair: Pair, case: str, rows: list[Row], plain: bool) -> Table:
         cells = [
             "" if row.flow == flow else row.flow,
             row.protocol + ("" if row.valid else " (invalid)"),
-            *_cells(row.goodput_bps, units.mbps, 1e-6),
-            *_cells(row.delay_mean_s, units.ms, 1e3),
         ]
-        for metric in further:
-            cells += _cells(row.quantities[metric.name], metric.text, metric.scale)
+        for column in columns:
+            cells += _cells(row.quantities[column.name], column.form, column.scale)
         table.add_row(*(visible(cell, plain) for cell in cells))
         flow = row.flow
     return table
+
+
+def _column(name: str, rows: list[Row]) -> _Column:
+    if name in MAIN:
+        return MAIN[name]
+    metric = METRICS[name] if name in METRICS else Kept(name)
+    if metric.heading:
+        return _Column(name, metric.heading, metric.scale, metric.text)
+    sides = (side for row in rows for side in (row.quantities[name].first, row.quantities[name].other))
+    scale, heading = units.axis_unit(name, max((abs(side.mean) for side in sides if side), default=1.0))
+    return _Column(name, heading, scale, lambda value: units.decimal(value * scale))
 
 
 def _cells(quantity: Quantity, form: Callable[[float], str], scale: float) -> Iterator[str]:

@@ -82,7 +82,7 @@ def general_notes(results: Results) -> list[str]:
             "The paper simulated NewReno in ns-3 for 120 s; here a Linux kernel recovers from losses in its "
             "own way. Compare goodput; delays need not be the paper's."
         )
-    elif results.settings.get("sim", {}).get("profile") == "paper":
+    elif results.settings["sim"]["profile"] == "paper":
         notes.append("The paper simulated NewReno in ns-3 for 120 s.")
     else:
         notes.append(

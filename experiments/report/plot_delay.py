@@ -6,9 +6,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, legend_label, new_figure, style
+from experiments.report.canvas import (
+    WIDTH_IN,
+    Plot,
+    file_stem,
+    finish,
+    legend_label,
+    logarithmic_ticks,
+    new_figure,
+    style,
+)
 from experiments.report.palette import Look, protocol_looks
 from experiments.report.summary import CaseSummary, FlowSummary
 
@@ -97,7 +105,4 @@ def _logarithmic(axes: Any, values: npt.NDArray[np.float64]) -> None:
     low, high = float(values.min()) * 0.85, float(values.max()) * 1.18
     axes.set_xscale("log")
     axes.set_xlim(low, high)
-    steps = (1, 2, 5) if high / low < 1e3 else (1,)
-    axes.xaxis.set_major_locator(LogLocator(subs=steps))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    logarithmic_ticks(axes.xaxis, low, high)

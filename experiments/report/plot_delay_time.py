@@ -6,9 +6,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from experiments.report.canvas import Plot, file_stem, finish, legend_label, new_figure, style
+from experiments.report.canvas import (
+    Plot,
+    file_stem,
+    finish,
+    legend_label,
+    logarithmic_ticks,
+    new_figure,
+    style,
+)
 from experiments.report.palette import Look, protocol_looks
 from experiments.report.reproduction import Row
 
@@ -54,9 +61,7 @@ def plot_delay_over_time(variant: str, rows: list[Row]) -> Plot:
 def _scale(grid: npt.NDArray[Any]) -> None:
     first = grid[0, 0]
     first.set_yscale("log")
-    first.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    first.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    first.yaxis.set_minor_formatter(NullFormatter())
+    logarithmic_ticks(first.yaxis, *first.get_ylim())
     first.set_xlim(left=0)
     for axes in grid[:, 0]:
         axes.set_ylabel("delay in ms")

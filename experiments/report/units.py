@@ -53,3 +53,25 @@ def size(size_bytes: float) -> str:
         if size_bytes >= factor:
             return f"{size_bytes / factor:.1f} {unit}"
     return f"{size_bytes:.0f} B"
+
+
+_AXIS_UNITS: dict[str, tuple[tuple[float, str], ...]] = {
+    "_bps": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
+    "_bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
+    "_us": ((1e6, "s"), (1e3, "ms"), (1.0, "µs")),
+    "_s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),
+}
+
+
+def axis_unit(name: str, largest: float) -> tuple[float, str]:
+    """Return what values of a column are multiplied with on an axis, and the axis's label with the unit.
+
+    Args:
+        name: Of the column, with its unit: `delay_mean_s`.
+        largest: Of the values to be drawn.
+    """
+    for suffix, units in _AXIS_UNITS.items():
+        if name.endswith(suffix):
+            size, unit = next(((size, unit) for size, unit in units if largest >= size), units[-1])
+            return 1 / size, f"{name.removesuffix(suffix).replace('_', ' ')} in {unit}"
+    return 1.0, name.replace("_", " ")

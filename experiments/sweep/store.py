@@ -100,20 +100,43 @@ class Store:
         return [self.finished[point] for point in sweep.points() if point in self.finished]
 
     def _read(self) -> None:
-        for number, line in self._journal.lines():
-            try:
-                result = PointResult.model_validate_json(line)
-            except ValidationError:
-                reason = "is not a point of a sweep; remove the line or choose another folder with --out"
-                raise ScenarioError(str(self._points), f"line {number}", reason) from None
-            self.finished[result.point] = result
+        self.finished.update((result.point, result) for result in _points_of(self._points, self._journal))
+
+
+def read_points(folder: Path) -> tuple[Conditions, list[PointResult]]:
+    """Read the folder of a sweep: its conditions and the points that are finished.
+
+    Raises:
+        ScenarioError: it holds no sweep, or a line that is no point.
+    """
+    points = folder / POINTS
+    try:
+        return _conditions_of(folder / CONDITIONS), _points_of(points, Journal(points))
+    except OSError as error:
+        raise ScenarioError(str(folder), "", f"cannot be read: {error.strerror}") from None
+
+
+def _points_of(path: Path, journal: Journal) -> list[PointResult]:
+    return [_point_of(line, path, number) for number, line in journal.lines()]
+
+
+def _point_of(line: bytes, path: Path, number: int) -> PointResult:
+    try:
+        return PointResult.model_validate_json(line)
+    except ValidationError:
+        reason = "is not a point of a sweep; remove the line or choose another folder with --out"
+        raise ScenarioError(str(path), f"line {number}", reason) from None
+
+
+def _conditions_of(path: Path) -> Conditions:
+    try:
+        return Conditions.model_validate_json(path.read_bytes())
+    except ValidationError:
+        raise ScenarioError(str(path), "", "does not hold the conditions of a sweep") from None
 
 
 def _check_same(written: Path, conditions: Conditions) -> None:
-    try:
-        before = Conditions.model_validate_json(written.read_bytes())
-    except ValidationError:
-        raise ScenarioError(str(written), "", "does not hold the conditions of a sweep") from None
+    before = _conditions_of(written)
     old, new = before.model_dump(), conditions.model_dump()
     for key in new:
         if old[key] != new[key]:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from experiments.cli import compare
-from experiments.errors import ScenarioError
-from tests.fakes.results import make_results
+from experiments.errors import ScenarioError, UnknownName
+from tests.fakes.results import make_results, settings_with
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Two folders with results of the butterfly."""
     root = tmp_path_factory.mktemp("results")
-    for name, overrides in (("a", {}), ("b", {"tcp.sack": True})):
+    for name, overrides in (("a", {}), ("b", {"sack": True})):
         (root / name).mkdir()
-        text = make_results(seeds=2, overrides=overrides).to_json()
+        text = make_results(seeds=2, settings=settings_with(**overrides)).to_json()
         (root / name / "results.json").write_text(text, encoding="utf-8")
     return root / "a", root / "b"
 
@@ -36,7 +37,7 @@ def test_folders_and_files_alike(folders: tuple[Path, Path], capsys: pytest.Capt
     of_folders = capsys.readouterr().out
     assert run(a / "results.json", b / "results.json") == 0
     assert capsys.readouterr().out == of_folders
-    assert "--set tcp.sack" in of_folders
+    assert "tcp.sack" in of_folders
 
 
 def test_json_is_all_of_standard_output(
@@ -72,3 +73,15 @@ def test_what_cannot_be_compared_gets_a_sentence(
     with pytest.raises(ScenarioError, match=sentence) as caught:
         run(folders[0], file)
     assert str(file) in str(caught.value)
+
+
+def test_further_measures_are_compared_by_name(
+    folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*folders, "--json", "--measure", "delay_p99_s") == 0
+    row = json.loads(capsys.readouterr().out)["comparisons"][0]["rows"][0]
+    assert row["delay_p99_s"]["difference"]["value"] == 0
+    assert run(*folders, "--measure", "delay_p99_s") == 0
+    assert re.search(r"delay\W+p99", capsys.readouterr().out)
+    with pytest.raises(UnknownName, match="Did you mean delay_p99_s"):
+        run(*folders, "--measure", "delay_p98_s")

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 def test_csv_has_the_documents_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = make_results(("ospf", "mstcp"), seeds=2)
     assert cli.main(["export", str(folder), "--csv", str(folder / "csv")]) == 0
-    assert "6 tables" in capsys.readouterr().out
+    assert "7 tables" in capsys.readouterr().out
     rows = read(folder / "csv" / "flows.csv")
     assert len(rows) == sum(len(run.flows) for run in results.runs)
     flows = {(run.case, run.protocol, run.seed, f.flow): f for run in results.runs for f in run.flows}
@@ -62,7 +62,7 @@ def test_a_table_without_rows_has_its_columns() -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["."], "name a folder: --csv DIR"),
+        (["."], "name what to write: --csv DIR"),
         (["no-such-folder", "--csv", "x"], "cannot be read: No such file"),
     ],
 )
@@ -77,3 +77,20 @@ def test_a_folder_that_cannot_be_written_is_told(folder: Path, capsys: pytest.Ca
     (folder / "file").write_text("")
     assert cli.main(["export", str(folder), "--csv", str(folder / "file")]) == 1
     assert str(folder / "file") in capsys.readouterr().err
+
+
+def test_latex_has_a_row_for_each_flow_and_protocol(folder: Path) -> None:
+    results = make_results(("ospf", "mstcp"), ("1",), seeds=2)
+    for run in results.runs:
+        run.case = "a_b"
+    (folder / "results.json").write_text(results.to_json())
+    file = folder / "table.tex"
+    assert cli.main(["export", str(folder), "--latex", str(file), "--measure", "goodput_bps"]) == 0
+    lines = file.read_text().splitlines()
+    goodput = [flow.goodput_bps / 1e6 for run in results.runs if run.protocol == "ospf" for flow in run.flows]
+    mean = (goodput[0] + goodput[2]) / 2
+    assert lines[1] == r"\begin{tabular}{lllr}"
+    assert r"case & flow & protocol & goodput in Mbit/s \\" in lines
+    assert any(line.startswith(rf"a\_b & 1 & ospf & {mean:.2f} $\pm$ ") for line in lines)
+    assert sum("&" in line for line in lines) == 5
+    assert cli.main(["export", str(folder), "--latex", str(file), "--measure", "goodputs"]) == 2

@@ -15,7 +15,6 @@ import pytest
 from experiments import rerunning
 from experiments.errors import ScenarioError
 from experiments.model.results import Results
-from tests.fakes.results import make_results
 
 ROOT = Path(__file__).parents[2]
 LONGEST = Path(__file__).parent / "extensions" / "longest.py"
@@ -141,12 +140,6 @@ def test_a_file_that_it_needs_and_is_not_as_it_was(folder: Path, tmp_path: Path)
         assert (done.returncode, "has changed at" in done.stderr) == (2, True)
     finally:
         shutil.copy(LONGEST, folder)
-
-
-def test_results_that_do_not_hold_the_scenario() -> None:
-    results = make_results().model_copy(update={"settings": {}})
-    with pytest.raises(ScenarioError, match="it does not hold the scenario"):
-        rerunning.rerun_of(results, "old.json", Path("out"))
 
 
 def test_runs_that_failed_or_were_stopped_are_made_too(folder: Path) -> None:

@@ -187,14 +187,6 @@ def test_each_run_says_where_it_was_made(tmp_path: Path) -> None:
     assert sentence == "1 of 2 runs was made with git_revision new instead of old."
 
 
-def test_a_folder_without_environments_can_be_collected(tmp_path: Path) -> None:
-    job = make_job(tmp_path, cases=("1",), protocols=("ospf",), seeds=(1,))
-    run_invented(job, InventedEngine(revision="old"))
-    for path in (tmp_path / "environments").iterdir():
-        path.unlink()
-    assert runner.collect(job, InventedEngine(revision="now")).environment.git_revision == "now"
-
-
 def test_a_run_that_is_not_valid_is_rerun_as_often_as_asked(tmp_path: Path) -> None:
     few = {"cases": ("1",), "protocols": ("ospf",), "seeds": (1,)}
     engine = InventedEngine(invalid_attempts=2)

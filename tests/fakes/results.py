@@ -8,6 +8,7 @@ from typing import Any
 
 from experiments.model.evidence import Evidence
 from experiments.model.results import (
+    AskedRuns,
     DelayStatistics,
     Environment,
     FlowResult,
@@ -19,6 +20,7 @@ from experiments.model.results import (
     RunResult,
     StreamSeries,
 )
+from experiments.model.scenario import load as load_scenario
 from topologies import Network, load
 
 PATHS = {
@@ -58,11 +60,19 @@ def make_results(
         "engine": "live",
         "variant": "a",
         "overrides": {},
+        "settings": settings_with(),
+        "asked": AskedRuns(protocols=list(protocols), seeds=list(range(1, seeds + 1))),
         "network": network.model_dump(mode="json"),
         "environment": make_environment(),
         "runs": runs,
     }
     return Results(**{**fields, **changes})
+
+
+def settings_with(**tcp: Any) -> dict[str, Any]:
+    """Return the settings of a document whose hosts have other settings of TCP."""
+    settings = load_scenario("butterfly").model_dump(mode="json")
+    return {**settings, "tcp": {**settings["tcp"], **tcp}}
 
 
 def make_run(protocol: str, scenario: str, seed: int, duration_s: float, network: Network) -> RunResult:

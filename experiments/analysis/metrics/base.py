@@ -33,3 +33,15 @@ class MetricSpec:
     def text(self, value: float) -> str:
         """Return a value as it is shown."""
         return f"{value * self.scale:.{self.digits}f}"
+
+
+class Kept(MetricSpec):
+    """A metric of another program, of which a document has the values alone."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def of(self, flow: FlowResult, run: RunResult) -> float | None:
+        """Return what was kept with the flow."""
+        del run
+        return flow.metrics.get(self.name)

@@ -15,11 +15,11 @@ from experiments.analysis.statistics import welch
 from experiments.errors import OutputError
 from experiments.model import scenario
 from experiments.model.results import Results
-from experiments.report.comparison import NOT_SET, Comparison, NotComparable, Row, compare
+from experiments.report.comparison import Comparison, NotComparable, Row, compare
 from experiments.report.comparison_json import to_json
 from experiments.report.comparison_page import write_comparison
 from experiments.report.comparison_terminal import print_comparison
-from tests.fakes.results import make_results
+from tests.fakes.results import make_results, settings_with
 
 HOSTILE = "<script>alert('x')</script>"
 
@@ -85,7 +85,7 @@ def test_nothing_arrived_is_missing_and_not_zero() -> None:
 
 
 def test_settings_that_differ_are_listed_and_no_others() -> None:
-    other = altered(1.0, overrides={"tcp.sack": True, "flows.1.requested_bps": 5e6}, duration_s=10.0)
+    other = altered(1.0, settings=settings_with(sack=True, frto=2), duration_s=10.0)
     other.environment.kernel = "Linux 6.8"
     other.environment.datapath = "system"
     other.environment.link_backend = "netem"
@@ -96,8 +96,8 @@ def test_settings_that_differ_are_listed_and_no_others() -> None:
     comparison = compare([("a", make_results(seeds=3, scenarios=("2",))), ("b", other)])
     assert {setting.name: setting.values for setting in comparison.settings} == {
         "duration": ("20 s", "10 s"),
-        "--set tcp.sack": (NOT_SET, "true"),
-        "--set flows.1.requested_bps": (NOT_SET, "5e+06"),
+        "tcp.sack": ("false", "true"),
+        "tcp.frto": ("default", "2"),
         "links.T0-S0.rate_bps": ("8e+07", "4e+07"),
         "net.ipv4.tcp_sack of the hosts": ("0", "1"),
         "link backend": ("emulator", "netem"),
@@ -179,10 +179,10 @@ def test_invalid_runs_and_other_requests_are_warned_of() -> None:
 
 
 def test_the_terminal_is_narrow_ascii_with_settings_first() -> None:
-    text = printed(compared(overrides={"tcp.sack": True}))
+    text = printed(compared(settings=settings_with(sack=True)))
     assert text.isascii()
     assert max(map(len, text.splitlines())) <= 120
-    assert text.index("A = results/a") < text.index("--set tcp.sack") < text.index("B against A")
+    assert text.index("A = results/a") < text.index("tcp.sack") < text.index("B against A")
     assert re.search(r"\+\d+\.\d+ \+-\d+\.\d+ \*", text)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from experiments.model.results import Results, RunResult
+from experiments.model.evidence import Evidence, FlowEvidence, PathEvidence
+from experiments.model.results import Results
 from experiments.report import write_report
 from experiments.report.splits import FlowSplit, flow_splits
 from experiments.report.summary import summarise
@@ -22,36 +22,23 @@ def splits_of(results: Results) -> dict[str, FlowSplit]:
     return {split.flow.protocol: split for split in flow_splits(scenario.flows) if split.flow.flow == "1"}
 
 
-def with_evidence(*per_seed: Any) -> Results:
+def with_evidence(*per_seed: list[PathEvidence] | None) -> Results:
     results = make_results(("ppfs",), ("2",), seeds=len(per_seed))
-    for run, split in zip(results.runs, per_seed, strict=True):
-        old = {**run.model_dump(), "protocol_evidence": {"split": {"1": split}} if split else {}}
-        run.evidence = RunResult.model_validate(old).evidence
+    for run, paths in zip(results.runs, per_seed, strict=True):
+        run.evidence = Evidence(flows={"1": FlowEvidence(paths=paths)} if paths else {})
     return results
 
 
-def entries(short: int, long: int, asked: float = 0.5) -> list[dict[str, Any]]:
+def entries(short: int, long: int, asked: float = 0.5) -> list[PathEvidence]:
     total = short + long
     return [
-        {"path": SHORT, "asked": asked, "realised": short / total, "packets": short},
-        {"path": LONG, "asked": 1 - asked, "realised": long / total, "packets": long},
+        PathEvidence(path=path, asked=share, realised=packets / total if total else None, packets=packets)
+        for path, share, packets in ((SHORT, asked, short), (LONG, 1 - asked, long))
     ]
 
 
-def columns(short: int, long: int) -> dict[str, Any]:
-    return {
-        "by": "packets",
-        "paths": [SHORT, LONG],
-        "asked": [0.5, 0.5],
-        "realised": [short / (short + long), long / (short + long)],
-        "splitter": {"interface": "s1-eth1", "packets": [short, long]},
-        "forwarded_packets": [0, 0],
-    }
-
-
-@pytest.mark.parametrize("form", [entries, columns])
-def test_packets_of_all_seeds_are_pooled(form: Any) -> None:
-    split = splits_of(with_evidence(form(5100, 4900), form(300, 100)))["ppfs"]
+def test_packets_of_all_seeds_are_pooled() -> None:
+    split = splits_of(with_evidence(entries(5100, 4900), entries(300, 100)))["ppfs"]
     first, second = split.shares
     assert (first.path, first.packets, first.packets_of_flow) == (tuple(SHORT), 5400, 10400)
     assert first.realised == pytest.approx(5400 / 10400)
@@ -85,8 +72,7 @@ def test_packets_on_a_path_of_no_share_have_no_deviation() -> None:
 
 
 def test_no_packet_at_all_is_missing_and_not_zero() -> None:
-    recorded = {"paths": [SHORT, LONG], "asked": [0.5, 0.5], "realised": None, "forwarded_packets": [0, 0]}
-    split = splits_of(with_evidence(recorded))["ppfs"]
+    split = splits_of(with_evidence(entries(0, 0)))["ppfs"]
     assert [share.realised for share in split.shares] == [None, None]
 
 

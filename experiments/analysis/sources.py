@@ -1,0 +1,60 @@
+"""Results folders and sweeps as sources of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.analysis.samples import Source, Value
+from experiments.analysis.tables import tables
+from experiments.model.reading import DOCUMENT, read_results
+from experiments.model.results import Results
+from experiments.sweep.store import CONDITIONS, read_points
+
+
+def read_sources(paths: Sequence[Path]) -> tuple[list[Source], list[str]]:
+    """Read folders of `run` or `sweep`; returns them and sentences on what was left out.
+
+    Raises:
+        ScenarioError: one of them is neither.
+    """
+    sources, notes = [], []
+    for path in paths:
+        if (path / CONDITIONS).exists():
+            sources.append(_of_sweep(path))
+            continue
+        results = read_results(path)
+        name = str(path.parent if path.name == DOCUMENT and path.parent.name else path)
+        valid = [run for run in results.runs if run.valid]
+        if valid and len(valid) < len(results.runs):
+            notes.append(f"{name}: {len(results.runs) - len(valid)} runs are not valid and are left out.")
+            results = results.model_copy(update={"runs": valid})
+        elif not valid:
+            notes.append(f"{name}: no run is valid; all are drawn.")
+        sources.append(Source(name, tables(results), dict(_settings(results))))
+    return sources, notes
+
+
+def _of_sweep(folder: Path) -> Source:
+    conditions, points = read_points(folder)
+    rows = [{**point.point.model_dump(), **point.model_dump(exclude={"point"})} for point in points]
+    table = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+    return Source(str(folder), {"points": table}, dict(_leaves(conditions.model_dump(mode="json"))))
+
+
+def _settings(results: Results) -> Iterator[tuple[str, Value]]:
+    yield from _leaves(results.settings)
+    for link in results.network["links"]:
+        properties = {key: value for key, value in link.items() if key != "ends"}
+        yield from _leaves(properties, f"links.{'-'.join(link['ends'])}.")
+
+
+def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{key}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{prefix}{key}", value
+        else:
+            yield f"{prefix}{key}", "default" if value is None else str(value)
