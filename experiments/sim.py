@@ -216,7 +216,7 @@ class Simulation:
             RunFailed: With the reason.
         """
         made = self._scenario or self._from_flows()
-        scenario.check_flows(made, [self._case], self.network.hosts)
+        scenario.check_network(made, [self._case], self.network)
         check_given_paths(made, [self._case], self.network)
         plans = [
             RunPlan(

@@ -132,7 +132,7 @@ def job_from(args: argparse.Namespace, now: float) -> Job:
     final = overrides.apply(loaded, {**asked.scenario, **changed}, cases)
     check_read({**asked.scenario, **changed}, wanted)
     network = load_network(final.network, variant=final.variant, overrides=asked.network or None)
-    scenario.check_flows(final, cases, network.hosts)
+    scenario.check_network(final, cases, network)
     check_given_paths(final, cases, network)
     final = demands.expand(final, scenario.path_of(args.scenario_file).parent, network.hosts, cases)
     recorded = asked.recorded() | ({"allocation": args.allocation} if args.allocation else {})

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from experiments.model.dynamics import NetworkChange, changes_of
 from experiments.model.scenario import Case, Scenario
 from topologies.model import Network
 
@@ -26,6 +27,11 @@ class RunPlan(BaseModel):
     def case(self) -> Case:
         """The case that is run."""
         return self.scenario.case(self.case_name)
+
+    @property
+    def changes(self) -> tuple[NetworkChange, ...]:
+        """What happens to the network, in the order of time."""
+        return changes_of(self.scenario.events, self.network, self.case_name, self.seed, self.duration_s)
 
     @property
     def label(self) -> str:

@@ -24,7 +24,9 @@ from pydantic import (
 )
 
 from experiments.errors import ScenarioError, UnknownName
+from experiments.model.dynamics import Event
 from experiments.workloads import Cbr, Workload
+from topologies.model import Network
 from topologies.validation import requirement
 
 if sys.version_info >= (3, 11):
@@ -416,6 +418,7 @@ class Scenario(_Model):
     live: Live = Live()
     virtual: Virtual = Virtual()
     sim: Sim = Sim()
+    events: tuple[Event, ...] = ()
     cases: dict[Name, Case] = Field(min_length=1)
 
     @property
@@ -460,8 +463,9 @@ def parse(data: object, source: str) -> Scenario:
         raise ScenarioError(source, *first_problem(error)) from None
 
 
-def check_flows(checked: Scenario, cases: Sequence[str], hosts: Sequence[str]) -> None:
-    """Check that the flows of some cases begin and end at hosts of the network; ScenarioError if not."""
+def check_network(checked: Scenario, cases: Sequence[str], network: Network) -> None:
+    """Check that some cases' flows, and events, are of the network's hosts and links; ScenarioError if not."""
+    hosts = network.hosts
     for case in cases:
         for name, flow in checked.case(case).flows.items():
             for end in ("src", "dst"):
@@ -470,6 +474,20 @@ def check_flows(checked: Scenario, cases: Sequence[str], hosts: Sequence[str]) -
                     place = f"cases.{case}.flows.{name}.{end}"
                     reason = f"the network has no host {host!r}; its hosts are {', '.join(hosts)}"
                     raise ScenarioError(checked.name, place, reason)
+    for number, event in enumerate(checked.events):
+        unknown = next((case for case in event.cases if case not in checked.cases), None)
+        if unknown is not None:
+            known = ", ".join(checked.cases)
+            raise ScenarioError(
+                checked.name, f"events.{number}.cases", f"there is no case {unknown!r}; its cases are {known}"
+            )
+        try:
+            event.links(network)
+        except KeyError:
+            kind = "link" if event.link else "host"
+            known = ", ".join(hosts if event.host else (link.name for link in network.links))
+            reason = f"the network has no {kind} {event.link or event.host!r}; its {kind}s are {known}"
+            raise ScenarioError(checked.name, f"events.{number}.{kind}", reason) from None
 
 
 def first_problem(error: ValidationError) -> tuple[str, str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from experiments.engines.live.agent import Agent
+from experiments.model.dynamics import NetworkChange
 from experiments.model.results import FlowResult, LinkChange, PathAllocation, PathChange
 from switch.errors import SwitchError
 from topologies.errors import TopologyError
@@ -16,7 +17,7 @@ Paths = Mapping[str, list[PathAllocation]]
 
 
 class Changes:
-    """Notes the changes of a run's links, which an extension may make at any time.
+    """Notes the changes of a run's links, those of the scenario and those that an extension makes.
 
     Controller and switches are asked for paths before the first change and from then on; of a run in which no
     link is changed, nothing.
@@ -41,6 +42,11 @@ class Changes:
         self._is_connected = True
         if self._links:
             self._first = self._latest = self._paths_now()
+
+    def make(self, due: Sequence[NetworkChange]) -> None:
+        """Make changes that the scenario has."""
+        for change in due:
+            self._emulation.set_link(change.link, up=change.up, silent=change.silent, **change.settings)
 
     def sample(self, now_ns: int) -> None:
         """Look which flows have other paths than at the last sample."""

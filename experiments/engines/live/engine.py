@@ -221,8 +221,11 @@ def _measure(
     telling.connected()
     meters: tuple[CpuMeter, ProgramMeter] | None = None
     looked = False
+    pending = [(start_ns + round(change.time_s * 1e9), change) for change in plan.changes]
     while True:
         now_ns = time.monotonic_ns()
+        changes.make([change for at_ns, change in pending if at_ns <= now_ns])
+        pending = [(at_ns, change) for at_ns, change in pending if at_ns > now_ns]
         sampler.sample(now_ns)
         agent.sample(now_ns)
         changes.sample(now_ns)
@@ -239,7 +242,8 @@ def _measure(
         if not looked and left_s < LOOK_S:
             looked = True
             agent.look()
-        time.sleep(min(settings.sample_s, max(left_s, 0.001)))
+        to_change_s = min(((at_ns - now_ns) * 1e-9 for at_ns, _ in pending), default=left_s)
+        time.sleep(min(settings.sample_s, max(min(left_s, to_change_s), 0.001)))
 
 
 def _programs(traffic: Traffic, ovs: PrivateInstance) -> dict[str, int]:
