@@ -1,4 +1,4 @@
-"""What a controller would answer on a network of which everything is up: routes and allocations.
+"""What a controller would answer on a network: routes and allocations.
 
 routing = OfflineController(topologies.load("butterfly"))
 routing.shortest("T0", "T2")
@@ -8,7 +8,7 @@ routing.allocate("max_throughput_min_delay", [FlowRequest("1", "T0", "T2", 8.5e6
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -56,11 +56,17 @@ class FlowRequest:
 
 
 class OfflineController:
-    """Routes and allocations on a network whose switches are connected and whose links are up."""
+    """Routes and allocations on a network whose switches are connected and whose links are up.
 
-    def __init__(self, network: Network) -> None:
+    Args:
+        network: The network.
+        failed: Names of links that are down.
+    """
+
+    def __init__(self, network: Network, failed: Collection[str] = ()) -> None:
         self._state = State(network, Settings())
         connect_everything(self._state.live)
+        self._state.live.fail(failed, ())
 
     def shortest(self, source: str, destination: str) -> Path:
         """Return the default route from one host to another: that of least delay."""

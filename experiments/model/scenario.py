@@ -464,7 +464,7 @@ def parse(data: object, source: str) -> Scenario:
 
 
 def check_network(checked: Scenario, cases: Sequence[str], network: Network) -> None:
-    """Check that some cases' flows, and events, are of the network's hosts and links; ScenarioError if not."""
+    """Check that flows of some cases, and events, are of what the network has; ScenarioError if not."""
     hosts = network.hosts
     for case in cases:
         for name, flow in checked.case(case).flows.items():
@@ -482,7 +482,10 @@ def check_network(checked: Scenario, cases: Sequence[str], network: Network) -> 
                 checked.name, f"events.{number}.cases", f"there is no case {unknown!r}; its cases are {known}"
             )
         try:
-            event.links(network)
+            wireless = [link.name for link in event.links(network) if link.wifi is not None]
+            if wireless and event.settings:
+                reason = f"{wireless[0]} is a Wi-Fi link, which can only go down and up"
+                raise ScenarioError(checked.name, f"events.{number}", reason)
         except KeyError:
             kind = "link" if event.link else "host"
             known = ", ".join(hosts if event.host else (link.name for link in network.links))

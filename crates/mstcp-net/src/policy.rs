@@ -27,6 +27,8 @@ const MOST_UNSENT_BYTES: usize = 1 << 21;
 /// Where the rates fill a link to the last bit, what exceeds them waits in the link's queue and not in the host; the
 /// application's own rate keeps it small.
 pub const PACING_SLACK: f64 = 1.01;
+/// A stream without a rate has no new frames, and repeats what the network lost at this rate: 1 Mbit/s.
+const IDLE_PACING_BYTES_PER_S: u64 = 125_000;
 
 /// What may wait unsent in one socket.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +69,10 @@ impl Room {
         let frame_bytes = frame_payload_bytes + header_bytes;
         let wire =
             rate_bps.map(|rate| rate / 8.0 * frame_bytes as f64 / frame_payload_bytes as f64);
-        let pacing = wire.map_or(sys::NO_PACING, |wire| ((wire * PACING_SLACK) as u64).max(1));
+        let pacing = wire.map_or(sys::NO_PACING, |wire| match (wire * PACING_SLACK) as u64 {
+            0 => IDLE_PACING_BYTES_PER_S,
+            bytes_per_s => bytes_per_s,
+        });
         sys::set_pacing_rate(self.descriptor, pacing)?;
         let limit = wire.map(|wire| {
             let bytes = (wire * UNSENT_SECONDS) as usize;

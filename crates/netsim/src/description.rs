@@ -76,6 +76,33 @@ pub struct LinkDescription {
     /// Spans [from, to) in seconds of the run during which the link is down.
     #[serde(default)]
     pub down_s: Vec<[f64; 2]>,
+    /// What becomes of it at fixed times, in their order.
+    #[serde(default)]
+    pub changes: Vec<LinkChangeDescription>,
+}
+
+/// A link from a time on: all that a change can be of.
+#[derive(Debug, Clone, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct LinkChangeDescription {
+    /// Seconds of the run.
+    pub at_s: f64,
+    /// As of [`LinkDescription`].
+    pub rate_bps: f64,
+    /// Likewise.
+    pub delay_us: f64,
+    /// Likewise.
+    #[serde(default)]
+    pub queue_packets: Option<u64>,
+    /// Likewise.
+    #[serde(default)]
+    pub queue_bytes: Option<u64>,
+    /// Likewise.
+    #[serde(default)]
+    pub loss: f64,
+    /// Likewise.
+    #[serde(default)]
+    pub jitter_us: f64,
 }
 
 /// A flow: an application that writes at `src`, and one that reads at `dst`.
@@ -108,6 +135,9 @@ pub struct FlowDescription {
     /// The way of the acknowledgements; `shortest` for split flows, else `reverse`, unless given.
     #[serde(default)]
     pub ack_path: Option<AckPath>,
+    /// Other paths at fixed times, in their order.
+    #[serde(default)]
+    pub reroutes: Vec<RerouteDescription>,
     /// Settings of the MSTCP connection.
     #[serde(default)]
     pub mstcp: MstcpDescription,
@@ -120,6 +150,19 @@ pub struct FlowDescription {
     /// Slow-start threshold after the handshake; the run's unless given. Linux keeps that of the last connection to a destination.
     #[serde(default)]
     pub initial_ssthresh_bytes: Option<u64>,
+}
+
+/// The paths of a flow from a time on. Packets that are under way stay on theirs.
+#[derive(Debug, Clone, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct RerouteDescription {
+    /// Seconds of the run.
+    pub at_s: f64,
+    /// As many as the flow has; those of one connection may be more or fewer.
+    pub paths: Vec<PathDescription>,
+    /// As of [`FlowDescription`].
+    #[serde(default)]
+    pub ack_path: Option<AckPath>,
 }
 
 /// What carries a flow.

@@ -130,6 +130,12 @@ impl Hosts {
         self.get_mut(endpoint).tcp.abort();
     }
 
+    /// Pace what an endpoint sends at another rate, where a rate paces it.
+    pub fn set_pacing_rate(&mut self, endpoint: u32, rate_bps: u64) {
+        self.touch(endpoint);
+        self.get_mut(endpoint).tcp.set_pacing_rate(rate_bps);
+    }
+
     /// Let an endpoint acknowledge nothing from `sequence` on.
     pub fn hold_from(&mut self, endpoint: u32, sequence: u64) {
         if self.get_mut(endpoint).tcp.hold_from(sequence) {

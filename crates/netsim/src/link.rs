@@ -125,14 +125,35 @@ pub struct Link {
     /// Losses and jitter of the wire.
     chances: Option<Box<Chances>>,
     flight: Flight,
-    /// Start of transmission and size of what may still wait; kept only where the queue is bounded.
-    waiting: VecDeque<(Nanos, u32)>,
+    /// What may still wait; kept only where the queue is bounded or the link changes.
+    waiting: VecDeque<Waiting>,
     waiting_bytes: u64,
     /// Drops before the queue is full.
     red: Option<Box<Red>>,
     /// The state when it is up.
     up: State,
     settings: LinkSettings,
+}
+
+/// A packet that waits for the transmitter.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    /// When its transmission begins.
+    start: Nanos,
+    bytes: u32,
+    /// Whether the wire will lose it.
+    lost: bool,
+}
+
+/// What a link becomes at some time, with the generators of losses and jitter for one that had none.
+#[derive(Debug, Clone)]
+pub struct LinkChange {
+    /// What it is from then on.
+    pub settings: LinkSettings,
+    /// Draws losses.
+    pub loss: SplitMix64,
+    /// Draws jitter.
+    pub jitter: SplitMix64,
 }
 
 /// What is on its way, in order: the first by itself, since most links hold one packet at a time.
@@ -183,6 +204,13 @@ impl Flight {
         (first, next.map(|next| next.arrival))
     }
 
+    fn get_mut(&mut self, index: usize) -> &mut InFlight {
+        match index {
+            0 => &mut self.first,
+            _ => &mut self.rest[index - 1],
+        }
+    }
+
     fn take(&mut self) -> Vec<InFlight> {
         let mut all = Vec::with_capacity(self.len());
         while !self.is_empty() {
@@ -202,13 +230,17 @@ struct Chances {
 
 impl Chances {
     fn new(settings: &LinkSettings, loss: SplitMix64, jitter: SplitMix64) -> Option<Box<Self>> {
-        let chances = Self {
+        let chances = Self::of(settings, loss, jitter);
+        let any = chances.loss.is_some() || chances.jitter.is_some();
+        any.then(|| Box::new(chances))
+    }
+
+    fn of(settings: &LinkSettings, loss: SplitMix64, jitter: SplitMix64) -> Self {
+        Self {
             loss: (settings.loss > 0.0).then(|| (Chance::new(settings.loss), loss)),
             jitter: (settings.jitter > 0).then_some(jitter),
             last_arrival: 0,
-        };
-        let any = chances.loss.is_some() || chances.jitter.is_some();
-        any.then(|| Box::new(chances))
+        }
     }
 
     fn loses(&mut self) -> bool {
@@ -216,12 +248,10 @@ impl Chances {
         loss.is_some_and(|(chance, rng)| chance.happens(rng))
     }
 
-    /// The arrival that jitter, at most so much, makes of one without.
+    /// The arrival that jitter, at most so much, makes of one without; no earlier than the last one.
     fn delayed(&mut self, arrival: Nanos, most: Nanos) -> Nanos {
-        let Some(rng) = &mut self.jitter else {
-            return arrival;
-        };
-        self.last_arrival = (arrival + below(rng, most + 1)).max(self.last_arrival);
+        let jitter = self.jitter.as_mut().map_or(0, |rng| below(rng, most + 1));
+        self.last_arrival = (arrival + jitter).max(self.last_arrival);
         self.last_arrival
     }
 }
@@ -262,6 +292,74 @@ impl Link {
         self.bounded = true;
     }
 
+    /// Keep what waits, for a change to come.
+    pub fn expect_changes(&mut self) {
+        self.bounded = true;
+    }
+
+    /// Become another link: what waits leaves at the new rate and has the new delay, what is on the wire arrives as before, and
+    /// nothing is overtaken. `reserve` makes an arrival at a time; returned is one that must be scheduled now.
+    pub fn change(
+        &mut self,
+        now: Nanos,
+        change: &LinkChange,
+        mut reserve: impl FnMut(Nanos) -> Event,
+    ) -> Option<Event> {
+        let LinkChange { settings, .. } = change;
+        let first = self.waiting.partition_point(|packet| packet.start <= now);
+        let moved = self
+            .waiting
+            .iter()
+            .skip(first)
+            .filter(|packet| !packet.lost);
+        let on_wire = self.flight.len() - moved.count();
+        let last_arrival = match on_wire {
+            0 => 0,
+            count => self.flight.get_mut(count - 1).arrival.time(),
+        };
+        self.change_wire(change, last_arrival);
+        let begin = self
+            .waiting
+            .get(first)
+            .map_or(self.transmitter.busy_until, |packet| packet.start);
+        self.transmitter.change(begin, settings.rate_bps);
+        let mut index = on_wire;
+        for packet in self.waiting.range_mut(first..) {
+            packet.start = self.transmitter.busy_until;
+            let departure = self.transmitter.send(packet.start, packet.bytes);
+            if packet.lost {
+                continue;
+            }
+            let mut arrival = departure + settings.delay;
+            if let Some(chances) = &mut self.chances {
+                arrival = chances.delayed(arrival, settings.jitter);
+            }
+            self.flight.get_mut(index).arrival = reserve(arrival);
+            index += 1;
+        }
+        (on_wire == 0 && index > 0).then(|| self.flight.first.arrival)
+    }
+
+    /// Take the new settings of the wire, on which the last packet arrives at a time.
+    fn change_wire(&mut self, change: &LinkChange, last_arrival: Nanos) {
+        let settings = change.settings;
+        let (loss, jitter) = match self.chances.take() {
+            Some(chances) => {
+                let Chances { loss, jitter, .. } = *chances;
+                (loss.map(|(_, rng)| rng), jitter)
+            }
+            None => (None, None),
+        };
+        let loss = loss.unwrap_or_else(|| change.loss.clone());
+        let jitter = jitter.unwrap_or_else(|| change.jitter.clone());
+        self.chances = Some(Box::new(Chances {
+            last_arrival,
+            ..Chances::of(&settings, loss, jitter)
+        }));
+        self.delay = settings.delay;
+        self.settings = settings;
+    }
+
     /// Its place on a shared medium, if it is on one.
     pub fn place(&self) -> Option<Place> {
         match self.up {
@@ -294,6 +392,9 @@ impl Link {
         if let Some(chances) = &mut self.chances {
             if chances.loses() {
                 self.counters.lost += 1;
+                if let Some(packet) = self.waiting.back_mut().filter(|_| start > now) {
+                    packet.lost = true;
+                }
                 return Verdict::Dropped(Drop::Lost);
             }
             arrival = chances.delayed(arrival, self.settings.jitter);
@@ -356,11 +457,11 @@ impl Link {
     /// What arrives at the nanosecond at which a place becomes free comes before it does, as in ns-3, where the arrival was scheduled
     /// first. Such ties are common where links of one rate follow each other.
     fn has_room(&mut self, now: Nanos, start: Nanos, bytes: u32) -> bool {
-        while let Some(&(begun, size)) = self.waiting.front() {
-            if begun >= now {
+        while let Some(packet) = self.waiting.front() {
+            if packet.start >= now {
                 break;
             }
-            self.waiting_bytes -= u64::from(size);
+            self.waiting_bytes -= u64::from(packet.bytes);
             self.waiting.pop_front();
         }
         if let Some(red) = &mut self.red {
@@ -385,7 +486,11 @@ impl Link {
                 .queue_bytes
                 .map_or(true, |limit| total <= limit);
         if fits {
-            self.waiting.push_back((start, bytes));
+            self.waiting.push_back(Waiting {
+                start,
+                bytes,
+                lost: false,
+            });
             self.waiting_bytes = total;
         }
         fits
@@ -436,6 +541,14 @@ impl Transmitter {
         self.busy_until += time;
         self.busy += time;
         self.busy_until
+    }
+
+    /// Have another rate from `begin` on, and nothing to send after that.
+    fn change(&mut self, begin: Nanos, rate_bps: u64) {
+        self.stop(begin);
+        self.rate_bps = rate_bps;
+        self.carry = 0;
+        self.known = (0, 0, 0);
     }
 
     fn stop(&mut self, now: Nanos) {
@@ -542,6 +655,103 @@ mod tests {
             .filter(|_| link.transmit(0, 590) == Verdict::Dropped(Drop::Lost))
             .count();
         assert!((9_700..10_300).contains(&lost), "{lost}");
+    }
+
+    /// Queue packets of 590 bytes at time 0; the arrivals that the link has for them.
+    fn queue_packets(link: &mut Link, queue: &mut EventQueue, count: u32) -> Vec<Nanos> {
+        let mut arrivals = Vec::new();
+        for packet in 0..count {
+            if let Verdict::Arrives(time) = link.transmit(0, 590) {
+                let arrival = queue.reserve(time, Target::Link(0));
+                arrivals.push(time);
+                link.launch(InFlight {
+                    arrival,
+                    packet,
+                    cursor: 0,
+                    bytes: 590,
+                });
+            }
+        }
+        arrivals
+    }
+
+    fn arrivals(link: &mut Link) -> Vec<Nanos> {
+        (0..link.flight.len())
+            .map(|index| link.flight.get_mut(index).arrival.time())
+            .collect()
+    }
+
+    fn becomes(settings: LinkSettings) -> LinkChange {
+        LinkChange {
+            settings,
+            loss: SplitMix64::new(3),
+            jitter: SplitMix64::new(4),
+        }
+    }
+
+    #[test]
+    fn what_waits_leaves_at_the_new_rate() {
+        let (mut link, mut queue) = (link(SETTINGS), EventQueue::default());
+        link.expect_changes();
+        assert_eq!(
+            queue_packets(&mut link, &mut queue, 4)[3],
+            4 * 472_000 + MILLISECOND
+        );
+        let slower = becomes(LinkSettings {
+            rate_bps: 5_000_000,
+            ..SETTINGS
+        });
+        // The second is under way; two wait, and take twice as long each.
+        let due = link.change(500_000, &slower, |time| {
+            queue.reserve(time, Target::Link(0))
+        });
+        assert_eq!(due, None);
+        let expected = [472_000, 944_000, 1_888_000, 2_832_000].map(|time| time + MILLISECOND);
+        assert_eq!(arrivals(&mut link), expected);
+        assert_eq!(link.busy_time(3_000_000), 2_832_000);
+        assert_eq!(
+            link.transmit(600_000, 590),
+            Verdict::Arrives(3_776_000 + MILLISECOND)
+        );
+    }
+
+    #[test]
+    fn nothing_is_overtaken_when_the_delay_falls() {
+        let (mut link, mut queue) = (link(SETTINGS), EventQueue::default());
+        link.expect_changes();
+        queue_packets(&mut link, &mut queue, 2);
+        let nearer = becomes(LinkSettings {
+            delay: 0,
+            ..SETTINGS
+        });
+        link.change(950_000, &nearer, |time| {
+            queue.reserve(time, Target::Link(0))
+        });
+        let last = 944_000 + MILLISECOND;
+        assert_eq!(arrivals(&mut link)[1], last);
+        assert_eq!(link.transmit(1_000_000, 590), Verdict::Arrives(last));
+        assert_eq!(link.transmit(3_000_000, 590), Verdict::Arrives(3_472_000));
+    }
+
+    #[test]
+    fn packets_that_the_wire_loses_keep_their_place_in_the_queue() {
+        let (mut link, mut queue) = (
+            link(LinkSettings {
+                loss: 0.5,
+                ..SETTINGS
+            }),
+            EventQueue::default(),
+        );
+        link.expect_changes();
+        let before = queue_packets(&mut link, &mut queue, 40);
+        assert!((5..35).contains(&before.len()));
+        let same = becomes(LinkSettings {
+            loss: 0.5,
+            ..SETTINGS
+        });
+        link.change(1, &same, |time| queue.reserve(time, Target::Link(0)));
+        assert_eq!(arrivals(&mut link), before);
+        assert_eq!(link.busy_time(u64::MAX), 40 * 472_000);
     }
 
     #[test]

@@ -36,6 +36,10 @@ pub enum Purpose {
     IgnoredAcks = 12,
     /// How late an application's writes are.
     Lateness = 13,
+    /// Loss of a link from a change on.
+    ChangedLoss = 14,
+    /// Jitter of a link from a change on.
+    ChangedJitter = 15,
 }
 
 /// The seed of `purpose` number `index` in a run of seed `seed`.

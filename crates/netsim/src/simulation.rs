@@ -4,7 +4,7 @@ use crate::bundle::Change;
 use crate::error::Error;
 use crate::flow::{Carrier, Flow};
 use crate::hosts::Hosts;
-use crate::link::{InFlight, Link, Verdict};
+use crate::link::{InFlight, Link, LinkChange, Verdict};
 use crate::network::Network;
 use crate::packet::{Arena, Content};
 use crate::queue::{Event, EventQueue, Target};
@@ -25,12 +25,38 @@ pub enum Action {
     LinkDown(u32),
     /// They come up again.
     LinkUp(u32),
+    /// A direction of a link becomes another one: indices of its arc and of the change.
+    ChangeLink(u32, u32),
+    /// A flow takes other paths; the index is that of the reroute.
+    Reroute(u32),
     /// A stream of a flow is added or removed: indices of flow and stream.
     Stream(u32, u16, Change),
     /// The measurement begins.
     Measure,
     /// An interval of the series ends.
     Sample,
+}
+
+/// The routes of a flow from a time on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reroute {
+    /// Which flow.
+    pub flow: u32,
+    /// Of each of its connections; of datagrams one.
+    pub streams: Vec<StreamRoute>,
+}
+
+/// The route of a connection.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StreamRoute {
+    /// Of what client and server send.
+    pub routes: [u32; 2],
+    /// Goodput allocated to it.
+    pub rate_bps: f64,
+    /// What its client is paced at, if it is paced at a rate.
+    pub paced_bps: u64,
+    /// Propagation delay from client to server.
+    pub delay: Nanos,
 }
 
 /// Times of a run.
@@ -69,6 +95,8 @@ pub struct Simulation {
     pub(crate) hosts: Hosts,
     pub(crate) flows: Vec<Flow>,
     pub(crate) actions: Vec<Action>,
+    pub(crate) link_changes: Vec<LinkChange>,
+    pub(crate) reroutes: Vec<Reroute>,
     pub(crate) schedule: Schedule,
     pub(crate) packet_overhead_bytes: u32,
     pub(crate) counters: Counters,
@@ -371,6 +399,18 @@ impl Simulation {
                     self.links[link as usize].come_up();
                 }
             }
+            Action::ChangeLink(arc, change) => {
+                let queue = &mut self.queue;
+                let due = self.links[arc as usize].change(
+                    self.now,
+                    &self.link_changes[change as usize],
+                    |time| queue.reserve(time, Target::Link(arc)),
+                );
+                if let Some(arrival) = due {
+                    self.queue.push(arrival);
+                }
+            }
+            Action::Reroute(index) => return self.reroute(index as usize),
             Action::Stream(flow, stream, change) => {
                 let flow = &mut self.flows[flow as usize];
                 if let Carrier::Connections(bundle) = &mut flow.carrier {
@@ -396,6 +436,23 @@ impl Simulation {
             }
         }
         Ok(())
+    }
+
+    fn reroute(&mut self, index: usize) -> Result<(), Error> {
+        let Reroute { flow, streams } = &self.reroutes[index];
+        match &mut self.flows[*flow as usize].carrier {
+            Carrier::Datagrams { route } => *route = streams[0].routes[0],
+            Carrier::Connections(bundle) => {
+                for (stream, (ends, then)) in bundle.streams().iter().zip(streams).enumerate() {
+                    for (side, &endpoint) in ends.iter().enumerate() {
+                        self.hosts.get_mut(endpoint).route = then.routes[side];
+                    }
+                    self.hosts.set_pacing_rate(ends[0], then.paced_bps);
+                    bundle.reroute(stream, then.rate_bps, then.delay)?;
+                }
+            }
+        }
+        self.settle()
     }
 
     fn schedule_sample(&mut self) {

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments import protocols
 from experiments.apps.config import flow_seed, start_jitter_s
+from experiments.engines.sim.rerouting import Reroute
 from experiments.engines.sim.routing import Route
+from experiments.model.dynamics import SETTINGS, NetworkChange
 from experiments.model.plan import RunPlan
-from experiments.model.scenario import ETHERNET_BYTES, Flow
+from experiments.model.scenario import ETHERNET_BYTES, Flow, Scenario
 from experiments.workloads import Simulated
 from topologies import Link
 
@@ -19,13 +21,17 @@ MAX_RATE_BPS = 1e13
 
 
 def describe(
-    plan: RunPlan, routes: Mapping[str, Route], homes: Mapping[str, str] | None = None
+    plan: RunPlan,
+    routes: Mapping[str, Route],
+    homes: Mapping[str, str] | None = None,
+    reroutes: Mapping[str, list[Reroute]] | None = None,
 ) -> dict[str, Any]:
     """Return the description of a run, without the flows that are not admitted.
 
     Args:
         plan: what is run.
         routes: of all its flows.
+        reroutes: the ways that they take later.
         homes: hosts that are second interfaces, each with the host that it belongs to.
     """
     scenario = plan.scenario
@@ -33,12 +39,12 @@ def describe(
         "format": 1,
         "seed": plan.seed,
         "duration_s": plan.duration_s,
-        "warm_up_s": scenario.warm_up_s + scenario.sim.connects_ahead_s,
+        "warm_up_s": _measured_from_s(scenario),
         "packet_overhead_bytes": ETHERNET_BYTES + IPV4_BYTES,
-        "links": [*(_link(link) for link in plan.network.links), *_interface_links(homes or {})],
+        "links": [*(_link(link, plan) for link in plan.network.links), *_interface_links(homes or {})],
         "tcp": tcp_of(plan),
         "flows": [
-            _flow(plan, number, name, routes[name])
+            _flow(plan, number, name, routes[name], (reroutes or {}).get(name, []))
             for number, name in enumerate(plan.case.flows)
             if routes[name].allocated
         ],
@@ -53,11 +59,39 @@ def describe(
     return description
 
 
-def _link(link: Link) -> dict[str, Any]:
+def _measured_from_s(scenario: Scenario) -> float:
+    """Return when the measurement begins, in the simulator's time."""
+    return scenario.warm_up_s + scenario.sim.connects_ahead_s
+
+
+def _link(link: Link, plan: RunPlan) -> dict[str, Any]:
+    changes = [change for change in plan.changes if change.link == link.name]
+    dynamics = _dynamics(link, changes, _measured_from_s(plan.scenario), plan.duration_s)
     if link.wifi is None:
-        return link.model_dump()
+        return link.model_dump() | dynamics
     wireless = {"standard": link.wifi, **link.wireless_settings()}
-    return {"ends": link.ends, "queue_packets": link.queue_packets, "wifi": wireless}
+    return {"ends": link.ends, "queue_packets": link.queue_packets, "wifi": wireless, **dynamics}
+
+
+def _dynamics(
+    link: Link, changes: Sequence[NetworkChange], from_s: float, duration_s: float
+) -> dict[str, Any]:
+    """Return when a link is down, and what it becomes when; nothing where nothing happens."""
+    down: list[list[float]] = []
+    settings: list[dict[str, Any]] = []
+    is_down, latest = False, {name: getattr(link, name) for name in SETTINGS}
+    for change in changes:
+        at_s = from_s + change.time_s
+        if change.up is False and not is_down:
+            down.append([at_s, from_s + duration_s + 1.0])
+        if change.up is True and is_down:
+            down[-1][1] = at_s
+        is_down = is_down if change.up is None else not change.up
+        if change.settings:
+            latest = {**latest, **change.settings}
+            settings.append({"at_s": at_s, **latest})
+    kept = [span for span in down if span[0] < span[1]]
+    return ({"down_s": kept} if kept else {}) | ({"changes": settings} if settings else {})
 
 
 def _captures(plan: RunPlan) -> dict[str, str]:
@@ -93,12 +127,11 @@ def tcp_of(plan: RunPlan) -> dict[str, Any]:
     return {**given, **scenario.sim.tcp(), "mss_bytes": mss_bytes}
 
 
-def _flow(plan: RunPlan, number: int, name: str, route: Route) -> dict[str, Any]:
+def _flow(plan: RunPlan, number: int, name: str, route: Route, reroutes: Sequence[Reroute]) -> dict[str, Any]:
     protocol, flow = protocols.get(plan.protocol), plan.case.flows[name]
     delayed_s = number * plan.scenario.stagger_s + start_jitter_s(
         plan.scenario.sim.start_lateness_s, flow_seed(plan.seed, number)
     )
-    paths = [{"path": _from_host(flow, path.path)} | _rate(path.rate_bps) for path in route.allocated]
     described: dict[str, Any] = {
         "name": name,
         "src": flow.src,
@@ -107,11 +140,17 @@ def _flow(plan: RunPlan, number: int, name: str, route: Route) -> dict[str, Any]
         "traffic": flow.workload.simulated(_simulated(plan, number, flow, route, delayed_s)),
         "start_s": flow.start_s + delayed_s,
         "write_from_s": flow.start_s + delayed_s + plan.scenario.sim.connects_ahead_s,
-        "paths": paths,
+        **_way(flow, route),
     }
-    if route.acks is not None:
-        described["ack_path"] = route.acks
+    if reroutes:
+        from_s = _measured_from_s(plan.scenario)
+        described["reroutes"] = [{"at_s": from_s + each.at_s, **_way(flow, each.route)} for each in reroutes]
     return described | protocol.simulated_settings(plan.scenario)
+
+
+def _way(flow: Flow, route: Route) -> dict[str, Any]:
+    paths = [{"path": _from_host(flow, path.path)} | _rate(path.rate_bps) for path in route.allocated]
+    return {"paths": paths} | ({} if route.acks is None else {"ack_path": route.acks})
 
 
 def _from_host(flow: Flow, path: list[str]) -> list[str]:

@@ -16,6 +16,7 @@ from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.sim.description import describe, tcp_of
 from experiments.engines.sim.methods import is_own, load
 from experiments.engines.sim.process import SimulationFailed
+from experiments.engines.sim.rerouting import reroutes
 from experiments.engines.sim.results import run_result
 from experiments.engines.sim.routing import routes
 from experiments.errors import MissingRequirement, RunFailed, ScenarioError, reason_of
@@ -93,9 +94,10 @@ class SimEngine:
         plan, homes = with_second_interfaces(plan)
         try:
             ways = routes(plan)
+            later = reroutes(plan, ways)
             formats = plan.scenario.sim.trace if traces else ()
             tracing = [str(traces), ",".join(formats)] if formats else []
-            simulated = self._simulator.run(describe(plan, ways, homes), *tracing)
+            simulated = self._simulator.run(describe(plan, ways, homes, later), *tracing)
         except (*FAILURES, SimulationFailed) as error:
             raise RunFailed(plan.title, reason_of(error)) from error
         self._costs[plan.case_name, plan.protocol, plan.seed] = SimulationCost(
@@ -106,7 +108,7 @@ class SimEngine:
             wall_s=simulated.wall_s,
             peak_rss_bytes=simulated.peak_rss_bytes,
         )
-        return run_result(plan, ways, simulated.document)
+        return run_result(plan, ways, later, simulated.document)
 
     def stop(self) -> None:
         """End the runs at once."""

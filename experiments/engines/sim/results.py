@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from experiments import protocols
+from experiments.engines.sim.rerouting import Reroute
 from experiments.engines.sim.routing import Route
 from experiments.model.evidence import ConnectionEvidence, Evidence, FlowEvidence, PathEvidence
 from experiments.model.plan import RunPlan
@@ -14,8 +16,10 @@ from experiments.model.results import (
     DelayStatistics,
     FlowResult,
     FlowSeries,
+    LinkChange,
     LinkResult,
     LinkSeries,
+    PathChange,
     RunResult,
     StreamSeries,
     TransferCounts,
@@ -26,12 +30,18 @@ from experiments.workloads import Cbr
 _Kind = TypeVar("_Kind", DelayStatistics, CompletionTimes, TransferCounts)
 
 
-def run_result(plan: RunPlan, routes: Mapping[str, Route], simulated: dict[str, Any]) -> RunResult:
+def run_result(
+    plan: RunPlan,
+    routes: Mapping[str, Route],
+    reroutes: Mapping[str, list[Reroute]],
+    simulated: dict[str, Any],
+) -> RunResult:
     """Return the result of a run.
 
     Args:
         plan: what was run.
         routes: of all its flows.
+        reroutes: the ways that they took later.
         simulated: the simulator's document.
     """
     by_name = {flow["flow"]: flow for flow in simulated["flows"]}
@@ -59,6 +69,16 @@ def run_result(plan: RunPlan, routes: Mapping[str, Route], simulated: dict[str, 
             flows={name: _evidence(routes[name], flow) for name, flow in by_name.items()},
             network=simulated["counters"],
             further=protocols.get(plan.protocol).further_evidence(flows, links),
+        ),
+        link_changes=[LinkChange(**asdict(change)) for change in plan.changes],
+        path_changes=sorted(
+            (
+                PathChange(time_s=each.at_s, flow=name, paths=list(each.route.allocated))
+                for name, later in reroutes.items()
+                for each in later
+                if each.at_s < plan.duration_s
+            ),
+            key=lambda change: change.time_s,
         ),
     )
 

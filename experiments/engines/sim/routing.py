@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from controller.decide.offline import FlowRequest, Framing, OfflineController, Path
@@ -41,8 +41,8 @@ def routes(plan: RunPlan) -> Mapping[str, Route]:
 class Routing:
     """Finds the ways of all flows of a plan; protocols choose how. `controller` answers anything else."""
 
-    def __init__(self, network: Network) -> None:
-        self.controller = OfflineController(network)
+    def __init__(self, network: Network, failed: Collection[str] = ()) -> None:
+        self.controller = OfflineController(network, failed)
 
     def shortest_routes(self, plan: RunPlan) -> dict[str, Route]:
         """Return default routes, in both directions."""

@@ -25,9 +25,9 @@ DURATION_S = 3
 CASES = ("1", "2")
 
 
-def run(out: Path, *options: str, scenario: str = "butterfly") -> Results:
+def run(out: Path, *options: str, scenario: str = "butterfly", engine: str = "virtual") -> Results:
     """Run `mstcp-lab` and return its document; AssertionError has what it said where it failed."""
-    call = [sys.executable, "-m", "experiments.cli", "run", scenario, "--engine", "virtual"]
+    call = [sys.executable, "-m", "experiments.cli", "run", scenario, "--engine", engine]
     call += [*options, "--out", str(out), "--json", "--no-report"]
     done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr

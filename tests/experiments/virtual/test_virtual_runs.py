@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.model import scenario as scenario_files
 from experiments.model.results import Results
 from tests.experiments.virtual import golden
 from tests.fakes.waiting import wait_until
@@ -22,7 +23,6 @@ pytestmark = pytest.mark.timeout(1800)
 
 CASE_1 = ("--case", "1", "--protocol", "mstcp", "--duration", "1")
 NOBODY = 65534
-CHANGING = Path(__file__).parents[1] / "changing_links.py"
 
 
 @contextmanager
@@ -312,23 +312,42 @@ def test_mptcp_of_hosts_that_send_and_receive_and_the_same_again(tmp_path: Path)
     assert (again / "runs" / "001.json").read_bytes() == (out / "runs" / "001.json").read_bytes()
 
 
-def test_links_that_an_extension_changes_are_told_with_the_paths_after_it(tmp_path: Path) -> None:
-    options = ("--extend", str(CHANGING), "--case", "1", "--duration", "2.5")
-    names = ("changing-ospf", "changing-mstcp")
-    runs = golden.run(tmp_path / "out", *options, "--protocol", ",".join(names)).runs
+EVENTS = """
+[[events]]
+at_s = 1
+link = "S4-S0"
+up = false
+
+[[events]]
+between_s = [1.9, 2.1]
+link = "S2-S3"
+rate_bps = 4e6
+delay_us = 2000
+"""
+
+
+def test_events_change_links_and_paths_as_in_the_simulator(tmp_path: Path) -> None:
+    scenario = tmp_path / "events.toml"
+    scenario.write_text(scenario_files.path_of("butterfly").read_text() + EVENTS)
     main, detour = (["T0", "S0", "S4", "T2"], ["T0", "S0", "S2", "S3", "S4", "T2"])
-    before = {"changing-ospf": [main], "changing-mstcp": [main, detour]}
-    for run in runs:
+    before = {"ospf": [main], "mstcp": [main, detour]}
+    options = ("--case", "1", "--duration", "3.5", "--protocol", ",".join(before))
+    virtual = golden.run(tmp_path / "virtual", *options, scenario=str(scenario)).runs
+    simulated = golden.run(tmp_path / "sim", *options, scenario=str(scenario), engine="sim").runs
+    for run, other in zip(virtual, simulated, strict=True):
         assert run.valid, run.why_invalid
         cut, slowed = run.link_changes
-        assert (cut.link, cut.up, cut.settings) == ("S0-S4", False, {})
-        assert (slowed.link, slowed.up) == ("S2-S3", None)
-        assert slowed.settings == {"rate_bps": 4e6, "delay_us": 2000}
-        assert 0 < cut.time_s < slowed.time_s < run.duration_s
+        assert (cut.time_s, cut.link, cut.up, cut.settings) == (1.0, "S0-S4", False, {})
+        assert (slowed.link, slowed.settings) == ("S2-S3", {"rate_bps": 4e6, "delay_us": 2000})
+        assert 1.9 <= slowed.time_s <= 2.1
+        assert other.link_changes == run.link_changes
         first = run.flows[0]
         assert [entry.path for entry in first.allocated] == before[run.protocol]
-        moved = [change for change in run.path_changes if change.flow == "1"]
-        assert cut.time_s <= moved[0].time_s < slowed.time_s
-        assert {tuple(entry.path) for entry in moved[-1].paths} == {tuple(detour)}
+        for each in (run, other):
+            moved = [change for change in each.path_changes if change.flow == "1"]
+            assert cut.time_s <= moved[0].time_s < slowed.time_s
+            assert {tuple(entry.path) for entry in moved[-1].paths} == {tuple(detour)}
         # What the first change left is what the link of the detour can carry after the second.
-        assert max(first.series.goodput_bps[-2:]) <= 4.1e6
+        ends = [each.flows[0].series.goodput_bps[-2:] for each in (run, other)]
+        assert max(ends[0] + ends[1]) <= 4.1e6
+        assert ends[0] == pytest.approx(ends[1], rel=0.05)

@@ -17,6 +17,11 @@ use super::connections::FRAME_HEADER_BYTES;
 /// The largest size that is drawn.
 const MAX_SIZE_BYTES: u64 = 1 << 50;
 
+/// Whether MSTCP numbers what a flow sends.
+pub(super) fn is_framed(flow: &FlowDescription) -> bool {
+    flow.protocol == Protocol::Mstcp && (flow.paths.len() > 1 || flow.mstcp.identify_single)
+}
+
 impl Builder<'_> {
     pub(super) fn flow(
         &mut self,
@@ -25,21 +30,8 @@ impl Builder<'_> {
         flow: &FlowDescription,
     ) -> Result<Flow, Error> {
         let paths = self.paths(place, index, flow)?;
-        let framed =
-            flow.protocol == Protocol::Mstcp && (paths.len() > 1 || flow.mstcp.identify_single);
-        let mss = self.description.tcp.config(None).mss_bytes;
-        let payload = match (framed, flow.mstcp.frame_payload_bytes) {
-            (false, _) => mss,
-            (true, Some(bytes)) if bytes > 0 => bytes,
-            (true, None) if mss > FRAME_HEADER_BYTES => mss - FRAME_HEADER_BYTES,
-            _ => {
-                let place = format!("{place}.mstcp.frame_payload_bytes");
-                return Err(Error::description(
-                    place,
-                    "a frame carries at least one byte",
-                ));
-            }
-        };
+        let framed = is_framed(flow);
+        let payload = self.payload_bytes(place, flow)?;
         if flow
             .mstcp
             .send_buffer_s
@@ -86,6 +78,21 @@ impl Builder<'_> {
         }
         let times = [flow.start_s, write_from_s, stop].map(seconds);
         Ok(Flow::new(flow.name.clone(), carrier, application, times))
+    }
+
+    /// Bytes of the application in a full segment.
+    pub(super) fn payload_bytes(&self, place: &str, flow: &FlowDescription) -> Result<u32, Error> {
+        let mss = self.description.tcp.config(None).mss_bytes;
+        match (is_framed(flow), flow.mstcp.frame_payload_bytes) {
+            (false, _) => Ok(mss),
+            (true, Some(bytes)) if bytes > 0 => Ok(bytes),
+            (true, None) if mss > FRAME_HEADER_BYTES => Ok(mss - FRAME_HEADER_BYTES),
+            _ => {
+                let place = format!("{place}.mstcp.frame_payload_bytes");
+                let reason = "a frame carries at least one byte";
+                Err(Error::description(place, reason))
+            }
+        }
     }
 
     fn application(

@@ -39,7 +39,7 @@ pub(super) fn network(links: &[LinkDescription]) -> Result<Network, Error> {
     Ok(network)
 }
 
-fn serial(index: usize, link: &LinkDescription) -> Result<LinkSettings, Error> {
+pub(super) fn serial(index: usize, link: &LinkDescription) -> Result<LinkSettings, Error> {
     let place = |field: &str| format!("links[{index}].{field}");
     let within = |field: &str, value: f64, range: std::ops::RangeInclusive<f64>| {
         if range.contains(&value) {

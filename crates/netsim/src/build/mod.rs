@@ -1,21 +1,21 @@
 //! From a description to a run that can begin: names become numbers, paths become routes, and what cannot be is refused.
 
 mod connections;
+mod dynamics;
 mod flows;
 mod links;
 mod paths;
 
 use std::collections::BTreeMap;
 
-use crate::bundle::Change;
-use crate::description::{Description, FlowDescription, Protocol};
+use crate::description::{Description, FlowDescription};
 use crate::error::Error;
 use crate::hosts::Hosts;
 use crate::methods::{BuiltInOnly, Methods};
 use crate::network::Network;
 use crate::packet::Arena;
 use crate::queue::{EventQueue, Target, MAX_TARGETS};
-use crate::simulation::{Action, Counters, Sample, Schedule, Simulation};
+use crate::simulation::{Action, Counters, Reroute, Sample, Schedule, Simulation};
 use crate::switch::Switches;
 use crate::time::{seconds, Nanos};
 use crate::trace::{Trace, TraceDescription};
@@ -53,7 +53,7 @@ impl Simulation {
             hosts: Hosts::default(),
             splits: 0,
         };
-        let mut flows = Vec::new();
+        let (mut flows, mut reroutes) = (Vec::new(), Vec::new());
         let mut names = BTreeMap::new();
         for (index, flow) in description.flows.iter().enumerate() {
             let place = format!("flows[{index}]");
@@ -65,6 +65,7 @@ impl Simulation {
                 return Err(Error::description(format!("{place}.name"), reason));
             }
             flows.push(builder.flow(&place, index as u32, flow)?);
+            reroutes.extend(builder.reroutes(&place, index as u32, flow)?);
         }
         if flows.is_empty() {
             return Err(Error::description("flows", "a run needs at least one flow"));
@@ -80,6 +81,8 @@ impl Simulation {
             hosts: builder.hosts,
             flows,
             actions: Vec::new(),
+            link_changes: Vec::new(),
+            reroutes: Vec::new(),
             schedule,
             packet_overhead_bytes: description.packet_overhead_bytes,
             counters: Counters::default(),
@@ -92,7 +95,7 @@ impl Simulation {
             .trace
             .as_ref()
             .map(|trace| Box::new(simulation.traced(trace, &description.flows)));
-        simulation.plan(description)?;
+        simulation.plan(description, reroutes)?;
         Ok(simulation)
     }
 
@@ -108,25 +111,26 @@ impl Simulation {
     }
 
     /// Schedule what happens at fixed times.
-    fn plan(&mut self, description: &Description) -> Result<(), Error> {
+    fn plan(
+        &mut self,
+        description: &Description,
+        reroutes: Vec<(Nanos, Reroute)>,
+    ) -> Result<(), Error> {
         let mut actions = vec![(self.schedule.measure_from, Action::Measure)];
-        for (index, link) in description.links.iter().enumerate() {
-            let arc = 2 * index as u32;
-            let mut last = 0.0;
-            for &[from, to] in &link.down_s {
-                if !(last <= from && from < to && to <= MAX_TIME_S) {
-                    return Err(Error::description(
-                        format!("links[{index}].down_s"),
-                        "spans [from, to) in seconds, rising and apart",
-                    ));
-                }
-                last = to;
-                actions.push((seconds(from), Action::LinkDown(arc)));
-                actions.push((seconds(to), Action::LinkUp(arc)));
+        let (of_links, changes) = dynamics::of_links(description)?;
+        for (_, action) in &of_links {
+            if let Action::ChangeLink(arc, _) = *action {
+                self.links[arc as usize].expect_changes();
             }
         }
+        actions.extend(of_links);
+        self.link_changes = changes;
         for (index, flow) in description.flows.iter().enumerate() {
-            actions.extend(changes(index, flow)?);
+            actions.extend(dynamics::of_subflows(index, flow)?);
+        }
+        for (index, (time, reroute)) in reroutes.into_iter().enumerate() {
+            actions.push((time, Action::Reroute(index as u32)));
+            self.reroutes.push(reroute);
         }
         actions.sort_by_key(|action| action.0);
         for (index, (time, _)) in actions.iter().enumerate() {
@@ -153,37 +157,6 @@ impl Simulation {
         }
         Ok(())
     }
-}
-
-/// When subflows join and leave.
-fn changes(index: usize, flow: &FlowDescription) -> Result<Vec<(Nanos, Action)>, Error> {
-    let mut changes = Vec::new();
-    for (stream, path) in flow.paths.iter().enumerate() {
-        let given = [(path.join_s, Change::Join), (path.leave_s, Change::Leave)];
-        let [join_s, leave_s] = [path.join_s, path.leave_s].map(|time| time.unwrap_or(0.0));
-        let place = format!("flows[{index}].paths[{stream}]");
-        let fits = |time: f64| (flow.start_s..=MAX_TIME_S).contains(&time);
-        let reason = if path.join_s.is_none() && path.leave_s.is_none() {
-            continue;
-        } else if flow.protocol != Protocol::Mptcp {
-            "join_s and leave_s are for the subflows of mptcp"
-        } else if stream == 0 && path.join_s.is_some() {
-            "the first subflow opens the connection: it has no join_s"
-        } else if !given.iter().all(|(time, _)| time.map_or(true, fits))
-            || leave_s < join_s && path.leave_s.is_some()
-        {
-            "join_s and leave_s come after the flow's start_s, in this order"
-        } else {
-            let stream = stream as u16;
-            let action = |(time, change): (Option<f64>, Change)| {
-                Some((seconds(time?), Action::Stream(index as u32, stream, change)))
-            };
-            changes.extend(given.into_iter().filter_map(action));
-            continue;
-        };
-        return Err(Error::description(place, reason));
-    }
-    Ok(changes)
 }
 
 fn schedule(description: &Description) -> Result<Schedule, Error> {

@@ -84,6 +84,11 @@ pub trait Bundle: std::fmt::Debug + Send {
     /// Add or remove a stream at a fixed time of the run.
     fn change(&mut self, _now: Nanos, _stream: usize, _change: Change, _hosts: &mut Hosts) {}
 
+    /// Learn what a stream's path is from now on: the rate allocated to it, and its propagation delay.
+    fn reroute(&mut self, _stream: usize, _rate_bps: f64, _delay: Nanos) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The connections: endpoints at client and server.
     fn streams(&self) -> Vec<[u32; 2]>;
 

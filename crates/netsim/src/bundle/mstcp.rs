@@ -52,6 +52,8 @@ pub struct Mstcp {
     settings: MstcpSettings,
     sides: [Connection; 2],
     streams: Vec<Stream>,
+    /// What each stream's path is allocated.
+    rates_bps: Vec<f64>,
     pattern: Arc<Vec<u8>>,
     written: [u64; 2],
     read: [u64; 2],
@@ -104,6 +106,7 @@ impl Mstcp {
         Ok(Self {
             sides: [connection(client)?, connection(server)?],
             streams: streams.iter().map(stream).collect(),
+            rates_bps: weights,
             pattern: Arc::new(pattern(PATTERN_PERIOD + max_write_bytes)),
             written: [0; 2],
             read: [0; 2],
@@ -357,6 +360,17 @@ impl Bundle for Mstcp {
             Binding::Early => self.write_early(now, bytes, hosts),
             Binding::Late => self.write_late(now, bytes, hosts),
         }
+    }
+
+    fn reroute(&mut self, stream: usize, rate_bps: f64, delay: Nanos) -> Result<(), Error> {
+        self.rates_bps[stream] = rate_bps;
+        for side in &mut self.sides {
+            if self.rates_bps.iter().sum::<f64>() > 0.0 {
+                side.set_weights(&self.rates_bps)?;
+            }
+            side.set_delay(stream, delay)?;
+        }
+        Ok(())
     }
 
     fn refuses_until_an_event(&self) -> bool {

@@ -212,6 +212,11 @@ impl Endpoint {
         self.receiver.hold_from(sequence)
     }
 
+    /// Pace what is sent at another rate, where a rate paces it.
+    pub fn set_pacing_rate(&mut self, rate_bps: u64) {
+        self.sender.set_pacing_rate(rate_bps);
+    }
+
     /// Tell the peer that data has arrived in another order than it left, over all paths (TCP-DOOR).
     pub fn report_disorder(&mut self) {
         self.order.report();

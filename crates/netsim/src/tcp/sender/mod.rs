@@ -160,6 +160,11 @@ impl Sender {
         self.peer_window = u64::MAX / 2;
     }
 
+    /// Pace at another rate, where a rate paces.
+    pub fn set_pacing_rate(&mut self, rate_bps: u64) {
+        self.pacer.set_rate(rate_bps);
+    }
+
     /// Take bytes into the buffer that share no segment with those after them.
     pub fn write_apart(&mut self, bytes: u64) -> u64 {
         let taken = self.write(bytes);
