@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gomr._native import Nearest
+from gomr._native import LeastDelayTrees
 
 from controller.model.journal import undo_by
 from topologies.model import Arc
@@ -29,7 +29,7 @@ class LeastDelay:
         self._arcs = {name: number for number, name in enumerate(arcs)}
         self._heads = [arc.head for arc in arcs.values()]
         # Whole nanoseconds: sums of floats would make ties depend on the order of addition.
-        self._nearest = Nearest(
+        self._nearest = LeastDelayTrees(
             len(self._names),
             [
                 (self._nodes[arc.tail], self._nodes[arc.head], round(arc.delay_s * 1e9))

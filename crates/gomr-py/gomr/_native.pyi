@@ -12,7 +12,7 @@ __all__ = [
     "Engine",
     "Flows",
     "InvalidInput",
-    "Nearest",
+    "LeastDelayTrees",
     "Network",
     "NotSolved",
     "Summary",
@@ -43,10 +43,10 @@ class TimeIsUp(NotSolved):
     """The time limit came before the optimum. The next solve goes on from there."""
 
 @final
-class Nearest:
+class LeastDelayTrees:
     """Paths of least delay, kept while arcs go down and up; ties go to fewer arcs, then smaller nodes."""
 
-    def __new__(cls, nodes: int, arcs: Sequence[tuple[int, int, int]]) -> Nearest:
+    def __new__(cls, nodes: int, arcs: Sequence[tuple[int, int, int]]) -> LeastDelayTrees:
         """Take arcs as (tail, head, delay in ns), all of them down."""
 
     def set_up(self, arc: int, up: bool) -> list[int]:
@@ -214,7 +214,7 @@ class Engine:
     def changes(self, *, time_limit_s: float | None = None) -> tuple[Summary, list[_FlowPaths]]:
         """Solve and return the flows that are not as the last call left them; all on the first call."""
 
-    def least_changes(
+    def minimum_reallocation(
         self, resized: list[int], *, time_limit_s: float | None = None
     ) -> tuple[Summary, list[_FlowPaths], bool]:
         """As `changes`, with the optimum that moves flows least.
@@ -245,7 +245,7 @@ class Engine:
         Otherwise each gets the same part of what it asks for.
         """
 
-    def take_as_told(self, flow: int, rates: list[tuple[list[int], float]], /) -> None:
+    def set_reported(self, flow: int, rates: list[tuple[list[int], float]], /) -> None:
         """Take other rates of a flow as told: arcs and bit/s of each path that it really has."""
 
     def change_rates(self, rates_bps: bytes, /) -> None:

@@ -3,7 +3,7 @@
 #![allow(missing_docs)]
 
 mod columns;
-mod nearest;
+mod least_delay;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -93,7 +93,7 @@ pub(crate) type CutFields = (Vec<f64>, Vec<u32>);
 type FlowPaths<'py> = (usize, Vec<(Bound<'py, PyTuple>, f64)>);
 
 /// Totals, what changed, and whether that is the end of it.
-type LeastChanges<'py> = (Summary, Vec<FlowPaths<'py>>, bool);
+type MinimumReallocation<'py> = (Summary, Vec<FlowPaths<'py>>, bool);
 
 #[pyclass(module = "gomr._native", frozen, get_all)]
 struct Summary {
@@ -336,16 +336,16 @@ impl Engine {
     }
 
     #[pyo3(signature = (resized, *, time_limit_s=None))]
-    fn least_changes<'py>(
+    fn minimum_reallocation<'py>(
         &mut self,
         py: Python<'py>,
         resized: Vec<usize>,
         time_limit_s: Option<f64>,
-    ) -> PyResult<LeastChanges<'py>> {
+    ) -> PyResult<MinimumReallocation<'py>> {
         self.limit(time_limit_s);
         let inner = &mut self.inner;
         let solved = py
-            .detach(|| inner.least_changes(&resized))
+            .detach(|| inner.minimum_reallocation(&resized))
             .map_err(refuse)?;
         let network = self.network.get();
         let flows = solved.changes.flows.iter();
@@ -386,13 +386,13 @@ impl Engine {
     }
 
     #[pyo3(signature = (flow, rates, /))]
-    fn take_as_told(&mut self, flow: usize, rates: Vec<(Vec<usize>, f64)>) -> PyResult<()> {
+    fn set_reported(&mut self, flow: usize, rates: Vec<(Vec<usize>, f64)>) -> PyResult<()> {
         let arcs = self.network.get().problem.arcs.len();
         if rates.iter().flat_map(|one| &one.0).any(|&arc| arc >= arcs) {
             let reason = format!("go beyond the {arcs} arcs of the network");
             return Err(InvalidInput::new_err(("rates".to_owned(), reason)));
         }
-        self.inner.take_as_told(flow, rates).map_err(refuse)
+        self.inner.set_reported(flow, rates).map_err(refuse)
     }
 
     fn prices(&mut self, py: Python<'_>) -> PyResult<Vec<f64>> {
@@ -422,7 +422,7 @@ fn gomr_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Audit>()?;
     module.add_class::<Engine>()?;
     module.add_class::<Flows>()?;
-    module.add_class::<nearest::Nearest>()?;
+    module.add_class::<least_delay::LeastDelayTrees>()?;
     module.add_class::<Network>()?;
     module.add_class::<Summary>()?;
     module.add_function(wrap_pyfunction!(columns::audit, module)?)?;

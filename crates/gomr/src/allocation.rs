@@ -1,8 +1,6 @@
 //! What the engine answers: paths, rates and the proof.
 
-use crate::colgen::Effort;
-use crate::engine::Engine;
-use crate::problem::Error;
+use crate::solver::Effort;
 
 /// Number of a flow within its engine; never used twice.
 pub type FlowId = usize;
@@ -94,77 +92,5 @@ impl FlowAllocation {
             |a: &PathRate, b: &PathRate| a.arcs == b.arcs && is_same_rate(a.rate_bps, b.rate_bps);
         let pairs = || self.paths.iter().zip(&other.paths);
         self.paths.len() == other.paths.len() && pairs().all(|(a, b)| same(a, b))
-    }
-}
-
-impl Engine {
-    /// Solves and tells the flows that are not as the last call left them.
-    ///
-    /// # Errors
-    /// As [`Engine::solve`].
-    pub fn changes(&mut self) -> Result<Changes, Error> {
-        let summary = self.solve()?;
-        let flows = self.allocations_of(&self.perhaps_changed());
-        Ok(Changes {
-            flows: self.tell(flows),
-            summary,
-        })
-    }
-
-    /// Takes other rates of a flow as told, bit/s on each path: those that it really has.
-    ///
-    /// # Errors
-    /// [`Error::UnknownFlow`].
-    pub fn take_as_told(
-        &mut self,
-        flow: FlowId,
-        rates: Vec<(Vec<usize>, f64)>,
-    ) -> Result<(), Error> {
-        self.entry(flow)?;
-        let path = |(arcs, rate_bps): (Vec<usize>, f64)| PathRate {
-            delay_s: arcs.iter().map(|&arc| self.arcs[arc].delay_s).sum(),
-            arcs,
-            rate_bps,
-        };
-        let mut told = FlowAllocation {
-            flow,
-            rate_bps: 0.0,
-            paths: rates.into_iter().map(path).collect(),
-        };
-        crate::objectives::tidy(&mut told);
-        match self.told.binary_search_by_key(&flow, |known| known.flow) {
-            Ok(at) => self.told[at] = told,
-            Err(at) => self.told.insert(at, told),
-        }
-        Ok(())
-    }
-
-    /// Takes these as told; returns those that differ from what was told before. Flows that are not given are as they
-    /// were told, or gone.
-    pub(crate) fn tell(&mut self, flows: Vec<FlowAllocation>) -> Vec<FlowAllocation> {
-        if std::mem::take(&mut self.told_gone) {
-            let present = &self.flows;
-            self.told.retain(|told| present[told.flow].is_some());
-        }
-        let mut added = Vec::new();
-        let mut changed = Vec::new();
-        for flow in flows {
-            match self.told.binary_search_by_key(&flow.flow, |told| told.flow) {
-                Ok(at) if self.told[at].is_same(&flow) => {}
-                Ok(at) => {
-                    self.told[at] = flow.clone();
-                    changed.push(flow);
-                }
-                Err(_) => {
-                    added.push(flow.clone());
-                    changed.push(flow);
-                }
-            }
-        }
-        if !added.is_empty() {
-            self.told.append(&mut added);
-            self.told.sort_unstable_by_key(|told| told.flow);
-        }
-        changed
     }
 }

@@ -21,12 +21,12 @@ pub(crate) struct Graph {
     out: Csr,
     into: Csr,
     /// The arcs of `out` with their heads: side by side, they are read much faster.
-    ways: Vec<Way>,
+    out_arcs: Vec<OutArc>,
 }
 
 /// An arc that leaves a node, and where it leads.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
+pub(crate) struct OutArc {
     pub arc: u32,
     pub head: u32,
 }
@@ -75,12 +75,12 @@ impl Graph {
     ) -> Self {
         let out = Csr::new(nodes, &tail);
         let into = Csr::new(nodes, &head);
-        let way = |&arc: &u32| Way {
+        let way = |&arc: &u32| OutArc {
             arc,
             head: head[arc as usize],
         };
         Self {
-            ways: out.arcs.iter().map(way).collect(),
+            out_arcs: out.arcs.iter().map(way).collect(),
             nodes,
             tail,
             head,
@@ -103,8 +103,8 @@ impl Graph {
 
     /// The same with their heads.
     #[inline]
-    pub fn ways(&self, node: usize) -> &[Way] {
-        &self.ways[self.out.span(node)]
+    pub fn out_arcs(&self, node: usize) -> &[OutArc] {
+        &self.out_arcs[self.out.span(node)]
     }
 
     /// Arcs that enter `node`, in index order.

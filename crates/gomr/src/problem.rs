@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::colgen::Effort;
 use crate::graph::{Graph, NONE};
+use crate::solver::Effort;
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]

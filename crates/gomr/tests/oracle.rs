@@ -6,7 +6,9 @@ mod common;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{brute_force, close, loads_of, random_flow, random_problem, Kind, Rng, KINDS};
-use gomr::{Allocation, Effort, Engine, Error, Flow, HaltTest, Objective, Problem};
+use gomr::{
+    Allocation, Effort, Engine, Error, Flow, HaltTest, Objective, OptimalFace, Problem,
+};
 
 fn cases() -> u64 {
     std::env::var("GOMR_CASES")
@@ -264,7 +266,7 @@ fn the_face_holds_the_optimum() {
                 let problem = random_problem(kind, &mut Rng(seed * 4 + kind as u64));
                 let mut engine = Engine::new(&problem, objective).expect("valid");
                 let allocation = engine.allocation().expect("solves");
-                let face = engine.face().expect("solves");
+                let face = OptimalFace::of(&mut engine).expect("solves");
                 let mut load = vec![0.0; problem.arcs.len()];
                 for (flow, asked) in allocation.flows.iter().zip(&problem.flows) {
                     let own = |c: &&gomr::FaceCommodity| c.members.iter().any(|m| m.0 == flow.flow);

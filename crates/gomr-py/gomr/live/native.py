@@ -223,7 +223,7 @@ class NativeSession:
         """Solve; return totals, what changed, and whether there was time for all of it."""
         if self._min_churn:
             resized = [self._number[name] for name in self._resized]
-            return self._engine.least_changes(resized, time_limit_s=self.time_limit_s)
+            return self._engine.minimum_reallocation(resized, time_limit_s=self.time_limit_s)
         return *self._engine.changes(time_limit_s=self.time_limit_s), True
 
     def _best_so_far(self) -> Allocation:
@@ -247,7 +247,7 @@ class NativeSession:
         """Tell the engine what a flow really has, which it then keeps as far as an optimum allows."""
         if self._min_churn:
             numbered = self._numbered(rates)
-            self._engine.take_as_told(
+            self._engine.set_reported(
                 self._number[name], [(list(path), bps) for path, bps in numbered.items()]
             )
 

@@ -3,11 +3,11 @@
 //! Only arcs that may fill up have a row. The others are looked at after each solve, and get one when they are
 //! overloaded after all.
 
-use super::sources::{Loads, OnTree, Sources};
-use crate::colgen::{Commodity, Solver};
+use super::sources::{OnTree, SourceLoads, Sources};
 use crate::graph::{Graph, NONE};
 use crate::halt::Halt;
 use crate::problem::Error;
+use crate::solver::{Commodity, Solver};
 
 /// Arcs with such a utilisation, over the largest allowed, may fill up.
 pub(super) const MAY_FILL: f64 = 0.7;
@@ -49,7 +49,7 @@ pub(super) struct Blocks {
     rows: Vec<u32>,
     row_of: Vec<u32>,
     /// The routing of each source that all began with, and its worth.
-    start: Vec<(Loads, Worth)>,
+    start: Vec<(SourceLoads, Worth)>,
     /// The tree of each column, where it has one.
     trees: Vec<Option<(OnTree, Worth)>>,
     /// A source more, whose column takes load off every arc; see [`super::concurrent`].
@@ -64,7 +64,7 @@ impl Blocks {
     /// cost of 1 for each time.
     pub fn new(
         sources: Sources,
-        start: Vec<(Loads, Worth)>,
+        start: Vec<(SourceLoads, Worth)>,
         units: Units,
         relief: Option<f64>,
         halt: Halt,
@@ -134,7 +134,7 @@ impl Blocks {
         solver.master.set_big_m(big_m);
         solver.master.expect_dense_columns();
         solver.master.leeway = LEEWAY;
-        solver.stage = stage;
+        solver.run.stage = stage;
         self.solver = solver;
         let known = std::mem::take(&mut self.trees);
         for place in 0..self.start.len() {
@@ -146,7 +146,7 @@ impl Blocks {
         if let Some(most) = self.relief {
             let group = self.add_group(most);
             let arcs = self.rows.iter().filter(|&&arc| arc != NONE);
-            let loads: Loads = arcs.map(|&arc| (arc, -self.units.most)).collect();
+            let loads: SourceLoads = arcs.map(|&arc| (arc, -self.units.most)).collect();
             let worth = Worth {
                 value: 0.0,
                 cost: 1.0,
@@ -162,16 +162,7 @@ impl Blocks {
     }
 
     fn add_group(&mut self, request: f64) -> u32 {
-        let spec = Commodity {
-            source: 0,
-            target: 0,
-            value: 1.0,
-            ack_ratio: 0.0,
-            acks: Vec::new(),
-            max_delay_s: None,
-            fixed: true,
-            class: 0,
-        };
+        let spec = Commodity::of_columns(1.0);
         let group = self.solver.add_commodity(spec, request);
         self.trees.push(None);
         group
@@ -186,7 +177,7 @@ impl Blocks {
     fn add_column(
         &mut self,
         group: u32,
-        loads: &Loads,
+        loads: &SourceLoads,
         worth: Worth,
         tree: Option<(OnTree, Worth)>,
     ) -> u32 {

@@ -18,6 +18,7 @@ use super::blocks::{Blocks, Units, Worth, MAY_FILL};
 use super::sources::{OnTree, Sources};
 use super::sweeps::{self, Routed};
 use crate::halt::{Halt, HaltTest};
+use crate::pricing;
 use crate::problem::{Error, Problem};
 
 /// Relative distance of the factor to its bound at which it is exact.
@@ -110,7 +111,7 @@ fn search_within(
             complete: false,
         }));
     };
-    let mut search = Search::new(sources, routed, most_left_out_bps, halt);
+    let mut search = FactorSearch::new(sources, routed, most_left_out_bps, halt);
     search.most_pivots = most_pivots;
     match search.run() {
         Err(Error::NotSolved { .. }) => Ok(None),
@@ -127,16 +128,16 @@ fn fullest(trees: &[OnTree], arcs: usize) -> f64 {
     utilisation.into_iter().fold(0.0, f64::max)
 }
 
-/// Prices of whole capacities, and of a bit/s that is left out.
+/// CutPrices of whole capacities, and of a bit/s that is left out.
 #[derive(Clone, Debug)]
-struct Prices {
+struct CutPrices {
     arcs: Vec<f64>,
     left_out: f64,
 }
 
-/// Loads are in such a unit that `y` is near the number of sources, so that what each of them gains is well
+/// SourceLoads are in such a unit that `y` is near the number of sources, so that what each of them gains is well
 /// above rounding.
-struct Search {
+struct FactorSearch {
     blocks: Blocks,
     /// Worth of routing a source: more than it costs on the routing that all begins with.
     big_m: f64,
@@ -146,14 +147,14 @@ struct Search {
     /// Utilisation of the fullest arc.
     level: f64,
     /// The best prices so far and what they prove of the utilisation.
-    center: Prices,
+    center: CutPrices,
     bound: f64,
     /// Pivots so far, and how many there may be.
     pivots: usize,
     most_pivots: usize,
 }
 
-impl Search {
+impl FactorSearch {
     fn new(mut sources: Sources, routed: Routed, most_left_out_bps: f64, halt: Halt) -> Self {
         // The first unit of each arc's capacity is there, the others are relief.
         let count = (sources.all.len() as f64).max(FEWEST_UNITS);
@@ -184,7 +185,7 @@ impl Search {
             unit,
             most_left_out_bps,
             level: routed.fullest,
-            center: Prices {
+            center: CutPrices {
                 arcs: routed.prices,
                 left_out,
             },
@@ -238,14 +239,14 @@ impl Search {
     }
 
     /// The prices of the programme, brought to a sum of 1 over the arcs.
-    fn prices(&self) -> Prices {
+    fn prices(&self) -> CutPrices {
         let arcs = self.blocks.by_arc(&self.blocks.solver.master.price);
         let sum: f64 = arcs.iter().sum::<f64>().max(f64::MIN_POSITIVE);
         let left_out = match self.most_left_out_bps > 0.0 {
             true => self.blocks.left_out_price() / sum,
             false => f64::INFINITY,
         };
-        Prices {
+        CutPrices {
             arcs: arcs.into_iter().map(|price| price / sum).collect(),
             left_out,
         }
@@ -260,7 +261,7 @@ impl Search {
             _ => steady * center + (1.0 - steady) * price,
         };
         let arcs = self.center.arcs.iter().zip(&prices.arcs);
-        let mixed = Prices {
+        let mixed = CutPrices {
             arcs: arcs.map(|(&a, &b)| mix(a, b).max(LEAST_PRICE)).collect(),
             left_out: mix(self.center.left_out, prices.left_out),
         };
@@ -286,7 +287,7 @@ impl Search {
 
     /// Adds the trees that gain something, or all of them; returns how many.
     fn take(&mut self, trees: Vec<OnTree>, all: bool) -> usize {
-        let limit = self.blocks.solver.gain_limit();
+        let limit = pricing::gain_limit(&self.blocks.solver);
         let mut gains = 0;
         for tree in trees {
             if all || self.blocks.gain(&tree, WORTH) > limit {

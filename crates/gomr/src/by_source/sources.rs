@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::graph::{Graph, NONE};
-use crate::pricing::arc_length;
+use crate::pricing::lengths::arc_length;
+use crate::pricing::tree::{Scratch, Tree};
 use crate::problem::Problem;
-use crate::tree::{Scratch, Tree};
 
-/// Loads of arcs as shares of their capacities.
-pub(super) type Loads = Vec<(u32, f64)>;
+/// SourceLoads of arcs as shares of their capacities.
+pub(super) type SourceLoads = Vec<(u32, f64)>;
 
 /// A demand of a source.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ pub(super) struct OnTree {
     pub parents: Box<[u32]>,
     /// Places of the demands that are left out, in their order.
     pub left_out: Vec<u32>,
-    pub loads: Loads,
+    pub loads: SourceLoads,
     /// Rate that is served, bit/s.
     pub rate_bps: f64,
     /// Rate that is not, bit/s.
@@ -49,7 +49,7 @@ pub(super) struct OnTree {
 
 /// ACK ratio and arc lengths of a class of sources.
 #[derive(Clone, Debug)]
-struct Class {
+struct AckClass {
     ack_ratio: f64,
     lengths: Vec<f64>,
 }
@@ -73,7 +73,7 @@ pub(super) struct Sources {
     /// Cost of each arc in the second objective.
     cost: Vec<f64>,
     usable: Vec<bool>,
-    classes: Vec<Class>,
+    classes: Vec<AckClass>,
     work: Vec<Work>,
 }
 
@@ -124,7 +124,7 @@ impl Sources {
             .iter()
             .position(|class| class.ack_ratio == ack_ratio);
         known.unwrap_or_else(|| {
-            self.classes.push(Class {
+            self.classes.push(AckClass {
                 ack_ratio,
                 lengths: Vec::new(),
             });
@@ -233,8 +233,8 @@ impl Sources {
         })
     }
 
-    fn parts(&mut self, worth: f64) -> (&mut [Source], Terms<'_>, &mut [Work]) {
-        let terms = Terms {
+    fn parts(&mut self, worth: f64) -> (&mut [Source], RoutingView<'_>, &mut [Work]) {
+        let terms = RoutingView {
             graph: &self.graph,
             capacity: &self.capacity,
             cost: &self.cost,
@@ -245,7 +245,7 @@ impl Sources {
     }
 
     /// The loads of a source's demands on a tree that is known.
-    pub fn loads_on(&mut self, place: usize, on: &OnTree) -> Loads {
+    pub fn loads_on(&mut self, place: usize, on: &OnTree) -> SourceLoads {
         let source = &self.all[place];
         let class = &self.classes[source.class];
         let work = &mut self.work[0];
@@ -261,16 +261,16 @@ impl Sources {
 }
 
 /// What all sources are routed by.
-struct Terms<'a> {
+struct RoutingView<'a> {
     graph: &'a Graph,
     capacity: &'a [f64],
     cost: &'a [f64],
-    classes: &'a [Class],
+    classes: &'a [AckClass],
     worth: f64,
 }
 
 impl Source {
-    fn route(&mut self, terms: &Terms<'_>, work: &mut Work) -> OnTree {
+    fn route(&mut self, terms: &RoutingView<'_>, work: &mut Work) -> OnTree {
         let class = &terms.classes[self.class];
         self.tree
             .update(terms.graph, &class.lengths, &mut work.tree);
@@ -309,7 +309,13 @@ impl Work {
     }
 
     /// Sums what ends at each node up along a tree.
-    fn loads(&mut self, graph: &Graph, capacity: &[f64], ack_ratio: f64, parents: &[u32]) -> Loads {
+    fn loads(
+        &mut self,
+        graph: &Graph,
+        capacity: &[f64],
+        ack_ratio: f64,
+        parents: &[u32],
+    ) -> SourceLoads {
         self.children.clear();
         self.children.resize(graph.nodes, 0);
         let tail = |arc: u32| graph.tail[arc as usize] as usize;

@@ -1,7 +1,7 @@
 //! A good routing to begin with: sources routed again one after another under prices that grow exponentially
 //! with the utilisation of each arc (after N. Garg and J. Könemann, SIAM J. Computing 37, 2007).
 
-use super::sources::{Loads, OnTree, Sources};
+use super::sources::{OnTree, SourceLoads, Sources};
 use crate::halt::Halt;
 
 /// Sweeps over all sources, and how often sources are routed at least.
@@ -14,8 +14,8 @@ const STEP: usize = 16;
 
 /// Where the sweeps ended.
 pub(super) struct Routed {
-    /// Loads of each source, a mixture of trees.
-    pub loads: Vec<Loads>,
+    /// SourceLoads of each source, a mixture of trees.
+    pub loads: Vec<SourceLoads>,
     /// Of each arc, and the largest.
     pub utilisation: Vec<f64>,
     pub fullest: f64,
@@ -26,7 +26,7 @@ pub(super) struct Routed {
 /// Spreads the load of all sources from the trees that are given; `None` when the time is up.
 pub(super) fn spread(sources: &mut Sources, trees: &[OnTree], halt: &Halt) -> Option<Routed> {
     let arcs = sources.graph.arcs();
-    let mut state = State {
+    let mut state = SweepState {
         utilisation: vec![0.0; arcs],
         prices: vec![0.0; arcs],
         slope: SLOPES.0,
@@ -65,18 +65,18 @@ pub(super) fn spread(sources: &mut Sources, trees: &[OnTree], halt: &Halt) -> Op
     })
 }
 
-fn sparse(own: &[f64]) -> Loads {
+fn sparse(own: &[f64]) -> SourceLoads {
     let arcs = own.iter().enumerate().filter(|(_, &load)| load > 0.0);
     arcs.map(|(arc, &load)| (arc as u32, load)).collect()
 }
 
-struct State {
+struct SweepState {
     utilisation: Vec<f64>,
     prices: Vec<f64>,
     slope: f64,
 }
 
-impl State {
+impl SweepState {
     fn fullest(&self) -> f64 {
         self.utilisation.iter().copied().fold(0.0, f64::max)
     }
@@ -93,7 +93,7 @@ impl State {
 
     /// Moves a part of a source's load onto a tree: the step that Newton's method takes on the sum of the
     /// prices.
-    fn shift(&mut self, own: &mut [f64], loads: &Loads) {
+    fn shift(&mut self, own: &mut [f64], loads: &SourceLoads) {
         let mut change: Vec<f64> = own.iter().map(|load| -load).collect();
         for &(arc, load) in loads {
             change[arc as usize] += load;

@@ -4,11 +4,12 @@
 
 use super::blocks::{Blocks, Units, Worth, MAY_FILL};
 use super::concurrent::next_steadiness;
-use super::sources::{Loads, OnTree, Sources};
+use super::sources::{OnTree, SourceLoads, Sources};
 use super::sweeps::{self, Routed};
-use crate::audit::Answer;
+use crate::certificate::audit::Answer;
 use crate::graph::NONE;
 use crate::halt::{Halt, HaltTest};
+use crate::pricing;
 use crate::problem::{Error, Problem};
 
 /// Distance of the value to its bound, relative to the cost, at which it is exact.
@@ -75,7 +76,7 @@ pub fn route_by_source(
     let Some(routed) = sweeps::spread(&mut sources, &trees, &halt) else {
         return Ok(Some(routing(problem, &sources, &shortest, free, false)));
     };
-    let mut search = Search::new(sources, trees, routed, big_m, halt);
+    let mut search = ThroughputSearch::new(sources, trees, routed, big_m, halt);
     let complete = match search.run() {
         Ok(()) => true,
         Err(Error::Halted { .. }) => false,
@@ -93,7 +94,7 @@ pub fn route_by_source(
     )))
 }
 
-struct Search {
+struct ThroughputSearch {
     blocks: Blocks,
     big_m: f64,
     /// Rate that counts as a value of 1: a source's share of all.
@@ -103,12 +104,12 @@ struct Search {
     bound: f64,
 }
 
-impl Search {
+impl ThroughputSearch {
     /// Starts from the shortest trees, and as they were spread.
     fn new(sources: Sources, trees: Vec<OnTree>, routed: Routed, big_m: f64, halt: Halt) -> Self {
         let unit_bps = sources.rate_bps() / sources.all.len() as f64;
         let part = (FILLED / routed.fullest).min(1.0);
-        let makeshift = |(loads, tree): (Loads, &OnTree)| {
+        let makeshift = |(loads, tree): (SourceLoads, &OnTree)| {
             let scaled = loads.into_iter().map(|(arc, load)| (arc, load * part));
             let value = part * tree.rate_bps / unit_bps;
             let worth = Worth {
@@ -191,7 +192,7 @@ impl Search {
         let mix = |(center, price): (&f64, &f64)| steady * center + (1.0 - steady) * price;
         let mixed: Vec<f64> = self.center.iter().zip(&prices).map(mix).collect();
         let (bound, trees) = self.trees(&mixed, self.big_m, 1.0);
-        let limit = self.blocks.solver.gain_limit();
+        let limit = pricing::gain_limit(&self.blocks.solver);
         let mut gains = 0;
         for tree in trees {
             let worth = self.worth(&tree);

@@ -4,8 +4,9 @@
 //! first-objective prices of each solve give a tangent, so Newton's method from the left meets the least
 //! `U` with `T(U) = Σ d_k` in finitely many solves. Delay is minimised last.
 
-use crate::colgen::Solver;
+use crate::objectives::first_only;
 use crate::problem::Error;
+use crate::solver::Solver;
 
 /// Fixes the admitted rates and lowers all capacities as far as they allow; returns the utilisation.
 pub(crate) fn spread(solver: &mut Solver) -> Result<f64, Error> {
@@ -16,7 +17,7 @@ pub(crate) fn spread(solver: &mut Solver) -> Result<f64, Error> {
     }
     let capacity = solver.master.capacity.clone();
     let mut total = 0.0;
-    for id in 0..solver.commodities.len() {
+    for id in 0..solver.pool.commodities.len() {
         if solver.master.groups[id].active {
             let served = solver.served(id);
             total += served;
@@ -26,9 +27,9 @@ pub(crate) fn spread(solver: &mut Solver) -> Result<f64, Error> {
     if total == 0.0 {
         return Ok(0.0);
     }
-    let delays = solver.ignore_delays();
+    let delays = first_only::ignore_delays(solver);
     let level = least_level(solver, &capacity, total)?;
-    solver.count_delays(delays);
+    first_only::count_delays(solver, delays);
     solver.solve()?;
     Ok(level)
 }
@@ -47,7 +48,7 @@ fn least_level(solver: &mut Solver, capacity: &[f64], total: f64) -> Result<f64,
             return Ok(level);
         }
         let (room, distance) = solver.cut();
-        let need: f64 = (0..solver.commodities.len())
+        let need: f64 = (0..solver.pool.commodities.len())
             .filter(|&id| solver.master.groups[id].active)
             .map(|id| distance[id].min(1.0) * solver.master.groups[id].request)
             .sum();

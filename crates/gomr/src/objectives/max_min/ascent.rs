@@ -1,9 +1,9 @@
 //! All levels in one climb: what flows have is raised from level to level, and stays feasible all along.
 
 use super::cuts::{Barrier, Known, Level, Line};
-use super::{Rising, MOST_CUTS};
-use crate::colgen::Solver;
+use super::{rising, Rising, MOST_CUTS};
 use crate::problem::Error;
+use crate::solver::Solver;
 
 /// Relative difference of two levels that are the same.
 const SAME: f64 = 1e-13;
@@ -20,15 +20,15 @@ pub(super) struct Ascent {
 impl Ascent {
     /// Begins from nothing.
     pub fn begin(solver: &mut Solver) -> Self {
-        solver.begin_rising();
+        rising::begin(solver);
         Self {
-            reached: Some(vec![0.0; solver.commodities.len()]),
+            reached: Some(vec![0.0; solver.pool.commodities.len()]),
         }
     }
 
     pub fn end(&mut self, solver: &mut Solver) {
         if self.reached.take().is_some() {
-            solver.end_rising();
+            rising::end(solver);
         }
     }
 
@@ -50,7 +50,7 @@ impl Ascent {
                 Ok(Some(level))
             }
             Err(error) => {
-                solver.end_rising();
+                rising::end(solver);
                 match error {
                     Error::NotSolved { .. } => Ok(None),
                     halted => Err(halted),
@@ -83,8 +83,8 @@ fn climb(
             return Ok(next_level);
         }
         rise.iter_mut().for_each(|rise| *rise /= unit);
-        solver.settle_requests(reached);
-        let risen = solver.rise(&rise, unit)?;
+        rising::settle_requests(solver, reached);
+        let risen = rising::raise(solver, &rise, unit)?;
         if risen.is_all {
             *reached = goal;
             if step < next_level.level {
@@ -126,7 +126,7 @@ fn even_level(flows: &[Rising], frozen: &[Option<f64>], reached: &[f64]) -> f64 
 
 /// What each commodity asks for at a level.
 fn requests_at(solver: &Solver, flows: &[Rising], frozen: &[Option<f64>], level: f64) -> Vec<f64> {
-    let mut requests = vec![0.0; solver.commodities.len()];
+    let mut requests = vec![0.0; solver.pool.commodities.len()];
     for (flow, rate) in flows.iter().zip(frozen) {
         let rising = flow.request.min(flow.weight * level);
         requests[flow.commodity as usize] += rate.unwrap_or(rising);

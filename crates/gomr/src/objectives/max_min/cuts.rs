@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::Rising;
-use crate::colgen::Solver;
+use super::{rising, Rising};
+use crate::solver::Solver;
 
 /// What all allocations keep: `Σ_k dist_k(π)·x_k ≤ Σ_e C_e π_e`.
 pub(super) struct Barrier {
@@ -67,13 +67,15 @@ impl Barrier {
 
     /// What stops the commodities that have no path, at prices of zero, once [`Solver::begin_rising`] looked for one.
     pub fn of_pathless(solver: &Solver) -> Self {
-        let distance = |id| match solver.has_path(id) {
+        let distance = |id| match rising::has_path(solver, id) {
             true => 0.0,
             false => f64::INFINITY,
         };
         Self {
             room: 0.0,
-            distance: (0..solver.commodities.len() as u32).map(distance).collect(),
+            distance: (0..solver.pool.commodities.len() as u32)
+                .map(distance)
+                .collect(),
             prices: vec![0.0; solver.graph.arcs()],
         }
     }

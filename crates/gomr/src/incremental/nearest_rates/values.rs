@@ -1,0 +1,124 @@
+//! Costs and values that belong to a basis, solved for once more.
+
+use super::{sign, NearestRates};
+use crate::graph::NONE;
+
+/// Share of a row's tolerance by which the rows at a bound may miss it.
+const DRIFT: f64 = 0.1;
+/// Reduced cost that a variable of the working basis may have, which should have none.
+const COST_DRIFT: f64 = 1e-11;
+
+impl NearestRates {
+    /// Solves for all costs and values, and inverts the working basis where they have drifted; false where it is
+    /// singular.
+    pub(super) fn settle(&mut self) -> bool {
+        self.state.settled = true;
+        let is_close = self.compute_values() <= DRIFT && self.compute_costs() <= COST_DRIFT;
+        is_close || self.renew()
+    }
+
+    /// Inverts the working basis and solves for all costs and values; false where it is singular.
+    fn renew(&mut self) -> bool {
+        let state = &self.state;
+        let size = state.working.len();
+        let mut matrix = vec![0.0; size * size];
+        for (i, &v) in state.working.iter().enumerate() {
+            for &(row, load) in &self.rates[v as usize / 2].entries {
+                let t = state.tight_at[row as usize];
+                if t != NONE {
+                    matrix[t as usize * size + i] += load * sign(v);
+                }
+            }
+        }
+        self.work += (size * size * size) as u64;
+        self.state.settled = true;
+        if !self.state.inverse.invert(size, matrix) {
+            return false;
+        }
+        self.compute_costs();
+        self.compute_values();
+        true
+    }
+
+    /// Solves for all costs; returns the largest reduced cost of a variable of the working basis before the refinement
+    /// step.
+    pub(super) fn compute_costs(&mut self) -> f64 {
+        self.state.price.fill(0.0);
+        let mut prices = vec![0.0; self.state.tight.len()];
+        let mut drift = 0.0f64;
+        for round in 0..2 {
+            for (i, &v) in self.state.working.iter().enumerate() {
+                let rest = self.cost_at_prices(v);
+                drift = drift.max(if round > 0 { rest.abs() } else { 0.0 });
+                self.state.inverse.add_row(i, rest, &mut prices);
+            }
+            for (&row, &price) in self.state.tight.iter().zip(&prices) {
+                self.state.price[row as usize] = price;
+            }
+        }
+        let reduced = (0..2 * self.rates.len() as u32).map(|v| self.cost_at_prices(v));
+        self.state.reduced = reduced.collect();
+        drift
+    }
+
+    /// What a variable costs beyond what its rows pay for it.
+    fn cost_at_prices(&self, v: u32) -> f64 {
+        let price = &self.state.price;
+        let entries = self.rates[v as usize / 2].entries.iter();
+        let paid: f64 = entries.map(|&(row, load)| price[row as usize] * load).sum();
+        self.cost(v) - sign(v) * paid
+    }
+
+    /// Solves for all values; returns by how much a row at a bound missed it before the refinement step, in its
+    /// tolerance.
+    pub(super) fn compute_values(&mut self) -> f64 {
+        self.state.activity = self.activity_at_bounds();
+        self.state.x.clear();
+        self.state.x.resize(self.state.working.len(), 0.0);
+        let mut drift = 0.0f64;
+        let mut step = Vec::new();
+        for round in 0..2 {
+            let rest = |(t, &row): (usize, &u32)| {
+                let row = row as usize;
+                (t, self.bound(row) - self.state.activity[row])
+            };
+            let rest: Vec<(usize, f64)> = self.state.tight.iter().enumerate().map(rest).collect();
+            if round > 0 {
+                let missed = rest.iter().zip(&self.state.tight);
+                let shares = missed.map(|(rest, &row)| {
+                    rest.1.abs() / self.limits[row as usize].tolerance.max(f64::MIN_POSITIVE)
+                });
+                drift = shares.fold(drift, f64::max);
+            }
+            self.state.inverse.times(&rest, &mut step);
+            for (i, &value) in step.iter().enumerate() {
+                self.state.x[i] += value;
+                let v = self.state.working[i];
+                for &(row, load) in &self.rates[v as usize / 2].entries {
+                    self.state.activity[row as usize] += value * load * sign(v);
+                }
+            }
+        }
+        self.work += (2 * self.state.inverse.size().pow(2) + 20 * self.rates.len()) as u64;
+        drift
+    }
+
+    /// The rows' activities without the variables of the working basis.
+    fn activity_at_bounds(&self) -> Vec<f64> {
+        let mut activity = vec![0.0; self.limits.len()];
+        for (w, rate) in self.rates.iter().enumerate() {
+            let mut value = rate.base;
+            for v in [2 * w, 2 * w + 1] {
+                if self.state.place[v] == NONE && self.state.at_most[v] {
+                    value += sign(v as u32) * self.state.most[v];
+                }
+            }
+            if value != 0.0 {
+                for &(row, load) in &rate.entries {
+                    activity[row as usize] += value * load;
+                }
+            }
+        }
+        activity
+    }
+}

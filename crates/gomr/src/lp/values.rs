@@ -1,0 +1,147 @@
+//! Prices and rates that belong to a basis, recomputed.
+
+use super::master::{Leave, Master};
+use crate::graph::NONE;
+use crate::lp::{rise, sizes};
+
+impl Master {
+    /// Solves for all prices from the basis; returns the residual before the refinement step.
+    pub fn compute_prices(&mut self) -> f64 {
+        let n = self.inverse.size();
+        let mut prices = vec![0.0; n];
+        for (i, &column) in self.working.iter().enumerate() {
+            let gain = self.columns[column as usize].profit
+                - self.columns[self.key_of(column) as usize].profit;
+            self.inverse.add_row(i, gain, &mut prices);
+        }
+        self.price.fill(0.0);
+        self.store_prices(&prices);
+        let mut worst = 0.0f64;
+        for (i, &column) in self.working.iter().enumerate() {
+            let key = self.key_of(column);
+            let gain = self.columns[column as usize].profit - self.columns[key as usize].profit;
+            let rest = gain - self.dot(&self.price, column) + self.dot(&self.price, key);
+            worst = worst.max(rest.abs());
+            self.inverse.add_row(i, rest, &mut prices);
+        }
+        self.store_prices(&prices);
+        worst / self.big_m.max(1.0)
+    }
+
+    pub fn store_prices(&mut self, prices: &[f64]) {
+        for (t, &arc) in self.tight.iter().enumerate() {
+            self.price[arc as usize] = prices[t];
+        }
+    }
+
+    /// Solves for all rates from the basis; returns the residual before the refinement step,
+    /// relative to the largest right-hand side.
+    pub fn compute_values(&mut self) -> f64 {
+        let mut rest = self.rhs.clone();
+        for g in &self.groups {
+            self.each_load(g.key, |row, load| rest[row as usize] -= load * g.rhs);
+        }
+        let scale = self
+            .tight
+            .iter()
+            .map(|&e| self.rhs[e as usize])
+            .fold(0.0, f64::max);
+        let mut b: Vec<(usize, f64)> = self.residual(&rest);
+        let mut x = Vec::new();
+        self.inverse.times(&b, &mut x);
+        self.x = x;
+        self.settle(&rest);
+        b = self
+            .tight
+            .iter()
+            .enumerate()
+            .map(|(t, &e)| (t, self.slack[e as usize]))
+            .collect();
+        let worst = b.iter().fold(0.0f64, |worst, &(_, v)| worst.max(v.abs()));
+        let mut correction = Vec::new();
+        self.inverse.times(&b, &mut correction);
+        for (value, delta) in self.x.iter_mut().zip(correction) {
+            *value += delta;
+        }
+        self.settle(&rest);
+        for t in 0..self.tight.len() {
+            self.slack[self.tight[t] as usize] = 0.0;
+        }
+        if scale > 0.0 {
+            worst / scale
+        } else {
+            0.0
+        }
+    }
+
+    pub fn residual(&self, rest: &[f64]) -> Vec<(usize, f64)> {
+        self.tight
+            .iter()
+            .enumerate()
+            .map(|(t, &e)| (t, rest[e as usize]))
+            .collect()
+    }
+
+    /// Keys and slacks that follow from the working values.
+    pub fn settle(&mut self, rest: &[f64]) {
+        let mut slack = std::mem::take(&mut self.slack);
+        slack.copy_from_slice(rest);
+        for (value, g) in self.key_values.iter_mut().zip(&self.groups) {
+            *value = g.rhs;
+        }
+        for (i, &column) in self.working.iter().enumerate() {
+            let value = self.x[i];
+            self.each_entry(column, |row, load| slack[row as usize] -= load * value);
+            self.key_values[self.columns[column as usize].group as usize] -= value;
+        }
+        self.slack = slack;
+        rise::raise_keys(self, rise::value(self));
+    }
+
+    /// Inverts the working basis from scratch; false when it is singular.
+    pub fn refactor(&mut self) -> bool {
+        let n = self.working.len();
+        let mut matrix = vec![0.0; n * n];
+        for (i, &column) in self.working.iter().enumerate() {
+            self.each_entry(column, |row, load| {
+                let t = self.tight_at[row as usize];
+                if t != NONE {
+                    matrix[t as usize * n + i] += load;
+                }
+            });
+        }
+        self.inverse.invert(n, matrix)
+    }
+
+    /// Refactors and solves again; false when the basis is singular.
+    pub fn renew(&mut self) -> bool {
+        if !self.refactor() {
+            return false;
+        }
+        self.compute_prices();
+        self.compute_values();
+        true
+    }
+
+    /// Largest infeasibility of the basic solution, a negative rate or an overloaded arc, over the variable's size.
+    pub fn infeasibility(&self) -> f64 {
+        let mut least = 0.0;
+        let mut look = |variable: Leave, value: f64| {
+            if value < 0.0 {
+                least = f64::min(least, value / sizes::size_of(self, variable));
+            }
+        };
+        for (p, &value) in self.x.iter().enumerate() {
+            look(Leave::Working(p), value);
+        }
+        for (g, &value) in self.key_values.iter().enumerate() {
+            look(Leave::Key(g as u32), value);
+        }
+        for (e, &value) in self.slack.iter().enumerate() {
+            if self.tight_at[e] == NONE {
+                look(Leave::Slack(e as u32), value);
+            }
+        }
+        -least
+    }
+}

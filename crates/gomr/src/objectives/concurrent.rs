@@ -1,0 +1,122 @@
+//! The largest factor by which all requests can be multiplied, by raising them together from nothing: the maximum
+//! concurrent flow by paths, where there are few demands for each source.
+//!
+//! The basis is feasible all along, so that what was reached when the time is up is an answer; the prices of any basis
+//! prove a bound.
+
+use super::max_min::cuts::Barrier;
+use super::max_min::rising;
+use crate::by_source::Concurrent;
+use crate::halt::HaltTest;
+use crate::incremental::membership::Membership;
+use crate::lp::{bounds, sizes};
+use crate::objectives::{first_only, Objective};
+use crate::pricing::introduce;
+use crate::problem::{Error, Problem};
+use crate::solver::Solver;
+
+/// Relative distance of the factor to its bound at which it is exact.
+const LARGEST_FACTOR_GAP: f64 = 1e-9;
+
+/// Raises all requests of a solver together, from zero; returns the factor of `requests` that fits. The solver is left with
+/// the column that raises them: [`rising::settle_requests`] and [`rising::end`] take it out.
+///
+/// # Errors
+/// [`Error::NotSolved`] when rounding defeats it, [`Error::Halted`] when the time is up.
+pub(crate) fn raise_all(solver: &mut Solver, requests: &[f64]) -> Result<f64, Error> {
+    // Every bit/s loads an arc at least.
+    let room: f64 = solver.master.capacity.iter().sum();
+    let most = 2.0 * room / requests.iter().sum::<f64>();
+    rising::begin(solver);
+    let unit = requests.iter().copied().fold(0.0, f64::max);
+    let mut rise: Vec<f64> = requests.iter().map(|request| request / unit).collect();
+    rise.resize(solver.master.groups.len(), 0.0);
+    let risen = rising::raise(solver, &rise, most * unit)?;
+    Ok(risen.units / unit)
+}
+
+/// Returns the largest factor of a problem's demands; `None` where rounding defeats the search.
+///
+/// # Errors
+/// As [`Error::Halted`] never: what was reached then is the answer.
+pub(crate) fn largest_factor(
+    problem: &Problem,
+    threads: usize,
+    halt: Option<HaltTest>,
+) -> Option<Concurrent> {
+    let capacity = problem.arcs.iter().map(|arc| arc.capacity_bps).collect();
+    let mut solver = Solver::new(problem.graph(), capacity);
+    solver.set_threads(threads);
+    solver.master.halt.0 = halt;
+    solver.run.stage = "concurrent flow";
+    let mut membership = Membership::new(Objective::MaxThroughputMinDelay);
+    for flow in &problem.flows {
+        membership.admit(&mut solver, flow.clone());
+    }
+    introduce::introduce(&mut solver, &membership.fresh);
+    let requests: Vec<f64> = solver.master.groups.iter().map(|g| g.request).collect();
+    let mut asking = solver.master.groups.iter().filter(|g| g.request > 0.0);
+    if asking.clone().next().is_none() {
+        return Some(Concurrent::exactly(f64::INFINITY));
+    }
+    if asking.any(|group| group.columns.is_empty()) {
+        return Some(Concurrent::exactly(0.0));
+    }
+    solver.master.estimate_scale();
+    sizes::measure(&mut solver.master, 0.0);
+    let _ = first_only::ignore_delays(&mut solver);
+    let factor = match raise_all(&mut solver, &requests) {
+        Ok(factor) => factor,
+        Err(Error::Halted { .. }) => reached(&mut solver, &requests),
+        Err(_) => return None,
+    };
+    let upper_bound = proven(&mut solver, &requests).max(factor);
+    Some(Concurrent {
+        factor,
+        upper_bound,
+        complete: upper_bound <= factor * (1.0 + LARGEST_FACTOR_GAP),
+    })
+}
+
+/// The factor that the rates of the present basis serve, scaled into all capacities.
+fn reached(solver: &mut Solver, requests: &[f64]) -> f64 {
+    bounds::restore_bounds(&mut solver.master);
+    solver.master.compute_values();
+    let master = &solver.master;
+    let mut load = vec![0.0; master.capacity.len()];
+    let mut least = f64::INFINITY;
+    for (group, &request) in master.groups.iter().zip(requests) {
+        let mut served = 0.0;
+        for (column, rate) in master.used_paths(group) {
+            served += rate;
+            for (arc, share) in master.entries(column) {
+                load[arc as usize] += share * rate;
+            }
+        }
+        if request > 0.0 {
+            least = least.min(served / request);
+        }
+    }
+    let loads = load.iter().zip(&master.capacity);
+    let fullest = loads.map(|(load, capacity)| match *load > 0.0 {
+        true => load / capacity,
+        false => 0.0,
+    });
+    least / fullest.fold(1.0, f64::max)
+}
+
+/// What the prices of the present basis prove.
+fn proven(solver: &mut Solver, requests: &[f64]) -> f64 {
+    let barrier = Barrier::of(solver);
+    let paid = requests.iter().enumerate();
+    let paid: f64 = paid
+        .filter(|(_, &request)| request > 0.0)
+        .map(|(id, &request)| request * barrier.distance(id))
+        .sum();
+    let room: f64 = solver.master.capacity.iter().sum();
+    let at_least_an_arc = room / requests.iter().sum::<f64>();
+    match paid > 0.0 {
+        true => at_least_an_arc.min(barrier.room / paid),
+        false => at_least_an_arc,
+    }
+}
