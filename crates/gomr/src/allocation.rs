@@ -78,10 +78,10 @@ pub struct Changes {
 }
 
 /// Share of its rate by which a path's rate may differ and still count as the same.
-const SAME: f64 = 1e-10;
+const RATE_ROUNDING: f64 = 1e-10;
 
 pub(crate) fn is_same_rate(one_bps: f64, other_bps: f64) -> bool {
-    (one_bps - other_bps).abs() <= SAME * one_bps.max(other_bps)
+    (one_bps - other_bps).abs() <= RATE_ROUNDING * one_bps.max(other_bps)
 }
 
 impl FlowAllocation {

@@ -148,7 +148,7 @@ pub(crate) struct StartSettings {
     pub least_balanced: usize,
     /// Nodes for each arc overloaded by shortest paths up to which rates are balanced first,
     pub congested_nodes: usize,
-    /// and arcs for each node from which on: elsewhere the ways around priced arcs are found faster.
+    /// and arcs for each node from which on: elsewhere the detours around priced arcs are found faster.
     pub meshed_arcs: usize,
     /// Pivots for each link and commodity after which rates are balanced all the same,
     pub late_pivots: usize,

@@ -6,9 +6,7 @@ mod common;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{brute_force, close, loads_of, random_flow, random_problem, Kind, Rng, KINDS};
-use gomr::{
-    Allocation, Effort, Engine, Error, Flow, HaltTest, Objective, OptimalFace, Problem,
-};
+use gomr::{Allocation, Effort, Engine, Error, Flow, HaltTest, Objective, OptimalFace, Problem};
 
 fn cases() -> u64 {
     std::env::var("GOMR_CASES")

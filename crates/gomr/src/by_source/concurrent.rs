@@ -22,15 +22,15 @@ use crate::pricing;
 use crate::problem::{Error, Problem};
 
 /// Relative distance of the factor to its bound at which it is exact.
-const EXACT: f64 = 1e-10;
+const FACTOR_GAP: f64 = 1e-10;
 /// Looks for better trees before the search is given up.
-const MOST_PASSES: usize = 2000;
+const MOST_FACTOR_PASSES: usize = 2000;
 /// Pivots, of all programmes together, after which the factor so far is the answer: minutes on networks of a thousand links.
 const MOST_PIVOTS: usize = 1_000_000;
 /// Weight of the best prices so far among those that trees are looked for with.
-const STEADY: f64 = 0.5;
+const CENTER_WEIGHT: f64 = 0.5;
 /// Below this the present prices alone count.
-const LEAST_STEADY: f64 = 0.05;
+const LEAST_CENTER_WEIGHT: f64 = 0.05;
 /// Every arc has at least this price, so that what is free is not wasted.
 const LEAST_PRICE: f64 = 1e-15;
 /// Units that the fullest arc holds at first, at least: the optimum must be above one.
@@ -40,7 +40,7 @@ const WORTH: Worth = Worth {
     value: 1.0,
     cost: 0.0,
 };
-const STAGE: &str = "concurrent flow";
+const FACTOR_STAGE: &str = "concurrent flow";
 
 /// How far demands can be scaled.
 #[derive(Clone, Debug, PartialEq)]
@@ -178,7 +178,7 @@ impl FactorSearch {
             blocks.limit_left_out(most_left_out_bps);
         }
         blocks.give_rows(&routed.utilisation, MAY_FILL * routed.fullest);
-        blocks.build(big_m, STAGE);
+        blocks.build(big_m, FACTOR_STAGE);
         Self {
             blocks,
             big_m,
@@ -211,7 +211,7 @@ impl FactorSearch {
     /// Searches to the optimum; false where that takes too many pivots.
     fn settle(&mut self) -> Result<bool, Error> {
         let mut steady = 1.0;
-        for _ in 0..MOST_PASSES {
+        for _ in 0..MOST_FACTOR_PASSES {
             let before = self.blocks.solver.master.pivots;
             self.blocks.solve()?;
             self.pivots += self.blocks.solver.master.pivots - before;
@@ -219,15 +219,15 @@ impl FactorSearch {
             let utilisation = self.blocks.utilisation();
             if self.blocks.misses_row(&utilisation, level) {
                 self.blocks.give_rows(&utilisation, MAY_FILL * level);
-                self.blocks.build(self.big_m, STAGE);
+                self.blocks.build(self.big_m, FACTOR_STAGE);
                 continue;
             }
             self.level = level;
             let gains = self.look(steady);
-            if self.bound > level * (1.0 + EXACT) {
+            if self.bound > level * (1.0 + FACTOR_GAP) {
                 break;
             }
-            if self.bound >= level * (1.0 - EXACT) {
+            if self.bound >= level * (1.0 - FACTOR_GAP) {
                 return Ok(true);
             }
             if self.pivots > self.most_pivots {
@@ -302,8 +302,8 @@ impl FactorSearch {
 /// How much the best prices so far count in the next look, after one that brought so many trees.
 pub(super) fn next_steadiness(steady: f64, gains: usize) -> f64 {
     match gains {
-        _ if steady == 1.0 => STEADY,
-        0 if steady > LEAST_STEADY => 0.5 * steady,
+        _ if steady == 1.0 => CENTER_WEIGHT,
+        0 if steady > LEAST_CENTER_WEIGHT => 0.5 * steady,
         0 => 0.0,
         _ => steady,
     }

@@ -5,12 +5,12 @@ use super::sources::{OnTree, SourceLoads, Sources};
 use crate::halt::Halt;
 
 /// Sweeps over all sources, and how often sources are routed at least.
-const SWEEPS: usize = 24;
+const LEAST_SWEEPS: usize = 24;
 const FEWEST_ROUTED: usize = 400;
 /// How steeply prices grow with the utilisation over the largest one, in the first sweep and the last.
 const SLOPES: (f64, f64) = (20.0, 400.0);
 /// Sources between two looks at the clock and at all prices.
-const STEP: usize = 16;
+const SOURCES_PER_LOOK: usize = 16;
 
 /// Where the sweeps ended.
 pub(super) struct Routed {
@@ -40,12 +40,12 @@ pub(super) fn spread(sources: &mut Sources, trees: &[OnTree], halt: &Halt) -> Op
         }
         mixed.push(own);
     }
-    let sweeps = SWEEPS.max(FEWEST_ROUTED / trees.len().max(1));
+    let sweeps = LEAST_SWEEPS.max(FEWEST_ROUTED / trees.len().max(1));
     for sweep in 0..sweeps {
         let part = sweep as f64 / (sweeps - 1) as f64;
         state.slope = SLOPES.0 * (SLOPES.1 / SLOPES.0).powf(part);
         for (place, own) in mixed.iter_mut().enumerate() {
-            if place % STEP == 0 {
+            if place % SOURCES_PER_LOOK == 0 {
                 if halt.now() {
                     return None;
                 }

@@ -13,16 +13,16 @@ use crate::pricing;
 use crate::problem::{Error, Problem};
 
 /// Distance of the value to its bound, relative to the cost, at which it is exact.
-const EXACT: f64 = 1e-10;
+const VALUE_GAP: f64 = 1e-10;
 /// Relative gap of the first objective above which its weight is raised.
-const GAP: f64 = 1e-11;
+const FIRST_GAP: f64 = 1e-11;
 /// Looks for better trees before the search is given up.
-const MOST_PASSES: usize = 5000;
+const MOST_THROUGHPUT_PASSES: usize = 5000;
 /// What is taken off the worth of the routing that all begins with, so that no optimum holds it.
-const MAKESHIFT: f64 = 0.05;
+const START_DISCOUNT: f64 = 0.05;
 /// Share of every capacity that it may take.
-const FILLED: f64 = 0.999;
-const STAGE: &str = "throughput";
+const START_FILL: f64 = 0.999;
+const THROUGHPUT_STAGE: &str = "throughput";
 
 /// Paths and rates of all demands.
 #[derive(Clone, Debug)]
@@ -108,12 +108,12 @@ impl ThroughputSearch {
     /// Starts from the shortest trees, and as they were spread.
     fn new(sources: Sources, trees: Vec<OnTree>, routed: Routed, big_m: f64, halt: Halt) -> Self {
         let unit_bps = sources.rate_bps() / sources.all.len() as f64;
-        let part = (FILLED / routed.fullest).min(1.0);
+        let part = (START_FILL / routed.fullest).min(1.0);
         let makeshift = |(loads, tree): (SourceLoads, &OnTree)| {
             let scaled = loads.into_iter().map(|(arc, load)| (arc, load * part));
             let value = part * tree.rate_bps / unit_bps;
             let worth = Worth {
-                value: (1.0 - MAKESHIFT) * value,
+                value: (1.0 - START_DISCOUNT) * value,
                 cost: tree.cost_bps / unit_bps,
             };
             (scaled.collect(), worth)
@@ -136,7 +136,7 @@ impl ThroughputSearch {
         let mut blocks = Blocks::new(sources, start.collect(), units, None, halt);
         blocks.give_rows(&shortest, MAY_FILL);
         blocks.give_rows(&routed.utilisation, MAY_FILL * routed.fullest.max(1.0));
-        blocks.build(big_m, STAGE);
+        blocks.build(big_m, THROUGHPUT_STAGE);
         let mut search = Self {
             blocks,
             big_m,
@@ -160,22 +160,22 @@ impl ThroughputSearch {
 
     fn run(&mut self) -> Result<(), Error> {
         let mut steady = 1.0;
-        for _ in 0..MOST_PASSES {
+        for _ in 0..MOST_THROUGHPUT_PASSES {
             self.blocks.solve()?;
             let utilisation = self.blocks.utilisation();
             if self.blocks.misses_row(&utilisation, 1.0) {
                 self.blocks.give_rows(&utilisation, MAY_FILL);
-                self.blocks.build(self.big_m, STAGE);
+                self.blocks.build(self.big_m, THROUGHPUT_STAGE);
                 continue;
             }
             let gains = self.look(steady);
             let totals = self.blocks.totals();
             let short = self.bound - (self.big_m * totals.value - totals.cost);
-            if short > EXACT * totals.cost && (gains > 0 || steady > 0.0) {
+            if short > VALUE_GAP * totals.cost && (gains > 0 || steady > 0.0) {
                 steady = next_steadiness(steady, gains);
                 continue;
             }
-            if self.first_gap() <= GAP {
+            if self.first_gap() <= FIRST_GAP {
                 return Ok(());
             }
             self.big_m *= 4.0;
@@ -237,7 +237,7 @@ impl ThroughputSearch {
             .collect()
     }
 
-    /// The trees in use of each source with their shares; what is left of the beginning goes the shortest ways.
+    /// The trees in use of each source with their shares; what is left of the beginning goes the shortest paths.
     fn used(&self, shortest: &[Vec<(OnTree, f64)>]) -> Vec<Vec<(OnTree, f64)>> {
         let of = |place: usize| {
             let used = self.blocks.used(place).filter(|&(_, share)| share > 1e-13);

@@ -14,11 +14,11 @@ use crate::pricing::lengths::arc_length;
 use crate::problem::{Arc, Flow, Problem};
 
 /// Loads and rates that are over their limit by less than this share of it are rounding, and left as they are.
-const ROUNDING: f64 = 1e-13;
+const LIMIT_ROUNDING: f64 = 1e-13;
 /// Rates per weight that differ by less than this share are of one level.
 const SAME_LEVEL: f64 = 1e-9;
 /// A flow whose path costs less than this is not in a cut.
-const NO_SHARE: f64 = 1e-9;
+const LEAST_SHARE_OF_CUT: f64 = 1e-9;
 
 /// Paths of all flows in flat arrays.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -101,12 +101,12 @@ impl Answer {
                 admitted[flow as usize],
                 problem.flows[flow as usize].rate_bps,
             );
-            if got > most * (1.0 + ROUNDING) {
+            if got > most * (1.0 + LIMIT_ROUNDING) {
                 *rate *= most / got;
             }
         }
         let loads = self.loads(problem);
-        let over = |(load, capacity): (f64, f64)| match load > capacity * (1.0 + ROUNDING) {
+        let over = |(load, capacity): (f64, f64)| match load > capacity * (1.0 + LIMIT_ROUNDING) {
             true => capacity / load,
             false => 1.0,
         };
@@ -179,10 +179,10 @@ pub fn audit(
     audited.upper_bound = match objective {
         Objective::MaxMin => max_min_bound(problem, &limits, cuts, &admitted),
         _ => {
-            let mut pricing = Pricing::new(problem, prices);
-            let mut bound = limits.room(problem, &pricing.price);
+            let mut cheapest_paths = CheapestPaths::new(problem, prices);
+            let mut bound = limits.room(problem, &cheapest_paths.price);
             for (id, flow) in problem.flows.iter().enumerate() {
-                let cheapest = pricing.cheapest(id);
+                let cheapest = cheapest_paths.cheapest(id);
                 for (worth, rate) in objective.parts(flow) {
                     bound += rate.min(limits.rate(flow)) * (worth - cheapest).max(0.0);
                 }
@@ -282,9 +282,11 @@ fn max_min_bound(problem: &Problem, limits: &RateLimits, cuts: &[Cut], admitted:
         .map(|(flow, rate)| rate / flow.weight)
         .collect();
     for cut in cuts {
-        let mut pricing = Pricing::new(problem, &cut.prices);
-        let room = limits.room(problem, &pricing.price);
-        let share: Vec<f64> = (0..flows.len()).map(|id| pricing.cheapest(id)).collect();
+        let mut cheapest_paths = CheapestPaths::new(problem, &cut.prices);
+        let room = limits.room(problem, &cheapest_paths.price);
+        let share: Vec<f64> = (0..flows.len())
+            .map(|id| cheapest_paths.cheapest(id))
+            .collect();
         // What flows up to a level keep of the cut, by level.
         let mut order: Vec<usize> = (0..flows.len())
             .filter(|&id| admitted[id] > 0.0 && share[id] > 0.0)
@@ -296,7 +298,7 @@ fn max_min_bound(problem: &Problem, limits: &RateLimits, cuts: &[Cut], admitted:
         }
         for &id in &cut.stopped {
             let id = id as usize;
-            if share[id] <= NO_SHARE {
+            if share[id] <= LEAST_SHARE_OF_CUT {
                 continue;
             }
             let limit = level[id] * (1.0 + SAME_LEVEL);
@@ -309,7 +311,7 @@ fn max_min_bound(problem: &Problem, limits: &RateLimits, cuts: &[Cut], admitted:
 }
 
 /// Prices of the cheapest paths under some prices of arcs.
-struct Pricing<'a> {
+struct CheapestPaths<'a> {
     problem: &'a Problem,
     graph: Graph,
     usable: Vec<bool>,
@@ -317,7 +319,7 @@ struct Pricing<'a> {
     distances: BTreeMap<(usize, u64), Vec<f64>>,
 }
 
-impl<'a> Pricing<'a> {
+impl<'a> CheapestPaths<'a> {
     fn new(problem: &'a Problem, prices: &[f64]) -> Self {
         let price = |(at, _): (usize, _)| prices.get(at).copied().unwrap_or(0.0).max(0.0);
         Self {

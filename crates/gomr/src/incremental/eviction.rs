@@ -9,7 +9,7 @@ use crate::solver::Solver;
 
 /// What a path that must go is worth: that much of the first objective's weight less than nothing. More than any
 /// gain that is passed over.
-const WORTHLESS: f64 = 1.0;
+const EVICTION_LOSS: f64 = 1.0;
 
 /// Drives the paths over failed links out; false, with the basis as it was or worse, where the basis is not
 /// feasible but for them, or when work passes `until`.
@@ -18,7 +18,7 @@ pub(crate) fn evict(solver: &mut Solver, until: u64) -> Result<bool, Error> {
         return Ok(false);
     }
     let gone = dual::banned_basics(&solver.master);
-    let profit = -WORTHLESS * solver.master.big_m;
+    let profit = -EVICTION_LOSS * solver.master.big_m;
     solver.master.set_profits(&gone, |_| profit);
     let feasible = solver.accurate() && solver.master.infeasibility() <= solver.feasibility();
     let outcome = match feasible {

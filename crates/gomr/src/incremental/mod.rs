@@ -1,4 +1,5 @@
-//! TODO
+//! Events, and what they change: the live [`engine`], its flows as commodities ([`membership`]), its answers
+//! ([`answer`]) and the optimum that moves flows least ([`reallocation`]).
 
 pub(crate) mod answer;
 pub(crate) mod best_so_far;

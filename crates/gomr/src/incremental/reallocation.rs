@@ -20,13 +20,13 @@ use crate::objectives::tidy;
 use crate::problem::Error;
 
 /// Share of a flow's rate by which those of its paths may differ and it still stays.
-const SAME: f64 = 1e-9;
+const STAYING_ROUNDING: f64 = 1e-9;
 /// A flow of the choice that moves less than this share of its rate stays.
-const KEPT: f64 = 1e-10;
+const LEAST_MOVE: f64 = 1e-10;
 /// Bounds may be broken by this share of them.
-const ROUNDING: f64 = 1e-11;
+const BROKEN_LIMIT: f64 = 1e-11;
 /// Rounding of a difference of loads, in shares of the capacity.
-const NOISE: f64 = 1e-15;
+const LOAD_ROUNDING: f64 = 1e-15;
 /// The solve and the choice may cost so many tenths of a solve from scratch, the rest being for what is not foreseen, and
 /// so much where that is less than anyone notices.
 const MOST_TENTHS: u64 = 8;
@@ -128,7 +128,7 @@ impl Engine {
 
 /// Whether a flow has the same paths with the same rates, but for rounding.
 fn stays(old: &FlowAllocation, flow: &FlowAllocation) -> bool {
-    let rounding = SAME * old.rate_bps;
+    let rounding = STAYING_ROUNDING * old.rate_bps;
     let same = |a: &PathRate, b: &PathRate| {
         a.arcs == b.arcs && (a.rate_bps - b.rate_bps).abs() <= rounding
     };
@@ -224,7 +224,7 @@ impl<'a> Choice<'a> {
             };
             let fitting: f64 = own.paths.iter().map(|path| narrowest(path)).sum();
             let whole = base.rate_bps.max(own.most.min(fitting));
-            let mut tolerance = ROUNDING * whole;
+            let mut tolerance = BROKEN_LIMIT * whole;
             for path in &own.paths {
                 let rate = rate_of(base, path);
                 let up = match reported {
@@ -232,7 +232,7 @@ impl<'a> Choice<'a> {
                     Some(_) if rate > 0.0 => 1.0,
                     Some(_) => NEW_PATH,
                 };
-                tolerance = tolerance.max(NOISE * narrowest(path));
+                tolerance = tolerance.max(LOAD_ROUNDING * narrowest(path));
                 rates.push(Rate {
                     base: rate,
                     up,
@@ -322,7 +322,7 @@ impl<'a> Choice<'a> {
     }
 
     fn has_moved(&self, mover: &Mover) -> bool {
-        let rounding = (KEPT * mover.whole).max(self.nearest.tolerance(mover.rates.clone()));
+        let rounding = (LEAST_MOVE * mover.whole).max(self.nearest.tolerance(mover.rates.clone()));
         !mover.can_stay || self.nearest.moved(mover.rates.clone()) > rounding
     }
 
@@ -387,7 +387,7 @@ impl ArcRows {
             self.limits.push(Bounds {
                 least: if full { free } else { f64::NEG_INFINITY },
                 most: free,
-                tolerance: ROUNDING * capacity,
+                tolerance: BROKEN_LIMIT * capacity,
             });
             self.limits.len() as u32 - 1
         });

@@ -4,12 +4,12 @@
 //! or belong to paths that are gone. Each pivot drives one of them out and takes in the variable that
 //! loses least. It sees only the paths known so far; new ones are priced afterwards.
 
-use crate::lp::master::{Enter, Leave, Master, PIVOT};
+use crate::lp::master::{Enter, Leave, Master, LEAST_PIVOT};
 use crate::lp::sizes;
 use crate::lp::sparse::Sparse;
 
 /// Pivots between two looks at the clock.
-pub(crate) const HALT: usize = 32;
+pub(crate) const PIVOTS_PER_LOOK: usize = 32;
 
 /// How the dual simplex ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,7 +51,7 @@ pub(crate) fn run(master: &mut Master, tolerance: f64, limit: usize, until: u64)
         let row = row.get_or_insert_with(|| dual_row(master));
         let scanned = master.groups.len() + master.slack.len();
         master.work += (20 * row.dot.touched.len() + 3 * scanned) as u64;
-        if master.work > until || (master.pivots % HALT == 0 && master.halt.now()) {
+        if master.work > until || (master.pivots % PIVOTS_PER_LOOK == 0 && master.halt.now()) {
             return DualEnd::Stuck;
         }
         if !dual_pivot(master, leave, sign, row, tolerance) {
@@ -267,7 +267,7 @@ fn cheapest(master: &Master, sign: f64, row: &Row) -> Option<(Enter, f64)> {
 fn each_candidate(master: &Master, sign: f64, row: &Row, mut f: impl FnMut(Enter, f64, f64, f64)) {
     for &c in &row.touched {
         let alpha = row.alpha[c as usize];
-        if -sign * alpha > PIVOT {
+        if -sign * alpha > LEAST_PIVOT {
             f(
                 Enter::Column(c),
                 (-row.reduced[c as usize]).max(0.0),
@@ -278,7 +278,7 @@ fn each_candidate(master: &Master, sign: f64, row: &Row, mut f: impl FnMut(Enter
     }
     for (t, &e) in master.tight.iter().enumerate() {
         let alpha = row.rho[t];
-        if -sign * alpha > PIVOT {
+        if -sign * alpha > LEAST_PIVOT {
             f(
                 Enter::Slack(e),
                 master.price[e as usize].max(0.0),

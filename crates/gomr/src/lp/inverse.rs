@@ -8,7 +8,7 @@
 //! grows asks for [`Inverse::invert`] again.
 
 /// Numbers this small are rounding noise in a basis of entries near 1.
-const NOISE: f64 = 1e-13;
+const LEAST_ENTRY: f64 = 1e-13;
 
 /// `W⁻¹`: row `i` belongs to working column `i`, column `t` to saturated arc `t`.
 #[derive(Debug, Default)]
@@ -93,7 +93,7 @@ impl Inverse {
         let scale = 1.0 / y[p];
         pivot_row.iter_mut().for_each(|v| *v *= scale);
         for (i, &factor) in y.iter().enumerate() {
-            if i != p && factor.abs() > NOISE {
+            if i != p && factor.abs() > LEAST_ENTRY {
                 axpy(-factor, &pivot_row, self.row_mut(i));
             }
         }
@@ -106,7 +106,7 @@ impl Inverse {
         for i in 0..self.size {
             let row = self.row_mut(i);
             let entry = row[t] * scale;
-            if entry.abs() > NOISE {
+            if entry.abs() > LEAST_ENTRY {
                 axpy(-entry, z, row);
             }
             row[t] = entry;
@@ -122,7 +122,7 @@ impl Inverse {
         for (i, &factor) in y.iter().enumerate() {
             let row = self.row_mut(i);
             row[n] = -factor * scale;
-            if factor.abs() > NOISE {
+            if factor.abs() > LEAST_ENTRY {
                 axpy(factor * scale, z, &mut row[..n]);
             }
         }
@@ -141,7 +141,7 @@ impl Inverse {
         for i in (0..n).filter(|&i| i != p) {
             let row = self.row_mut(i);
             let factor = row[t] * scale;
-            if factor.abs() > NOISE {
+            if factor.abs() > LEAST_ENTRY {
                 axpy(-factor, &pivot_row, row);
             }
             row[t] = row[n - 1];

@@ -1,4 +1,7 @@
-//! TODO
+//! The restricted master programme, and its simplex with generalised upper bounds.
+//!
+//! [`master`] holds the programme and its basis, [`exchange`] one exchange of basic variables, [`values`] the prices and rates
+//! that belong to a basis; [`primal`] and [`dual`] choose what is exchanged.
 
 pub(crate) mod bounds;
 pub(crate) mod devex;

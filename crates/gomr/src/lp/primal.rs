@@ -1,7 +1,7 @@
 //! Primal simplex steps: a variable with a gain enters until another reaches its bound.
 
 use crate::graph::NONE;
-use crate::lp::master::{Enter, Leave, Master, PIVOT};
+use crate::lp::master::{Enter, Leave, Master, LEAST_PIVOT};
 use crate::lp::{rise, sizes};
 
 /// Lets `enter` into the basis; returns its value there, or `None` when no variable blocks it
@@ -92,19 +92,19 @@ fn first_blocking(master: &Master, tolerance: f64) -> Option<Leave> {
 fn each_decrease(master: &Master, mut f: impl FnMut(Leave, f64, f64)) {
     let d = &master.direction;
     for (p, &alpha) in d.y.iter().enumerate() {
-        if alpha > PIVOT {
+        if alpha > LEAST_PIVOT {
             f(Leave::Working(p), master.x[p], alpha);
         }
     }
     for &g in &d.key.touched {
         let alpha = d.key.values[g as usize];
-        if alpha > PIVOT {
+        if alpha > LEAST_PIVOT {
             f(Leave::Key(g), master.key_values[g as usize], alpha);
         }
     }
     for &e in &d.load.touched {
         let alpha = d.load.values[e as usize];
-        if alpha > PIVOT && master.tight_at[e as usize] == NONE {
+        if alpha > LEAST_PIVOT && master.tight_at[e as usize] == NONE {
             f(Leave::Slack(e), master.slack[e as usize], alpha);
         }
     }

@@ -8,7 +8,7 @@ use super::sparse::Sparse;
 use crate::graph::NONE;
 
 /// Where one of so many commodities rises, all are gone through in one sweep.
-const MANY: usize = 8;
+const DENSE_PART: usize = 8;
 
 /// The column that raises requests.
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ pub(crate) fn set(master: &mut Master, rise: Vec<f64>, most: f64, value: f64) {
     };
     level.load.clear();
     level.load.resize(master.capacity.len(), 0.0);
-    level.raises_many = MANY * rise.iter().filter(|&&rise| rise != 0.0).count() > rise.len();
+    level.raises_many = DENSE_PART * rise.iter().filter(|&&rise| rise != 0.0).count() > rise.len();
     level.rise = rise;
     let mut profit = master.big_m * value;
     for (group, rise) in level.rising() {

@@ -3,8 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// No arc.
-const NONE: u32 = u32::MAX;
+use crate::graph::NONE;
 
 /// Delay in nanoseconds and number of arcs to the root: whole numbers, so that ties are exact.
 type Distance = (u64, u32);

@@ -1,4 +1,4 @@
-//! TODO
+//! Shortest, disjoint and least-delay paths for callers, beside the programme.
 
 pub(crate) mod disjoint;
 pub(crate) mod least_delay;

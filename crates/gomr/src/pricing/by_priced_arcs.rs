@@ -1,4 +1,4 @@
-//! Pricing where few arcs have a price: by the ways around these ([`crate::pricing::priced_arcs`]).
+//! Pricing where few arcs have a price: by the detours around these ([`crate::pricing::priced_arcs`]).
 
 use super::origin::{CandidatePath, Origin, PricingView};
 use super::priced_arcs::{are_few, PricedArcs, Reach};
@@ -6,7 +6,7 @@ use super::{gain_limit, take, PathPricing};
 use crate::graph::Graph;
 use crate::solver::{Commodity, Solver};
 
-/// The ways around priced arcs, for each class of lengths.
+/// The detours around priced arcs, for each class of lengths.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PricedArcPaths {
     pub classes: Vec<PricedArcs>,
@@ -34,7 +34,7 @@ impl PathPricing for PricedArcPaths {
     }
 }
 
-/// Whether so few arcs have a price that paths are found by the ways around them.
+/// Whether so few arcs have a price that paths are found by the detours around them.
 pub(crate) fn are_worthwhile(solver: &Solver) -> bool {
     let prices = solver.master.price.iter().zip(&solver.pricing.smooth_price);
     let count = prices.filter(|(&now, &smooth)| now.max(smooth) > 0.0);
@@ -45,7 +45,7 @@ pub(crate) fn are_worthwhile(solver: &Solver) -> bool {
     )
 }
 
-/// Brings the ways around priced_arcs up to date with the smoothed lengths.
+/// Brings the detours around priced arcs up to date with the smoothed lengths.
 fn update_priced_arcs(solver: &mut Solver) {
     let version = solver.pricing.smooth_lengths.version();
     let lengths = solver.pricing.smooth_lengths.all();

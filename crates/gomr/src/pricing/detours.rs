@@ -1,11 +1,11 @@
-//! The shortest ways from a node that avoid some arcs, repaired when these change.
+//! The shortest paths from a node that avoid some arcs, repaired when these change.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::graph::{Graph, NONE};
 
-/// The shortest ways from a node that avoid all priced_arcs.
+/// The shortest paths from a node that avoid all priced arcs.
 #[derive(Clone, Debug)]
 pub(crate) struct Detours {
     pub distance: Vec<f64>,
@@ -68,7 +68,7 @@ impl Detours {
         }
     }
 
-    /// Finds other ways where arcs are avoided from now on, and shorter ones over those that no longer are.
+    /// Finds other paths where arcs are avoided from now on, and shorter ones over those that no longer are.
     pub fn repair(
         &mut self,
         graph: &Graph,

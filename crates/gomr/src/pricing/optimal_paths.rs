@@ -11,9 +11,9 @@ use crate::graph::Graph;
 use crate::solver::Solver;
 
 /// Paths of one commodity that are listed.
-pub(crate) const MOST: usize = 64;
+pub(crate) const MOST_LISTED: usize = 64;
 /// Arcs looked at for each of them, per node.
-const STEPS: usize = 16;
+const STEPS_PER_NODE: usize = 16;
 
 /// Distance of every node to `target`.
 fn distance_to(graph: &Graph, length: &[f64], target: u32) -> Vec<f64> {
@@ -37,7 +37,7 @@ fn distance_to(graph: &Graph, length: &[f64], target: u32) -> Vec<f64> {
     to
 }
 
-/// Lists paths from `source` that are not longer than `limit`, at most [`MOST`].
+/// Lists paths from `source` that are not longer than `limit`, at most [`MOST_LISTED`].
 fn paths_within(
     graph: &Graph,
     length: &[f64],
@@ -52,12 +52,12 @@ fn paths_within(
     let mut path: Vec<u32> = Vec::new();
     // Node, place among its arcs, length so far.
     let mut stack = vec![(source, 0usize, 0.0f64)];
-    let mut steps = MOST * STEPS * graph.nodes;
+    let mut steps = MOST_LISTED * STEPS_PER_NODE * graph.nodes;
     while let Some(top) = stack.last_mut() {
         let (node, place, so_far) = *top;
         top.1 += 1;
         steps -= 1;
-        if paths.len() == MOST || steps == 0 {
+        if paths.len() == MOST_LISTED || steps == 0 {
             break;
         }
         let Some(&arc) = graph.out(node as usize).get(place) else {
@@ -187,7 +187,7 @@ mod tests {
             let mut expected = every_path(&graph, &length, ends, limit);
             listed.sort();
             expected.sort();
-            assert!(!expected.is_empty() && expected.len() <= MOST);
+            assert!(!expected.is_empty() && expected.len() <= MOST_LISTED);
             assert_eq!(listed, expected, "side {side}, lengths up to {spread}");
         }
     }
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(every_path(&graph, &length, (0, 24), limit).len(), 70);
         assert_eq!(
             paths_within(&graph, &length, &to, (0, 24), limit).len(),
-            MOST
+            MOST_LISTED
         );
     }
 }

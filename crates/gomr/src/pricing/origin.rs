@@ -11,7 +11,7 @@ use crate::settings::PricingSettings;
 use crate::solver::Commodity;
 
 /// Priced arcs of a path that are kept; paths with more are walked.
-const KEPT: usize = 12;
+const MOST_KEPT_ARCS: usize = 12;
 const NO_ARC: u16 = u16::MAX;
 
 /// A commodity as the pricing sees it, with the priced arcs of its key.
@@ -29,7 +29,7 @@ struct Member {
     epoch: u32,
     /// Profit of the key.
     profit: f64,
-    arcs: [u16; KEPT],
+    arcs: [u16; MOST_KEPT_ARCS],
 }
 
 impl Member {
@@ -44,7 +44,7 @@ impl Member {
             key: NONE,
             epoch: 0,
             profit: 0.0,
-            arcs: [NO_ARC; KEPT],
+            arcs: [NO_ARC; MOST_KEPT_ARCS],
         }
     }
 
@@ -67,7 +67,7 @@ impl Member {
         if !master.is_plain() || master.price.len() >= NO_ARC as usize {
             return false;
         }
-        self.arcs = [NO_ARC; KEPT];
+        self.arcs = [NO_ARC; MOST_KEPT_ARCS];
         let rows = master.loaded(key).iter();
         let mut priced = rows.filter(|&&arc| master.priced[arc as usize]);
         for kept in &mut self.arcs {

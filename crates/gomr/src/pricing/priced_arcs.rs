@@ -1,24 +1,24 @@
-//! Shortest paths where few arcs have a price: a priced.
+//! Shortest paths where few arcs have a price.
 //!
-//! All other arcs are as long as they always were, so the shortest ways around the priced_arcs are kept from solve to
+//! All other arcs are as long as they always were, so the shortest detours around the priced arcs are kept from solve to
 //! solve: a tree for each source, and one for each node that a priced arc leads to. A shortest path is such ways with
 //! priced arcs between them, and the best sequence of priced arcs is a small all-pairs problem (R. W. Floyd, "Algorithm
-//! 97: Shortest path", Comm. ACM 5, 1962). Each tree is repaired when another arc gets a priced.
+//! 97: Shortest path", Comm. ACM 5, 1962). Each tree is repaired when another arc gets a price.
 
 use std::sync::Arc;
 
 use super::detours::{Detours, Repair};
 use crate::graph::{Graph, NONE};
 
-/// Nodes for each arc with a priced from which on ways around them are worthwhile.
-const NODES: usize = 6;
-/// So many arcs that had a priced and have none now, and one for so many that have one, may be avoided still.
-const FORMER: usize = 16;
-const FORMER_PART: usize = 4;
+/// Nodes for each priced arc from which on detours around them are worthwhile.
+const NODES_PER_PRICED_ARC: usize = 6;
+/// So many arcs that had a price and have none now, and one for so many that have one, may be avoided still.
+const MOST_UNPRICED: usize = 16;
+const MOST_UNPRICED_PART: usize = 4;
 /// Changes that are kept for trees that do not know them yet.
 const MOST_CHANGES: usize = 20_000;
 
-/// An arc with a priced.
+/// An arc with a price.
 #[derive(Clone, Copy, Debug)]
 struct PricedArc {
     arc: u32,
@@ -28,19 +28,19 @@ struct PricedArc {
     head: u32,
 }
 
-/// A priced, times 2^32, and a head, by their places: of the size of a distance, so that both are compared at once.
+/// A priced arc, times 2^32, and a head, by their places: of the size of a distance, so that both are compared at once.
 type Last = u64;
 
-/// Whether so few arcs have a priced that ways around them are worthwhile, in networks of `least_nodes` and more.
+/// Whether so few arcs have a price that detours around them are worthwhile, in networks of `least_nodes` and more.
 pub(crate) fn are_few(priced_arcs: usize, nodes: usize, least_nodes: usize) -> bool {
-    nodes >= least_nodes && NODES * priced_arcs <= nodes
+    nodes >= least_nodes && NODES_PER_PRICED_ARC * priced_arcs <= nodes
 }
 
 /// What is known of the paths from one source.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reach {
     source: u32,
-    /// Least distance of each head by a path whose last arc is the first priced on it.
+    /// Least distance of each head by a path whose last arc is the first priced arc on it.
     entry: Vec<f64>,
     /// Least distance of each head.
     distance: Vec<f64>,
@@ -49,7 +49,7 @@ pub(crate) struct Reach {
 /// Distances and paths under one set of lengths.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PricedArcs {
-    /// Length of each arc without priced.
+    /// Length of each arc without price.
     free: Vec<f64>,
     avoided: Vec<bool>,
     /// Arcs that were avoided from then on, or no longer.
@@ -58,20 +58,20 @@ pub(crate) struct PricedArcs {
     ways: Vec<Option<Arc<Detours>>>,
     priced_arcs: Vec<PricedArc>,
     heads: Vec<u32>,
-    /// Distance from each head around all priced_arcs, node by node.
+    /// Distance from each head around all priced arcs, node by node.
     around: Vec<f64>,
     /// The heads that it is of, and the versions of their ways.
     around_of: Vec<(u32, u32)>,
     /// Distance from head to head.
     between: Vec<f64>,
-    /// The last priced on the way from head to head, and the head from where it is reached around all priced_arcs.
+    /// The last priced arc on the way from head to head, and the head from where it is reached around all priced arcs.
     last: Vec<Last>,
     version: Option<u32>,
     repair: Repair,
 }
 
 impl PricedArcs {
-    /// Arcs of these lengths, none with a priced.
+    /// Arcs of these lengths, none with a price.
     pub fn new(graph: &Graph, free: Vec<f64>) -> Self {
         Self {
             avoided: vec![false; free.len()],
@@ -101,18 +101,18 @@ impl PricedArcs {
 
     fn choose_avoided(&mut self, length: &[f64]) {
         let free = &self.free;
-        let has_toll = |arc: usize| length[arc] != free[arc];
-        let count = (0..free.len()).filter(|&arc| has_toll(arc)).count();
-        let former = (0..free.len()).filter(|&arc| self.avoided[arc] && !has_toll(arc));
+        let has_price = |arc: usize| length[arc] != free[arc];
+        let count = (0..free.len()).filter(|&arc| has_price(arc)).count();
+        let former = (0..free.len()).filter(|&arc| self.avoided[arc] && !has_price(arc));
         let former: Vec<usize> = former.collect();
-        if former.len() > FORMER + count / FORMER_PART {
+        if former.len() > MOST_UNPRICED + count / MOST_UNPRICED_PART {
             for arc in former {
                 self.avoided[arc] = false;
                 self.changes.push(arc as u32);
             }
         }
         for arc in 0..free.len() {
-            if has_toll(arc) && !self.avoided[arc] {
+            if has_price(arc) && !self.avoided[arc] {
                 self.avoided[arc] = true;
                 self.changes.push(arc as u32);
             }
@@ -147,7 +147,7 @@ impl PricedArcs {
         }
     }
 
-    /// Brings the distances around all priced_arcs up to date, of the heads whose ways have changed.
+    /// Brings the distances around all priced arcs up to date, of the heads whose ways have changed.
     fn fill_around(&mut self, graph: &Graph) {
         let size = self.heads.len();
         if self.around_of.len() != size {
@@ -169,7 +169,7 @@ impl PricedArcs {
         }
     }
 
-    /// Distances from head to head over any number of priced_arcs.
+    /// Distances from head to head over any number of priced arcs.
     fn join(&mut self) {
         let size = self.heads.len();
         self.between.clear();
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_and_paths_are_the_shortest_as_tolls_come_change_and_go() {
+    fn distances_and_paths_are_the_shortest_as_prices_come_change_and_go() {
         for seed in 0..60 {
             let mut rng = Rng(seed);
             let graph = random_graph(4 + rng.below(12), &mut rng);

@@ -39,7 +39,7 @@ pub(crate) struct Scratch {
 }
 
 /// The order is renewed when one node in so many had to be looked at again.
-const SORTED: usize = 16;
+const LATE_PART: usize = 16;
 
 impl Tree {
     /// A tree that reaches nothing yet.
@@ -71,7 +71,7 @@ impl Tree {
             self.relax_from(graph, length, node, scratch);
             late += 1;
         }
-        if SORTED * late > self.order.len() {
+        if LATE_PART * late > self.order.len() {
             self.sort(&mut scratch.keys);
         }
     }

@@ -11,7 +11,7 @@ pub(crate) mod pool;
 use crate::certificate::distances::Distances;
 use crate::graph::Graph;
 use crate::incremental::eviction;
-use crate::lp::dual::{self, DualEnd, HALT};
+use crate::lp::dual::{self, DualEnd, PIVOTS_PER_LOOK};
 use crate::lp::master::{Enter, Master};
 use crate::lp::{bounds, primal, rise, sizes};
 use crate::pricing::introduce;
@@ -391,7 +391,7 @@ impl Solver {
                     return Ok(());
                 }
                 self.keep_accurate();
-                if self.master.pivots % HALT == 0 {
+                if self.master.pivots % PIVOTS_PER_LOOK == 0 {
                     self.check_halt()?;
                 }
                 if self.run.stalled > self.settings.simplex.stall && !by_bland {

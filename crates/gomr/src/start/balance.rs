@@ -9,19 +9,18 @@
 
 /// Steepness of the prices at first: by how much one rises when the load grows by the whole capacity, in costs of the
 /// longest arc. Least and most that it becomes.
-const STEEPNESS: f64 = 3.0;
+const FIRST_STEEPNESS: f64 = 3.0;
 const LEAST_STEEPNESS: f64 = 1.0;
 const MOST_STEEPNESS: f64 = 200.0;
-/// Where an overload keeps its sign and more than `LASTING` of its size, its price follows faster; where the sign
-/// changes, more slowly. With 1.5 and 0.8 in place of 1.3 and 0.7, prices of 1,000 nodes became so steep that rates
-/// stood still: a simplex from there took 64,000 pivots in place of 34,000.
-const LASTING: f64 = 0.5;
-const FASTER: f64 = 1.3;
-const SLOWER: f64 = 0.7;
+/// Where an overload keeps its sign and more than `LASTING_OVERLOAD` of its size, its price follows faster; where the sign
+/// changes, more slowly.
+const LASTING_OVERLOAD: f64 = 0.5;
+const STEEPENING: f64 = 1.3;
+const FLATTENING: f64 = 0.7;
 /// Rounds over the commodities with several paths that each sweep ends with. They are cheap beside trees.
-const ROUNDS: usize = 3;
+const SETTLING_ROUNDS: usize = 3;
 /// A path shorter by less than this, in costs of the longest arc, is not new.
-const SHORTER: f64 = 1e-9;
+const LEAST_SAVING: f64 = 1e-9;
 
 /// A path of a commodity, and its rate.
 #[derive(Clone, Debug)]
@@ -68,7 +67,7 @@ struct LoadedArc {
 
 impl LoadedArc {
     fn new(cost: f64, capacity: f64) -> Self {
-        let slope = STEEPNESS / capacity;
+        let slope = FIRST_STEEPNESS / capacity;
         Self {
             cost,
             capacity,
@@ -108,9 +107,9 @@ impl LoadedArc {
         };
         let before = std::mem::replace(&mut self.overload, overload);
         if overload * before < 0.0 {
-            self.slope = (SLOWER * self.slope).max(LEAST_STEEPNESS / self.capacity);
-        } else if overload * before > 0.0 && overload.abs() > LASTING * before.abs() {
-            self.slope = (FASTER * self.slope).min(MOST_STEEPNESS / self.capacity);
+            self.slope = (FLATTENING * self.slope).max(LEAST_STEEPNESS / self.capacity);
+        } else if overload * before > 0.0 && overload.abs() > LASTING_OVERLOAD * before.abs() {
+            self.slope = (STEEPENING * self.slope).min(MOST_STEEPNESS / self.capacity);
         }
         self.multiplier = price;
     }
@@ -265,7 +264,7 @@ impl Balance {
             least = least.min(length_of(route, &self.arcs, &self.prices.length));
         }
         let has_choice = !split.is_whole() || (least > split.worth && !split.routes.is_empty());
-        let is_shorter = distance < least.min(split.worth) - SHORTER;
+        let is_shorter = distance < least.min(split.worth) - LEAST_SAVING;
         let new = if is_shorter { path() } else { None };
         if let Some(path) = new {
             self.offer(commodity, path, 0.0);
@@ -380,7 +379,7 @@ impl Balance {
 
     /// Ends a sweep: further rounds over the commodities that have a choice, and the prices become multipliers.
     pub fn end_sweep(&mut self, is_first: bool) {
-        for _ in 0..ROUNDS {
+        for _ in 0..SETTLING_ROUNDS {
             for commodity in 0..self.splits.len() {
                 if !self.splits[commodity].is_whole() {
                     self.settle(commodity);

@@ -7,7 +7,7 @@
 
 use super::balance::Balance;
 use crate::lp::bounds;
-use crate::lp::dual::HALT;
+use crate::lp::dual::PIVOTS_PER_LOOK;
 use crate::lp::master::Column;
 use crate::solver::Solver;
 use crate::start::crossover;
@@ -25,7 +25,7 @@ pub(crate) fn start_balanced(solver: &mut Solver) -> Option<Vec<u32>> {
     solver.master.compute_values();
     let tolerance = solver.master.tolerance();
     for (count, (column, rate)) in aside.into_iter().enumerate() {
-        if count % HALT == 0 && solver.master.halt.now() {
+        if count % PIVOTS_PER_LOOK == 0 && solver.master.halt.now() {
             return None;
         }
         crossover::push(&mut solver.master, column, rate, tolerance);
@@ -49,7 +49,7 @@ pub(crate) fn start_balanced(solver: &mut Solver) -> Option<Vec<u32>> {
 }
 
 /// Decides by the shortest paths, which are the keys, whether solves from scratch balance rates first: not where
-/// they overload few arcs, since the ways around these are found faster.
+/// they overload few arcs, since the detours around these are found faster.
 pub(crate) fn choose_start(solver: &mut Solver) {
     let overloaded = solver.master.slack.iter().filter(|&&slack| slack < 0.0);
     let is_congested =

@@ -17,9 +17,9 @@ use crate::solver::Solver;
 /// Augmentations for each arc before the flow so far has to do.
 const MOST_AUGMENTATIONS: usize = 10;
 /// Part of an arc's capacity that is nothing.
-const NOTHING: f64 = 1e-12;
+const LEAST_ROOM: f64 = 1e-12;
 /// Price, in costs of the longest arc, that is nothing.
-const FREE: f64 = 1e-9;
+const LEAST_ARC_PRICE: f64 = 1e-9;
 
 /// Starts from a flow of least cost and returns the known paths outside the basis; `None` where there is more than one
 /// commodity, that one has limits, or the time is up.
@@ -79,7 +79,7 @@ fn priced_by(solver: &Solver, potential: &[f64], raise: impl Fn(u32) -> f64) -> 
     let price = ends.map(|(&tail, &head)| at(head) - at(tail));
     price
         .zip(&solver.pricing.cost)
-        .map(|(rise, cost)| rise - cost > FREE)
+        .map(|(rise, cost)| rise - cost > LEAST_ARC_PRICE)
         .collect()
 }
 
@@ -137,7 +137,7 @@ impl<'a> LeastCostFlow<'a> {
             if halt.now() {
                 return None;
             }
-            if left <= NOTHING * request || !self.search(&mut parent) {
+            if left <= LEAST_ROOM * request || !self.search(&mut parent) {
                 break;
             }
             left -= self.augment(&parent, left);
@@ -148,7 +148,7 @@ impl<'a> LeastCostFlow<'a> {
     fn room(&self, arc: u32, is_forward: bool) -> f64 {
         let (flow, capacity) = (self.flow[arc as usize], self.capacity[arc as usize]);
         let room = if is_forward { capacity - flow } else { flow };
-        if room > NOTHING * capacity {
+        if room > LEAST_ROOM * capacity {
             room
         } else {
             0.0

@@ -21,11 +21,11 @@ use crate::lp::sparse::Sparse;
 use state::BasisState;
 
 /// Costs differ by up to this share, so that hardly any two ways out cost the same.
-const SPREAD: f64 = 1e-6;
+const COST_PERTURBATION: f64 = 1e-6;
 /// Pivots between two looks at how far costs and values have drifted.
-const RENEW: usize = 50;
+const PIVOTS_PER_RENEWAL: usize = 50;
 /// Pivots for each row and rate before the search is given up.
-const PATIENCE: usize = 20;
+const PIVOTS_PER_VARIABLE: usize = 20;
 
 /// A rate that may change.
 #[derive(Clone, Debug)]
@@ -161,7 +161,8 @@ impl NearestRates {
 
     /// Looks for the nearest rates from the last basis on.
     pub fn search(&mut self) -> End {
-        let most_pivots = self.pivots + 200 + PATIENCE * (self.limits.len() + self.rates.len());
+        let most_pivots =
+            self.pivots + 200 + PIVOTS_PER_VARIABLE * (self.limits.len() + self.rates.len());
         while self.pivots < most_pivots {
             if self.work > self.most_work {
                 return End::Costly;
@@ -189,7 +190,7 @@ impl NearestRates {
                 continue;
             };
             self.pivot(leave, enter, &rows);
-            if self.pivots % RENEW == 0 && !self.settle() {
+            if self.pivots % PIVOTS_PER_RENEWAL == 0 && !self.settle() {
                 return End::Stuck;
             }
         }
@@ -219,7 +220,7 @@ impl NearestRates {
         let cost = if v % 2 == 0 { rate.up } else { rate.down };
         // Weyl's sequence: the same at each run, and hardly two sums alike.
         let part = (f64::from(v) * 0.618_033_988_749_894_9).fract();
-        cost + SPREAD * (1.0 + part)
+        cost + COST_PERTURBATION * (1.0 + part)
     }
 
     /// The bound that a row is at.

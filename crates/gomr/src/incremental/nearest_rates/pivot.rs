@@ -2,11 +2,10 @@
 
 use super::{sign, NearestRates};
 use crate::graph::NONE;
+use crate::lp::master::LEAST_PIVOT;
 
-/// Entries of a pivot row that are smaller count as zero.
-const PIVOT: f64 = 1e-7;
 /// Reduced costs that may become negative by so much, for the sake of larger pivots.
-const HARRIS: f64 = 1e-9;
+const HARRIS_TOLERANCE: f64 = 1e-9;
 
 /// A variable or row that is basic.
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +108,7 @@ impl NearestRates {
                 true => (-wanted * entry, -reduced),
                 false => (wanted * entry, reduced),
             };
-            if towards > PIVOT {
+            if towards > LEAST_PIVOT {
                 f(enter, loss.max(0.0), towards);
             }
         };
@@ -145,7 +144,7 @@ impl NearestRates {
     pub(super) fn entering(&self, leave: Leaving, rows: &[f64]) -> Option<Entering> {
         let mut limit = f64::INFINITY;
         self.each_candidate(leave, rows, |_, loss, entry| {
-            limit = limit.min((loss + HARRIS) / entry);
+            limit = limit.min((loss + HARRIS_TOLERANCE) / entry);
         });
         let mut best = None;
         let mut largest = 0.0;

@@ -4,7 +4,7 @@ use super::{sign, NearestRates};
 use crate::graph::NONE;
 
 /// Share of a row's tolerance by which the rows at a bound may miss it.
-const DRIFT: f64 = 0.1;
+const VALUE_DRIFT: f64 = 0.1;
 /// Reduced cost that a variable of the working basis may have, which should have none.
 const COST_DRIFT: f64 = 1e-11;
 
@@ -13,7 +13,7 @@ impl NearestRates {
     /// singular.
     pub(super) fn settle(&mut self) -> bool {
         self.state.settled = true;
-        let is_close = self.compute_values() <= DRIFT && self.compute_costs() <= COST_DRIFT;
+        let is_close = self.compute_values() <= VALUE_DRIFT && self.compute_costs() <= COST_DRIFT;
         is_close || self.renew()
     }
 

@@ -6,9 +6,9 @@ use crate::problem::Error;
 use crate::solver::Solver;
 
 /// Relative difference of two levels that are the same.
-const SAME: f64 = 1e-13;
+const LEVEL_ROUNDING: f64 = 1e-13;
 /// Most by which what rises in one step may differ.
-const UNLIKE: f64 = 1e5;
+const MOST_UNEVEN_RISE: f64 = 1e5;
 
 /// The levels one after another, each from the basis of the one before.
 pub(super) struct Ascent {
@@ -79,7 +79,7 @@ fn climb(
             .iter()
             .fold(0.0, |most, rise| f64::max(most, rise.abs()));
         let mut left = rise.iter().zip(&goal);
-        if left.all(|(rise, goal)| rise.abs() <= SAME * goal) {
+        if left.all(|(rise, goal)| rise.abs() <= LEVEL_ROUNDING * goal) {
             return Ok(next_level);
         }
         rise.iter_mut().for_each(|rise| *rise /= unit);
@@ -97,7 +97,7 @@ fn climb(
         }
         let barrier = known.add(Barrier::scaled(solver));
         let next = Line::new(flows, frozen, &barrier).root(next_level.level);
-        let is_there = next >= next_level.level * (1.0 - SAME);
+        let is_there = next >= next_level.level * (1.0 - LEVEL_ROUNDING);
         next_level = Level {
             level: next.min(next_level.level),
             barrier: Some(barrier),
@@ -110,18 +110,18 @@ fn climb(
     Err(solver.not_solved("the levels do not settle"))
 }
 
-/// The level up to which those that rise rise alike, but for a factor of `UNLIKE`: beside larger ones a pivot would not
+/// The level up to which those that rise rise alike, but for a factor of `MOST_UNEVEN_RISE`: beside larger ones a pivot would not
 /// see the smallest.
 fn even_level(flows: &[Rising], frozen: &[Option<f64>], reached: &[f64]) -> f64 {
     let rising = || flows.iter().zip(frozen).filter(|(_, rate)| rate.is_none());
     let left = rising().filter_map(|(flow, _)| {
         let left = flow.request - reached[flow.commodity as usize];
-        (left > SAME * flow.request).then_some(left)
+        (left > LEVEL_ROUNDING * flow.request).then_some(left)
     });
     let least = left.fold(f64::INFINITY, f64::min);
     let heaviest = rising().map(|(flow, _)| flow.weight).fold(0.0, f64::max);
     let levels = rising().map(|(flow, _)| reached[flow.commodity as usize] / flow.weight);
-    levels.fold(0.0, f64::max) + UNLIKE * least / heaviest
+    levels.fold(0.0, f64::max) + MOST_UNEVEN_RISE * least / heaviest
 }
 
 /// What each commodity asks for at a level.

@@ -29,9 +29,9 @@ pub(super) struct Known {
 }
 
 /// Cuts that are kept from level to level.
-const KEPT: usize = 64;
+const MOST_CUTS_KEPT: usize = 64;
 /// What still rises must make up this part of a kept cut: else rounding of the rest would decide.
-const LEAST_PART: f64 = 1e-3;
+const LEAST_RISING_PART: f64 = 1e-3;
 
 impl Level {
     /// Share of the cut that one bit/s of a flow takes.
@@ -90,7 +90,7 @@ impl Known {
     pub fn add(&mut self, barrier: Barrier) -> Rc<Barrier> {
         let barrier = Rc::new(barrier);
         self.barriers.push_back(Rc::clone(&barrier));
-        if self.barriers.len() > KEPT {
+        if self.barriers.len() > MOST_CUTS_KEPT {
             self.barriers.pop_front();
         }
         barrier
@@ -157,7 +157,7 @@ impl Line {
             .steps
             .iter()
             .map(|&(until, weight)| weight * until.min(level));
-        rises.sum::<f64>() > LEAST_PART * barrier.room
+        rises.sum::<f64>() > LEAST_RISING_PART * barrier.room
     }
 
     /// Largest `t ≤ level` at which nothing is missing.

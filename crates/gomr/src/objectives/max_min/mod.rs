@@ -42,13 +42,13 @@ pub(crate) struct Filling {
 }
 
 /// Flows with a smaller share are not in a cut.
-const NO_SHARE: f64 = 1e-9;
+const LEAST_PART_OF_CUT: f64 = 1e-9;
 /// Part of the requests that may be missing where all of them fit.
-const MISSING: f64 = 1e-11;
+const MOST_MISSING: f64 = 1e-11;
 /// Cuts that may be met on the way to a level.
 const MOST_CUTS: usize = 200;
 /// Share of its rate that a settled flow gives way by first, and in the end, where rounding would stop the rest.
-const YIELD: f64 = 2.5e-13;
+const FIRST_YIELD: f64 = 2.5e-13;
 const MOST_YIELDED: f64 = 1e-10;
 
 /// Finds the max-min fair rates; the solver ends with these as its requests. What was settled before an error is
@@ -84,7 +84,7 @@ pub(crate) fn fill(
         {
             // As the level was made of it: weight times level may be a hair below the request.
             let at_request = flow.request / flow.weight <= next.level;
-            if at_request || share(flow) > NO_SHARE {
+            if at_request || share(flow) > LEAST_PART_OF_CUT {
                 let fair = if at_request {
                     flow.request
                 } else {
@@ -100,7 +100,7 @@ pub(crate) fn fill(
         }
         if stopped.is_empty() {
             // Only rates that are settled already meet in this cut, by rounding: they give it way.
-            yielded = 4.0 * f64::max(yielded, YIELD);
+            yielded = 4.0 * f64::max(yielded, FIRST_YIELD);
             if yielded > MOST_YIELDED {
                 return Err(solver.not_solved("max-min filling found no bottleneck"));
             }
@@ -196,7 +196,7 @@ fn fits(
         None => flows[i].request.min(flows[i].weight * level),
     });
     let proof = solver.solve()?;
-    Ok(asked - proof.bound <= MISSING * asked && solver.serves_all())
+    Ok(asked - proof.bound <= MOST_MISSING * asked && solver.serves_all())
 }
 
 /// The same by a solve for each level that is tried: from the right, by Newton's method.
@@ -286,7 +286,7 @@ mod tests {
                 .expect("no rounding stops it");
             assert!((climbed.level - probed.level).abs() < 1e-9 * probed.level);
             for (flow, rate) in flows.iter().zip(&mut frozen) {
-                let stops = flow.request <= probed.level || probed.share(flow) > NO_SHARE;
+                let stops = flow.request <= probed.level || probed.share(flow) > LEAST_PART_OF_CUT;
                 if rate.is_none() && stops {
                     *rate = Some(flow.request.min(probed.level));
                 }
