@@ -144,8 +144,10 @@ pub(crate) struct StartSettings {
     pub detour: f64,
     /// Share of its capacity left at which an arc is expected to get a price.
     pub narrow: f64,
-    /// Fewest commodities whose rates are balanced first: below, a solve takes no longer without.
+    /// Fewest commodities whose rates are balanced first, since below a solve takes no longer without,
     pub least_balanced: usize,
+    /// or fewest arcs, where these are alike.
+    pub regular_arcs: usize,
     /// Nodes for each arc overloaded by shortest paths up to which rates are balanced first,
     pub congested_nodes: usize,
     /// and arcs for each node from which on: elsewhere the detours around priced arcs are found faster.
@@ -186,6 +188,7 @@ impl Default for StartSettings {
             detour: 3.0,
             narrow: 0.05,
             least_balanced: 1000,
+            regular_arcs: 500,
             congested_nodes: 4,
             meshed_arcs: 3,
             late_pivots: 3,

@@ -18,11 +18,14 @@ use super::blocks::{Blocks, Units, Worth, MAY_FILL};
 use super::sources::{OnTree, Sources};
 use super::sweeps::{self, Routed};
 use crate::halt::{Halt, HaltTest};
+use crate::objectives::concurrent::largest_factor;
 use crate::pricing;
 use crate::problem::{Error, Problem};
 
 /// Relative distance of the factor to its bound at which it is exact.
 const FACTOR_GAP: f64 = 1e-10;
+/// Demands of a source up to which each is routed by paths of its own: trees would save nothing.
+const FEW_DEMANDS: usize = 4;
 /// Looks for better trees before the search is given up.
 const MOST_FACTOR_PASSES: usize = 2000;
 /// Pivots, of all programmes together, after which the factor so far is the answer: minutes on networks of a thousand links.
@@ -54,7 +57,7 @@ pub struct Concurrent {
 }
 
 impl Concurrent {
-    fn exactly(factor: f64) -> Self {
+    pub(crate) fn exactly(factor: f64) -> Self {
         Self {
             factor,
             upper_bound: factor,
@@ -94,6 +97,12 @@ fn search_within(
     if sources.all.is_empty() {
         return Ok(Some(Concurrent::exactly(f64::INFINITY)));
     }
+    let demands: usize = sources.all.iter().map(|source| source.demands.len()).sum();
+    if load == 1.0 && demands <= FEW_DEMANDS * sources.all.len() {
+        if let Some(found) = largest_factor(problem, threads, halt.clone()) {
+            return Ok(Some(found));
+        }
+    }
     sources.set_lengths(&vec![0.0; problem.arcs.len()], 1.0);
     sources.route_all(f64::INFINITY);
     let mut most_left_out_bps = (1.0 - 1.0 / load) * sources.rate_bps();
@@ -104,10 +113,12 @@ fn search_within(
     let trees = sources.route_all(f64::INFINITY);
     let halt = Halt(halt);
     let fullest = fullest(&trees, problem.arcs.len());
+    let capacity_bps: f64 = sources.capacity.iter().sum();
     let Some(routed) = sweeps::spread(&mut sources, &trees, &halt) else {
         return Ok(Some(Concurrent {
             factor: 1.0 / fullest,
-            upper_bound: f64::INFINITY,
+            // What is served loads an arc at least.
+            upper_bound: load * capacity_bps / sources.rate_bps(),
             complete: false,
         }));
     };
@@ -128,7 +139,7 @@ fn fullest(trees: &[OnTree], arcs: usize) -> f64 {
     utilisation.into_iter().fold(0.0, f64::max)
 }
 
-/// CutPrices of whole capacities, and of a bit/s that is left out.
+/// Prices of whole capacities, and of a bit/s that is left out.
 #[derive(Clone, Debug)]
 struct CutPrices {
     arcs: Vec<f64>,
@@ -198,7 +209,13 @@ impl FactorSearch {
     fn run(mut self) -> Result<Concurrent, Error> {
         let complete = match self.settle() {
             Ok(is_settled) => is_settled,
-            Err(Error::Halted { .. }) => false,
+            Err(Error::Halted { .. }) => {
+                if self.bound == 0.0 {
+                    // The prices of the sweeps prove something.
+                    self.look(1.0);
+                }
+                false
+            }
             Err(error) => return Err(error),
         };
         Ok(Concurrent {

@@ -74,15 +74,7 @@ impl Solver {
         price
             .iter_mut()
             .for_each(|p| *p *= 1.0 + self.settings.certificate.price_excess);
-        for commodity in &self.pool.commodities {
-            self.proof.class(&self.graph, commodity.ack_ratio);
-        }
-        self.proof.update(
-            &self.graph,
-            &price,
-            &self.pricing.usable,
-            self.settings.pricing.priced_arc_nodes,
-        );
+        self.measure(&price);
         let mut proof = Proof::default();
         for (e, &p) in price.iter().enumerate() {
             let capacity = self.master.capacity[e];
@@ -108,15 +100,23 @@ impl Solver {
         proof
     }
 
-    /// The cut that the first-objective prices form: `Σ_e C_e π_e`, and `dist_k(π)` of each commodity.
-    pub fn cut(&mut self) -> (f64, Vec<f64>) {
-        let price = self.first_prices();
+    /// Takes prices as lengths of the distances that prove a bound.
+    fn measure(&mut self, price: &[f64]) {
+        for commodity in &self.pool.commodities {
+            self.proof.class(&self.graph, commodity.ack_ratio);
+        }
         self.proof.update(
             &self.graph,
-            &price,
+            price,
             &self.pricing.usable,
             self.settings.pricing.priced_arc_nodes,
         );
+    }
+
+    /// The cut that the first-objective prices form: `Σ_e C_e π_e`, and `dist_k(π)` of each commodity.
+    pub fn cut(&mut self) -> (f64, Vec<f64>) {
+        let price = self.first_prices();
+        self.measure(&price);
         let room = price
             .iter()
             .zip(&self.master.capacity)

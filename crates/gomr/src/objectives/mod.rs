@@ -1,5 +1,6 @@
 //! Objectives by name.
 
+pub(crate) mod concurrent;
 pub(crate) mod first_only;
 pub(crate) mod max_min;
 pub(crate) mod utilisation;

@@ -4,9 +4,11 @@
 //! first-objective prices of each solve give a tangent, so Newton's method from the left meets the least
 //! `U` with `T(U) = Σ d_k` in finitely many solves. Delay is minimised last.
 
-use crate::objectives::first_only;
+use crate::objectives::max_min::rising;
+use crate::objectives::{concurrent, first_only};
 use crate::problem::Error;
 use crate::solver::Solver;
+use crate::start::balanced;
 
 /// Fixes the admitted rates and lowers all capacities as far as they allow; returns the utilisation.
 pub(crate) fn spread(solver: &mut Solver) -> Result<f64, Error> {
@@ -28,9 +30,26 @@ pub(crate) fn spread(solver: &mut Solver) -> Result<f64, Error> {
         return Ok(0.0);
     }
     let delays = first_only::ignore_delays(solver);
-    let level = least_level(solver, &capacity, total)?;
+    let level = match balanced::is_regular(solver) {
+        true => level_by_rising(solver, &capacity)?,
+        false => least_level(solver, &capacity, total)?,
+    };
     first_only::count_delays(solver, delays);
     solver.solve()?;
+    Ok(level)
+}
+
+/// The same where links are alike, so that most pivots of a dual simplex would be degenerate: one over the largest
+/// factor of all rates.
+fn level_by_rising(solver: &mut Solver, capacity: &[f64]) -> Result<f64, Error> {
+    let served: Vec<f64> = solver.master.groups.iter().map(|g| g.request).collect();
+    let factor = concurrent::raise_all(solver, &served)?;
+    let level = (1.0 / factor).min(1.0);
+    rising::settle_requests(solver, &served);
+    for (arc, &bps) in capacity.iter().enumerate() {
+        solver.master.set_capacity(arc as u32, level * bps);
+    }
+    rising::end(solver);
     Ok(level)
 }
 

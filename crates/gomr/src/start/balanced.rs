@@ -51,9 +51,10 @@ pub(crate) fn start_balanced(solver: &mut Solver) -> Option<Vec<u32>> {
 /// Decides by the shortest paths, which are the keys, whether solves from scratch balance rates first: not where
 /// they overload few arcs, since the detours around these are found faster.
 pub(crate) fn choose_start(solver: &mut Solver) {
-    let overloaded = solver.master.slack.iter().filter(|&&slack| slack < 0.0);
-    let is_congested =
-        solver.settings.start.congested_nodes * overloaded.count() > solver.graph.nodes;
+    let slack = solver.master.slack.iter();
+    let overloaded = slack.filter(|&&slack| slack < 0.0).count();
+    let is_any = overloaded > 0;
+    let is_congested = solver.settings.start.congested_nodes * overloaded > solver.graph.nodes;
     let is_meshed = solver.graph.arcs() >= solver.settings.start.meshed_arcs * solver.graph.nodes;
     // Not the parts of `fair`, of which those of one flow differ in worth: 50 to 200 nodes take as many pivots or more.
     let values = solver
@@ -63,8 +64,10 @@ pub(crate) fn choose_start(solver: &mut Solver) {
         .map(|commodity| commodity.value);
     let is_even = values.clone().zip(values.skip(1)).all(|(a, b)| a == b);
     let are_many = solver.pool.commodities.len() >= solver.settings.start.least_balanced;
-    solver.run.is_balanced = is_congested && is_meshed && is_even && are_many;
-    if is_even && !are_many {
+    let is_large = solver.graph.arcs() >= solver.settings.start.regular_arcs;
+    let is_alike = is_any && is_large && is_regular(solver);
+    solver.run.is_balanced = is_meshed && is_even && ((is_congested && are_many) || is_alike);
+    if is_even && !solver.run.is_balanced && !are_many {
         solver.run.balance_from =
             solver.master.pivots + solver.settings.start.late_pivots * solver.size();
     }
@@ -90,12 +93,25 @@ pub(crate) fn balances_after_all(solver: &mut Solver) -> bool {
     let unserved = groups
         .map(|group| solver.master.rate(group.unserved))
         .sum::<f64>();
-    if unserved > solver.settings.start.most_unserved * asked || !are_all_free(solver) {
+    let is_much = unserved > solver.settings.start.most_unserved * asked;
+    if (is_much && !is_regular(solver)) || !are_all_free(solver) {
         return false;
     }
     solver.run.balance_from = usize::MAX;
     solver.run.is_balanced = true;
     true
+}
+
+/// Whether links are of at most two capacities and two delays, as in fat-trees and tori: most pivots are degenerate there.
+pub(crate) fn is_regular(solver: &Solver) -> bool {
+    let open = || (0..solver.pricing.cost.len()).filter(|&arc| solver.pricing.usable[arc]);
+    let is_alike = |values: &[f64]| {
+        let of = |arc: usize| values[arc];
+        let least = open().map(of).fold(f64::INFINITY, f64::min);
+        let most = open().map(of).fold(0.0, f64::max);
+        open().map(of).all(|value| value == least || value == most)
+    };
+    is_alike(&solver.master.capacity) && is_alike(&solver.graph.delay_s)
 }
 
 fn are_all_free(solver: &Solver) -> bool {

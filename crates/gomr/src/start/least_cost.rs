@@ -1,4 +1,4 @@
-//! The first basis of a single commodity, from a flow of least cost.
+//! The first basis of commodities with the same ends, from a flow of least cost.
 //!
 //! Where many paths are equal, the simplex makes many pivots for each that it lets in. Successive shortest paths (R. Busacker
 //! and P. Gowen, 1961) find the optimum itself, and node potentials that prove it; the rates are pushed into a basis at
@@ -21,13 +21,16 @@ const LEAST_ROOM: f64 = 1e-12;
 /// Price, in costs of the longest arc, that is nothing.
 const LEAST_ARC_PRICE: f64 = 1e-9;
 
-/// Starts from a flow of least cost and returns the known paths outside the basis; `None` where there is more than one
-/// commodity, that one has limits, or the time is up.
+/// Starts from a flow of least cost and returns the known paths outside the basis; `None` where commodities have
+/// different ends, one has limits, or the time is up.
 pub(crate) fn start_single(solver: &mut Solver) -> Option<Vec<u32>> {
-    let id = single_commodity(solver)?;
-    let commodity = &solver.pool.commodities[id as usize];
-    let (ends, value) = ((commodity.source, commodity.target), commodity.value);
-    let request = solver.master.groups[id as usize].request;
+    let ids = commodities_of_one_pair(solver)?;
+    let commodity = &solver.pool.commodities[ids[0] as usize];
+    let ends = (commodity.source, commodity.target);
+    let request = ids
+        .iter()
+        .map(|&id| solver.master.groups[id as usize].request)
+        .sum();
     let mut flow = LeastCostFlow::new(
         &solver.graph,
         &solver.pricing.cost,
@@ -37,7 +40,10 @@ pub(crate) fn start_single(solver: &mut Solver) -> Option<Vec<u32>> {
     flow.fill(request, &solver.master.halt)?;
     let (distance, paths) = (flow.potential[ends.1 as usize], flow.paths());
     let potential = (flow.is_cut, flow.potential);
-    introduce::raise_m(solver, distance, value);
+    let (shares, marginal) = shared_out(solver, &ids, paths);
+    let value_of = |id: u32| solver.pool.commodities[id as usize].value;
+    let (value, least) = (value_of(marginal), value_of(ids[ids.len() - 1]));
+    introduce::raise_m(solver, distance, least);
     let far = value * solver.master.big_m - distance;
     solver.master.preferred = priced_by(solver, &potential.1, |node| match &potential.0 {
         Some(reached) if !reached[node as usize] => far,
@@ -45,31 +51,64 @@ pub(crate) fn start_single(solver: &mut Solver) -> Option<Vec<u32>> {
     });
     bounds::reset(&mut solver.master);
     solver.run.accurate_at = usize::MAX;
-    let served: f64 = paths.iter().map(|(_, rate)| rate).sum();
-    let unserved = (
-        solver.master.groups[id as usize].unserved,
-        (request - served).max(0.0),
-    );
-    let columns = paths
-        .iter()
-        .map(|(path, rate)| (solver.add_path(id, path), *rate));
-    let mut rates: Vec<(u32, f64)> = columns.collect();
-    rates.push(unserved);
+    let mut rates = Vec::new();
+    for (id, paths, unserved) in shares {
+        let columns = paths
+            .iter()
+            .map(|(path, rate)| (solver.add_path(id, path), *rate));
+        let mut own: Vec<(u32, f64)> = columns.collect();
+        own.push((solver.master.groups[id as usize].unserved, unserved));
+        rates.push(own);
+    }
     let is_settled = push_rates(solver, rates);
     solver.master.preferred.clear();
     is_settled.then(|| balanced::paths_outside(solver))
 }
 
-/// The only commodity that asks for something, where nothing limits its paths.
-fn single_commodity(solver: &Solver) -> Option<u32> {
-    let asks = |&id: &usize| {
-        let group = &solver.master.groups[id];
+/// The commodities that ask for something, what is worth most first, where they have the same ends and nothing limits
+/// their paths.
+fn commodities_of_one_pair(solver: &Solver) -> Option<Vec<u32>> {
+    let asks = |&id: &u32| {
+        let group = &solver.master.groups[id as usize];
         group.active && group.request > 0.0
     };
-    let mut asking = (0..solver.pool.commodities.len()).filter(asks);
-    let only = asking.next()?;
-    let is_alone = asking.next().is_none() && solver.pool.commodities[only].is_free();
-    is_alone.then_some(only as u32)
+    let of = |id: u32| &solver.pool.commodities[id as usize];
+    let mut ids = Vec::new();
+    for id in (0..solver.pool.commodities.len() as u32).filter(asks) {
+        let first = of(*ids.first().unwrap_or(&id));
+        let has_ends = (of(id).source, of(id).target) == (first.source, first.target);
+        if !has_ends || !of(id).is_free() {
+            return None;
+        }
+        ids.push(id);
+    }
+    ids.sort_by(|&a, &b| of(b).value.total_cmp(&of(a).value));
+    (!ids.is_empty()).then_some(ids)
+}
+
+/// A commodity, its paths with their rates, and what is not served of it.
+type PathShare = (u32, Vec<(Vec<u32>, f64)>, f64);
+
+/// Shares paths out among commodities, those first that come first; and the last one that gets something.
+fn shared_out(solver: &Solver, ids: &[u32], paths: Vec<(Vec<u32>, f64)>) -> (Vec<PathShare>, u32) {
+    let mut paths = paths.into_iter().rev().collect::<Vec<_>>();
+    let mut marginal = ids[0];
+    let share = |&id: &u32| {
+        let request = solver.master.groups[id as usize].request;
+        let (mut left, mut own) = (request, Vec::new());
+        while let Some((path, rate)) = paths.last_mut().filter(|_| left > LEAST_ROOM * request) {
+            let part = rate.min(left);
+            own.push((path.clone(), part));
+            (left, marginal) = (left - part, id);
+            *rate -= part;
+            if *rate <= LEAST_ROOM * part {
+                paths.pop();
+            }
+        }
+        (id, own, left.max(0.0))
+    };
+    let shares = ids.iter().map(share).collect();
+    (shares, marginal)
 }
 
 /// The arcs that have a price by node potentials, raised as `raise` says.
@@ -83,20 +122,23 @@ fn priced_by(solver: &Solver, potential: &[f64], raise: impl Fn(u32) -> f64) -> 
         .collect()
 }
 
-/// Makes the largest rate the key and pushes the others into the basis; whether the basis is feasible then.
-fn push_rates(solver: &mut Solver, mut rates: Vec<(u32, f64)>) -> bool {
-    rates.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let (key, _) = rates[0];
-    if !solver.master.is_basic(key) {
-        solver.master.set_key(key);
+/// Makes the largest rate of each commodity its key and pushes the others into the basis; whether that is feasible then.
+fn push_rates(solver: &mut Solver, commodities: Vec<Vec<(u32, f64)>>) -> bool {
+    let mut aside = Vec::new();
+    for mut rates in commodities {
+        rates.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let (key, _) = rates[0];
+        if !solver.master.is_basic(key) {
+            solver.master.set_key(key);
+        }
+        aside.extend(rates.drain(1..).filter(|&(_, rate)| rate > 0.0));
     }
-    rates.retain(|&(column, rate)| column != key && rate > 0.0);
-    for &(column, rate) in &rates {
+    for &(column, rate) in &aside {
         crossover::lay_aside(&mut solver.master, column, rate);
     }
     solver.master.compute_values();
     let tolerance = solver.master.tolerance();
-    for (column, rate) in rates {
+    for (column, rate) in aside {
         crossover::push(&mut solver.master, column, rate, tolerance);
     }
     bounds::restore_bounds(&mut solver.master);

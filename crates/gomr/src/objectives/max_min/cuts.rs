@@ -7,7 +7,7 @@ use super::{rising, Rising};
 use crate::solver::Solver;
 
 /// What all allocations keep: `Σ_k dist_k(π)·x_k ≤ Σ_e C_e π_e`.
-pub(super) struct Barrier {
+pub(crate) struct Barrier {
     /// `Σ_e C_e π_e`.
     pub room: f64,
     /// `dist_k(π)` of each commodity.
@@ -78,6 +78,11 @@ impl Barrier {
                 .collect(),
             prices: vec![0.0; solver.graph.arcs()],
         }
+    }
+
+    /// `dist_k(π)` of a commodity.
+    pub fn distance(&self, id: usize) -> f64 {
+        self.distance[id]
     }
 
     pub fn share(&self, flow: &Rising) -> f64 {

@@ -11,7 +11,7 @@
 //! no part before the rates are settled: until then they are ignored.
 
 mod ascent;
-mod cuts;
+pub(crate) mod cuts;
 pub(crate) mod rising;
 
 use crate::certificate::audit::Cut;
@@ -161,6 +161,13 @@ fn next_level(
             return Ok(all);
         }
         known.add(Barrier::of(solver));
+        if asks_once(solver) {
+            // The largest throughput is its level: nothing is to be climbed.
+            let only = known.bound(flows, frozen);
+            if fits(solver, flows, frozen, only.level)? {
+                return Ok(only);
+            }
+        }
         *ascent = Some(Ascent::begin(solver));
         let apart = Barrier::of_pathless(solver);
         let rising = flows.iter().zip(frozen).filter(|(_, rate)| rate.is_none());
@@ -182,6 +189,15 @@ fn next_level(
         Some(level) => Ok(level),
         None => highest_level(solver, flows, frozen, known),
     }
+}
+
+/// Whether one commodity alone asks for something.
+fn asks_once(solver: &Solver) -> bool {
+    let groups = solver.master.groups.iter();
+    groups
+        .filter(|group| group.active && group.request > 0.0)
+        .count()
+        == 1
 }
 
 /// Whether what the flows ask for at a level fits.
