@@ -4,6 +4,7 @@ python -m benchmarks.gomr [--quick] [--json] [--out DIR] [FOLDER or GRAPHML ...]
 python -m benchmarks.gomr --structured [--budget S] [--out DIR]
 python -m benchmarks.gomr --live [--quick] [--flows N] [--out DIR] [FOLDER or GRAPHML ...]
 python -m benchmarks.gomr --independent [--quick] [--seed N] [--out DIR]
+python -m benchmarks.gomr --regular [--quick] [--seed N] [--budget S] [--out DIR]
 python -m benchmarks.gomr --growth [--quick] [--budget S] [--out DIR]
 
 Runs every engine on the butterfly, on generated networks of 20, 50 and 100 nodes, and on the GraphML files
@@ -16,6 +17,9 @@ too long.
 
 With --independent it compares 240 random and structured problems under every objective with linear programmes
 over edges, solved by scipy, and fails where one differs by more than 1e-9; --quick takes 24 of them.
+
+With --regular it solves 1,000 random regular networks of equal links by `native` and by HiGHS' simplex and
+interior point, and fails where an answer differs or takes over ten times as long; --quick takes 24 of them.
 
 With --growth it measures how CPU time and memory grow with demands (up to whole matrices) and nodes (up to
 2,000), beside `highs` and or-tools' PDLP; --quick stays below 200 nodes.
@@ -34,7 +38,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.gomr import growth, independent, live, structured
+from benchmarks.gomr import growth, independent, live, regular, structured
 from benchmarks.gomr.cells import ENGINE_NAMES, Cell, Effort, as_dict, measure
 from benchmarks.gomr.networks import Size
 from benchmarks.gomr.tables import markdown, plot
@@ -56,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; returns the exit status."""
     parser = _parser()
     args = parser.parse_args(argv)
-    if args.structured or args.live or args.independent or args.growth:
+    if args.structured or args.live or args.independent or args.growth or args.regular:
         return _compare(parser, args)
     effort = QUICK if args.quick else FULL
     if args.budget is not None:
@@ -89,6 +93,9 @@ def _compare(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
         return structured.main(args.budget or structured.BUDGET_S, args.out)
     if args.independent:
         return independent.main(24 if args.quick else independent.COUNT, args.seed, args.out)
+    if args.regular:
+        count = regular.QUICK if args.quick else regular.COUNT
+        return regular.main(count, args.seed, args.budget or regular.BUDGET_S, args.out)
     if args.growth:
         return growth.main(args.budget or growth.BUDGET_S, args.out, quick=args.quick)
     files = [Size(str(file), args.flows) for file in _files(parser, args.networks)]
@@ -139,9 +146,14 @@ def _parser() -> argparse.ArgumentParser:
         "--independent", action="store_true", help="native beside linear programmes over edges instead"
     )
     parser.add_argument(
+        "--regular", action="store_true", help="random regular networks instead, native beside HiGHS"
+    )
+    parser.add_argument(
         "--growth", action="store_true", help="time and memory over demands and nodes, beside highs and PDLP"
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the problems of --independent (default 1)")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="of the problems of --independent and --regular (default 1)"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer repeats and a budget of 3 s, not 20 s")
     parser.add_argument("--json", action="store_true", help="print the document instead of the table")
     parser.add_argument("--out", type=Path, default=Path("results/gomr"), help="default results/gomr")
