@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -25,11 +25,11 @@ from controller.model.client_events import ClientEventKind
 from controller.model.faults import FaultKind
 from controller.model.journal import Journal, Journaled, JournaledDict, JournaledSet
 from controller.model.messages import IntroduceSwitch, Message, PacketOut, Postpone
-from controller.model.records import Records
+from controller.model.records import Change, Records, changes_of
 from controller.model.requests import LinkChange, ViewName
 from controller.model.rules import Group, Rule
 from controller.state.discovery import Discovery
-from controller.state.flow_record import FLOW
+from controller.state.flow_record import FLOW, FLOW_LEASE
 from controller.state.hosts import LEARNED_HOST
 from controller.state.state import Settings, State
 from topologies.model import Network
@@ -160,24 +160,47 @@ class Core(Journaled):
     def restore(self, records: Records, now: float) -> list[Message]:
         """Take up what the last run has left in the store; call it before any event.
 
-        The network is assumed to be as the file has it until its switches have had the time to connect, so
-        that nothing that works is taken away.
-
         Args:
             records: What the store has.
             now: Seconds on the clock of the events.
         """
-        self._now = now
         if records:
+            self._assume_all()
+        self.follow(changes_of(records), now)
+        return self.lead(now)
+
+    def follow(self, changes: Sequence[Change], now: float) -> None:
+        """Know what another replica has written to the store, in order; nothing is done about it."""
+        followers: dict[str, Callable[[str, Mapping[str, Any] | None], None]] = {
+            LINK: lambda link, record: self._link_changes.restore({link: record or {}}),
+            LEARNED_HOST: lambda ip, record: self._state.hosts.follow(ip, record, now),
+            FLOW: lambda flow_id, record: self._flows.follow(flow_id, record, now),
+            FLOW_LEASE: lambda flow_id, _: self._flows.follow_lease(flow_id, now),
+            _RUN: lambda *_: self._assume_all(),
+        }
+        with Journal():
+            for change in changes:
+                if change.kind in followers:
+                    followers[change.kind](change.key, change.value)
+
+    def _assume_all(self) -> None:
+        if _RUN not in self._has_run:
             self._has_run.add(_RUN)
-            self._link_changes.restore(records.get(LINK, {}))
-            self._state.hosts.restore(records.get(LEARNED_HOST, {}), now)
             self._state.live.assume_all()
+
+    def lead(self, now: float) -> list[Message]:
+        """Decide from now on; until then this has followed what others have written.
+
+        The network is assumed to be as the file has it until its switches have had the time to connect, so
+        that nothing that works is taken away.
+        """
+        self._now = now
+        if _RUN in self._has_run:
             for switch in self._state.live.network.switches:
                 datapath_id = self._state.live.datapath_id(switch)
                 self._gone_at[datapath_id] = now + self._state.settings.switch_grace_s
             self._protection.find_all()
-            self._flows.restore(records.get(FLOW, {}), now)
+            self._flows.lead(now)
         return self._outbox.take()
 
     def handle(self, event: events.Event, now: float) -> list[Message]:

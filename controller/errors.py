@@ -8,11 +8,14 @@
     │   ├── Conflict             a port in use, or capacity that other flows hold
     │   ├── InfeasibleRequest    the network as it is cannot serve it
     │   ├── Unavailable          a switch did not confirm, or the controller is stopping
+    │   │   └── NotLeading       another replica of the controller decides
     │   ├── Unauthenticated      no token, or none that is known
     │   ├── Forbidden            the token does not give the right to do this
     │   ├── PreconditionFailed   the flow or link has changed since the client looked at it
     │   └── DeadlineExceeded     the time that the client gave is over
     ├── StoreError               what must survive a restart cannot be read or written; carries `store`
+    │   ├── WrongFormat          another version of the controller has written it
+    │   └── Fenced               the store does not obey this replica, or nobody knows whether it has
     └── CoreFailed               the core cannot go on, and the process ends with status 70
 
 The solver has errors of its own (`gomr.errors`); `FAILURES` are both.
@@ -36,15 +39,18 @@ __all__ = [
     "CoreFailed",
     "DeadlineExceeded",
     "ErrorCode",
+    "Fenced",
     "Forbidden",
     "InfeasibleRequest",
     "InvalidRequest",
     "NotFound",
+    "NotLeading",
     "PreconditionFailed",
     "RequestError",
     "StoreError",
     "Unauthenticated",
     "Unavailable",
+    "WrongFormat",
 ]
 
 
@@ -133,6 +139,13 @@ class Unavailable(RequestError):
     code = ErrorCode.UNAVAILABLE
 
 
+class NotLeading(Unavailable):
+    """Another replica of the controller decides."""
+
+    def __init__(self) -> None:
+        super().__init__("", "this replica does not lead, or does so no more; ask again in a moment")
+
+
 class Unauthenticated(RequestError):
     """No token was sent, or one that the controller does not know."""
 
@@ -172,6 +185,14 @@ class StoreError(ControllerError):
 
     def __str__(self) -> str:
         return f"the store {self.store} cannot be used: {self.reason}"
+
+
+class WrongFormat(StoreError):
+    """Another version of the controller has written what is in the store."""
+
+
+class Fenced(StoreError):
+    """The store does not obey this replica, or nobody knows whether it has."""
 
 
 class CoreFailed(ControllerError):

@@ -11,7 +11,7 @@ from enum import Enum
 from types import UnionType
 from typing import Any, Protocol
 
-from controller.errors import RequestError, StoreError, Unavailable
+from controller.errors import Fenced, NotLeading, RequestError, StoreError, Unavailable
 from controller.model.events import (
     BarrierReceived,
     CopyRequested,
@@ -28,6 +28,7 @@ from controller.model.events import (
     ViewRequested,
 )
 from controller.model.messages import (
+    Abandoned,
     Answer,
     ClientMessage,
     CloseConnection,
@@ -39,7 +40,7 @@ from controller.model.messages import (
 )
 from controller.model.records import Change
 
-__all__ = ["ControllerLoop"]
+__all__ = ["ControllerLoop", "refusals"]
 
 LOG = logging.getLogger("controller")
 
@@ -120,6 +121,7 @@ class ControllerLoop:
         planning_s: What planning a request takes in addition: for clocks on which processing takes no time.
         pause: Lets so many seconds pass.
         handled: Called with each event and the seconds that the core took for it.
+        on_fenced: Called where the store does not obey this replica: nothing of the event is carried out.
     """
 
     def __init__(
@@ -134,6 +136,7 @@ class ControllerLoop:
         planning_s: float = 0.0,
         pause: Callable[[float], None] = time.sleep,
         handled: Callable[[Event, float], None] = lambda *_: None,
+        on_fenced: Callable[[], None] = lambda: None,
     ) -> None:
         self._core = core
         self._send = send
@@ -145,6 +148,7 @@ class ControllerLoop:
         self._planning_s = planning_s
         self._pause = pause
         self._handled = handled
+        self._on_fenced = on_fenced
         self._queues: dict[_Kind, deque[Event]] = {kind: deque() for kind in _Kind}
         self._packets_left = _PACKETS_A_TURN
         self._dropped_packets = 0
@@ -268,6 +272,10 @@ class ControllerLoop:
         if changes:
             try:
                 self._write(changes)
+            except Fenced as error:
+                LOG.error("%s; nothing of what was to be changed is", error)
+                messages = refusals(messages)
+                self._on_fenced()
             except StoreError as error:
                 LOG.error("%s; after a restart, what was changed would be forgotten", error)
         for message in messages:
@@ -297,7 +305,7 @@ class ControllerLoop:
             LOG.log(level, message.text, extra={"data": dict(message.data)})
             if message.kind is not None:
                 self._deliver(message)
-        elif isinstance(message, Answer | Notify):
+        elif isinstance(message, Abandoned | Answer | Notify):
             self._deliver(message)
         elif isinstance(message, Postpone):
             with self._arrived:
@@ -314,6 +322,12 @@ class ControllerLoop:
             if not isinstance(message, CloseConnection):
                 reason = f"a message could not be sent ({type(error).__name__})"
                 self._send_or_close(CloseConnection(message.datapath_id, reason))
+
+
+def refusals(messages: list[Message]) -> list[Message]:
+    """Return what is left of an event's messages where the store does not obey: who waits is told."""
+    kept = (message for message in messages if isinstance(message, Answer | Postpone))
+    return [Answer(each.token, NotLeading()) if isinstance(each, Answer) else each for each in kept]
 
 
 def _planned(event: Event, messages: list[Message]) -> int:

@@ -31,6 +31,8 @@ from controller.connection_limits import ServiceLimits, raise_file_limit
 from controller.core import Core
 from controller.errors import ConfigError, RequestError
 from controller.instructions import Instruction, Instructions
+from controller.leader.replica import Replica
+from controller.leader.replication import Replication
 from controller.loop import ControllerLoop
 from controller.model.events import ConfigurationChanged, ConfigurationRefused, ControllerStopping
 from controller.model.messages import Answer, DatapathMessage
@@ -46,7 +48,7 @@ __all__ = ["random_ids", "run"]
 
 LOG = logging.getLogger("controller")
 
-_FIXED = ("store",)
+_FIXED = ("store", "etcd")
 _TLS = ("tls", "openflow_tls")
 _FIXED_ROUTING = ("planning_s", "fast_failover")
 """Settings that need a restart; the second table's are below `routing`."""
@@ -93,9 +95,21 @@ class ControllerProcess:
         metrics = Metrics()
         settings = configuration.settings(self._lldp_key)
         new_flow_id = random_ids()
-        self._core = Core(network, settings, lambda _: next(new_flow_id), metrics.solved)
-        self._store = _open_store(configuration.store, network.name)
-        self._records = self._store.load()
+
+        def new_core() -> Core:
+            return Core(network, settings, lambda _: next(new_flow_id), metrics.solved)
+
+        self._replication: Replication | None = None
+        if configuration.etcd_endpoints() is not None:
+            self._replication = Replication(configuration, network, new_core)
+            self._store: Store = self._replication.store
+            self._core: Core | Replica = self._replication.replica
+            leadership: Leadership = self._replication.leadership
+        else:
+            self._core = new_core()
+            self._store = _open_store(configuration.store, network.name)
+            self._records = self._store.load()
+            leadership = self._begin_term()
         self._loop = ControllerLoop(
             self._core,
             self._send,
@@ -105,6 +119,7 @@ class ControllerProcess:
             on_failure=fail,
             planning_s=configuration.routing.planning_s,
             handled=lambda event, wall_s: metrics.handled(type(event).__name__, wall_s),
+            on_fenced=lambda: self._replication.participant.fenced() if self._replication else None,
         )
         self._service = Service(self._loop.post, metrics=metrics)
         self._access = Access(configuration.access_tokens())
@@ -113,6 +128,7 @@ class ControllerProcess:
             self._access,
             queues=self._loop.queue_lengths,
             dropped_packets=lambda: self._loop.dropped_packets,
+            is_protected=self._tls["tls"] is not None,
         )
         limits = ServiceLimits.of(len(network.switches), raise_file_limit())
         openflow_tls = self._tls["openflow_tls"]
@@ -120,7 +136,7 @@ class ControllerProcess:
             self._listeners("openflow"),
             self._loop.post,
             self._lldp_key,
-            self._begin_term(),
+            leadership,
             limits.openflow,
             None if openflow_tls is None else openflow_tls.context,
             lambda name, datapath_id: _is_certified(self._network, name, datapath_id),
@@ -128,6 +144,8 @@ class ControllerProcess:
         )
         grpc = [Address.parse(text) for text in configuration.listen.grpc]
         self._services = ServiceThread(api, self._listeners("rest"), grpc, self._tls["tls"], limits, fail)
+        if self._replication is not None:
+            api.replica = self._replication.join(self._runtime, self._loop.post, self._bound, fail)
 
     def _begin_term(self) -> Leadership:
         """Begin a term as the master of switches, above those of earlier runs, and remember it."""
@@ -146,19 +164,29 @@ class ControllerProcess:
         # What is there now stays; and thousands of flows are no garbage to look for after every few requests.
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
-        self._loop.carry_out(self._core.restore(self._records, time.monotonic()))
+        if isinstance(self._core, Core):
+            self._loop.carry_out(self._core.restore(self._records, time.monotonic()))
         self._loop.start()
         self._services.start()
         self._runtime.start()
         if self.configuration.links:
             self._post_configuration(self.configuration, self._network)
-        bound = {name: [str(address) for _, address in self._sockets[name]] for name in self._sockets}
-        return bound | {"grpc": [str(address) for address in self._services.grpc_addresses]}
+        if self._replication is not None:
+            self._replication.participant.start()
+        return {name: list(map(str, addresses)) for name, addresses in self._bound().items()}
+
+    def _bound(self) -> dict[str, list[Address]]:
+        """Return the addresses on which services listen."""
+        bound = {name: [address for _, address in self._sockets[name]] for name in self._sockets}
+        return bound | {"grpc": list(self._services.grpc_addresses)}
 
     def stop(self) -> None:
         """Stop everything; the rules in the switches stay or go, as configured."""
         self._services.stop()
-        self._loop.stop(ControllerStopping(remove_rules=self.configuration.on_stop == "remove"))
+        remove_rules = self.configuration.on_stop == "remove" and self._replication is None
+        self._loop.stop(ControllerStopping(remove_rules))
+        if self._replication is not None:
+            self._replication.participant.stop()
         self._runtime.stop()
         self._store.close()
 
@@ -182,6 +210,9 @@ class ControllerProcess:
         check_links(wanted, network)
         if network.name != self._network.name:
             text = f"is now {network.name!r}, not {self._network.name!r}: another network needs a restart."
+            raise ConfigError("topology", text)
+        if self._replication is not None and network != self._network:
+            text = "differs, and other replicas follow this one: restart all of them, one after the other."
             raise ConfigError("topology", text)
         return network
 

@@ -32,6 +32,7 @@ from controller.api.grpc_messages import (
     session_request,
 )
 from controller.api.grpc_standard import add_standard_services
+from controller.api.rest_common import ReplicaView
 from controller.api.schema import check_rate, check_spare_ports, check_timeout, parse, parse_preview
 from controller.api.service import Service
 from controller.configuration.access import Access, Role
@@ -39,7 +40,7 @@ from controller.connection_limits import ConnectionLimits, ServiceLimits
 from controller.errors import ErrorCode, InvalidRequest, RequestError
 from controller.model.callers import Caller
 from controller.model.events import FlowChanged, FlowReleased, LeaseRenewed, StreamsReported
-from controller.model.messages import AllocationChanged, Answer, LeaseResult, Notify
+from controller.model.messages import Abandoned, AllocationChanged, Answer, LeaseResult, Notify
 from controller.model.requests import FlowQuery
 from controller.model.views import FlowView
 from mstcp.proto import control_pb2, control_pb2_grpc
@@ -77,7 +78,10 @@ _MAX_PAGE = 10_000
 
 
 def make_server(
-    service: Service, access: Access | None = None, limits: ConnectionLimits | None = None
+    service: Service,
+    access: Access | None = None,
+    limits: ConnectionLimits | None = None,
+    replica: ReplicaView | None = None,
 ) -> grpc.aio.Server:
     """Return a server that offers a service to those who may; give it addresses and start it.
 
@@ -85,6 +89,7 @@ def make_server(
         service: What clients can do.
         access: Who may; None: everybody.
         limits: Connections in all, and sessions and watches of one address.
+        replica: Which replica leads; None: this controller is alone.
     """
     limits = limits or ServiceLimits.of().grpc
     # Without this, a second controller could listen on the same port and each would get half of the clients.
@@ -101,7 +106,9 @@ def make_server(
         ]
     )
     access = access or Access()
-    control_pb2_grpc.add_FlowControlServicer_to_server(FlowControlServicer(service, access, limits), server)
+    control_pb2_grpc.add_FlowControlServicer_to_server(
+        FlowControlServicer(service, access, limits, replica), server
+    )
     control_pb2_grpc.add_ControllerServicer_to_server(ControllerServicer(service, access, limits), server)
     add_standard_services(server, service)
     return server
@@ -110,10 +117,13 @@ def make_server(
 class FlowControlServicer(control_pb2_grpc.FlowControlServicer):
     """Translates between sessions and the service layer."""
 
-    def __init__(self, service: Service, access: Access, limits: ConnectionLimits) -> None:
+    def __init__(
+        self, service: Service, access: Access, limits: ConnectionLimits, replica: ReplicaView | None = None
+    ) -> None:
         self._service = service
         self._access = access
         self._limits = limits
+        self._replica = replica
         self._sessions = count(1)
 
     async def Session(  # type: ignore[override]  # gRPC takes a coroutine that writes too
@@ -121,18 +131,28 @@ class FlowControlServicer(control_pb2_grpc.FlowControlServicer):
     ) -> None:
         """Serve one client until it closes its side and everything it asked is answered."""
         caller = await _caller(context, self._access, Role.REQUEST)
+        if self._replica is not None and not self._replica.is_leading:
+            await self._send_to_leader(context)
         async with _counted(context, self._limits):
             session = _Session(self._service, f"grpc-{next(self._sessions)}", caller)
             reader = asyncio.create_task(session.read(request_iterator))
             try:
                 while (message := await session.next_message()) is not None:
                     await context.write(message)
+                if session.is_abandoned:
+                    await self._send_to_leader(context)
                 if session.overflowed:
                     text = f"more than {MAX_UNSENT} messages were left unread"
                     await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
             finally:
                 session.close()
                 reader.cancel()
+
+    async def _send_to_leader(self, context: Any) -> None:
+        """End a session here: its client opens one where flows are decided about."""
+        holder = None if self._replica is None else self._replica.holder
+        where = "no replica leads at the moment" if holder is None else f"another leads, at {holder.grpc}"
+        await context.abort(grpc.StatusCode.UNAVAILABLE, f"this replica does not lead; {where}")
 
 
 class ControllerServicer(control_pb2_grpc.ControllerServicer):
@@ -313,6 +333,7 @@ class _Session:
         self._finished = False
         self._tokens: set[int] = set()  # of requests for flows that are not answered
         self.overflowed = False
+        self.is_abandoned = False
         service.subscribe(owner, self._on_notification)
 
     def close(self) -> None:
@@ -420,7 +441,11 @@ class _Session:
             released = control_pb2.Released(flow_id=message.release.flow_id)
             self._send(control_pb2.ServerMessage(request_id=request_id, released=released))
 
-    def _on_notification(self, message: Notify) -> None:
+    def _on_notification(self, message: Notify | Abandoned) -> None:
+        if isinstance(message, Abandoned):
+            self.is_abandoned = True
+            self._put(None)
+            return
         change = message.change
         if isinstance(change, AllocationChanged):
             changed = control_pb2.AllocationChanged(allocation=allocation_of(change.flow))

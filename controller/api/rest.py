@@ -8,10 +8,19 @@ from fastapi import Depends, FastAPI
 from fastapi_offline import FastAPIOffline
 from gomr import OBJECTIVES
 
-from controller.api import rest_events, rest_flows, rest_live, rest_network, rest_operations, rest_page
+from controller.api import (
+    rest_events,
+    rest_flows,
+    rest_live,
+    rest_network,
+    rest_operations,
+    rest_page,
+    rest_replicas,
+)
 from controller.api.problems import Problem, add_error_handlers, problem_responses
 from controller.api.rest_common import Api, no_unknown_parameters
 from controller.api.rest_limits import CountAnswers, LimitBody
+from controller.api.rest_replicas import SendToLeader
 from controller.api.same_site import SameSite
 from controller.api.service import Service
 
@@ -48,8 +57,19 @@ def make_app(api: Api | Service) -> FastAPI:
     )
     app.state.api = api
     add_error_handlers(app)
-    for module in (rest_flows, rest_network, rest_events, rest_operations, rest_live, rest_page):
+    for module in (
+        rest_flows,
+        rest_network,
+        rest_events,
+        rest_operations,
+        rest_live,
+        rest_page,
+        rest_replicas,
+    ):
         app.include_router(module.router)
+    if api.replica is not None:
+        scheme = "https" if api.is_protected else "http"
+        app.add_middleware(SendToLeader, replica=api.replica, scheme=scheme)
     app.add_middleware(LimitBody)
     app.add_middleware(SameSite, access=api.access)
     app.add_middleware(CountAnswers, metrics=api.service.metrics)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, Protocol, TypeVar, cast
 
 from fastapi import Depends, Header, Request, Response
 from fastapi import Path as PathParameter
@@ -19,6 +19,7 @@ from controller.api.service import Service
 from controller.configuration.access import Access, Role
 from controller.errors import InvalidRequest
 from controller.model.callers import Caller
+from controller.model.records import Holder
 from controller.model.views import FlowView
 from topologies.layout import Point
 
@@ -31,6 +32,7 @@ __all__ = [
     "IfMatch",
     "LinkId",
     "Reader",
+    "ReplicaView",
     "RequestTimeout",
     "Requester",
     "SwitchName",
@@ -59,6 +61,29 @@ _CLIENT_CHECK_S = 0.1
 _T = TypeVar("_T")
 
 
+class ReplicaView(Protocol):
+    """What clients may know of replicas."""
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether this one may decide."""
+
+    @property
+    def holder(self) -> Holder | None:
+        """Who leads, as far as this one knows."""
+
+    @property
+    def standing(self) -> str:
+        """What this one is: leader, follower, candidate or fenced."""
+
+    @property
+    def age_s(self) -> float:
+        """How old what this one knows may be, in seconds."""
+
+    def step_down(self) -> bool:
+        """Let another one lead; returns False where this one does not."""
+
+
 @dataclass
 class Api:
     """What REST offers.
@@ -70,6 +95,8 @@ class Api:
         dropped_packets: Says how many packets of hosts were dropped.
         live: The snapshots that all pages share.
         places: Where nodes are drawn, by their names; empty until somebody looks.
+        replica: Which replica leads; None: this controller is alone.
+        is_protected: It is served by TLS.
         longest_stream_s: A stream of events is ended after so long, and its client resumes it.
     """
 
@@ -77,6 +104,8 @@ class Api:
     access: Access = field(default_factory=Access)
     queues: Callable[[], dict[str, int]] = dict
     dropped_packets: Callable[[], int] = lambda: 0
+    replica: ReplicaView | None = None
+    is_protected: bool = False
     longest_stream_s: float | None = None
     idempotency: IdempotencyStore[tuple[FlowView, str]] = field(default_factory=IdempotencyStore)
     live: LiveSnapshots = field(init=False)

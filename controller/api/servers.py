@@ -103,7 +103,7 @@ class ServiceThread:
         self._loop.set_exception_handler(handle_exception)
         self._stop = asyncio.Event()
         self._service.bind(self._loop)
-        grpc_server = make_server(self._service, self._api.access, self._limits.grpc)
+        grpc_server = make_server(self._service, self._api.access, self._limits.grpc, self._api.replica)
         self.grpc_addresses = tuple(self._bind_grpc(grpc_server, address) for address in self._wanted)
         await grpc_server.start()
         config = uvicorn.Config(

@@ -16,7 +16,15 @@ from typing import TypeVar
 from controller.api.event_history import EventHistory
 from controller.api.metrics import Metrics
 from controller.decide.preview import preview
-from controller.errors import FAILURES, DeadlineExceeded, Forbidden, NotFound, RequestError, Unavailable
+from controller.errors import (
+    FAILURES,
+    DeadlineExceeded,
+    Forbidden,
+    NotFound,
+    NotLeading,
+    RequestError,
+    Unavailable,
+)
 from controller.model.callers import ANYBODY, Caller
 from controller.model.events import (
     CopyRequested,
@@ -31,7 +39,7 @@ from controller.model.events import (
     SnapshotRequested,
     ViewRequested,
 )
-from controller.model.messages import Answer, ClientMessage, LeaseResult, Notify, Report
+from controller.model.messages import Abandoned, Answer, ClientMessage, LeaseResult, Notify, Report
 from controller.model.preview_views import PreviewView
 from controller.model.requests import FlowQuery, FlowRequest, LinkChange, PreviewRequest, ViewName
 from controller.model.state_copy import StateCopy
@@ -96,7 +104,7 @@ class Service:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tokens = count(1)
         self._waiting: dict[int, Done] = {}
-        self._listeners: dict[str, Callable[[Notify], None]] = {}
+        self._listeners: dict[str, Callable[[Notify | Abandoned], None]] = {}
         self._previews = ThreadPoolExecutor(max_workers=1, thread_name_prefix="controller-preview")
         self._previewing = 0
         self._delivered: deque[tuple[ClientMessage, float]] = deque()
@@ -149,7 +157,7 @@ class Service:
         """How many clients wait for an answer."""
         return len(self._waiting)
 
-    def subscribe(self, owner: str, listener: Callable[[Notify], None]) -> None:
+    def subscribe(self, owner: str, listener: Callable[[Notify | Abandoned], None]) -> None:
         """Call `listener` with the changes of the flows that this owner requests or renews."""
         self._listeners[owner] = listener
 
@@ -417,8 +425,13 @@ class Service:
             raise seen.view
         return seen
 
-    def _dispatch(self, message: Answer | Notify | Report, time_s: float) -> None:
-        if isinstance(message, Answer):
+    def _dispatch(self, message: ClientMessage, time_s: float) -> None:
+        if isinstance(message, Abandoned):
+            for token in list(self._waiting):
+                self._dispatch(Answer(token, NotLeading()), time_s)
+            for abandoned in list(self._listeners.values()):
+                abandoned(message)
+        elif isinstance(message, Answer):
             done = self._waiting.pop(message.token, None)
             if done is not None:
                 done(message)

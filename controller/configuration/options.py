@@ -190,7 +190,8 @@ def _add_process(made: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="SQLite file that keeps flows, learned hosts and changed links over a restart "
         "(default: one file "
-        f"for each topology in the user's state directory; `{NO_STORE}` keeps nothing)",
+        f"for each topology in the user's state directory; `{NO_STORE}` keeps nothing), or "
+        "etcd://HOST:2379,HOST:2379,... shared by several controllers, of which one leads",
     )
     made.add_argument(
         "--log-format",

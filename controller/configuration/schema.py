@@ -16,6 +16,9 @@ __all__ = ["Configuration", "Service", "TlsFiles"]
 
 Service = Literal["openflow", "rest", "grpc"]
 
+ETCD = "etcd://"
+"""Begins the name of a store that several replicas share."""
+
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 
@@ -91,6 +94,39 @@ class Counters(_Section):
     yielded_share: Share = Settings.yielded_share
 
 
+class Etcd(_Section):
+    """How a store `etcd://…` is reached, and this replica by the others.
+
+    Attributes:
+        prefix: Of all keys; the network's name follows.
+        ca: PEM of the authority that has signed the servers' certificates; without it there is no TLS.
+        certificate: PEM of our certificate, with `key`, where the servers ask for one.
+        password_file: Holds the password of `user`.
+        lease_s: A leader that is silent for so long is one no more (whole seconds).
+        advertise: IP address by which clients and other replicas reach this one; by default the one that it
+            listens on, or from which it reaches etcd.
+    """
+
+    prefix: str = Field(default="/mstcp", pattern="^(/[A-Za-z0-9_.-]+)+$")
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    user: str | None = None
+    password_file: str | None = None
+    lease_s: int = Field(default=2, ge=1, le=60)
+    advertise: str | None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Etcd:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("certificate and key belong together: give both or neither")
+        if self.certificate is not None and self.ca is None:
+            raise ValueError("certificate is for TLS, which needs ca too")
+        if (self.user is None) != (self.password_file is None):
+            raise ValueError("user and password_file belong together: give both or neither")
+        return self
+
+
 class TokenEntry(_Section):
     """A token that clients may have; `mstcp-controller token` makes one."""
 
@@ -118,6 +154,7 @@ class Configuration(_Section):
     routing: Routing = Routing()
     discovery: Discovery = Discovery()
     counters: Counters = Counters()
+    etcd: Etcd = Etcd()
     tokens: tuple[TokenEntry, ...] = Field(default=(), strict=False)
     links: dict[str, LinkEntry] = Field(default_factory=dict)
 
@@ -138,7 +175,25 @@ class Configuration(_Section):
             counter_messages_per_s=self.counters.messages_per_s,
             yielded_share=self.counters.yielded_share,
             lldp_key=lldp_key,
+            replicated=self.etcd_endpoints() is not None,
         )
+
+    def etcd_endpoints(self) -> tuple[str, ...] | None:
+        """Return `HOST:PORT` of each of etcd's servers; None where the store is a file, or none."""
+        if self.store is None or not self.store.startswith(ETCD):
+            return None
+        return tuple(self.store.removeprefix(ETCD).split(","))
+
+    @field_validator("store")
+    @classmethod
+    def _names_servers(cls, store: str | None) -> str | None:
+        for endpoint in store.removeprefix(ETCD).split(",") if store and store.startswith(ETCD) else ():
+            host, colon, port = endpoint.rpartition(":")
+            if not (host and colon and port.isdigit() and 0 < int(port) < 65536):
+                raise ValueError(
+                    f"{endpoint!r} is not HOST:PORT; write the servers as etcd://HOST:2379,HOST:2379"
+                )
+        return store
 
     def access_tokens(self) -> tuple[Token, ...]:
         """Return the tokens that clients may have."""

@@ -52,7 +52,7 @@ from controller.model.reconcile import Unsettled
 from controller.model.rules import Group, GroupChange, Rule, Stages, flow_number
 from controller.model.state_copy import StateCopy
 from controller.state.flow import Flow, FlowState
-from controller.state.flow_record import FLOW, flow_of
+from controller.state.flow_record import FLOW, FLOW_LEASE, flow_of
 from controller.state.lost_paths import on_paths_of_file
 from controller.state.state import State
 
@@ -60,6 +60,9 @@ __all__ = ["FlowManager", "HandedOver"]
 
 _ENDED_REMEMBERED = 10_000
 """Flows whose ids are remembered after their end: to release them again is no error."""
+
+_TAKEOVER_LEASE_S = 10.0
+"""Owners may take so long to find the controller that decides now: until then no lease ends."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,8 @@ class FlowManager(Journaled):
         self._host_streams = HostStreams(state, outbox, self._recovery, self._rates.save)
         self._arrivals = Arrivals(state, outbox, self._optima, self._rates, self._installations, new_flow_id)
         self._leases_due: float | None = None  # no lease runs out before
+        # Records of the store whose paths the topology file does not have, by the flows' ids.
+        self._given_up: JournaledDict[str, Mapping[str, Any]] = JournaledDict()
 
     # What clients ask
 
@@ -177,6 +182,8 @@ class FlowManager(Journaled):
                 forbidden.append(flow_id)
             else:
                 self._renew(flow, now)
+                if self._state.settings.replicated and flow.is_active:
+                    self._outbox.store(FLOW_LEASE, flow.id, {})
                 if flow.max_streams and flow.owner != event.owner and event.owner and flow.is_active:
                     # What it was told while nobody listened.
                     self._outbox.put(Notify(event.owner, AllocationChanged(self._state.view(flow, now))))
@@ -272,9 +279,41 @@ class FlowManager(Journaled):
         facts = {key: record[key] for key in ("source", "destination")} | {"flow": flow_id, "reason": reason}
         self._outbox.tell(ClientEventKind.FLOW_ENDED, f"flow {flow_id} ended: {reason}", facts, "warning")
         self._outbox.store(FLOW, flow_id, None)
-        self._ended[flow_id] = None
+        self._remember_ended(flow_id)
         if owner:
             self._outbox.put(Notify(owner, FlowEnded(flow_id, reason)))
+
+    def follow(self, flow_id: str, record: Mapping[str, Any] | None, now: float) -> None:
+        """Know a flow as another replica has written it, with a whole lease; None: it has ended."""
+        former = self._state.flows.get(flow_id)
+        if former is not None:
+            self._state.flows.remove(former)
+        self._given_up.pop(flow_id, None)
+        if record is None:
+            self._remember_ended(flow_id)
+            return
+        self._arrivals.last_number = max(self._arrivals.last_number, record["number"])
+        flow = flow_of(flow_id, record, self._state, now)
+        if flow is None:
+            self._given_up[flow_id] = record
+            return
+        if former is not None:
+            flow.expires_at = former.expires_at
+        self._state.flows.add(flow)
+
+    def follow_lease(self, flow_id: str, now: float) -> None:
+        """Know that another replica has renewed the lease of a flow."""
+        flow = self._state.flows.get(flow_id)
+        if flow is not None:
+            flow.expires_at = now + flow.lease_s
+
+    def lead(self, now: float) -> None:
+        """Begin to decide: plan or end what lacks its path, and let owners have the time to renew."""
+        given_up, self._given_up = self._given_up, JournaledDict()
+        self.restore(given_up, now)
+        for flow in self._state.flows:
+            flow.expires_at = max(flow.expires_at, now + min(flow.lease_s, _TAKEOVER_LEASE_S))
+        self._leases_due = min((flow.expires_at for flow in self._state.flows), default=None)
 
     def flush(self) -> None:
         """Send what the event has let begin or go on."""
@@ -453,11 +492,11 @@ class FlowManager(Journaled):
         if flow.is_active and tell_owner:
             self._outbox.put(Notify(flow.owner, FlowEnded(flow.id, reason)))
         self._state.flows.remove(flow)
-        self._ended[flow.id] = None
-        if len(self._ended) > _ENDED_REMEMBERED:
-            del self._ended[next(iter(self._ended))]
+        self._remember_ended(flow.id)
         if flow.is_active:
             self._outbox.store(FLOW, flow.id, None)
+            if self._state.settings.replicated:
+                self._outbox.store(FLOW_LEASE, flow.id, None)
         for each in (flow, self._recovery.flow_ended(flow)):
             self._remove_rules(each)
         for switch in flow.switches():
@@ -471,6 +510,11 @@ class FlowManager(Journaled):
             text = f"flow {flow.id} ended: {reason}"
             self._outbox.tell(kind, text, facts_of(flow) | {"reason": reason} | dict(by))
         self.capacity_returned(now)
+
+    def _remember_ended(self, flow_id: str) -> None:
+        self._ended[flow_id] = None
+        if len(self._ended) > _ENDED_REMEMBERED:
+            del self._ended[next(iter(self._ended))]
 
     def _remove_rules(self, flow: Flow | None) -> None:
         for switch in flow.rule_switches(self._state.live.ports) if flow is not None else ():

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from controller.model.callers import ANYBODY, Caller
 from controller.model.counters import PinnedBy, PinnedCount, PortCounters, RuleCount, RuleKey
 from controller.model.reconcile import Installed
+from controller.model.records import Change, Records
 from controller.model.requests import FlowQuery, FlowRequest, LinkChange, ViewName
 from controller.model.settings import Settings
 from topologies.model import Network
@@ -29,6 +30,8 @@ __all__ = [
     "FlowRequested",
     "FlowsRequested",
     "InstalledRead",
+    "LeadershipGained",
+    "LeadershipLost",
     "LeaseRenewed",
     "LinkChanged",
     "LinkDiscovered",
@@ -36,6 +39,8 @@ __all__ = [
     "PacketArrived",
     "PortCameUp",
     "PortWentDown",
+    "RecordsChanged",
+    "RecordsRead",
     "RequestAbandoned",
     "RuleCountersRead",
     "RulesRefused",
@@ -324,6 +329,34 @@ class ControllerStopping:
 
 
 @dataclass(frozen=True)
+class RecordsRead:
+    """All that the store has, for a replica that begins to follow it."""
+
+    records: Records
+
+
+@dataclass(frozen=True)
+class RecordsChanged:
+    """What another replica has written, in order."""
+
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True)
+class LeadershipGained:
+    """This replica decides from now on; all that was written before has been handed over."""
+
+    epoch: int
+
+
+@dataclass(frozen=True)
+class LeadershipLost:
+    """This replica decides no more, and what it knows may differ from the store."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class Together:
     """Confirmations and answered probes, or requests for flows, that waited at the same time.
 
@@ -367,6 +400,10 @@ Event = (
     | FlowsRequested
     | CopyRequested
     | ControllerStopping
+    | RecordsRead
+    | RecordsChanged
+    | LeadershipGained
+    | LeadershipLost
     | Together
     | TimePassed
 )

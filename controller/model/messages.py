@@ -26,6 +26,7 @@ from controller.model.views import (
 )
 
 __all__ = [
+    "Abandoned",
     "AllocationChanged",
     "Answer",
     "ClientMessage",
@@ -167,6 +168,13 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Abandoned:
+    """Nothing that was asked before this is answered any more; what became of it, the store says."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class AllocationChanged:
     """A running flow has new rates or paths; streams only come and go where its host may be told so."""
 
@@ -209,7 +217,7 @@ class Postpone:
     events: tuple[FlowRequested, ...]
 
 
-ClientMessage = Answer | Notify | Report
+ClientMessage = Abandoned | Answer | Notify | Report
 DatapathMessage = (
     InstallRules
     | RemoveRules

@@ -1,7 +1,6 @@
 """What the controller asks of a store: records by kind and key, changed in batches that are whole.
 
-The values are JSON objects, so that any key-value store can be behind it (SQLite here; etcd's keys would be
-`/mstcp/<kind>/<key>`, a batch one transaction).
+The values are JSON objects, so that any key-value store can be behind it.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["Change", "Records", "Store"]
+__all__ = ["Change", "Holder", "Records", "Store", "Update", "changes_of"]
 
 Records = dict[str, dict[str, dict[str, Any]]]
 """Values by kind and key."""
@@ -23,6 +22,39 @@ class Change:
     kind: str
     key: str
     value: Mapping[str, Any] | None
+
+
+def changes_of(records: Records) -> tuple[Change, ...]:
+    """Return the changes that make records of none, in an order in which each can be understood."""
+    kinds = sorted(records, key=lambda kind: kind in _LAST)
+    return tuple(
+        Change(kind, key, value)
+        for kind in kinds
+        for key, value in sorted(records[kind].items(), key=lambda item: item[1].get("number", 0))
+    )
+
+
+_LAST = ("flow", "lease")
+"""Kinds of records that speak of others: a flow of links and hosts, a lease of a flow."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who leads, of several replicas: since which revision (the epoch), by which lease, and its addresses."""
+
+    epoch: int
+    lease: int
+    rest: str = ""
+    grpc: str = ""
+
+
+@dataclass(frozen=True)
+class Update:
+    """What a store says to those that follow it, in order: records, and who leads where that has changed."""
+
+    changes: tuple[Change, ...] = ()
+    holder: Holder | None = None
+    is_of_holder: bool = False
 
 
 class Store(Protocol):

@@ -38,6 +38,7 @@ class Settings:
         counter_messages_per_s: Questions for counters and answers to them come to no more than so many.
         yielded_share: Of each link, at most this share is left to traffic that nobody asked for, where the
             counters show that there is any; what flows have already is not taken from them.
+        replicated: Others follow the store, so that it is told of leases too.
         boot_id: Begins the ids of flows where nothing else makes them.
     """
 
@@ -59,4 +60,5 @@ class Settings:
     counter_interval_s: float = 1.0
     counter_messages_per_s: float = 40.0
     yielded_share: float = 0.5
+    replicated: bool = False
     boot_id: str = "f"

@@ -24,7 +24,7 @@ _CHECK_INTERVAL_S = 0.5
 
 
 class Reactor:
-    """Serves connections until they end; `add`, `want_write` and `stop` may be called from any thread.
+    """Serves connections until they end; `call`, `add`, `want_write` and `stop` may be used by any thread.
 
     Args:
         begin: Called with each connection before it is served.
@@ -51,6 +51,7 @@ class Reactor:
         self._selector.register(self._wake_reader, selectors.EVENT_READ, None)
         self._new: deque[Connection] = deque()
         self._writers: deque[Connection] = deque()
+        self._calls: deque[Callable[[], None]] = deque()
         # In the order of their arrival: a set of objects has that of their addresses in memory.
         self._connections: dict[Connection, None] = {}
         self._log = SparingLog(LOG)
@@ -60,6 +61,11 @@ class Reactor:
     def start(self) -> None:
         """Begin to serve."""
         self._thread.start()
+
+    def call(self, call: Callable[[], None]) -> None:
+        """Do something in the thread that serves."""
+        self._calls.append(call)
+        self._wake()
 
     def add(self, connection: Connection) -> None:
         """Serve a connection from now on."""
@@ -93,6 +99,8 @@ class Reactor:
                 else:
                     self._serve(key.data, events)
             self._take_new()
+            while self._calls:
+                self._calls.popleft()()
             if (now := time.monotonic()) >= check_at:
                 check_at = now + _CHECK_INTERVAL_S
                 self._tick(now)

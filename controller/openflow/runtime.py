@@ -15,7 +15,7 @@ from controller.logs import SparingLog
 from controller.model.messages import DatapathMessage
 from controller.openflow.connection import Connection
 from controller.openflow.reactor import Reactor
-from controller.openflow.session import Leadership
+from controller.openflow.session import Leadership, ReplicaLeadership
 from controller.openflow.switches import Switches
 from controller.openflow.tls_socket import TlsSocket
 
@@ -86,6 +86,18 @@ class OpenFlowRuntime:
     def flush(self) -> None:
         """Carry out all messages."""
         self.switches.flush()
+
+    def lead(self, leadership: ReplicaLeadership, epoch: int) -> None:
+        """Become the master of all switches, as the replica that leads; 0: of none."""
+
+        def change() -> None:
+            leadership.epoch = epoch
+            if epoch:
+                self.switches.lead()
+            else:
+                self.switches.follow()
+
+        self._reactor.call(change)
 
     def stop(self) -> None:
         """Take no more switches and end the connections."""

@@ -4,6 +4,8 @@ Nothing that a switch says counts before its session is admitted. Two controller
 each other by OpenFlow's roles: each asks to be master, with a generation id of its term (when it was started)
 and a counter that it raises every few seconds. One that meets a generation of another controller stays slave,
 changes nothing, and watches the counter: only when it has stood still for long does it become master itself.
+
+Replicas of one controller agree by their store: the generation id is the leader's epoch, others are slaves.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from controller.openflow.handshake import NO_GENERATION, PortDescription, Role
 from controller.openflow.readback import Readback
 from controller.openflow.screening import SENT_BY_SWITCHES, is_wanted
 
-__all__ = ["Leadership", "Refused", "Session", "Stage"]
+__all__ = ["Leadership", "Refused", "ReplicaLeadership", "Session", "Stage"]
 
 _ERROR, _MULTIPART_REPLY = 1, 19
 _STALE = (11, 0)  # OFPET_ROLE_REQUEST_FAILED, OFPRRFC_STALE
@@ -42,6 +44,9 @@ _SILENT_S = 10.0
 _BEAT_BITS = 26  # of a generation id, below the term: six years
 _RELEASED = 2**_BEAT_BITS - 1
 """Counter of a controller that has stopped."""
+
+_REPLICAS = 1 << 63
+"""Of a generation id: it is an epoch of replicas."""
 
 
 class Refused(Exception):
@@ -76,10 +81,18 @@ class Leadership:
         self.term = term
         self._own = earlier | {term}
 
+    has_beats = True
+    """Whether the generation id is raised all the time, so that others see that this controller lives."""
+
     def may_lead(self, generation: int) -> bool:
         """Return whether a switch with this generation has no other master."""
         is_free = generation == NO_GENERATION or generation & _RELEASED == _RELEASED
         return is_free or generation >> _BEAT_BITS in self._own
+
+    @staticmethod
+    def as_slave(generation: int) -> int:
+        """Return the generation id with which this controller becomes a slave: that of the master."""
+        return generation
 
     def generation_above(self, generation: int) -> int:
         """Return the first generation id to use at a switch that has another."""
@@ -87,6 +100,35 @@ class Leadership:
         if seen == self.term and generation & _RELEASED != _RELEASED:
             return generation + 1
         return max(self.term, seen + 1) << _BEAT_BITS
+
+
+class ReplicaLeadership(Leadership):
+    """This controller as one of several replicas: the generation id is the epoch in which it leads.
+
+    Generation ids of replicas are above those of a controller that is alone (their first bit is set), so that
+    a network can be handed over to replicas.
+    """
+
+    has_beats = False
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.epoch = 0  # 0: another replica leads
+
+    def may_lead(self, generation: int) -> bool:
+        """Return whether this replica leads, and no later leader has been the switch's master."""
+        if not self.epoch:
+            return False
+        return generation == NO_GENERATION or generation <= self.epoch | _REPLICAS
+
+    def generation_above(self, _: int) -> int:
+        """Return the generation id of this replica's epoch."""
+        return self.epoch | _REPLICAS
+
+    @staticmethod
+    def as_slave(generation: int) -> int:
+        """Return the generation id with which a slave leaves the way free for the leader's."""
+        return _REPLICAS if generation == NO_GENERATION else max(generation, _REPLICAS)
 
 
 class Session:
@@ -198,14 +240,35 @@ class Session:
             raise Refused(f"it has not said what it has within {age_s:.0f} s")
         if not self._has_roles or now < self._beat_at or self.stage in (*_HANDSHAKE, Stage.ROLE):
             return b""
+        if not self._leadership.has_beats and self.stage is not Stage.STANDBY:
+            return b""
         if self.stage is Stage.STANDBY:
             return self._ask_role(Role.NO_CHANGE, 0, now)
         self._generation += 1
         return self._ask_role(Role.MASTER, self._generation, now)
 
+    @property
+    def is_reached(self) -> bool:
+        """Whether the switch has said who it is."""
+        return self.stage in (Stage.STANDBY, Stage.READBACK, Stage.COMPLETE, Stage.ADMITTED)
+
+    def lead(self, now: float) -> bytes:
+        """Become the master of a switch that is ready for it."""
+        if self.stage is not Stage.STANDBY:
+            return b""
+        self._generation = self._leadership.generation_above(self._generation)
+        return self._ask_role(Role.MASTER, self._generation, now) + self._begin_to_read(now)
+
+    def follow(self, now: float) -> bytes:
+        """Be a slave: what the switch says counts no more."""
+        if not self.is_reached:
+            return b""
+        self.stage, self._reading, self._progress_at, self._opened_at = Stage.ROLE, None, now, now
+        return self._ask_role(Role.NO_CHANGE, 0, now)
+
     def release(self) -> bytes:
         """Return what lets another controller become master at once."""
-        if not self._has_roles or not self.is_admitted:
+        if not self._has_roles or not self.is_admitted or not self._leadership.has_beats:
             return b""
         self._has_roles = False
         return handshake.role_request(Role.MASTER, self._generation | _RELEASED, self._new_transaction())
@@ -276,7 +339,11 @@ class Session:
     def _take_role(self, generation: int, now: float) -> bytes:
         if self.stage not in (Stage.ROLE, Stage.STANDBY):
             return b""
-        is_silent = self.stage is Stage.STANDBY and now - self._generation_since >= _SILENT_S
+        is_silent = (
+            self._leadership.has_beats
+            and self.stage is Stage.STANDBY
+            and now - self._generation_since >= _SILENT_S
+        )
         is_same = generation == self._generation
         if self._leadership.may_lead(generation) or (is_silent and is_same):
             self._generation = self._leadership.generation_above(generation)
@@ -287,7 +354,7 @@ class Session:
         if self.stage is Stage.STANDBY:
             return b""
         self.stage = Stage.STANDBY
-        return self._ask_role(Role.SLAVE, generation, now)
+        return self._ask_role(Role.SLAVE, self._leadership.as_slave(generation), now)
 
     def _take_error(self, transaction: int, whole: bytes, now: float) -> bytes:
         refusal = read_refusal(whole)

@@ -70,6 +70,7 @@ class Switches:
         # By the admitted connection: since when, and which others claim its datapath id.
         self._claims: dict[Connection, tuple[float, list[Connection]]] = {}
         self._refusals: Counter[tuple[int, str]] = Counter()  # errors that belong to no rules
+        self._reached: dict[Connection, int] = {}  # datapath ids of those that have said who they are
         self._transactions = count(1)
         self._unsent: dict[Connection, list[bytes]] = {}
         self._introduced: set[Connection] = set()  # those that are to be announced as if they were new
@@ -148,6 +149,7 @@ class Switches:
         """Forget a connection that has ended."""
         session = self._sessions.pop(connection, None)
         self._introduced.discard(connection)
+        self._reached.pop(connection, None)
         self._counting.pop(connection, None)
         self._counting_rules.pop(connection, None)
         if session is not None:
@@ -174,6 +176,27 @@ class Switches:
         refusals, self._refusals = self._refusals, Counter()
         self._events += [events.MessagesRefused(*key, number) for key, number in refusals.items()]
 
+    def lead(self) -> None:
+        """Become the master of all switches that are connected."""
+        self._held.clear()  # that another decides for them is reported, now that it matters
+        self._each(lambda session, now: session.lead(now))
+
+    def follow(self) -> None:
+        """Be the master of no switch any more."""
+        self._each(lambda session, now: session.follow(now))
+
+    def _each(self, do: Callable[[Session, float], bytes]) -> None:
+        now = self._clock()
+        for connection, session in list(self._sessions.items()):
+            self._say(connection, lambda session=session: do(session, now))  # type: ignore[misc]
+            self._counting.pop(connection, None)
+            self._counting_rules.pop(connection, None)
+            self._follow(connection, session)
+
+    def reached(self) -> frozenset[int]:
+        """Return the datapath ids of the switches that are connected, in whatever role; from any thread."""
+        return frozenset(self._reached.copy().values())
+
     def release(self) -> None:
         """Let other controllers become master of all switches at once."""
         for connection, session in list(self._sessions.items()):
@@ -195,11 +218,7 @@ class Switches:
         stage, datapath_id = session.stage, session.datapath_id
         if datapath_id is None:
             return
-        if stage is Stage.STANDBY and self._held.get(datapath_id) is not connection:
-            self._held[datapath_id] = connection
-            self._events.append(events.SwitchHeld(datapath_id, True))
-        elif stage is not Stage.STANDBY:
-            self._let_go(connection)
+        self._note_role(connection, session, datapath_id)
         if stage is not Stage.ADMITTED:
             self._leave(connection)
         if not session.take_reading():
@@ -223,6 +242,16 @@ class Switches:
             self._announce(datapath_id, session)
         elif session.installed is not None:
             self._events.append(events.InstalledRead(datapath_id, session.installed))
+
+    def _note_role(self, connection: Connection, session: Session, datapath_id: int) -> None:
+        stage = session.stage
+        if session.is_reached:
+            self._reached[connection] = datapath_id
+        if stage is Stage.STANDBY and self._held.get(datapath_id) is not connection:
+            self._held[datapath_id] = connection
+            self._events.append(events.SwitchHeld(datapath_id, True))
+        elif stage is not Stage.STANDBY:
+            self._let_go(connection)
 
     def _decide(self, former: Connection) -> None:
         """Keep the one that was there if it has said something; else the first that claims its id is it."""

@@ -13,10 +13,13 @@ from controller.state.live_network import arcs_of
 from controller.state.state import State
 from controller.wire import framing_of
 
-__all__ = ["FLOW", "flow_of", "record_of"]
+__all__ = ["FLOW", "FLOW_LEASE", "flow_of", "record_of"]
 
 FLOW = "flow"
 """Kind of the records; their keys are the flows' ids."""
+
+FLOW_LEASE = "lease"
+"""Kind of the records that say, by being written, that a flow's lease was renewed; replicas hear it."""
 
 
 def record_of(flow: Flow) -> dict[str, Any]:

@@ -78,6 +78,12 @@ class HostTable(Journaled):
         """Return the learned hosts as `restore` takes them."""
         return {ip: self.record_of(self._by_ip[ip]) for ip in self._heard}
 
+    def follow(self, ip: str, record: Mapping[str, Any] | None, now: float) -> None:
+        """Know a learned host as another replica has written it; None: it is known no more."""
+        self.forget(ip)
+        if record is not None:
+            self.restore({ip: record}, now)
+
     def follow_ports(self) -> None:
         """Take in that ports of the file's hosts have become known."""
         for host in [host for host in self._by_name.values() if not host.learned]:

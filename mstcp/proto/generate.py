@@ -12,10 +12,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "mstcp/proto"
+STORE = "controller/store"
+"""What the controller's store speaks with etcd; its calls are made by name."""
 
 
 def generate(into: Path) -> list[Path]:
-    """Write the generated modules below `into` (the folder that holds `mstcp/`) and return their paths.
+    """Write the generated modules below `into` (where `mstcp/` and `controller/` are) and return their paths.
 
     Raises:
         RuntimeError: protoc failed; it has said why on standard error.
@@ -28,14 +30,18 @@ def generate(into: Path) -> list[Path]:
     plugin_options = [
         f"--plugin={name}={plugins / name}" for name in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")
     ]
-    for proto, options in (("hello.proto", outputs), ("control.proto", outputs + services)):
-        status = protoc.main(["protoc", f"-I{ROOT}", *plugin_options, *options, f"{FOLDER}/{proto}"])
+    for proto, options in (
+        (f"{FOLDER}/hello.proto", outputs),
+        (f"{FOLDER}/control.proto", outputs + services),
+        (f"{STORE}/etcd.proto", outputs),
+    ):
+        status = protoc.main(["protoc", f"-I{ROOT}", *plugin_options, *options, proto])
         if status != 0:
             raise RuntimeError(f"protoc failed on {proto} (status {status}); see its message above")
     # mypy-protobuf's stub of a service needs types-grpcio to check; its users are checked without.
     stub = into / FOLDER / "control_pb2_grpc.pyi"
     stub.write_text("# mypy: ignore-errors\n" + stub.read_text())
-    return sorted((into / FOLDER).glob("*_pb2*.py*"))
+    return sorted(path for folder in (FOLDER, STORE) for path in (into / folder).glob("*_pb2*.py*"))
 
 
 def main() -> None:

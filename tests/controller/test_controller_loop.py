@@ -28,7 +28,6 @@ from controller.model.messages import (
     InstallRules,
     Message,
     Notify,
-    Report,
 )
 from controller.model.views import Snapshot
 from controller.state.state import Settings
@@ -61,7 +60,7 @@ def run(core: SlowCore, *events: Event) -> list[Answer | Notify]:
     done = threading.Event()
 
     def deliver(message: ClientMessage) -> None:
-        if not isinstance(message, Report):
+        if isinstance(message, Answer | Notify):
             delivered.append(message)
         if isinstance(message, Answer) and message.token == 99:
             done.set()

@@ -30,6 +30,7 @@ from controller.model.events import (
 )
 from controller.model.labels import LABEL_BITS, format_mac, mac_value
 from controller.model.messages import (
+    Abandoned,
     Answer,
     CloseConnection,
     DatapathMessage,
@@ -459,6 +460,7 @@ class ControlledNetwork:
             messages = self.core.handle(events.pop(0) if events else TimePassed(), self.now)
             self.core.sent(self.now)
             for message in messages:
+                assert not isinstance(message, Abandoned), "there are no replicas"
                 if isinstance(message, Answer):
                     answers.append(message)
                 elif isinstance(message, Notify):

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import mstcp
-from mstcp.proto.generate import FOLDER, ROOT, generate
+from mstcp.proto.generate import FOLDER, ROOT, STORE, generate
 
 
 def test_public_names() -> None:
@@ -69,6 +69,7 @@ def test_the_stubs_describe_the_compiled_core() -> None:
 
 def test_generated_files_are_those_of_the_proto_files(tmp_path: Path) -> None:
     made = {path.name: path.read_bytes() for path in generate(tmp_path)}
-    committed = {path.name: path.read_bytes() for path in (ROOT / FOLDER).glob("*_pb2*.py*")}
+    folders = (ROOT / FOLDER, ROOT / STORE)
+    committed = {path.name: path.read_bytes() for folder in folders for path in folder.glob("*_pb2*.py*")}
     assert made.keys() == committed.keys()
     assert made == committed, "run: python -m mstcp.proto.generate"

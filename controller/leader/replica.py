@@ -1,0 +1,77 @@
+"""A core that follows the store while another replica leads, and decides while this one does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from controller.core import Core
+from controller.errors import NotLeading
+from controller.model import events
+from controller.model.messages import Abandoned, Answer, Message, Report
+from controller.model.records import changes_of
+
+__all__ = ["Replica"]
+
+_READS = (events.SnapshotRequested, events.ViewRequested, events.FlowsRequested, events.CopyRequested)
+"""What a replica that follows answers too, from what it knows."""
+
+
+class Replica:
+    """What the loop runs where there are replicas; the core is another one each time it begins to follow.
+
+    Args:
+        new_core: Makes a core that knows the network's file and nothing else.
+        may_decide: Returns whether this replica leads and its lease cannot have ended. Once it has said no,
+            it says so until `LeadershipLost`.
+    """
+
+    def __init__(self, new_core: Callable[[], Core], may_decide: Callable[[float], bool]) -> None:
+        self._new_core = new_core
+        self._may_decide = may_decide
+        self._core = new_core()
+        self._leads = False
+        self._configuration: events.ConfigurationChanged | None = None  # the last one
+
+    def handle(self, event: events.Event, now: float) -> list[Message]:
+        """Take an event in; while another replica leads, questions are answered and wishes refused."""
+        if isinstance(event, events.LeadershipGained):
+            return self._lead(now)
+        if isinstance(event, events.LeadershipLost):
+            return self._stop(event)
+        if isinstance(event, events.RecordsRead):
+            self._core = self._new_core()
+            self._core.follow(changes_of(event.records), now)
+            return []
+        if isinstance(event, events.RecordsChanged):
+            self._core.follow(event.changes, now)
+            return []
+        if isinstance(event, events.ConfigurationChanged):
+            self._configuration = event
+        self._leads = self._leads and self._may_decide(now)
+        if self._leads or isinstance(event, _READS):
+            return self._core.handle(event, now)
+        if isinstance(event, events.ConfigurationChanged):
+            return [Answer(event.token, None)]  # it counts once this replica leads
+        each = event.events if isinstance(event, events.Together) else (event,)
+        tokens = (getattr(one, "token", None) for one in each)
+        return [Answer(token, NotLeading()) for token in tokens if token is not None]
+
+    def sent(self, now: float) -> None:
+        """Take in that the messages of the last event have been sent."""
+        self._core.sent(now)
+
+    def next_deadline(self) -> float | None:
+        """Return the time at which a `TimePassed` is due; nothing is due while another replica leads."""
+        return self._core.next_deadline() if self._leads else None
+
+    def _lead(self, now: float) -> list[Message]:
+        self._leads = True
+        messages = self._core.lead(now)
+        if self._configuration is not None:
+            messages += self._core.handle(self._configuration, now)
+        return messages
+
+    def _stop(self, event: events.LeadershipLost) -> list[Message]:
+        self._leads = False
+        reason = f"this replica decides no more: {event.reason}"
+        return [Report("warning", reason), Abandoned(reason)]
