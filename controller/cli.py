@@ -18,6 +18,7 @@ from controller.configuration.options import parser, settings_of
 from controller.configuration.schema import Configuration
 from controller.errors import FAILURES, CoreFailed
 from controller.instructions import Instructions
+from controller.step_down import step_down
 
 __all__ = ["main"]
 
@@ -32,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _check(words[1:])
         if words[:1] == ["token"]:
             return _token(words[1:])
+        if words[:1] == ["step-down"]:
+            print(step_down(words[1:]))
+            return 0
         return _run(words)
     except CoreFailed as error:
         print(f"mstcp-controller: {error}", file=sys.stderr)

@@ -211,9 +211,9 @@ class Emulation:
         finally:
             self._backend.close()
 
-    def connect_switches(self, controller: tuple[str, int]) -> None:
-        """Give all switches a controller, for an emulation that was built without."""
-        self._controllers = [controller]
+    def connect_switches(self, *controllers: tuple[str, int]) -> None:
+        """Give all switches these controllers, for an emulation that was built without."""
+        self._controllers = list(controllers)
         self._ovs.set_controllers([switch.bridge for switch in self.net.switches], self._controllers)
 
     def prompt(self) -> None:

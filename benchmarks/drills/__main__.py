@@ -9,6 +9,12 @@ Mininet, Open vSwitch and the real controller in namespaces of their own; needs 
 - `flows_after`: flows that the controller has then;
 - `bytes_lost`: of those that were written; 0 where every byte has arrived (the digests are compared).
 
+Those of three controllers that share etcd (`leader_kill`, `leader_freeze`, `leader_cut_off` from etcd,
+`etcd_server_kill`, `etcd_gone`) also print
+
+- `answers_again_s`: from the failure (`etcd_gone`: from its end) until a request for another flow is granted;
+- `rules_changed`: rules of all switches that came, went, or were installed again.
+
 `grow` is another flow: one path carries it until a port goes down, then it takes two, and its host opens a
 second stream (`streams_after`).
 """
@@ -29,6 +35,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from benchmarks.drills.replicas import Replica, Replicas, changed_rules, rule_ages
 from switch.ovs import PrivateInstance
 from topologies.management import CONTROLLER_IP
 
@@ -40,6 +47,7 @@ _BEFORE_S = 3.0
 _SETTLED_S = 3.0
 _PATIENCE_S = 60.0
 _BFD_UP_S = 2.0
+_ETCD_GONE_S = 60.0
 
 Result = dict[str, float | int]
 
@@ -51,7 +59,9 @@ def main() -> int:
     )
     parser.add_argument("--quick", action="store_true", help="10 s of traffic a drill instead of 30")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
-    parser.add_argument("--drill", choices=sorted(DRILLS), action="append", help="only this, repeatable")
+    parser.add_argument(
+        "--drill", choices=sorted(DRILLS | REPLICATED), action="append", help="only this, repeatable"
+    )
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if os.geteuid() != 0:
@@ -66,7 +76,7 @@ def main() -> int:
     results: dict[str, Result] = {}
     for name in options.drill or DEFAULT_DRILLS:
         with tempfile.TemporaryDirectory(prefix="drill-") as folder, ExitStack() as stack:
-            drill = _Drill(Path(folder), stack, OVERRIDES.get(name))
+            drill = _Drill(Path(folder), stack, OVERRIDES.get(name), name in REPLICATED)
             results[name] = _run(name, drill, duration_s)
     if options.json:
         print(json.dumps(results))
@@ -79,13 +89,22 @@ def main() -> int:
 def _run(name: str, drill: _Drill, duration_s: float) -> Result:
     if name in PREPARED:
         PREPARED[name](drill)
+    if name in REPLICATED:
+        lasts_s = duration_s + (_ETCD_GONE_S if name == "etcd_gone" else 0.0)
+        return drill.run_replicated(REPLICATED[name], lasts_s)
     return drill.run(DRILLS[name], duration_s, asks=name in ASKING)
 
 
 class _Drill:
     """A network, its controller, and a transfer."""
 
-    def __init__(self, folder: Path, stack: ExitStack, overrides: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        stack: ExitStack,
+        overrides: Mapping[str, Any] | None,
+        is_replicated: bool = False,
+    ) -> None:
         import topologies
         from topologies.interface_names import InterfaceNames
         from topologies.mininet_builder import Emulation
@@ -94,18 +113,25 @@ class _Drill:
         self.network = topologies.load("butterfly", overrides=overrides)
         self._stack = stack
         self._controller: subprocess.Popen[bytes] | None = None
-        self.start_controller()
-        stack.callback(self.kill_controller)
+        self._base = "http://127.0.0.1:8080"
+        self._topology = folder / "network.json"
+        self._topology.write_text(self.network.model_dump_json())
+        if is_replicated:
+            self.replicas = Replicas(folder, stack, "--topology", str(self._topology))
+        else:
+            self.start_controller()
+            stack.callback(self.kill_controller)
         # Short paths for its sockets.
         self.ovs = stack.enter_context(PrivateInstance(folder / "ovs"))
         self.emulation = stack.enter_context(Emulation(self.network, ovs=self.ovs, mtu=576))
         self.names = InterfaceNames(self.network)
+        if is_replicated:
+            self.emulation.connect_switches(*(each.openflow for each in self.replicas.all))
+            self._base = f"http://{self.replicas.leader().address}"
 
     def start_controller(self) -> None:
         """Start the controller with the store that the last one has left."""
-        topology = self._folder / "network.json"
-        topology.write_text(self.network.model_dump_json())
-        options = ["--topology", str(topology), "--store", str(self._folder / "state.sqlite")]
+        options = ["--topology", str(self._topology), "--store", str(self._folder / "state.sqlite")]
         # Hosts reach it over the management network, which nobody else does.
         options += ["--insecure", "grpc", "--grpc", f"0.0.0.0:{_GRPC_PORT}"]
         with (self._folder / "controller.log").open("ab") as log:
@@ -151,6 +177,24 @@ class _Drill:
             raise RuntimeError("what arrived is not what was sent")
         return _figures(arrived["arrivals"], failed_at, int(sent), len(self._ask("/v1/flows"))) | grown
 
+    def run_replicated(self, fail: Callable[[Replicas], Away], duration_s: float) -> Result:
+        """Do the same where three controllers share etcd, one of which leads."""
+        bridges = [self.names.bridge(switch) for switch in self.network.switches]
+        noted: dict[str, Any] = {}
+
+        def fail_and_ask(_: _Drill) -> None:
+            before = rule_ages(self.ovs, bridges)
+            away = fail(self.replicas)
+            noted["answers_again_s"] = self.replicas.serve_again(_other_request, *away)
+            self._base = f"http://{self.replicas.leader(*away).address}"
+            for each in away:
+                each.go_on()
+                each.cut_off(False)
+            time.sleep(_SETTLED_S)
+            noted["rules_changed"] = changed_rules(before, rule_ages(self.ovs, bridges))
+
+        return self.run(fail_and_ask, duration_s) | noted
+
     def _sending(self, target: list[str], asks: bool) -> list[str]:
         """Return the arguments of the sender; where it does not ask itself, request its flow."""
         if asks:
@@ -162,7 +206,7 @@ class _Drill:
 
     def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
         request = urllib.request.Request(
-            f"http://127.0.0.1:8080{path}",
+            f"{self._base}{path}",
             data=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": "application/json"},
         )
@@ -191,6 +235,12 @@ _REQUEST = {
     "packet_bytes": 590,
     "lease_s": 600,
 }
+
+
+def _other_request(port: int) -> dict[str, Any]:
+    """Return a request that has nothing to do with the transfer."""
+    hosts = {"source": "T1", "destination": "T3", "destination_port": _PORT + 1}
+    return {**_REQUEST, **hosts, "source_ports": [port], "rate_bps": 1e5}
 
 
 def _figures(arrivals: list[tuple[float, int]], failed_at: float, sent: int, flows: int) -> Result:
@@ -239,6 +289,49 @@ def _controller_kill(drill: _Drill) -> None:
 def _ovs_restart(drill: _Drill) -> None:
     drill.ovs.restart_forwarder()
 
+
+def _leader_kill(replicas: Replicas) -> Away:
+    leader = replicas.leader()
+    leader.process.kill()
+    return (leader,)
+
+
+def _leader_freeze(replicas: Replicas) -> Away:
+    leader = replicas.leader()
+    leader.freeze()
+    return (leader,)
+
+
+def _leader_cut_off(replicas: Replicas) -> Away:
+    leader = replicas.leader()
+    leader.cut_off()
+    return (leader,)
+
+
+def _etcd_server_kill(replicas: Replicas) -> Away:
+    replicas.etcd.processes[0].kill()
+    return ()
+
+
+def _etcd_gone(replicas: Replicas) -> Away:
+    for process in replicas.etcd.processes:
+        process.kill()
+        process.wait()
+    time.sleep(_ETCD_GONE_S)
+    replicas.etcd.processes = [replicas.etcd.start(number) for number in range(3)]
+    return ()
+
+
+Away = tuple[Replica, ...]
+"""Replicas that do not serve until the others have taken over."""
+
+REPLICATED: dict[str, Callable[[Replicas], Away]] = {
+    "leader_kill": _leader_kill,
+    "leader_freeze": _leader_freeze,
+    "leader_cut_off": _leader_cut_off,
+    "etcd_server_kill": _etcd_server_kill,
+    "etcd_gone": _etcd_gone,
+}
 
 DRILLS: dict[str, Callable[[_Drill], None]] = {
     "port_down": _port_down,

@@ -63,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
         "listen, one line of JSON with their addresses is printed. SIGHUP reloads the configuration; "
         "SIGTERM or SIGINT stops the controller.",
         epilog="`mstcp-controller check FILE` checks a configuration, `mstcp-controller token NAME` makes a "
-        "token.",
+        "token, `mstcp-controller step-down` lets another replica lead.",
     )
     made.add_argument(
         "--config",

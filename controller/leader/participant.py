@@ -236,6 +236,7 @@ class Participant:
 
     def depose(self, epoch: int) -> None:
         """Remove the leader's key if it is of this epoch."""
+        LOG.info("the leader of epoch %d is deposed", epoch)
         self._ask(lambda: self._store.depose(epoch, until(time.monotonic() + self._lease_s)))
 
     def lead(self, epoch: int) -> None:

@@ -1,26 +1,23 @@
-"""Three controllers, etcd and real Open vSwitch: the leader is killed, frozen, and told to step down."""
+"""Three controllers, three etcd servers and real Open vSwitch: who takes over touches no rule."""
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import signal
 import subprocess
-import sys
 import urllib.error
-import urllib.request
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import topologies
+from benchmarks.drills.replicas import Replica, Replicas, changed_rules, rule_ages
+from controller.cli import main
 from switch.ovs import PrivateInstance
-from tests.controller.openflow.ovs_lab import Rest, make_links
-from tests.fakes.etcd_servers import EtcdServers, is_there
+from tests.controller.openflow.ovs_lab import make_links
+from tests.fakes.etcd_servers import is_there
 from tests.fakes.waiting import wait_until
-from tests.sandbox import ROOT, run_in_sandbox
+from tests.sandbox import run_in_sandbox
 
 NETWORK = topologies.load("line:2")
 REQUEST = {
@@ -33,120 +30,67 @@ REQUEST = {
 }
 
 
-class Replica:
-    """A controller, started again with the same addresses."""
-
-    def __init__(self, folder: Path, number: int, store: str) -> None:
-        self.openflow, self.address = 6653 + number, f"127.0.0.1:{8080 + number}"
-        self.rest = Rest(self.address)
-        self.log = folder / f"controller{number}.log"
-        self._words = ["--openflow", f"127.0.0.1:{self.openflow}", "--rest", self.address]
-        self._words += ["--grpc", f"127.0.0.1:{50051 + number}", "--topology", "line:2", "--store", store]
-        self._words += ["--probe-interval", "1", "--silence", "20"]
-        self.start()
-
-    def start(self) -> None:
-        with self.log.open("a") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "controller.cli", *self._words],
-                cwd=ROOT,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env=os.environ | {"PYTHONPATH": str(ROOT)},
-            )
-        assert self.process.stdout is not None
-        assert self.process.stdout.readline(), self.log.read_text()
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def leads(self) -> bool:
-        try:
-            return bool(self.rest.call("GET", "/leader")["standing"] == "leader")
-        except OSError:
-            return False
-
-
-def leader_of(replicas: list[Replica]) -> Replica | None:
-    return next((each for each in replicas if each.process.poll() is None and each.leads()), None)
-
-
-def wait_for_leader(replicas: list[Replica]) -> Replica:
-    wait_until(lambda: leader_of(replicas) is not None, "a replica to lead")
-    leader = leader_of(replicas)
-    assert leader is not None
-    wait_until(leader.rest.ready, "the network to be ready")
+def ready(replicas: Replicas, *without: Replica) -> Replica:
+    leader = replicas.leader(*without)
+    wait_until(lambda: leader.ask("GET", "/health")["ready"], "the network to be ready")
     return leader
 
 
-def rules(ovs: PrivateInstance) -> dict[str, float]:
-    """Return each rule of each bridge, without counters, and how old it is."""
-    found = {}
-    for name in NETWORK.switches:
-        for line in ovs.ofctl("dump-flows", name).splitlines():
-            if "duration" in line:
-                age_s = float(re.findall(r"duration=([\d.]+)s", line)[0])
-                key = re.sub(r"(duration|n_packets|n_bytes|idle_age|hard_age)=[^,]*,? ?", "", line)
-                found[f"{name} {key}"] = age_s
-    return found
+def request(replica: Replica, port: int) -> Any:
+    return replica.ask("POST", "/flows", {**REQUEST, "source_ports": [port]})
 
 
-def request(replica: Replica, port: int) -> tuple[int, Any]:
-    """Request a flow; returns the status and the answer."""
-    body = json.dumps(REQUEST | {"source_ports": [port]}).encode()
-    asked = urllib.request.Request(
-        f"http://{replica.address}/v1/flows", body, {"Content-Type": "application/json"}
-    )
-    try:
-        with urllib.request.urlopen(asked, timeout=30) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        return error.code, {**json.load(error), "location": error.headers.get("Location")}
+def flows(replica: Replica) -> list[str]:
+    return sorted(flow["flow_id"] for flow in replica.ask("GET", "/flows"))
 
 
 def observe(place: str) -> dict[str, Any]:
     folder = Path(place)
-    seen: dict[str, Any] = {}
     subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
-    with EtcdServers(folder, 3) as etcd, PrivateInstance(folder / "ovs", datapath="netdev") as ovs:
-        replicas = [Replica(folder, number, etcd.store) for number in range(3)]
-        controllers = [("127.0.0.1", replica.openflow) for replica in replicas]
+    with ExitStack() as stack, PrivateInstance(folder / "ovs", datapath="netdev") as ovs:
+        options = ("--topology", "line:2", "--probe-interval", "1", "--silence", "20")
+        replicas = Replicas(folder, stack, *options)
+        controllers = [each.openflow for each in replicas.all]
         for name, ports in make_links(NETWORK).items():
             ovs.add_bridge(name, datapath_id=NETWORK.datapath_id(name), ports=ports, controllers=controllers)
-        leader = wait_for_leader(replicas)
-        followers = [each for each in replicas if each is not leader]
-        seen["granted"] = request(leader, 40001)
-        seen["sent_on"] = request(followers[0], 40002), leader.address
-        wait_until(lambda: len(followers[0].rest.call("GET", "/flows")) == 1, "a follower to know the flow")
-        before = rules(ovs)
+        first = ready(replicas)
+        follower = next(each for each in replicas.all if each is not first)
+        granted = [request(first, 40001)["flow_id"]]
+        seen: dict[str, Any] = {"sent_on": sent_on(follower), "leader": first.address}
+        wait_until(lambda: flows(follower) == granted, "a follower to know the flow")
+        before = rule_ages(ovs, NETWORK.switches)
+        changed = seen["changed"] = {}
 
-        leader.kill()
-        after_kill = wait_for_leader(followers)
-        seen["after_kill"] = changes(before, rules(ovs)), after_kill.rest.call("GET", "/flows")
-        leader.start()
-        after_kill.process.send_signal(signal.SIGSTOP)
-        others = [each for each in replicas if each is not after_kill]
-        after_freeze = wait_for_leader(others)
-        seen["granted_then"] = request(after_freeze, 40003)
-        after_kill.process.send_signal(signal.SIGCONT)
-        wait_until(lambda: after_kill.rest.call("GET", "/leader")["standing"] == "follower", "it to follow")
-        wait_until(lambda: len(after_kill.rest.call("GET", "/flows")) == 2, "it to know both flows")
-        seen["after_freeze"] = changes(before, rules(ovs))
-
-        after_freeze.rest.call("POST", "/leader/step-down")
-        last = wait_for_leader([each for each in replicas if each is not after_freeze])
-        seen["after_step_down"] = changes(before, rules(ovs)), last.rest.call("GET", "/flows")
-        for each in replicas:
+        first.kill()
+        second = ready(replicas)
+        changed["kill"] = changed_rules(before, rule_ages(ovs, NETWORK.switches))
+        seen["kept"] = flows(second) == granted
+        first.start()
+        second.freeze()
+        third = ready(replicas, second)
+        changed["freeze"] = changed_rules(before, rule_ages(ovs, NETWORK.switches))
+        granted = sorted([*granted, request(third, 40003)["flow_id"]])
+        second.go_on()
+        wait_until(lambda: second.standing() == "follower", "it to follow")
+        wait_until(lambda: flows(second) == granted, "it to know both flows")
+        before = rule_ages(ovs, NETWORK.switches)
+        seen["status"] = main(["step-down", f"http://{second.address}"])
+        fourth = ready(replicas, third)
+        changed["step-down"] = changed_rules(before, rule_ages(ovs, NETWORK.switches))
+        seen["kept_then"] = flows(fourth) == granted
+        for each in replicas.all:
             each.process.terminate()
-        seen["statuses"] = [each.process.wait(30) for each in replicas]
+        seen["statuses"] = [each.process.wait(30) for each in replicas.all]
     return seen
 
 
-def changes(before: dict[str, float], now: dict[str, float]) -> int:
-    """Return how many of the rules that were there are gone, or were put there again."""
-    return sum(rule not in now or now[rule] < age_s for rule, age_s in before.items())
+def sent_on(follower: Replica) -> tuple[int, str]:
+    """Return what a follower answers to a request."""
+    try:
+        request(follower, 40002)
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers["Location"]
+    raise AssertionError("a follower has granted a flow")
 
 
 @pytest.mark.root
@@ -154,14 +98,7 @@ def changes(before: dict[str, float], now: dict[str, float]) -> int:
 @pytest.mark.skipif(not is_there(), reason="etcd is not installed (package etcd-server)")
 def test_another_takes_over_and_touches_no_rule(tmp_path: Path) -> None:
     seen = run_in_sandbox(observe, str(tmp_path), timeout=280.0)
-    assert seen["granted"][0] == 201
-    (status, sent_on), leader = seen["sent_on"]
-    assert (status, sent_on["location"]) == (307, f"http://{leader}/v1/flows")
-    changed, flows = seen["after_kill"]
-    assert (changed, len(flows)) == (0, 1)
-    assert flows[0]["flow_id"] == seen["granted"][1]["flow_id"]
-    assert seen["granted_then"][0] == 201
-    assert seen["after_freeze"] == 0
-    changed, flows = seen["after_step_down"]
-    assert (changed, len(flows)) == (0, 2)
-    assert seen["statuses"] == [0, 0, 0]
+    assert seen["sent_on"] == [307, f"http://{seen['leader']}/v1/flows"]
+    assert seen["changed"] == {"kill": 0, "freeze": 0, "step-down": 0}
+    assert seen["kept"] and seen["kept_then"]
+    assert seen["status"] == 0 and seen["statuses"] == [0, 0, 0]
