@@ -35,6 +35,9 @@ _RENEWALS_A_LEASE = 3
 _RECONNECT_S = (0.1, 2.0)
 _REFUSAL_S = 5.0
 
+_NOT_TAKEN = ("does not lead", "ailed to connect", "Connection refused")
+"""What is said where nothing of a session was heard: another controller may be asked the same."""
+
 
 @dataclass
 class _Flow:
@@ -49,6 +52,7 @@ class _Flow:
 class _Question:
     """A message that waits for its answer; `on_*` are of a flow request."""
 
+    message: pb.ClientMessage
     answer: asyncio.Future[pb.ServerMessage]
     opens_flow: bool
     on_changed: OnChanged | None = None
@@ -90,8 +94,11 @@ class ControllerClient:
     if the controller goes away while it holds any; the flows' connections go on at their last rates
     meanwhile.
 
+    Where several controllers share their state, it speaks to the one that leads, and goes on with the next
+    that does.
+
     Args:
-        address: `host:port` of the controller's gRPC interface.
+        address: `host:port` of the controller's gRPC interface; of several controllers, with commas between.
         timeout_s: How long an answer may take.
         token: What the controller knows this client by; None: the environment's MSTCP_CONTROLLER_TOKEN, if
             it is set.
@@ -115,6 +122,7 @@ class ControllerClient:
         _require("grpc.aio", "grpcio")
         _require("google.protobuf.message", "protobuf")
         self.address = address
+        self._addresses = address.split(",")
         self._timeout_s = timeout_s
         self._token = token if token is not None else os.environ.get(TOKEN_VARIABLE)
         self._ca_file = ca_file if ca_file is not None else os.environ.get(CA_VARIABLE)
@@ -256,7 +264,8 @@ class ControllerClient:
         on_ended: OnEnded | None = None,
     ) -> pb.ServerMessage:
         message.request_id = next(self._request_ids)
-        question = _Question(asyncio.get_running_loop().create_future(), opens_flow, on_changed, on_ended)
+        answer = asyncio.get_running_loop().create_future()
+        question = _Question(message, answer, opens_flow, on_changed, on_ended)
         self._questions[message.request_id] = question
         self._outgoing.put_nowait(message)
         if self._session is None or self._session.done():
@@ -276,21 +285,29 @@ class ControllerClient:
         while True:
             self._has_heard = False
             began_s = asyncio.get_running_loop().time()
-            reason = await self._run_once()
+            reason, was_taken = await self._run_once()
             # It was there, so it may be back soon. It does not answer renewals.
             if self._has_heard or asyncio.get_running_loop().time() - began_s > longest:
                 delay = first
             self._outgoing = asyncio.Queue()
-            self._fail_questions(reason)
-            if not self._flows:
+            self._addresses.append(self._addresses.pop(0))
+            if was_taken or len(self._addresses) == 1:
+                self._fail_questions(reason)
+            if not self._flows and not self._unanswered():
                 return
             LOGGER.warning("controller %s: %s; connecting again in %.1f s", self.address, reason, delay)
             await asyncio.sleep(delay)
             delay = min(2 * delay, longest)
+            for question in self._unanswered():
+                self._outgoing.put_nowait(question.message)
             self._renew()
 
-    async def _run_once(self) -> str:
-        """Hold one session until it ends; return why it did."""
+    def _unanswered(self) -> list[_Question]:
+        return [question for question in self._questions.values() if not question.answer.done()]
+
+    async def _run_once(self) -> tuple[str, bool]:
+        """Hold one session until it ends; return why it did, and whether what was asked may count."""
+        address = self._addresses[0]
         import grpc
         import grpc.aio
 
@@ -299,7 +316,7 @@ class ControllerClient:
         try:
             opened = self._channel()
         except OSError as error:
-            return f"the certificates for {self.address} cannot be read: {error}"
+            return f"the certificates for {address} cannot be read: {error}", True
         async with opened as channel:
             stub = control_pb2_grpc.FlowControlStub(channel)
             metadata = (("authorization", f"Bearer {self._token}"),) if self._token else ()
@@ -314,10 +331,12 @@ class ControllerClient:
                     told = await self._refusal(channel, metadata) or ended
                 if told.code() in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
                     hint = f" (give a token: token=, --controller-token-file or {TOKEN_VARIABLE})"
-                    return f"{self.address} refuses this client: {told.details()}{hint}"
-                reason = unreachable(told.details() or told.code().name, self._ca_file)
-                return f"cannot reach {self.address}: {reason}"
-        return f"{self.address} ended the session"
+                    return f"{address} refuses this client: {told.details()}{hint}", True
+                details = told.details() or told.code().name
+                reason = unreachable(details, self._ca_file)
+                was_taken = self._has_heard or not any(text in details for text in _NOT_TAKEN)
+                return f"cannot reach {address}: {reason}", was_taken
+        return f"{address} ended the session", True
 
     @staticmethod
     async def _refusal(channel: Any, metadata: Any) -> Any:
@@ -343,12 +362,12 @@ class ControllerClient:
         import grpc.aio
 
         if self._ca_file is None:
-            return grpc.aio.insecure_channel(self.address)
+            return grpc.aio.insecure_channel(self._addresses[0])
         roots = Path(self._ca_file).read_bytes()
         chain = key = None
         if self._certificate_files is not None:
             chain, key = (Path(file).read_bytes() for file in self._certificate_files)
-        return grpc.aio.secure_channel(self.address, grpc.ssl_channel_credentials(roots, key, chain))
+        return grpc.aio.secure_channel(self._addresses[0], grpc.ssl_channel_credentials(roots, key, chain))
 
     @staticmethod
     async def _messages(queue: asyncio.Queue[pb.ClientMessage]) -> AsyncIterator[pb.ClientMessage]:
@@ -356,9 +375,8 @@ class ControllerClient:
             yield await queue.get()
 
     def _fail_questions(self, reason: str) -> None:
-        for question in self._questions.values():
-            if not question.answer.done():
-                question.answer.set_exception(ControllerError("UNAVAILABLE", "", reason))
+        for question in self._unanswered():
+            question.answer.set_exception(ControllerError("UNAVAILABLE", "", reason))
 
     def _take(self, message: pb.ServerMessage) -> None:
         """Handle one message of the controller."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
+import grpc
 import grpc.aio
 
 from mstcp.proto import control_pb2 as pb
@@ -42,6 +43,7 @@ class FlowController(control_pb2_grpc.FlowControlServicer):
         self.reports: list[pb.StreamsReport] = []
         self.renewed: list[list[str]] = []
         self.sessions = 0
+        self.leads = True
         self.metadata: list[dict[str, str | bytes]] = []
         self.heard = asyncio.Condition()
         self._outgoing: asyncio.Queue[pb.ServerMessage] = asyncio.Queue()
@@ -77,6 +79,8 @@ class FlowController(control_pb2_grpc.FlowControlServicer):
         self, messages: AsyncIterator[pb.ClientMessage], context: grpc.aio.ServicerContext
     ) -> AsyncIterator[pb.ServerMessage]:
         self.sessions += 1
+        if not self.leads:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "this replica does not lead; another does")
         self.metadata.append(dict(context.invocation_metadata() or ()))
         outgoing = self._outgoing = asyncio.Queue()
         reading = asyncio.create_task(self._read(messages, outgoing))

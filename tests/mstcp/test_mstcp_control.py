@@ -402,6 +402,19 @@ async def test_a_controller_that_is_not_there_is_unavailable() -> None:
             await mstcp.open_connection("127.0.0.1", 9, rate=8e6, controller=address)
 
 
+async def test_of_several_controllers_the_one_that_leads_is_asked_and_the_next_one_after_it() -> None:
+    async with FlowController() as first, FlowController() as second:
+        first.leads = False
+        gone = "127.0.0.1:1"
+        async with ControllerClient(",".join((gone, first.address, second.address))) as client:
+            request = {"source": "T0", "destination": "T2", "destination_port": 1, "source_ports": (2, 3)}
+            allocation = await client.request(**request, rate_bps=8e6)  # type: ignore[arg-type]
+            assert (first.requests, len(second.requests)) == ([], 1)
+            first.leads, second.leads = True, False
+            await second.stop()
+            await first.wait_for(lambda: first.renewed and first.renewed[-1] == [allocation.flow_id])
+
+
 async def test_a_late_allocation_is_given_back() -> None:
     async with (
         FlowController(lambda request: None) as controller,

@@ -14,11 +14,11 @@ FOUND = (9, 14, 165)
 arrived after a later one."""
 
 
-@pytest.mark.parametrize("first", range(0, 80, 20))
+@pytest.mark.parametrize("first", range(0, 80, 8))
 def test_at_most_one_is_obeyed_and_no_flow_is_lost_or_granted_twice(first: int) -> None:
-    worlds = [World(seed).run() for seed in range(first, first + 20)]
-    assert sum(world.takeovers for world in worlds) > 40
-    assert sum(len(client.granted) for world in worlds for client in world.clients) > 100
+    worlds = [World(seed).run() for seed in range(first, first + 8)]
+    assert sum(world.takeovers for world in worlds) > 16
+    assert sum(len(client.granted) for world in worlds for client in world.clients) > 40
 
 
 @pytest.mark.parametrize("seed", FOUND)
