@@ -51,6 +51,7 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "WrongFormat",
+    "key_of_another",
 ]
 
 
@@ -113,6 +114,13 @@ class InvalidRequest(RequestError):
     """A field has a value that no network could serve."""
 
     code = ErrorCode.INVALID
+
+
+def key_of_another() -> InvalidRequest:
+    """Return the refusal of a key that belongs to another request."""
+    return InvalidRequest(
+        "Idempotency-Key", "was used for another request; choose a new one for each request"
+    )
 
 
 class NotFound(RequestError):

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from controller.errors import ErrorCode, InvalidRequest, RequestError
+from controller.errors import ErrorCode, RequestError, key_of_another
 
 __all__ = ["IdempotencyStore"]
 
@@ -63,9 +63,7 @@ class IdempotencyStore(Generic[_T]):
             if entry is None:
                 return await self._make(client, key, digest, make), False
             if entry.digest != digest:
-                raise InvalidRequest(
-                    "Idempotency-Key", "was used for another request; choose a new one for each request"
-                )
+                raise key_of_another()
             try:
                 result = await asyncio.shield(entry.answer)
             except asyncio.CancelledError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -124,15 +125,16 @@ async def request_flow(
 
     async def ask() -> tuple[FlowView, str]:
         event_ids: list[str] = []
-        asked = api.service.request(
-            request.to_request(), caller=caller, timeout_s=timeout_s, follow=event_ids.append
-        )
+        wanted = request.to_request()
+        if key is not None:
+            wanted = replace(wanted, repeated_as=(key, digest))
+        asked = api.service.request(wanted, caller=caller, timeout_s=timeout_s, follow=event_ids.append)
         return await unless_client_leaves(connection, asked), event_ids[-1]
 
+    digest = "" if key is None else hashlib.sha256(request.model_dump_json().encode()).hexdigest()
     if key is None:
         flow, event_id = await ask()
     else:
-        digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
         (flow, event_id), is_replayed = await api.idempotency.answer(caller.name, key, digest, ask)
         if is_replayed:
             response.headers["Idempotent-Replayed"] = "true"

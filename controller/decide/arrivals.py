@@ -12,7 +12,7 @@ from controller.decide.live_optima import LiveOptima
 from controller.decide.planning import optimise_newcomers
 from controller.decide.rates import Rates
 from controller.decide.telling import refuse, tell_refused
-from controller.errors import FAILURES, AnyFailure, DeadlineExceeded, Unavailable
+from controller.errors import FAILURES, AnyFailure, DeadlineExceeded, Unavailable, key_of_another
 from controller.install.installation import Installations
 from controller.install.outbox import Outbox
 from controller.model.events import FlowRequested
@@ -150,10 +150,25 @@ class Arrivals(Journaled):
         finally:
             self._optima.time_limit_s = limit_s
 
+    def is_repeated(self, event: FlowRequested, now: float) -> bool:
+        """Answer a request that was granted before, as by another replica; returns whether it was."""
+        if event.request.repeated_as is None:
+            return False
+        key, digest = event.request.repeated_as
+        flow = self._state.flows.with_key(event.caller.name, key)
+        if flow is None or not flow.is_active or flow.repeated_as is None:
+            return False
+        if flow.repeated_as[1] != digest:
+            self._outbox.answer(event.token, key_of_another())
+        else:
+            self._outbox.answer(event.token, self._state.view(flow, now))
+        return True
+
     def _take_in(self, granted: Granted, event: FlowRequested, now: float) -> None:
         """Let a flow begin that was granted."""
         flow = granted.flow(now)
         flow.owner, flow.belongs_to = event.owner, event.caller.name
+        flow.repeated_as = event.request.repeated_as
         absent = [switch for switch in flow.switches() if not self._state.live.is_connected(switch)]
         if absent:
             raise Unavailable("", f"the connection to {', '.join(absent)} ended a moment ago; ask again")

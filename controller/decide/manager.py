@@ -112,14 +112,16 @@ class FlowManager(Journaled):
 
     def request_all(self, requested: Sequence[FlowRequested], now: float) -> tuple[FlowRequested, ...]:
         """Route new flows in order; returns those that remain, so what is urgent waits for one solve."""
-        remaining = self._arrivals.request_all(requested, now)
+        first = [event for event in requested if not self._arrivals.is_repeated(event, now)]
+        remaining = self._arrivals.request_all(first, now)
         self._recovery.rates_shared(now)
         return remaining
 
     def request(self, event: FlowRequested, now: float) -> None:
         """Route a new flow, take its rates in and begin to install its paths."""
-        self._arrivals.request(event, now)
-        self._recovery.rates_shared(now)
+        if not self._arrivals.is_repeated(event, now):
+            self._arrivals.request(event, now)
+            self._recovery.rates_shared(now)
 
     def abandon(self, token: int, now: float) -> None:
         """End a flow that is being installed for a client that no longer waits."""

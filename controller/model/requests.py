@@ -57,6 +57,7 @@ class FlowRequest:
     splitting: Splitting = "streams"
     ack_path: str | None = None
     lease_s: float | None = None
+    repeated_as: tuple[str, str] | None = None  # key and digest: the same request again gets the same flow
     may_grow: bool = False  # its host opens and closes streams as it is told (`StreamsReported`)
 
 

@@ -141,6 +141,7 @@ class Flow(Journaled):
     protocol: Protocol = "tcp"
     max_streams: int = 0
     spare_ports: tuple[int, ...] = ()
+    repeated_as: tuple[str, str] | None = None  # of its request: key and digest
     leaving: tuple[Stream, ...] = ()
     failed_streams: int = 0  # that its host could not open, since it last opened one
 

@@ -44,6 +44,7 @@ def record_of(flow: Flow) -> dict[str, Any]:
         "split": None
         if flow.split is None
         else [flow.split.mode, flow.split.tag, flow.split.acks, list(flow.split.ack_path)],
+        "repeated_as": flow.repeated_as,
     } | (_growth_of(flow) if flow.max_streams else {})
 
 
@@ -110,6 +111,7 @@ def flow_of(flow_id: str, record: Mapping[str, Any], state: State, now: float) -
         given_bps=None if record["given_bps"] is None else tuple(record["given_bps"]),
         max_streams=record.get("max_streams", 0),
         spare_ports=tuple(record.get("spare_ports", ())),
+        repeated_as=None if record.get("repeated_as") is None else tuple(record["repeated_as"]),
     )
     leaving = (_stream_of(stream, now) for stream in record.get("leaving", ()))
     flow.leaving = tuple(s for s in leaving if all(arc in state.live.arcs for arc in arcs_of(s.path)))

@@ -34,6 +34,7 @@ class FlowTable(Journaled):
         self._idle: JournaledDict[str, None] = JournaledDict()
         self._changing: JournaledDict[str, None] = JournaledDict()
         self._by_tag: JournaledDict[int, str] = JournaledDict()  # split flows
+        self._by_key: JournaledDict[tuple[str, str], str] = JournaledDict()  # owner and key of their requests
 
     def __iter__(self) -> Iterator[Flow]:
         return iter(self._flows.values())
@@ -83,6 +84,11 @@ class FlowTable(Journaled):
         flow_id = self._by_tag.get(tag_of(stamp))
         return None if flow_id is None else self._flows[flow_id]
 
+    def with_key(self, belongs_to: str, key: str) -> Flow | None:
+        """Return the flow that a client has requested with a key."""
+        flow_id = self._by_key.get((belongs_to, key))
+        return None if flow_id is None else self._flows[flow_id]
+
     def add(self, flow: Flow) -> None:
         """Take a flow in."""
         self._flows[flow.id] = flow
@@ -94,6 +100,8 @@ class FlowTable(Journaled):
             self._manual[flow.id] = None
         if flow.split is not None:
             self._by_tag[flow.split.tag] = flow.id
+        if flow.repeated_as is not None:
+            self._by_key[flow.belongs_to, flow.repeated_as[0]] = flow.id
         self.index(flow)
         self.account(flow)
 
@@ -107,6 +115,8 @@ class FlowTable(Journaled):
             listed.pop(flow.id, None)
         if flow.split is not None:
             self._by_tag.pop(flow.split.tag, None)
+        if flow.repeated_as is not None:
+            self._by_key.pop((flow.belongs_to, flow.repeated_as[0]), None)
         self._short.pop(flow.id, None)
         self._account(flow.id, {})
         del self._loads_of[flow.id]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topologies
+from controller.api.schema import parse
+from controller.errors import InvalidRequest
 from controller.model.events import FlowRequested, LeaseRenewed, SwitchDisconnected
 from controller.model.messages import InstallRules, LeaseResult
 from controller.model.reconcile import Installed, difference
 from controller.model.rules import GroupChange, Match, Output, Rule
+from controller.model.views import FlowView
 from tests.fakes.openflow_table import ControlledNetwork, FakeTable
 
 BUTTERFLY = topologies.load("butterfly")
@@ -208,3 +212,20 @@ def test_the_difference_leads_from_anything_to_what_is_wanted(
     for cookie in missing.removed_cookies:
         table.remove(cookie)
     assert set(table.rules.values()) == set(wanted)
+
+
+def test_a_request_that_is_sent_again_after_a_restart_gets_the_flow_that_it_got(
+    net: ControlledNetwork,
+) -> None:
+    wanted = replace(parse({**REQUEST, "rate_bps": 1e6}), repeated_as=("key", "digest"))
+    (first,) = net.handle(FlowRequested(1, wanted))
+    net.restart()
+    come_back(net)
+    (again,) = net.handle(FlowRequested(2, wanted))
+    assert isinstance(first.result, FlowView) and isinstance(again.result, FlowView)
+    assert again.result.flow_id == first.result.flow_id
+    (other,) = net.handle(FlowRequested(3, replace(wanted, repeated_as=("key", "of another"))))
+    assert isinstance(other.result, InvalidRequest)
+    net.release(first.result.flow_id)
+    (fresh,) = net.handle(FlowRequested(4, wanted))
+    assert isinstance(fresh.result, FlowView) and fresh.result.flow_id != first.result.flow_id
