@@ -88,9 +88,10 @@ class Replica:
 
     def close(self) -> None:
         """End it, however it is."""
-        for process in (self.process, *self._relays):
-            process.kill()
-            process.wait()
+        self.kill()
+        for relay in self._relays:
+            relay.kill()
+            relay.wait()
 
     def ask(self, method: str, path: str, body: Any = None, timeout_s: float = _PATIENCE_S) -> Any:
         """Return what REST answers; raises OSError where it refuses, or does not answer in time."""
