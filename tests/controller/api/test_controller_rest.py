@@ -186,6 +186,8 @@ async def test_openapi_describes_everything(client: httpx.AsyncClient) -> None:
         "/v1/health",
         "/v1/live",
         "/v1/events",
+        "/v1/leader",
+        "/v1/leader/step-down",
         "/v1/version",
         "/healthz",
         "/readyz",
