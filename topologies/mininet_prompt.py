@@ -20,7 +20,7 @@ from mininet.log import lg, setLogLevel
 def prompt(net: Any) -> None:
     """Hand the terminal to Mininet's command line until the user leaves it."""
     setLogLevel("output")  # what commands print
-    CLI(net)
+    _Prompt(net)
 
 
 def run_commands(net: Any, lines: Iterable[str]) -> None:
@@ -58,7 +58,23 @@ class _PlainLines(io.TextIOBase):
         self._output.flush()
 
 
-class _Script(CLI):  # type: ignore[misc]
+class _Prompt(CLI):  # type: ignore[misc]
+    """Mininet's command line, whose background programs start without a word.
+
+    The shell of a host tells the number of a job. Mininet drops that line where it reads all of it at once, and
+    prints it else.
+    """
+
+    def default(self, line: str) -> None:
+        """Run a program in a host."""
+        first, program = [*line.split(maxsplit=1), ""][:2]
+        if first in self.mn and program.endswith("&"):
+            # The shell tells it on the standard error that the program itself does not have.
+            line = f"{first} {{ {{ {program[:-1]} ; }} 2>&3 3>&- & }} 3>&2 2>/dev/null"
+        super().default(line)
+
+
+class _Script(_Prompt):
     """Mininet's command line for lines that nobody types.
 
     Args:
@@ -89,6 +105,6 @@ class _Script(CLI):  # type: ignore[misc]
         first, program = [*line.split(maxsplit=1), ""][:2]
         if first not in self.mn:
             raise EmulationError(f"{self._place}: there is no command and no host or switch {first!r}")
-        # At the prompt a program may wait for what is typed. Mininet itself looks for an `&` at the end.
+        # At the prompt a program may wait for what is typed.
         alone = program.endswith("&") or not program
         super().default(line if alone else f"{first} {{ {program} ; }} < /dev/null")
