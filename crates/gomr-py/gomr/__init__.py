@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from gomr.load import at_load
     from gomr.networks import from_network
     from gomr.objectives import OBJECTIVES
+    from gomr.planning.priorities import Priorities, solve_priorities
+    from gomr.planning.robust import FailureProof, RobustSplits, failure_proof, robust_splits
+    from gomr.planning.segments import SegmentRouting, solve_segments
+    from gomr.planning.upgrade import Upgrade, least_upgrade
     from gomr.problem import Demand, Edge, Problem
     from gomr.solution import Certificate, Solution
     from gomr.solving import DEFAULT_ENGINE, ENGINES
@@ -45,6 +49,10 @@ _HOMES = {
     "load": ("at_load",),
     "networks": ("from_network",),
     "objectives": ("OBJECTIVES",),
+    "planning.priorities": ("Priorities", "solve_priorities"),
+    "planning.robust": ("FailureProof", "RobustSplits", "failure_proof", "robust_splits"),
+    "planning.segments": ("SegmentRouting", "solve_segments"),
+    "planning.upgrade": ("Upgrade", "least_upgrade"),
     "problem": ("Demand", "Edge", "Problem"),
     "solution": ("Certificate", "Solution"),
     "solving": ("DEFAULT_ENGINE", "ENGINES"),
@@ -65,22 +73,32 @@ __all__ = [
     "DemandColumns",
     "Edge",
     "Engine",
+    "FailureProof",
     "GomrError",
     "InvalidProblem",
     "Moves",
     "PathRate",
+    "Priorities",
     "Problem",
+    "RobustSplits",
+    "SegmentRouting",
     "Solution",
     "SolverError",
+    "Upgrade",
     "at_load",
     "backup_paths",
     "bounded_moves",
+    "failure_proof",
     "from_network",
     "from_networkx",
+    "least_upgrade",
     "link_failures",
     "node_failures",
     "problem_of",
+    "robust_splits",
     "solve",
+    "solve_priorities",
+    "solve_segments",
     "solve_series",
     "survey_failures",
 ]
