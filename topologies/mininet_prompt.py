@@ -61,8 +61,8 @@ class _PlainLines(io.TextIOBase):
 class _Prompt(CLI):  # type: ignore[misc]
     """Mininet's command line, whose background programs start without a word.
 
-    The shell of a host tells the number of a job. Mininet drops that line where it reads all of it at once, and
-    prints it else.
+    The shell of a host tells the number of a job. Mininet drops that line where it reads all of it at once,
+    and prints it else.
     """
 
     def default(self, line: str) -> None:
