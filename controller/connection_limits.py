@@ -64,7 +64,7 @@ class ServiceLimits:
 
     @classmethod
     def of(cls, switches: int = 0, files: int = _MOST_FILES) -> ServiceLimits:
-        """Return the limits for so many switches and open files: all of them together leave some over."""
+        """Return the limits for a number of switches and open files: together they leave some over."""
         left = max(0, files - _OTHER_FILES - switches)
         strangers = min(4 * switches + 64, left // 3)
         clients = min(_MOST_CLIENTS, left // 3)

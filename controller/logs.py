@@ -61,7 +61,7 @@ class LogWriter(logging.Handler):
 
     Args:
         write: Writes lines; may take its time.
-        capacity: So many lines may wait.
+        capacity: Lines that may wait.
     """
 
     def __init__(self, write: Callable[[list[logging.LogRecord]], None], capacity: int = 10_000) -> None:

@@ -119,7 +119,7 @@ class ControllerLoop:
         write: Takes records that must survive a restart, before any client hears of what they say.
         on_failure: Called once, with a sentence, when the core cannot go on.
         planning_s: What planning a request takes in addition: for clocks on which processing takes no time.
-        pause: Lets so many seconds pass.
+        pause: Lets a number of seconds pass.
         handled: Called with each event and the seconds that the core took for it.
         on_fenced: Called where the store does not obey this replica: nothing of the event is carried out.
     """

@@ -57,7 +57,7 @@ class Framing:
     identifier_bytes: int = IDENTIFIER_BYTES
 
     def wire_per_goodput(self, streams: int) -> float:
-        """Return the wire rate of a goodput of 1 bit/s over so many streams (one: plain TCP).
+        """Return the wire rate of a goodput of 1 bit/s over a number of streams (one: plain TCP).
 
         Raises:
             ValueError: if no application byte fits into a packet.
@@ -73,7 +73,7 @@ class Framing:
         return self.packet_bytes / payload
 
     def wire_bps(self, goodput_bps: float, streams: int) -> float:
-        """Return the wire rate (bit/s) that a goodput needs over so many streams."""
+        """Return the wire rate (bit/s) that a goodput needs over a number of streams."""
         return goodput_bps * self.wire_per_goodput(streams)
 
     def ack_ratio(self, ack_bytes: int = 54, packets_per_ack: int = 2) -> float:
@@ -86,7 +86,7 @@ class Framing:
         return ack_bytes / (packets_per_ack * self.packet_bytes)
 
     def goodput_bps(self, wire_bps: float, streams: int) -> float:
-        """Return the goodput (bit/s) that a wire rate carries over so many streams."""
+        """Return the goodput (bit/s) that a wire rate carries over a number of streams."""
         return wire_bps / self.wire_per_goodput(streams)
 
 

@@ -20,7 +20,7 @@ __all__ = ["RestServer", "abort_connections", "handle_exception", "limited_proto
 _LOG = SparingLog(logging.getLogger("controller.api"))
 
 BACKLOG = 32
-"""So many connections are accepted at a time, before those that are too many are closed."""
+"""Connections accepted at a time, before those that are too many are closed."""
 
 HANDSHAKE_S = 10.0
 """Of TLS."""

@@ -15,7 +15,7 @@ HISTORY_LOST = "history_lost"
 
 _CAPACITY = 10_000
 _BATCH = 256
-"""A follower is given so many events before others have their turn."""
+"""Events that a follower is given before others have their turn."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class EventHistory:
 
     Args:
         epoch: Tells the events of this start of the controller from those of others; part of their ids.
-        capacity: So many events are kept.
+        capacity: Events that are kept.
     """
 
     def __init__(self, epoch: str, capacity: int = _CAPACITY) -> None:
@@ -93,8 +93,8 @@ class EventHistory:
 
         Args:
             last_id: The last one that the follower has seen; events since then come first.
-            past: Without one, so many of the last events come first.
-            until_s: End after so many seconds.
+            past: How many of the last events come first without one.
+            until_s: Seconds after which it ends.
         """
         seen = max(0, self._last - past)
         if last_id:

@@ -30,7 +30,7 @@ class _Entry(Generic[_T]):
 
 
 class IdempotencyStore(Generic[_T]):
-    """Remembers the answers to requests by their keys: so many, for so long."""
+    """Remembers the answers to requests by their keys: up to a number of them, for a while."""
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ async def events(
         Query(alias="last_event_id", max_length=64, description="The same, for who cannot send the header."),
     ] = None,
     history: Annotated[
-        int, Query(ge=0, le=10_000, description="Without an id: so many past events come first.")
+        int, Query(ge=0, le=10_000, description="Past events that come first, where no id is given.")
     ] = 0,
 ) -> AsyncIterator[ServerSentEvent]:
     """Yield what happens."""

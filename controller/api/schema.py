@@ -126,7 +126,7 @@ class FlowRequestBody(BaseModel):
     )
     streams: StreamCount | None = Field(
         default=None,
-        description="Use exactly so many paths, one stream each, even where fewer carry the rate.",
+        description="Use exactly this number of paths, one stream each, even where fewer carry the rate.",
     )
     splitting: Literal["streams", "packets", "group"] = Field(
         default="streams",

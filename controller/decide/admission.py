@@ -128,7 +128,7 @@ def check_objective(field: str, objective: str) -> None:
 
 
 def choose_source_ports(state: State, request: FlowRequest, source: Host, count: int) -> tuple[int, ...]:
-    """Return the ports of so many connections: the first ones given, else unused ones.
+    """Return the ports of `count` connections: the first ones given, else unused ones.
 
     Raises:
         InfeasibleRequest: all ports to choose from are used.

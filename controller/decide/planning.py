@@ -60,8 +60,8 @@ class Newcomer:
         destination: Name of the host that receives.
         rate_bps: Goodput asked for.
         framing: How its bytes are put on the wire.
-        max_paths: At most so many paths.
-        streams: Exactly so many paths.
+        max_paths: Paths, at most.
+        streams: Paths, exactly.
         acks: Path of the acknowledgements of a split flow (`controller.decide.ack_paths`); None: a connection
             for each path, and acknowledgements on its reverse.
         may_grow: Its host opens and closes streams while it runs.
@@ -78,7 +78,7 @@ class Newcomer:
     may_grow: bool = False
 
     def framed_streams(self, paths: int) -> int:
-        """Return for how many TCP connections its bytes are framed over so many paths."""
+        """Return for how many TCP connections its bytes are framed over a number of paths."""
         if self.acks is not None:
             return 1
         return max(2, paths) if self.may_grow else paths
@@ -310,7 +310,7 @@ def has_path(state: State, source: str, destination: str) -> bool:
 
 
 def shortest_paths(state: State, source: str, destination: str, count: int) -> list[tuple[str, ...]]:
-    """Return up to so many loop-free paths from one host to another, the least delay first."""
+    """Return up to `count` loop-free paths from one host to another, the least delay first."""
     edges = tuple(
         Edge(arc_name(arc.tail, arc.head), arc.tail, arc.head, 1.0, arc.delay_s)
         for arc in _usable_arcs(state, source, destination)

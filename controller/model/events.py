@@ -94,7 +94,7 @@ class InstalledRead:
 
 @dataclass(frozen=True)
 class MessagesRefused:
-    """A switch answered so many messages, which installed nothing, with the same error."""
+    """A switch answered `number` messages, which installed nothing, with the same error."""
 
     datapath_id: int
     reason: str
@@ -160,7 +160,7 @@ class RulesRefused:
 
 @dataclass(frozen=True)
 class CountersRead:
-    """A switch said at `read_at` what it has counted; it took so many messages, there and back.
+    """A switch said at `read_at` what it has counted; it took `messages`, there and back.
 
     `ports` are by number, `pinned` by what the rules look at; `rules` is how many it has (None: unknown).
     """

@@ -8,7 +8,7 @@ __all__ = ["BURST_PACKETS", "PACKETS_PER_S", "PortLimits"]
 
 PACKETS_PER_S = 100
 BURST_PACKETS = 200
-"""Of each port so many are looked at; switches that have meters drop the others themselves."""
+"""What is looked at of each port; switches that have meters drop the others themselves."""
 
 
 @dataclass

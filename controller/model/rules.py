@@ -243,7 +243,7 @@ class GroupChange:
 
 @dataclass(frozen=True)
 class Meter:
-    """Lets so many packets a second pass, and a burst of some more; others are dropped."""
+    """Lets packets pass up to a rate and a burst; others are dropped."""
 
     number: int
     packets_per_s: int

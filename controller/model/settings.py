@@ -30,12 +30,12 @@ class Settings:
         lldp_key: Signs probes, so that hosts cannot forge them.
         min_gain: A running flow is moved to better paths only where it gains more than this share of what it
             has asked for.
-        moves_per_s: So many running flows are moved to better paths at most.
+        moves_per_s: Running flows that are moved to better paths, at most.
         fast_failover: Switches heal a port that goes down by themselves, with groups (`rules.protection`).
         solve_limit_s: A solve may take so long; then the best rates that are known by then are taken.
         counter_interval_s: Each switch is asked for its counters so often; less often where there are many.
             0: none is.
-        counter_messages_per_s: Questions for counters and answers to them come to no more than so many.
+        counter_messages_per_s: Questions for counters and answers to them together, at most.
         yielded_share: Of each link, at most this share is left to traffic that nobody asked for, where the
             counters show that there is any; what flows have already is not taken from them.
         replicated: Others follow the store, so that it is told of leases too.

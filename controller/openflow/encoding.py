@@ -125,7 +125,7 @@ _MAC_BITS = 48
 
 
 def header(kind: int, length: int, transaction: int) -> bytes:
-    """Return the header of a message of so many bytes, the header's included."""
+    """Return the header of a message of `length` bytes, the header's included."""
     return _HEADER.pack(VERSION, kind, length, transaction)
 
 

@@ -30,7 +30,7 @@ _MACS = {3: "destination_mac", 4: "source_mac"}
 _MAC_BYTES = 6
 
 _MAX_MESSAGES = 1024
-"""What comes after so many, some half a million rules, is not read."""
+"""Messages of an answer that are read, some half a million rules."""
 
 
 class RuleCountReading:

@@ -31,7 +31,7 @@ _ACCEPT_PAUSE_S = 0.1
 
 _MAX_HANDSHAKES = 64
 _HANDSHAKE_S = 5.0
-"""So many switches may be in TLS's handshake at once, each for so long."""
+"""Switches that may be in TLS's handshake at once, and for how long each."""
 
 
 class OpenFlowRuntime:

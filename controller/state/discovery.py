@@ -24,19 +24,19 @@ MAX_PROBES_PER_S = 1000
 """Larger networks are probed less often: what discovery costs is bounded, how soon it notices is not."""
 
 _SLICE_S = 0.02
-"""Ports are probed in slices, so many seconds apart."""
+"""Time between the slices in which ports are probed."""
 
 _SLICES = 5
 """A slice has no more than this part of all ports."""
 
 _UNANSWERED = 4
-"""A link is lost after a while without an answer, to so many probes at least."""
+"""Probes without an answer, at least, until a link is lost."""
 
 _LONG_SILENCE_S = 30.0
 """So long where more links are silent than answer: it looks like a machine that is too busy."""
 
 _LATELY = 3
-"""A link answers if one of its last probes, so many, came back."""
+"""A link answers if one of this number of its last probes came back."""
 
 
 @dataclass

@@ -19,10 +19,10 @@ from controller.state.live_network import LiveNetwork, arc_name
 __all__ = ["MeasuredLoad"]
 
 _INTERVALS = 3
-"""Rates of streams, and of traffic that nobody asked for, are averages over so many intervals."""
+"""Rates of streams, and of traffic that nobody asked for, are averages over this number of intervals."""
 
 _LASTING = 5
-"""Of so many of these averages, one after the other, the least is believed."""
+"""Averages, one after the other, of which the least is believed."""
 
 _NEGLIGIBLE_SHARE = 0.01
 """Less than this share of a link's capacity is the controller's probes, ARP and the error of the counters."""

@@ -11,7 +11,7 @@ __all__ = ["Strangers"]
 _Port = tuple[int, int]  # datapath id, port number
 
 _MAX = 64
-"""So many switches, and ports with links, are kept."""
+"""Switches, and ports with links, that are kept."""
 
 
 class Strangers(Journaled):
