@@ -32,9 +32,7 @@ REQUEST: dict[str, Any] = {
 
 @pytest.fixture
 def net() -> ControlledNetwork:
-    net = ControlledNetwork(BUTTERFLY)
-    net.bring_up()
-    return net
+    return ControlledNetwork.brought_up(BUTTERFLY)
 
 
 def rules(net: ControlledNetwork) -> list[set[Any]]:

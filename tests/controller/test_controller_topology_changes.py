@@ -31,12 +31,6 @@ REQUEST: dict[str, Any] = {
 }
 
 
-def brought_up(network: Network = BUTTERFLY) -> ControlledNetwork:
-    net = ControlledNetwork(network)
-    net.bring_up()
-    return net
-
-
 def changed(
     network: Network,
     without: Collection[str] = (),
@@ -66,7 +60,7 @@ def trace_is_path(net: ControlledNetwork, flow: Any) -> None:
 
 
 def test_a_new_host_behind_a_new_switch_can_be_reached() -> None:
-    net = brought_up()
+    net = ControlledNetwork.brought_up(BUTTERFLY)
     flow = net.request(**REQUEST)
     wider = changed(
         BUTTERFLY,
@@ -91,7 +85,7 @@ def test_a_new_host_behind_a_new_switch_can_be_reached() -> None:
 
 
 def test_what_is_gone_goes_and_flows_take_what_is_left() -> None:
-    net = brought_up()
+    net = ControlledNetwork.brought_up(BUTTERFLY)
     flow = net.request(owner="me", **REQUEST)
     lost = {"source": "T1", "destination": "T3", "source_ports": [40009], "rate_bps": 1e5}
     doomed = net.request(owner="you", **REQUEST | lost)
@@ -113,7 +107,7 @@ def test_what_is_gone_goes_and_flows_take_what_is_left() -> None:
 
 
 def test_a_request_that_waits_is_told_to_ask_again_and_a_link_stays_as_it_was_set() -> None:
-    net = brought_up()
+    net = ControlledNetwork.brought_up(BUTTERFLY)
     net.handle(ConfigurationChanged(-1, net.settings, {"S0-S4": LinkChange(rate_bps=1e6)}))
     net.silent = frozenset({"S0"})
     assert net.handle(FlowRequested(7, parse(REQUEST))) == []
@@ -128,7 +122,7 @@ def test_a_request_that_waits_is_told_to_ask_again_and_a_link_stays_as_it_was_se
 
 
 def test_a_file_whose_links_the_configuration_does_not_fit_changes_nothing() -> None:
-    net = brought_up()
+    net = ControlledNetwork.brought_up(BUTTERFLY)
     flow = net.request(**REQUEST)
     before = net.snapshot()
     network = changed(BUTTERFLY, without=("S2-S3",))
@@ -167,7 +161,7 @@ def _ask_for_flows(nets: Sequence[ControlledNetwork], draw: random.Random) -> No
 def test_reading_the_file_again_and_a_restart_with_it_leave_the_same_flows(seed: int) -> None:
     draw = random.Random(seed)
     network, other = _drawn(draw)
-    nets = read, restarted = brought_up(network), brought_up(network)
+    nets = read, restarted = [ControlledNetwork.brought_up(network) for _ in range(2)]
     _ask_for_flows(nets, draw)
     read_again(read, other)
     restarted.switches.rewire(other)

@@ -445,6 +445,13 @@ class ControlledNetwork:
         self.postponed: list[Postpone] = []
         self.records: Records = {}
 
+    @classmethod
+    def brought_up(cls, network: Network, settings: Settings | None = None) -> ControlledNetwork:
+        """Return a network whose switches are connected and whose links are discovered."""
+        net = cls(network, settings)
+        net.bring_up()
+        return net
+
     def bring_up(self) -> None:
         """Let all switches connect and all links be discovered, and bypasses be found."""
         for event in self.switches.arrivals():

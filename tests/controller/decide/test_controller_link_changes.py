@@ -24,9 +24,7 @@ FLOW: dict[str, Any] = {
 
 @pytest.fixture
 def net() -> ControlledNetwork:
-    net = ControlledNetwork(topologies.load("butterfly"), SETTINGS)
-    net.bring_up()
-    return net
+    return ControlledNetwork.brought_up(topologies.load("butterfly"), SETTINGS)
 
 
 def change(net: ControlledNetwork, link: str, **what: Any) -> Any:

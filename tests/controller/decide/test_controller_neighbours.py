@@ -44,8 +44,7 @@ def asks(ip: str, sender: str = "10.0.0.1", mac: str = "02:00:0a:00:00:01") -> b
 
 @pytest.fixture
 def net() -> ControlledNetwork:
-    net = ControlledNetwork(BUTTERFLY)
-    net.bring_up()
+    net = ControlledNetwork.brought_up(BUTTERFLY)
     for switch, port in ((S3, 9), (S1, 8)):
         net.handle(PortCameUp(switch, port))
     net.handle(PacketArrived(S3, 9, announces(MAC)))

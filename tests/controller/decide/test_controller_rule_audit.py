@@ -34,8 +34,7 @@ REQUEST: dict[str, Any] = {
 
 @pytest.fixture
 def net() -> ControlledNetwork:
-    net = ControlledNetwork(BUTTERFLY)
-    net.bring_up()
+    net = ControlledNetwork.brought_up(BUTTERFLY)
     net.request(**REQUEST)
     let_run(net, 3.0)
     return net

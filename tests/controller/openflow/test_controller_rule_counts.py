@@ -72,9 +72,7 @@ def test_what_is_no_answer_is_malformed(body: bytes, kind: bytes) -> None:
 
 @pytest.fixture
 def net() -> ControlledNetwork:
-    net = ControlledNetwork(topologies.load("butterfly"))
-    net.bring_up()
-    return net
+    return ControlledNetwork.brought_up(topologies.load("butterfly"))
 
 
 def look(net: ControlledNetwork, token: int, switch: str = "S0") -> list[Message]:

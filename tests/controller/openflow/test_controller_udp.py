@@ -30,8 +30,7 @@ _IP_PROTO, _UDP_SRC, _UDP_DST = 10, 15, 16
 
 
 def test_datagrams_take_their_paths_and_tcp_with_the_same_ports_others() -> None:
-    net = ControlledNetwork(BUTTERFLY)
-    net.bring_up()
+    net = ControlledNetwork.brought_up(BUTTERFLY)
     flow = net.request(**REQUEST)
     assert flow.protocol == "udp"
     assert len(flow.streams) == 2
@@ -64,8 +63,7 @@ def test_datagrams_take_their_paths_and_tcp_with_the_same_ports_others() -> None
     ],
 )
 def test_what_a_flow_of_udp_cannot_have(fields: dict[str, Any], said: str) -> None:
-    net = ControlledNetwork(BUTTERFLY)
-    net.bring_up()
+    net = ControlledNetwork.brought_up(BUTTERFLY)
     with pytest.raises(InvalidRequest, match=said):
         net.request(**REQUEST | fields)
 

@@ -31,9 +31,7 @@ SLOW = Settings(probe_interval_s=1.0, silence_s=10.0)
 
 @pytest.fixture
 def net() -> ControlledNetwork:
-    controlled = ControlledNetwork(topologies.load("butterfly"), SLOW)
-    controlled.bring_up()
-    return controlled
+    return ControlledNetwork.brought_up(topologies.load("butterfly"), SLOW)
 
 
 def arp_request(sender_ip: str, target_ip: str, mac: str = "02:00:0a:00:00:01") -> bytes:
