@@ -10,6 +10,7 @@ import secrets
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,9 @@ __all__ = ["random_ids", "run"]
 
 LOG = logging.getLogger("controller")
 
+Told = Callable[[str | None], object]
+"""Takes why a configuration was refused; None: it is applied."""
+
 _FIXED = ("store", "etcd")
 _TLS = ("tls", "openflow_tls")
 _FIXED_ROUTING = ("planning_s", "fast_failover")
@@ -71,6 +75,7 @@ class ControllerProcess:
 
     Args:
         configuration: All settings.
+        read: Reads them again; raises ConfigError where they cannot be used.
         fail: Called once, from any thread, with a sentence when the process cannot go on.
 
     Raises:
@@ -78,12 +83,16 @@ class ControllerProcess:
         TopologyError: the topology cannot be loaded.
     """
 
-    def __init__(self, configuration: Configuration, fail: Callable[[str], None]) -> None:
+    def __init__(
+        self, configuration: Configuration, read: Callable[[], Configuration], fail: Callable[[str], None]
+    ) -> None:
         unprotected = configuration.unprotected()
         if unprotected is not None:
             raise ConfigError("listen", unprotected)
         self.configuration = configuration
-        self._reloading: tuple[Configuration, Network] | None = None
+        self._read = read
+        self._reload_lock = threading.Lock()
+        self._reloading: deque[tuple[Configuration, Network, Told]] = deque()  # the core has not answered yet
         self._network = network = topologies.load(configuration.topology, variant=configuration.variant)
         check_links(configuration, network)
         self._lldp_key = secrets.token_bytes(32)
@@ -129,6 +138,7 @@ class ControllerProcess:
             queues=self._loop.queue_lengths,
             dropped_packets=lambda: self._loop.dropped_packets,
             is_protected=self._tls["tls"] is not None,
+            reload=self.reload,
         )
         limits = ServiceLimits.of(len(network.switches), raise_file_limit())
         openflow_tls = self._tls["openflow_tls"]
@@ -190,19 +200,28 @@ class ControllerProcess:
         self._runtime.stop()
         self._store.close()
 
-    def reload(self, read: Callable[[], Configuration]) -> None:
-        """Apply a configuration whole, or keep the old one and say why."""
+    def reload(self, told: Told = lambda _: None) -> None:
+        """Apply a configuration whole, or keep the old one and say why; may be called from any thread.
+
+        Args:
+            told: Called, from any thread, with None when it is applied, or with the reason why it is not.
+        """
+        with self._reload_lock:
+            self._reload(told)
+
+    def _reload(self, told: Told) -> None:
         try:
-            wanted = read()
+            wanted = self._read()
             self._check_change(wanted)
             network = self._read_topology(wanted)
             renewed = [self._read_certificates(name, wanted) for name in _TLS]
         except (ConfigError, topologies.TopologyError) as error:
             self._loop.post(ConfigurationRefused(str(error)))
+            told(str(error))
             return
         for put_in_force in renewed:
             put_in_force()
-        self._post_configuration(wanted, network)
+        self._post_configuration(wanted, network, told)
 
     def _read_topology(self, wanted: Configuration) -> Network:
         """Read the topology file again: flows and what is stored are those of one network."""
@@ -239,8 +258,10 @@ class ControllerProcess:
         if unprotected is not None:
             raise ConfigError("listen", unprotected)
 
-    def _post_configuration(self, wanted: Configuration, network: Network) -> None:
-        self._reloading = wanted, network
+    def _post_configuration(
+        self, wanted: Configuration, network: Network, told: Told = lambda _: None
+    ) -> None:
+        self._reloading.append((wanted, network, told))
         settings = wanted.settings(self._lldp_key)
         self._loop.post(ConfigurationChanged(_RELOAD_TOKEN, settings, wanted.link_changes(), network))
 
@@ -252,11 +273,14 @@ class ControllerProcess:
 
     def _on_configured(self, result: object) -> None:
         """Take the core's answer to a configuration; called from the core's thread."""
+        configuration, network, told = self._reloading.popleft()
         if isinstance(result, RequestError):
             self._loop.post(ConfigurationRefused(str(result)))
-        elif self._reloading is not None:
-            (self.configuration, self._network), self._reloading = self._reloading, None
-            self._access.replace(self.configuration.access_tokens())
+            told(str(result))
+        else:
+            self.configuration, self._network = configuration, network
+            self._access.replace(configuration.access_tokens())
+            told(None)
 
     def _send(self, message: DatapathMessage) -> None:
         self._runtime.send(message)
@@ -285,12 +309,12 @@ def run(
         CoreFailed: the process could not go on.
     """
     threading.excepthook = lambda thread: _thread_failed(thread, instructions.fail)
-    controller = ControllerProcess(configuration, instructions.fail)
+    controller = ControllerProcess(configuration, read, instructions.fail)
     addresses = controller.start()
     try:
         _announce(ready_file, addresses)
         while instructions.wait() is Instruction.RELOAD:
-            controller.reload(read)
+            controller.reload()
     finally:
         controller.stop()
         if ready_file is not None:

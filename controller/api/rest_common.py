@@ -98,6 +98,8 @@ class Api:
         replica: Which replica leads; None: this controller is alone.
         is_protected: It is served by TLS.
         longest_stream_s: A stream of events is ended after so long, and its client resumes it.
+        reload: Reads configuration and topology again, and tells from any thread why they were refused; None:
+            they are applied.
     """
 
     service: Service
@@ -107,6 +109,7 @@ class Api:
     replica: ReplicaView | None = None
     is_protected: bool = False
     longest_stream_s: float | None = None
+    reload: Callable[[Callable[[str | None], object]], object] = lambda done: done(None)
     idempotency: IdempotencyStore[tuple[FlowView, str]] = field(default_factory=IdempotencyStore)
     live: LiveSnapshots = field(init=False)
     places: dict[str, Point] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -11,7 +12,8 @@ from fastapi.responses import PlainTextResponse
 
 from controller.api.metrics import CONTENT_TYPE
 from controller.api.problems import problem_responses
-from controller.api.rest_common import Reader, TheApi, TheService
+from controller.api.rest_common import Administrator, Reader, TheApi, TheService
+from controller.errors import InvalidRequest, Unavailable
 from controller.model.requests import ViewName
 from controller.model.views import HealthView
 
@@ -84,6 +86,29 @@ async def is_ready(service: TheService, response: Response) -> ReadyView:
         f"{len(health.links_down)} links are down"
     )
     return ReadyView(ready=False, reason=reason)
+
+
+@router.post(
+    "/v1/configuration/reload",
+    status_code=204,
+    responses=problem_responses(422, 503),
+)
+async def reload(api: TheApi, _: Administrator) -> None:
+    """Read configuration, topology and certificates again, as SIGHUP does; 422: all is as before."""
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[str | None] = loop.create_future()
+
+    def settle(reason: str | None) -> None:
+        if not outcome.done():  # its client may have gone
+            outcome.set_result(reason)
+
+    await asyncio.to_thread(api.reload, lambda reason: loop.call_soon_threadsafe(settle, reason))
+    try:
+        reason = await asyncio.wait_for(outcome, api.service.timeout_s)
+    except asyncio.TimeoutError:
+        raise Unavailable("", "the controller has not said yet whether it is applied") from None
+    if reason is not None:
+        raise InvalidRequest("configuration", f"is as before: {reason}")
 
 
 @router.get(

@@ -176,6 +176,7 @@ async def test_openapi_describes_everything(client: httpx.AsyncClient) -> None:
         "/v1/flows/{flow_id}",
         "/v1/flows/{flow_id}/renew",
         "/v1/preview",
+        "/v1/configuration/reload",
         "/v1/topology",
         "/v1/links",
         "/v1/links/{link_id}",

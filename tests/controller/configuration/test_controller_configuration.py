@@ -203,6 +203,21 @@ def ask(address: str, path: str, token: str) -> Any:
         return json.load(answer)
 
 
+def reload_over_rest(address: str, token: str) -> dict[str, Any]:
+    """Ask the controller to read its configuration again; returns the problem that it has with it."""
+    headers = {"Authorization": f"Bearer {token}"}
+    url = f"http://{address}/v1/configuration/reload"
+    try:
+        with urllib.request.urlopen(
+            urllib.request.Request(url, method="POST", headers=headers), timeout=TIMEOUT_S
+        ):
+            return {}
+    except urllib.error.HTTPError as error:
+        with error:
+            problem: dict[str, Any] = json.load(error)
+            return problem
+
+
 def rate_of(address: str, token: str) -> float:
     links = ask(address, "/v1/links", token)
     return float(next(link["capacity_bps"] for link in links if link["link"] == "S0->S4"))
@@ -233,7 +248,14 @@ def test_sighup_applies_a_configuration_whole_or_keeps_the_old_one(tmp_path: Pat
             process.send_signal(signal.SIGHUP)
             wait_until(partial(_says, log, why), f"the log to say {why}")
             assert "the configuration is as before" in log.read_text()
+            answer = reload_over_rest(address, "r")
+            assert (answer["status"], answer["field"]) == (422, "configuration")
+            assert why in answer["reason"]
             assert rate_of(address, "b") == 3e6
+        file.write_text(full().replace("rate_bps = 4e6", "rate_bps = 2e6"))
+        assert reload_over_rest(address, "b")["status"] == 403, "not for those who may request flows"
+        assert reload_over_rest(address, "r") == {}
+        assert rate_of(address, "a") == 2e6
         process.send_signal(signal.SIGTERM)
         assert process.wait(TIMEOUT_S) == 0
 
