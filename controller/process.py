@@ -273,6 +273,8 @@ class ControllerProcess:
 
     def _on_configured(self, result: object) -> None:
         """Take the core's answer to a configuration; called from the core's thread."""
+        if not self._reloading:
+            return  # a replica that has begun to lead applies what was answered already
         configuration, network, told = self._reloading.popleft()
         if isinstance(result, RequestError):
             self._loop.post(ConfigurationRefused(str(result)))

@@ -173,7 +173,7 @@ def test_reading_the_file_again_and_a_restart_with_it_leave_the_same_flows(seed:
     flows = []
     for net in nets:
         net.pass_time(5.0)
-        flows.append([(flow.flow_id, flow.source, flow.destination) for flow in net.snapshot().flows])
+        flows.append({(flow.flow_id, flow.source, flow.destination) for flow in net.snapshot().flows})
         _check(net)
     assert flows[0] == flows[1]
 
