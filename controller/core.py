@@ -18,7 +18,7 @@ from controller.decide.rule_audit import RuleAudit
 from controller.decide.rule_counters import RuleCounters
 from controller.decide.telling import tell_topology
 from controller.errors import RequestError
-from controller.install.outbox import BYPASSES, DEFAULT_ROUTES, Outbox
+from controller.install.outbox import Outbox
 from controller.model import events, lldp
 from controller.model.callers import CONFIGURATION, Caller
 from controller.model.client_events import ClientEventKind
@@ -86,6 +86,7 @@ class Core(Journaled):
         self._audit = RuleAudit(
             self._state, self._outbox, self._default_routes, self._flows, self._beside_routes
         )
+        self._default_routes.retry = self._audit.refused
         self._measuring = Measuring(
             self._state, self._outbox, self._flows.capacity_returned, self._audit.counters_asked
         )
@@ -443,16 +444,12 @@ class Core(Journaled):
 
     def _rules_refused(self, event: events.RulesRefused) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
-        owners = self._outbox.take_owners(event.barrier)
+        # There is none for a second error for the same rules, nor for a flow that has ended.
+        owners = self._outbox.take_owners(event.barrier, event.cookie) if switch is not None else ()
         if switch is None or not owners:
-            return  # a second error for the same rules, or one of a flow that has ended
-        if owners == (DEFAULT_ROUTES,):
-            self._default_routes.refuse(switch, event.reason)
-            self._audit.refused(switch, self._now)
-        elif owners == (BYPASSES,):
-            self._protection.refuse(switch, event.reason)
-        else:
-            self._flows.refuse(owners, switch, event, self._now)
+            return
+        for owner in owners:
+            owner.refused(switch, event.reason, self._now)
         if event.is_full:
             text = f"{switch} has no room for more rules: flows of its hosts are refused for a while."
             if self._state.faults.add(switch, FaultKind.TABLE_FULL, text, self._now + _FULL_S):

@@ -13,11 +13,10 @@ from controller.decide.planning import optimise_newcomers
 from controller.decide.rates import Rates
 from controller.decide.telling import refuse, tell_refused
 from controller.errors import FAILURES, AnyFailure, DeadlineExceeded, Unavailable, key_of_another
-from controller.install.installation import Installations
 from controller.install.outbox import Outbox
 from controller.model.events import FlowRequested
 from controller.model.journal import Journaled
-from controller.model.rules import Stages, by_switch
+from controller.state.flow import Flow
 from controller.state.state import State
 
 __all__ = ["Arrivals"]
@@ -34,7 +33,7 @@ class Arrivals(Journaled):
         outbox: Where messages go.
         optima: The last optima.
         rates: Gives running flows what they have beside new ones.
-        installations: Where new rules go.
+        install: Begins to install the rules of a flow, for which a client waits: (flow, its token).
         new_flow_id: Makes the id of a flow from its number.
 
     Attributes:
@@ -47,14 +46,14 @@ class Arrivals(Journaled):
         outbox: Outbox,
         optima: LiveOptima,
         rates: Rates,
-        installations: Installations,
+        install: Callable[[Flow, int], None],
         new_flow_id: Callable[[int], str],
     ) -> None:
         self._state = state
         self._outbox = outbox
         self._optima = optima
         self._rates = rates
-        self._installations = installations
+        self._install = install
         self._new_flow_id = new_flow_id
         self.last_number = 0
 
@@ -177,8 +176,7 @@ class Arrivals(Journaled):
         self._rates.apply(granted.rates, now)
         if flow.split is not None:
             flow.split.group = flow.group(self._state.live.ports)
-        stages: Stages = [by_switch(flow.entries(self._state.live.ports))]
-        self._installations.begin(flow.id, event.token, stages)
+        self._install(flow, event.token)
 
     def _refuse(self, event: FlowRequested, error: AnyFailure) -> None:
         refusal = refuse(self._outbox, event.token, error)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from controller.compile.classification import classification
 from controller.compile.ecmp import ecmp_group
 from controller.compile.next_hops import equal_next_hops
-from controller.install.outbox import DEFAULT_ROUTES, Outbox
+from controller.install.outbox import Outbox
 from controller.model.faults import FaultKind
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
 from controller.model.messages import RemoveGroup, RemoveRule, RemoveRules
@@ -93,6 +93,7 @@ class DefaultRoutes(Journaled):
         self._computing_since: float | None = None
         self._computed_at = -math.inf
         self._pause_s = 0.0
+        self.retry: Callable[[str, float], None] = lambda *_: None  # called with a switch that refused some
 
     def connect(
         self, switch: str, others: tuple[Rule | Group, ...], installed: Installed | None = None
@@ -223,13 +224,18 @@ class DefaultRoutes(Journaled):
                 if self._state.faults.clear(switch, FaultKind.ROUTES_REFUSED):
                     self._state.faults.clear(switch, FaultKind.TABLE_FULL)  # it had room for all of them
 
-    def refuse(self, switch: str, reason: str) -> None:
+    def owns(self, _cookie: int) -> bool:
+        """Return whether a rule is one of these: they are sent by themselves."""
+        return True
+
+    def refused(self, switch: str, reason: str, now: float) -> None:
         """Take that a switch did not accept its routes, until `repair` has sent them again."""
         self._refused.add(switch)
         self._state.confirmed.discard(switch)
         text = f"{switch} refused its default routes: {reason}."
         if self._state.faults.add(switch, FaultKind.ROUTES_REFUSED, text):
             self._outbox.report("error", text, switch=switch)
+        self.retry(switch, now)
 
     def _update(self, switch: str, sent: _Routes, routes: _Routes) -> None:
         datapath_id = self._state.live.datapath_id(switch)
@@ -249,7 +255,7 @@ class DefaultRoutes(Journaled):
     def _send(self, switch: str, entries: tuple[Entry, ...], wipe: bool = False) -> None:
         self._state.confirmed.discard(switch)
         self._awaited[switch] = self._outbox.install(
-            self._state.live.datapath_id(switch), entries, DEFAULT_ROUTES, wipe
+            self._state.live.datapath_id(switch), entries, self, wipe
         )
 
     @staticmethod

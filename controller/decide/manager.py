@@ -13,8 +13,8 @@ from controller.decide.host_streams import HostStreams
 from controller.decide.interruptions import Interruptions
 from controller.decide.live_optima import LiveOptima
 from controller.decide.planning import NEGLIGIBLE_SHARE, optimise
-from controller.decide.rates import GROUP_OF, Rates
-from controller.decide.recovery import MOVE, Recovery
+from controller.decide.rates import Rates
+from controller.decide.recovery import Recovery
 from controller.decide.telling import facts_of, refuse, tell_refused
 from controller.errors import (
     FAILURES,
@@ -26,8 +26,8 @@ from controller.errors import (
     RequestError,
     Unavailable,
 )
-from controller.install.installation import Installation, Installations
 from controller.install.outbox import Outbox
+from controller.install.transactions import Transaction, Transactions
 from controller.model.callers import Caller
 from controller.model.client_events import ClientEventKind
 from controller.model.events import (
@@ -35,7 +35,6 @@ from controller.model.events import (
     FlowReleased,
     FlowRequested,
     LeaseRenewed,
-    RulesRefused,
     StreamsReported,
 )
 from controller.model.faults import FaultKind
@@ -49,7 +48,7 @@ from controller.model.messages import (
     RemoveRules,
 )
 from controller.model.reconcile import Unsettled
-from controller.model.rules import Group, GroupChange, Rule, Stages, flow_number
+from controller.model.rules import Group, GroupChange, Rule, Stages, by_switch, flow_number
 from controller.model.state_copy import StateCopy
 from controller.state.flow import Flow, FlowState
 from controller.state.flow_record import FLOW, FLOW_LEASE, flow_of
@@ -82,6 +81,40 @@ class HandedOver:
     last_number: int
 
 
+@dataclass(frozen=True)
+class _FlowRules:
+    """Owner of rules of a flow; with a token, of those for which a client waits."""
+
+    manager: FlowManager
+    flow_id: str
+    number: int
+    token: int | None = None
+
+    def owns(self, cookie: int) -> bool:
+        return flow_number(cookie) == self.number
+
+    def installed(self, now: float) -> None:
+        self.manager.installed(self.flow_id, now)
+
+    def failed(self, reason: str, now: float) -> None:
+        self.manager.failed(self.flow_id, self.token, reason, now)
+
+    def refused(self, switch: str, reason: str, now: float) -> None:
+        self.failed(f"{switch} refused the rules: {reason}", now)
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A client that waits for rules of a flow.
+
+    `before_bps` is None for a new flow; else its rates are being changed, and this is what it had asked for.
+    """
+
+    token: int
+    transaction: Transaction
+    before_bps: float | None
+
+
 class FlowManager(Journaled):
     """Handles what clients ask of flows, and what happens to flows."""
 
@@ -98,12 +131,22 @@ class FlowManager(Journaled):
         self._state = state
         self._outbox = outbox
         self._optima = LiveOptima(state.live, state.settings.solve_limit_s, solved)
-        self._installations = Installations(state, outbox)
+        self._transactions = Transactions(state, outbox)
+        self._waiting: JournaledDict[str, _Waiting] = JournaledDict()  # by flow
+        self._by_token: JournaledDict[int, str] = JournaledDict()  # flows
         self._interruptions = Interruptions(state, outbox)
         self._rates = Rates(state, outbox, self._optima, self._interruptions)
-        self._recovery = Recovery(state, outbox, self._optima, self._rates.apply, self._rates.tell)
+        self._recovery = Recovery(
+            state,
+            outbox,
+            self._optima,
+            self._rates.apply,
+            self._rates.tell,
+            self._transactions,
+            lambda flow: _FlowRules(self, flow.id, flow.number),
+        )
         self._host_streams = HostStreams(state, outbox, self._recovery, self._rates.save)
-        self._arrivals = Arrivals(state, outbox, self._optima, self._rates, self._installations, new_flow_id)
+        self._arrivals = Arrivals(state, outbox, self._optima, self._rates, self._install_new, new_flow_id)
         self._leases_due: float | None = None  # no lease runs out before
         # Records of the store whose paths the topology file does not have, by the flows' ids.
         self._given_up: JournaledDict[str, Mapping[str, Any]] = JournaledDict()
@@ -125,8 +168,7 @@ class FlowManager(Journaled):
 
     def abandon(self, token: int, now: float) -> None:
         """End a flow that is being installed for a client that no longer waits."""
-        installation = self._installations.with_token(token)
-        flow = None if installation is None else self._state.flows.get(installation.flow_id)
+        flow = self._state.flows.get(self._by_token.get(token, ""))
         if flow is not None and not flow.is_active:
             self._end(flow, "its client no longer waits", now)
 
@@ -136,7 +178,7 @@ class FlowManager(Journaled):
             flow = self._changeable(event.flow_id, event.caller, event.if_revisions)
             if flow is None or not flow.is_active:
                 raise self._unknown(event.flow_id)
-            if self._installations.of(flow.id) is not None or self._recovery.is_moving(flow.id):
+            if flow.id in self._waiting or self._recovery.is_moving(flow.id):
                 raise Conflict("flow_id", f"{flow.id} is being changed already; ask again in a moment")
             before_bps = flow.requested_bps
             rates = self._plan_change(flow, event.rate_bps)
@@ -155,7 +197,7 @@ class FlowManager(Journaled):
             self._outbox.answer(event.token, self._state.view(flow, now))
         else:
             stages: Stages = [{flow.source.switch: (GroupChange(group),)}]
-            self._installations.begin(flow.id, event.token, stages, before_bps)
+            self._install(flow, event.token, stages, before_bps)
 
     def release(self, event: FlowReleased, now: float) -> None:
         """End a flow at its client's wish; a flow that has ended already is no error."""
@@ -207,9 +249,9 @@ class FlowManager(Journaled):
         """End what is not complete, and return what another manager is to `take_up`."""
         self.stop(now, "the topology file was read again; ask again")
         for flow in self._state.flows:
-            installation = self._installations.cancel(flow.id)
-            if installation is not None:  # its new rates are on the accounts
-                self._outbox.answer(installation.token, self._state.view(flow, now))
+            waiting = self._stop_waiting(flow.id)
+            if waiting is not None:  # its new rates are on the accounts
+                self._outbox.answer(waiting.token, self._state.view(flow, now))
         owners = {flow.id: flow.owner for flow in self._state.flows}
         return HandedOver(records_of(self._state), owners, dict(self._ended), self._arrivals.last_number)
 
@@ -319,19 +361,35 @@ class FlowManager(Journaled):
 
     def flush(self) -> None:
         """Send what the event has let begin or go on."""
-        self._installations.flush()
+        self._transactions.flush()
 
     def confirm(self, barrier: int, switch: str, now: float) -> None:
         """Take a switch's barrier in; the flows that are complete with it are answered."""
-        self._recovery.confirm(barrier, switch, now)
-        for installation in self._installations.confirm(barrier, switch):
-            flow = self._state.flows.get(installation.flow_id)
-            if flow is not None:
-                self._complete(installation, flow, now)
+        self._transactions.confirm(barrier, switch, now)
 
-    def _complete(self, installation: Installation, flow: Flow, now: float) -> None:
-        if installation.requested_before_bps is not None:
-            self._outbox.answer(installation.token, self._state.view(flow, now))
+    def _install_new(self, flow: Flow, token: int) -> None:
+        self._install(flow, token, [by_switch(flow.entries(self._state.live.ports))])
+
+    def _install(self, flow: Flow, token: int, stages: Stages, before_bps: float | None = None) -> None:
+        """Send rules of a flow for which a client waits; a flow has one such client at a time."""
+        transaction = self._transactions.begin(_FlowRules(self, flow.id, flow.number, token), stages)
+        self._waiting[flow.id] = _Waiting(token, transaction, before_bps)
+        self._by_token[token] = flow.id
+
+    def _stop_waiting(self, flow_id: str) -> _Waiting | None:
+        waiting: _Waiting | None = self._waiting.pop(flow_id, None)
+        if waiting is not None:
+            self._transactions.cancel(waiting.transaction)
+            self._by_token.pop(waiting.token, None)
+        return waiting
+
+    def installed(self, flow_id: str, now: float) -> None:
+        """Take in that all switches have confirmed the rules for which a client waits."""
+        waiting, flow = self._stop_waiting(flow_id), self._state.flows.get(flow_id)
+        if waiting is None or flow is None:
+            return
+        if waiting.before_bps is not None:
+            self._outbox.answer(waiting.token, self._state.view(flow, now))
             return
         flow.state = FlowState.ACTIVE
         self._renew(flow, now)
@@ -341,42 +399,34 @@ class FlowManager(Journaled):
         if lost:
             self._recovery.links_changed(lost, now)
         self._outbox.tell(ClientEventKind.FLOW_GRANTED, f"flow {flow.id} is installed", facts_of(flow))
-        self._outbox.answer(installation.token, self._state.view(flow, now))
+        self._outbox.answer(waiting.token, self._state.view(flow, now))
 
-    def refuse(self, owners: Sequence[str], switch: str, event: RulesRefused, now: float) -> None:
-        """Take in that a switch did not accept rules that were sent for flows: whose, its cookie says."""
-        if len(owners) > 1 and event.cookie is not None:
-            number = flow_number(event.cookie)
-            flows = (self._state.flows.get(owner) for owner in owners)
-            owners = [flow.id for flow in flows if flow is not None and flow.number == number]
-        for owner in owners:
-            self._refuse_rules(owner, switch, event.barrier, event.reason, now)
+    def failed(self, flow_id: str, token: int | None, reason: str, now: float) -> None:
+        """Take back what a switch did not take: a new flow, or a running one's new rate.
 
-    def _refuse_rules(self, owner: str, switch: str, barrier: int, reason: str, now: float) -> None:
-        if owner.startswith(MOVE):
-            self._recovery.refuse(owner, switch, reason, now)
-            return
-        flow = self._state.flows.get(owner.removeprefix(GROUP_OF))
+        A flow whose rules are refused after they were confirmed ends.
+        """
+        flow, waiting = self._state.flows.get(flow_id), self._waiting.get(flow_id)
         if flow is None:
             return
-        installation = self._installations.of(flow.id)
-        if flow.is_active and not self._installations.is_awaited(barrier, flow.id):
-            installation = None  # of other rules than those that are on their way
-        if installation is not None:
-            self._give_up(installation, f"{switch} refused the rules: {reason}", now)
+        if waiting is None or waiting.token != token:
+            if flow.is_active:
+                self._end(flow, f"{reason}, after it had confirmed them", now)
             return
-        if owner.startswith(GROUP_OF) and flow.split is not None:
-            flow.split.group = None  # so the next change of rates sends it again
-            self._outbox.report(
-                "error", f"{switch} refused new shares of flow {flow.id}: {reason}", flow=flow.id
-            )
-        elif flow.is_active:
-            self._end(flow, f"{switch} refused its rules after it had confirmed them: {reason}", now)
+        if waiting.before_bps is None:
+            self._end(flow, reason, now)
+            return
+        self._stop_waiting(flow_id)
+        self._outbox.answer(waiting.token, Unavailable("", f"the rate is as before: {reason}"))
+        flow.requested_bps = waiting.before_bps
+        if flow.split is not None:
+            flow.split.group = None
+        if flow.objective is not None:
+            self._rates.apply(self._rates.optimum(flow.objective), now)
 
     def sent(self, now: float) -> None:
         """Take in that all messages have been sent."""
-        self._installations.sent(now)
-        self._recovery.sent(now)
+        self._transactions.sent(now)
 
     @property
     def degraded(self) -> int:
@@ -406,8 +456,8 @@ class FlowManager(Journaled):
         self._recovery.capacity_returned(now)
 
     def switch_lost(self, switch: str, now: float) -> None:
-        """Fail the installations that need a switch which has gone."""
-        self._recovery.switch_lost(switch, now)
+        """Give up what needs a switch which has gone."""
+        self._transactions.switch_lost(switch, now)
         # Those that it has confirmed already too: what it had is gone when it returns.
         installing = [flow for flow in self._state.flows if not flow.is_active]
         for flow in installing:
@@ -416,12 +466,9 @@ class FlowManager(Journaled):
 
     def tick(self, now: float) -> bool:
         """End what has run out of time, and plan what is due; returns whether flows are about to move."""
+        self._transactions.tick(now)
         if self._recovery.tick(now):
             return True
-        for installation in self._installations.overdue(now):
-            silent = ", ".join(self._installations.silent(installation.flow_id))
-            limit_s = self._state.settings.confirm_timeout_s
-            self._give_up(installation, f"{silent} did not confirm the rules within {limit_s:g} s", now)
         if self._leases_due is not None and self._leases_due <= now:
             active = [flow for flow in self._state.flows if flow.is_active]
             for flow in active:
@@ -438,7 +485,7 @@ class FlowManager(Journaled):
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
         times = (
-            self._installations.next_deadline(),
+            self._transactions.next_deadline(),
             self._recovery.next_deadline(),
             self._rates.next_deadline(),
             self._host_streams.next_deadline(),
@@ -484,11 +531,11 @@ class FlowManager(Journaled):
         by: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         """Take a flow out: its rules, near end first, its rates, and the others' share of what it leaves."""
-        installation = self._installations.cancel(flow.id)
-        if installation is not None:
+        waiting = self._stop_waiting(flow.id)
+        if waiting is not None:
             text = f"the flow ended before it began: {reason}" if not flow.is_active else reason
             refusal = Unavailable("", text)
-            self._outbox.answer(installation.token, refusal)
+            self._outbox.answer(waiting.token, refusal)
             if not flow.is_active:
                 tell_refused(self._outbox, flow.source.name, flow.destination.name, refusal, flow.belongs_to)
         if flow.is_active and tell_owner:
@@ -523,22 +570,6 @@ class FlowManager(Journaled):
             if flow is not None and self._state.live.is_connected(switch):
                 for cookie in flow.cookies:
                     self._outbox.put(RemoveRules(self._state.live.datapath_id(switch), cookie))
-
-    def _give_up(self, installation: Installation, reason: str, now: float) -> None:
-        """Take back what a switch did not take: a new flow, or a running one's new rate."""
-        flow = self._state.flows.get(installation.flow_id)
-        if flow is None:
-            return
-        if installation.requested_before_bps is None:
-            self._end(flow, reason, now)
-            return
-        self._installations.cancel(flow.id)
-        self._outbox.answer(installation.token, Unavailable("", f"the rate is as before: {reason}"))
-        flow.requested_bps = installation.requested_before_bps
-        if flow.split is not None:
-            flow.split.group = None
-        if flow.objective is not None:
-            self._rates.apply(self._rates.optimum(flow.objective), now)
 
     # Answers
 

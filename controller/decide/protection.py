@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice, pairwise
 
 from controller.compile.bypass import fits_label, port_group
-from controller.install.outbox import BYPASSES, Outbox
+from controller.install.outbox import Outbox
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
 from controller.model.rules import Entry, Group, GroupChange
 from controller.state.live_network import arc_name
@@ -77,7 +77,11 @@ class Protection(Journaled):
         guarded = [self._arcs[name] for name in self._leaving.get(switch, ()) if name in self._arcs]
         return tuple(self._group(arc) for arc in guarded)
 
-    def refuse(self, switch: str, reason: str) -> None:
+    def owns(self, _cookie: int) -> bool:
+        """Return whether a rule is one of these: there are none but groups."""
+        return False
+
+    def refused(self, switch: str, reason: str, _now: float) -> None:
         """Take in that a switch did not accept its bypasses: it does without."""
         if switch not in self._unable:
             self._unable.add(switch)
@@ -129,7 +133,7 @@ class Protection(Journaled):
         for switch, those in entries.items():
             if self._state.live.is_connected(switch):
                 datapath_id = self._state.live.datapath_id(switch)
-                self._outbox.install(datapath_id, tuple(those), BYPASSES)
+                self._outbox.install(datapath_id, tuple(those), self)
         self._due = now + _INTERVAL_S if self._todo else None
 
     def _renew(self, name: str, entries: dict[str, list[Entry]]) -> None:

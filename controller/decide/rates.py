@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from controller.decide.interruptions import Interruptions
 from controller.decide.live_optima import LiveOptima
@@ -19,10 +20,7 @@ from controller.state.flow import Flow
 from controller.state.flow_record import FLOW, record_of
 from controller.state.state import State
 
-__all__ = ["GROUP_OF", "Rates"]
-
-GROUP_OF = "group of "
-"""Owner of a barrier that follows new shares: this and the flow's id."""
+__all__ = ["Rates"]
 
 _REBALANCE_AFTER_S = 0.1
 """After links have changed, the rates of flows that stay wait for those that have to move."""
@@ -32,6 +30,20 @@ _REBALANCE_PATIENCE_S = 0.5
 
 _REBALANCE_INTERVAL_S = 0.5
 """Flows that end within so long share one optimum: for hundreds of flows it takes a good part of a second."""
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """Owner of a running split flow's new shares."""
+
+    rates: Rates
+    flow_id: str
+
+    def owns(self, _cookie: int) -> bool:
+        return False
+
+    def refused(self, switch: str, reason: str, _now: float) -> None:
+        self.rates.weights_refused(self.flow_id, switch, reason)
 
 
 class Rates(Journaled):
@@ -125,7 +137,15 @@ class Rates(Journaled):
         group = self.new_group(flow)
         if group is not None:
             datapath_id = self._state.live.datapath_id(flow.source.switch)
-            self._outbox.install(datapath_id, (GroupChange(group),), GROUP_OF + flow.id)
+            self._outbox.install(datapath_id, (GroupChange(group),), _Weights(self, flow.id))
+
+    def weights_refused(self, flow_id: str, switch: str, reason: str) -> None:
+        """Take in that a switch did not accept new shares: the next change of rates sends them again."""
+        flow = self._state.flows.get(flow_id)
+        if flow is not None and flow.split is not None:
+            flow.split.group = None
+            text = f"{switch} refused new shares of flow {flow.id}: {reason}"
+            self._outbox.report("error", text, flow=flow.id)
 
     def _rebalance(self, now: float) -> None:
         """Let the flows that are left share what has become free."""

@@ -9,8 +9,8 @@ it is computed; a flow whose old path works keeps that too on the accounts until
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from controller.decide.candidates import MOVE_INTERVAL_S, Candidates
 from controller.decide.live_optima import LiveOptima
@@ -18,7 +18,8 @@ from controller.decide.planning import replan
 from controller.decide.rerouting import carried_over, moved_flow, reroute, reserve
 from controller.decide.telling import facts_of
 from controller.errors import FAILURES, AnyFailure
-from controller.install.outbox import Outbox
+from controller.install.outbox import Outbox, Refusable
+from controller.install.transactions import Transaction, Transactions
 from controller.model.client_events import ClientEventKind
 from controller.model.journal import Journaled, JournaledDict
 from controller.model.messages import RemoveRule
@@ -35,10 +36,7 @@ from controller.model.rules import (
 from controller.state.flow import OPEN_WITHIN_S, Flow, Slot, StreamState
 from controller.state.state import State
 
-__all__ = ["MOVE", "Recovery"]
-
-MOVE = "move "
-"""Owner of the barriers of a batch: this and its number."""
+__all__ = ["Recovery"]
 
 _IMPROVE_AFTER_S = 0.2
 """After capacity has returned: what else happens within so long is dealt with together."""
@@ -47,18 +45,26 @@ _RETRY_S = 5.0
 """A flow that a switch refused to move, or that had no room beside others, is tried again after this time."""
 
 
-@dataclass
-class _Batch(Journaled):
-    """Flows whose new rules are on their way."""
+@dataclass(eq=False)
+class _Move(Journaled):
+    """A flow whose new rules are on their way; `leftover` are those to remove at the end."""
 
-    number: int
-    flows: tuple[str, ...]
-    slots: Mapping[str, tuple[Slot, ...]]
-    moved: Mapping[str, Flow]  # as they will be
-    stages: Stages
-    leftover: tuple[tuple[str, Rule], ...]  # (switch, rule) to remove at the end
-    deadline: float | None = None
-    awaited: JournaledDict[int, str] = field(default_factory=JournaledDict)  # barrier -> switch
+    recovery: Recovery
+    before: Flow
+    moved: Flow  # as it will be
+    slots: tuple[Slot, ...]
+    leftover: tuple[tuple[str, Rule], ...]
+    transaction: Transaction | None = None
+
+    def owns(self, cookie: int) -> bool:
+        return flow_number(cookie) == self.before.number
+
+    def installed(self, now: float) -> None:
+        self.recovery.installed(self.before.id, now)
+
+    def failed(self, reason: str, now: float) -> None:
+        if self.recovery.is_moving(self.before.id):
+            self.recovery.failed(self.before.id, reason, now)
 
 
 class Recovery(Journaled):
@@ -70,6 +76,8 @@ class Recovery(Journaled):
         optima: The last optima.
         set_rates: Gives running flows rates and tells their owners: (rates by flow, now).
         changed: Stores a flow and tells its owner what it has now: (flow, now).
+        transactions: Where new rules go.
+        owner_of: Makes the owner of rules of a running flow for which nobody waits.
     """
 
     def __init__(
@@ -79,17 +87,17 @@ class Recovery(Journaled):
         optima: LiveOptima,
         set_rates: Callable[[Mapping[str, tuple[float, ...]], float], None],
         changed: Callable[[Flow, float], None],
+        transactions: Transactions,
+        owner_of: Callable[[Flow], Refusable],
     ) -> None:
         self._state = state
         self._outbox = outbox
         self._optima = optima
         self._set_rates = set_rates
         self._changed = changed
-        self._batches: JournaledDict[int, _Batch] = JournaledDict()
-        self._moving: JournaledDict[str, int] = JournaledDict()  # flow -> batch
-        self._by_barrier: JournaledDict[int, int] = JournaledDict()  # barrier -> batch
-        self._last_batch = 0
-        self._unsent: tuple[int, ...] = ()
+        self._transactions = transactions
+        self._owner_of = owner_of
+        self._moves: JournaledDict[str, _Move] = JournaledDict()  # by flow
         self._lost_links: JournaledDict[str, None] = JournaledDict()
         self._replan_at: float | None = None
         self._improve_at: float | None = None
@@ -115,36 +123,24 @@ class Recovery(Journaled):
     @property
     def is_busy(self) -> bool:
         """Whether new rules of any flow are on their way."""
-        return bool(self._moving)
+        return bool(self._moves)
 
     def is_moving(self, flow_id: str) -> bool:
         """Return whether a flow's new rules are on their way."""
-        return flow_id in self._moving
+        return flow_id in self._moves
 
     def ports_of_move(self, flow_id: str) -> frozenset[int]:
         """Return the source ports of the streams that a flow will have when its new rules are there."""
-        number = self._moving.get(flow_id)
-        moved = None if number is None else self._batches[number].moved[flow_id]
-        return frozenset(() if moved is None else [stream.source_port for stream in moved.streams])
+        move = self._moves.get(flow_id)
+        return frozenset(() if move is None else [stream.source_port for stream in move.moved.streams])
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
-        deadlines = [batch.deadline for batch in self._batches.values()]
-        times = (*deadlines, self._replan_at, self._improve_at)
+        times = (self._replan_at, self._improve_at)
         return min((time for time in times if time is not None), default=None)
 
-    def sent(self, now: float) -> None:
-        """Take in that all messages have been sent."""
-        for number in self._unsent:
-            if number in self._batches:
-                self._batches[number].deadline = now + self._state.settings.confirm_timeout_s
-        self._unsent = ()
-
     def tick(self, now: float) -> bool:
-        """Plan what is due, and give up what switches did not confirm; returns whether flows move."""
-        for batch in list(self._batches.values()):
-            if batch.deadline is not None and batch.deadline <= now:
-                self._fail(batch, f"{', '.join(sorted(set(batch.awaited.values())))} did not confirm", now)
+        """Plan what is due; returns whether flows move."""
         if self._replan_at is not None and self._replan_at <= now:
             self._replan_at = None
             self._replan(now)
@@ -223,31 +219,24 @@ class Recovery(Journaled):
     # Moving
 
     def _begin(self, moves: Mapping[str, tuple[Slot, ...]]) -> None:
-        """Send the new rules of several flows together; what ingresses lead to comes first."""
-        if not moves:
-            return
-        behind: list[tuple[str, FlowEntry]] = []
-        ingress: list[tuple[str, FlowEntry]] = []
-        leftover: list[tuple[str, Rule]] = []
-        moved: dict[str, Flow] = {}
+        """Send the new rules of flows; what ingresses lead to comes first."""
         for flow_id, slots in moves.items():
             flow = self._flow(flow_id)
-            moved[flow_id] = moved_flow(self._state, flow, slots)
-            new = self._new_rules(flow, moved[flow_id], slots)
+            moved = moved_flow(self._state, flow, slots)
+            new = self._new_rules(flow, moved, slots)
             taken = {(switch, _key(rule)) for switch, rule in _rules(new)}
             old = self._old_rules(flow, slots)
-            leftover += [(switch, rule) for switch, rule in old if (switch, _key(rule)) not in taken]
+            leftover = tuple((switch, rule) for switch, rule in old if (switch, _key(rule)) not in taken)
+            behind: list[tuple[str, FlowEntry]] = []
+            ingress: list[tuple[str, FlowEntry]] = []
             for switch, entry in new:
                 is_behind = isinstance(entry, Rule) and entry.table == TABLE_DELIVER
                 changed = GroupChange(entry) if isinstance(entry, Group) else entry
                 (behind if is_behind else ingress).append((switch, changed))
-        self._last_batch += 1
-        stages = [by_switch(those) for those in (behind, ingress) if those]
-        batch = _Batch(self._last_batch, tuple(moves), dict(moves), moved, stages, tuple(leftover))
-        self._batches[batch.number] = batch
-        for flow_id in moves:
-            self._moving[flow_id] = batch.number
-        self._send_stage(batch)
+            move = _Move(self, flow, moved, slots, leftover)
+            stages: Stages = [by_switch(those) for those in (behind, ingress) if those]
+            move.transaction = self._transactions.begin(move, stages)
+            self._moves[flow_id] = move
 
     def _new_rules(self, flow: Flow, moved: Flow, slots: tuple[Slot, ...]) -> list[tuple[str, Rule | Group]]:
         return moved.entries(self._state.live.ports, flow.changed_streams(slots))
@@ -255,43 +244,18 @@ class Recovery(Journaled):
     def _old_rules(self, flow: Flow, slots: tuple[Slot, ...]) -> list[tuple[str, Rule]]:
         return _rules(flow.entries(self._state.live.ports, flow.changed_streams(slots)))
 
-    def _send_stage(self, batch: _Batch) -> None:
-        batch.deadline = None
-        self._unsent += (batch.number,)
-        stage, *batch.stages = batch.stages
-        for switch, entries in stage.items():
-            datapath_id = self._state.live.datapath_id(switch)
-            barrier = self._outbox.install(datapath_id, entries, f"{MOVE}{batch.number}")
-            batch.awaited[barrier] = switch
-            self._by_barrier[barrier] = batch.number
-
-    def confirm(self, barrier: int, switch: str, now: float) -> None:
-        """Take a switch's barrier in; with the last one, the flows of a batch have been turned."""
-        number = self._by_barrier.get(barrier)
-        batch = None if number is None else self._batches[number]
-        if batch is None or batch.awaited.get(barrier) != switch:
-            return
-        del batch.awaited[barrier]
-        del self._by_barrier[barrier]
-        if batch.awaited:
-            return
-        if batch.stages:
-            self._send_stage(batch)
-        else:
-            self._complete(batch, now)
-
-    def _complete(self, batch: _Batch, now: float) -> None:
-        self._forget(batch)
-        flows = [flow for flow in map(self._state.flows.get, batch.flows) if flow is not None]
-        for flow in flows:
-            self._take_moved(flow, batch.moved[flow.id], now)
-            self.links_changed(self._state.lost_links(flow), now)
-            self._changed(flow, now)
-        for switch, rule in batch.leftover:
+    def installed(self, flow_id: str, now: float) -> None:
+        """Take in that all switches have the new rules of a flow: it has been turned."""
+        move, flow = self._moves.pop(flow_id), self._flow(flow_id)
+        self._take_moved(flow, move.moved, now)
+        self.links_changed(self._state.lost_links(flow), now)
+        self._changed(flow, now)
+        for switch, rule in move.leftover:
             if self._state.live.is_connected(switch):
                 self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
-        text = f"{len(flows)} flows have new paths" if len(flows) > 1 else "a flow has new paths"
-        self._outbox.report("info", text, flows={f.id: [list(p) for p in f.paths] for f in flows})
+        self._outbox.report(
+            "info", f"flow {flow.id} has new paths", flow=flow.id, paths=[list(path) for path in flow.paths]
+        )
 
     def _take_moved(self, flow: Flow, moved: Flow, now: float) -> None:
         """Give a flow its new paths, and the streams that its host is to open."""
@@ -314,33 +278,13 @@ class Recovery(Journaled):
             text, facts = f"flow {flow.id} has more streams", facts_of(flow) | {"source_ports": added}
             self._outbox.tell(ClientEventKind.FLOW_STREAMS_ADDED, text, facts)
 
-    def refuse(self, owner: str, switch: str, reason: str, now: float) -> None:
-        """Take in that a switch refused rules of a batch."""
-        batch = self._batches.get(int(owner.removeprefix(MOVE)))
-        if batch is not None:
-            self._fail(batch, f"{switch} refused the rules: {reason}", now)
-
-    def switch_lost(self, switch: str, now: float) -> None:
-        """Take in that a switch's connection ended: batches that wait for it will not be confirmed."""
-        for batch in list(self._batches.values()):
-            if switch in batch.awaited.values() or any(switch in stage for stage in batch.stages):
-                self._fail(batch, f"the connection to {switch} ended", now)
-
-    def _fail(self, batch: _Batch, reason: str, now: float) -> None:
-        """Take a batch back; where it has several flows each is tried by itself, else again after a while."""
-        self._forget(batch)
-        for flow_id in batch.flows:
-            flow = self._state.flows.get(flow_id)
-            if flow is None:
-                continue
-            self._outbox.report("error", f"flow {flow.id} could not be moved: {reason}", flow=flow.id)
-            self._take_back(flow, batch.moved[flow_id], batch.slots[flow_id])
-            if len(batch.flows) > 1 and not self._touches_absent(batch.slots[flow_id]):
-                reserve(self._state, flow, batch.slots[flow_id])
-                self._begin({flow_id: batch.slots[flow_id]})
-            else:
-                self._changed(flow, now)
-                self._improve_at = min(self._improve_at or math.inf, now + _RETRY_S)
+    def failed(self, flow_id: str, reason: str, now: float) -> None:
+        """Take a move back; it is tried again after a while."""
+        flow = self._flow(flow_id)
+        self._outbox.report("error", f"flow {flow.id} could not be moved: {reason}", flow=flow.id)
+        self._abandon_move(flow_id)
+        self._changed(flow, now)
+        self._improve_at = min(self._improve_at or math.inf, now + _RETRY_S)
 
     def _take_back(self, flow: Flow, moved: Flow, slots: tuple[Slot, ...]) -> None:
         """Remove what a move has installed, and put the rules of the old path back."""
@@ -353,53 +297,23 @@ class Recovery(Journaled):
             if self._state.live.is_connected(switch):
                 by_switch.setdefault(switch, []).append(rule)
         for switch, entries in by_switch.items():
-            self._outbox.install(self._state.live.datapath_id(switch), tuple(entries), flow.id)
-
-    def _touches_absent(self, slots: Iterable[Slot]) -> bool:
-        return any(not self._state.live.is_connected(node) for slot in slots for node in slot.path[1:-1])
-
-    def _forget(self, batch: _Batch) -> None:
-        del self._batches[batch.number]
-        for barrier in batch.awaited:
-            del self._by_barrier[barrier]
-        for flow_id in batch.flows:
-            self._moving.pop(flow_id, None)
+            self._outbox.install(self._state.live.datapath_id(switch), tuple(entries), self._owner_of(flow))
 
     def flow_ended(self, flow: Flow) -> Flow | None:
         """Forget the move of a flow that ends; returns the flow as it would have been, whose rules go too."""
-        number = self._moving.pop(flow.id, None)
-        if number is None:
-            return None
-        self._drop(self._batches[number], flow)
-        return self._batches[number].moved[flow.id]
+        move = self._drop_move(flow.id)
+        return None if move is None else move.moved
 
     def _abandon_move(self, flow_id: str) -> None:
-        number = self._moving.pop(flow_id, None)
-        flow = self._state.flows.get(flow_id)
-        if number is None or flow is None:
-            return
-        batch = self._batches[number]
-        self._drop(batch, flow)
-        self._take_back(flow, batch.moved[flow_id], batch.slots[flow_id])
+        move = self._drop_move(flow_id)
+        if move is not None:
+            self._take_back(self._flow(flow_id), move.moved, move.slots)
 
-    def _drop(self, batch: _Batch, flow: Flow) -> None:
-        """Take a flow out of a batch, with the stages of it that are still to be sent."""
-        batch.flows = tuple(each for each in batch.flows if each != flow.id)
-        group = None if flow.split is None or flow.split.group is None else flow.split.group.number
-
-        def is_others(entry: FlowEntry) -> bool:
-            if isinstance(entry, Rule):
-                return flow_number(entry.cookie) != flow.number
-            return (entry.group if isinstance(entry, GroupChange) else entry).number != group
-
-        batch.stages = [
-            {
-                switch: tuple(entry for entry in entries if is_others(entry))
-                for switch, entries in stage.items()
-            }
-            for stage in batch.stages
-        ]
-        batch.leftover = tuple(pair for pair in batch.leftover if flow_number(pair[1].cookie) != flow.number)
+    def _drop_move(self, flow_id: str) -> _Move | None:
+        move: _Move | None = self._moves.pop(flow_id, None)
+        if move is not None and move.transaction is not None:
+            self._transactions.cancel(move.transaction)
+        return move
 
 
 def _rules(entries: list[tuple[str, Rule | Group]]) -> list[tuple[str, Rule]]:

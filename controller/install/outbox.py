@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
+from typing import Protocol
 
 from controller.model.client_events import ClientEventKind
 from controller.model.messages import (
@@ -19,13 +20,20 @@ from controller.model.messages import (
 from controller.model.records import Change
 from controller.model.rules import Entry
 
-__all__ = ["BYPASSES", "DEFAULT_ROUTES", "Outbox"]
+__all__ = ["Outbox", "Refusable"]
 
-DEFAULT_ROUTES = ""
-"""Owner of the barriers of default routes; of a flow's it is the flow's id."""
 
-BYPASSES = "bypasses"
-"""The same of bypasses."""
+class Refusable(Protocol):
+    """For whom a switch was given something that it may refuse, even after it has confirmed it."""
+
+    def owns(self, cookie: int, /) -> bool:
+        """Return whether a rule with a cookie is one of its own."""
+        ...
+
+    def refused(self, switch: str, reason: str, now: float, /) -> None:
+        """Take in that a switch did not accept what it was given."""
+        ...
+
 
 _CHANGES = (InstallRules, RemoveRules, RemoveRule, RemoveGroup)
 
@@ -40,7 +48,7 @@ class Outbox:
         self._messages: list[Message] = []
         self.next_barrier = 1  # its number
         self.changes: Counter[int] = Counter()  # how many messages have changed rules, by datapath id
-        self._owners: OrderedDict[int, tuple[str, ...]] = OrderedDict()
+        self._owners: OrderedDict[int, tuple[Refusable, ...]] = OrderedDict()
 
     def put(self, message: Message) -> None:
         """Add a message."""
@@ -48,12 +56,14 @@ class Outbox:
             self.changes[message.datapath_id] += 1
         self._messages.append(message)
 
-    def install(self, datapath_id: int, entries: tuple[Entry, ...], owner: str, wipe: bool = False) -> int:
+    def install(
+        self, datapath_id: int, entries: tuple[Entry, ...], owner: Refusable, wipe: bool = False
+    ) -> int:
         """Add entries for a switch and return the number of the barrier that confirms them."""
         return self.install_for(datapath_id, entries, (owner,), wipe)
 
     def install_for(
-        self, datapath_id: int, entries: tuple[Entry, ...], owners: tuple[str, ...], wipe: bool = False
+        self, datapath_id: int, entries: tuple[Entry, ...], owners: tuple[Refusable, ...], wipe: bool = False
     ) -> int:
         """Add entries of several owners for a switch, as `install`."""
         barrier = self.next_barrier
@@ -64,11 +74,16 @@ class Outbox:
         self.put(InstallRules(datapath_id, entries, barrier, wipe))
         return barrier
 
-    def take_owners(self, barrier: int) -> tuple[str, ...]:
-        """Return for whom the rules of a refused barrier were sent; none if a single one has been told."""
+    def take_owners(self, barrier: int, cookie: int | None) -> tuple[Refusable, ...]:
+        """Return for whom refused rules were sent; none if a single one has been told.
+
+        Of several it is the one whose rule has the cookie, where that is known.
+        """
         owners = self._owners.get(barrier, ())
         if len(owners) == 1:
             del self._owners[barrier]
+        elif cookie is not None:
+            owners = tuple(owner for owner in owners if owner.owns(cookie))
         return owners
 
     def answer(self, token: int, result: Result) -> None:

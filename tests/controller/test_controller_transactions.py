@@ -13,8 +13,8 @@ import topologies
 from controller.core import Core
 from controller.decide.rates import Rates
 from controller.errors import Unavailable
-from controller.install.installation import Installations
 from controller.install.outbox import Outbox
+from controller.install.transactions import Transactions
 from controller.model.events import FlowRequested, PortWentDown, RulesRefused, SwitchConnected, TimePassed
 from controller.model.journal import Journal, Journaled, JournaledDict, JournaledSet
 from controller.model.messages import Answer, InstallRules
@@ -56,7 +56,7 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, error: Ba
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), Panic()])
 @pytest.mark.parametrize(
-    ("owner", "name"), [(Installations, "begin"), (Outbox, "install_for"), (Rates, "apply")]
+    ("owner", "name"), [(Transactions, "begin"), (Outbox, "install_for"), (Rates, "apply")]
 )
 def test_a_request_that_fails_leaves_everything_as_it_was(
     monkeypatch: pytest.MonkeyPatch, owner: type, name: str, error: BaseException

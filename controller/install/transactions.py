@@ -1,0 +1,176 @@
+"""Installs rules stage by stage, each confirmed by every switch before the next is sent.
+
+What an event lets begin or go on is sent together: a switch gets the rules of all these transactions at once,
+with one barrier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from controller.install.outbox import Outbox
+from controller.model.journal import Journaled, JournaledDict
+from controller.model.rules import Entry, Stages
+from controller.state.state import State
+
+__all__ = ["Owner", "Transaction", "Transactions"]
+
+
+class Owner(Protocol):
+    """For whom rules are installed; `now` is the time of the event."""
+
+    def owns(self, cookie: int, /) -> bool:
+        """Return whether a rule with a cookie is one of its own."""
+        ...
+
+    def installed(self, now: float) -> None:
+        """All switches have confirmed all stages."""
+        ...
+
+    def failed(self, reason: str, now: float) -> None:
+        """A switch has refused rules (maybe after `installed`), is lost, or has not confirmed in time."""
+        ...
+
+
+@dataclass(eq=False)
+class Transaction(Journaled):
+    """Rules that are on their way.
+
+    `awaited` switches have not confirmed the stage that was sent last; its barriers have numbers from `since`
+    on.
+    """
+
+    number: int
+    owner: Owner
+    stages: Stages
+    transactions: Transactions
+    awaited: int = 0
+    since: int = 0
+
+    def owns(self, cookie: int, /) -> bool:
+        """Return whether a rule with a cookie is one of its own."""
+        return self.owner.owns(cookie)
+
+    def refused(self, switch: str, reason: str, now: float, /) -> None:
+        """Take in that a switch does not accept its rules."""
+        self.transactions.fail(self, f"{switch} refused the rules: {reason}", now)
+
+
+class Transactions(Journaled):
+    """All transactions under way."""
+
+    def __init__(self, state: State, outbox: Outbox) -> None:
+        self._state = state
+        self._outbox = outbox
+        self._last_number = 0
+        self._open: JournaledDict[int, Transaction] = JournaledDict()
+        # Switch, and transactions, of the barriers that are awaited.
+        self._by_barrier: JournaledDict[int, tuple[str, tuple[int, ...]]] = JournaledDict()
+        self._ready: JournaledDict[int, None] = JournaledDict()  # their next stage is to be sent
+        self._unsent: JournaledDict[int, None] = JournaledDict()  # their stage is on its way to the switches
+        self._deadlines: JournaledDict[int, float] = JournaledDict()  # the earliest first
+
+    def begin(self, owner: Owner, stages: Stages) -> Transaction:
+        """Send the first stage with `flush`."""
+        self._last_number += 1
+        transaction = Transaction(self._last_number, owner, stages, self)
+        self._open[transaction.number] = transaction
+        self._ready[transaction.number] = None
+        return transaction
+
+    def flush(self) -> None:
+        """Send the next stages of all transactions that can go on."""
+        if not self._ready:
+            return
+        entries: dict[str, list[Entry]] = {}
+        numbers: dict[str, list[int]] = {}
+        for number in self._ready:
+            transaction = self._open[number]
+            stage, *transaction.stages = transaction.stages
+            for switch, rules in stage.items():
+                entries.setdefault(switch, []).extend(rules)
+                numbers.setdefault(switch, []).append(number)
+            transaction.awaited, transaction.since = len(stage), self._outbox.next_barrier
+            self._deadlines.pop(number, None)
+        self._unsent.set_all(dict.fromkeys(self._ready))
+        self._ready.clear()
+        for switch, all_rules in entries.items():
+            owners = tuple(self._open[number] for number in numbers[switch])
+            datapath_id = self._state.live.datapath_id(switch)
+            barrier = self._outbox.install_for(datapath_id, tuple(all_rules), owners)
+            self._by_barrier[barrier] = switch, tuple(numbers[switch])
+
+    def sent(self, now: float) -> None:
+        """Take in that the stages begun have been sent: their switches have until the deadline."""
+        if self._unsent:
+            deadline = now + self._state.settings.confirm_timeout_s
+            self._deadlines.set_all(dict.fromkeys(self._unsent, deadline))
+            self._unsent.clear()
+
+    def confirm(self, barrier: int, switch: str, now: float) -> None:
+        """Take a switch's barrier in; the owners of the transactions that are complete with it hear of it."""
+        of_switch, numbers = self._by_barrier.get(barrier, ("", ()))
+        if of_switch != switch:
+            return
+        del self._by_barrier[barrier]
+        for number in numbers:
+            transaction = self._open.get(number)
+            if transaction is None or barrier < transaction.since:
+                continue
+            transaction.awaited -= 1
+            if transaction.awaited:
+                continue
+            if transaction.stages:
+                self._ready[number] = None
+            else:
+                self.cancel(transaction)
+                transaction.owner.installed(now)
+
+    def fail(self, transaction: Transaction, reason: str, now: float) -> None:
+        """Give a transaction up and tell its owner why."""
+        self.cancel(transaction)
+        transaction.owner.failed(reason, now)
+
+    def switch_lost(self, switch: str, now: float) -> None:
+        """Take in that a switch's connection ended: what waits for it will not be confirmed."""
+        for transaction in list(self._open.values()):
+            waits = switch in self._silent(transaction)
+            if waits or any(switch in stage for stage in transaction.stages):
+                self.fail(transaction, f"the connection to {switch} ended", now)
+
+    def tick(self, now: float) -> None:
+        """Give up what switches did not confirm in time."""
+        limit_s = self._state.settings.confirm_timeout_s
+        overdue = [number for number, deadline in self._deadlines.items() if deadline <= now]
+        for transaction in [self._open[number] for number in overdue]:
+            if transaction.number in self._open:
+                silent = ", ".join(sorted(self._silent(transaction)))
+                self.fail(transaction, f"{silent} did not confirm the rules within {limit_s:g} s", now)
+
+    def next_deadline(self) -> float | None:
+        """Return the time at which `tick` has something to do."""
+        return next(iter(self._deadlines.values()), None)
+
+    def cancel(self, transaction: Transaction) -> None:
+        """Forget a transaction; one that is over already is left as it is."""
+        if self._open.pop(transaction.number, None) is None:
+            return
+        for barrier in self._awaited_of(transaction):
+            if not any(number in self._open for number in self._by_barrier[barrier][1]):
+                del self._by_barrier[barrier]
+        for waiting in (self._ready, self._unsent, self._deadlines):
+            waiting.pop(transaction.number, None)
+
+    def _silent(self, transaction: Transaction) -> set[str]:
+        """Return the switches that have not confirmed the stage that was sent last."""
+        return {self._by_barrier[barrier][0] for barrier in self._awaited_of(transaction)}
+
+    def _awaited_of(self, transaction: Transaction) -> list[int]:
+        if not transaction.awaited:
+            return []
+        return [
+            barrier
+            for barrier, (_, numbers) in self._by_barrier.items()
+            if barrier >= transaction.since and transaction.number in numbers
+        ]
