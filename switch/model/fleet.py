@@ -113,6 +113,8 @@ class Fleet:
                 data = await reader.read(_READ_BYTES)
                 if not data:
                     return
+                while switch.faults.stalled:  # since it began to read
+                    await asyncio.sleep(0.01)
                 answer = switch.receive(data)
                 if answer:
                     writer.write(answer)
