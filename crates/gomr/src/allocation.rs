@@ -71,7 +71,7 @@ pub struct Allocation {
 /// What a solve changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
-    /// The flows whose paths or rates are not what was told before; new ones included.
+    /// The flows whose paths or rates are not what was reported before; new ones included.
     pub flows: Vec<FlowAllocation>,
     /// Totals and proof.
     pub summary: Summary,

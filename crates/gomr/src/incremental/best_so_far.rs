@@ -5,12 +5,7 @@ use crate::certificate::audit::{audit, Answer, Audit};
 use crate::incremental::engine::Engine;
 use crate::problem::{Error, Flow, Problem};
 
-/// The best rates known, within all limits, and the flows that are not as the last call left them: for use
-/// after a solve that was halted. Known are what was told last and what the simplex has by now; the next
-/// solve goes on.
-///
-/// # Errors
-/// [`Error::NotSolved`] when a path does not lead where its flow goes.
+/// As [`Engine::changes_so_far`].
 pub(crate) fn changes(engine: &mut Engine) -> Result<Changes, Error> {
     let (ids, problem) = present(engine);
     let (prices, mut cuts) = engine.prices_so_far();

@@ -1,6 +1,5 @@
 //! The live engine: flows in, certified allocations out.
 
-use crate::pricing::introduce;
 use std::collections::BTreeMap;
 
 use super::membership::Membership;
@@ -11,6 +10,7 @@ use crate::certificate::duality::Proof;
 use crate::halt::{Halt, HaltTest};
 use crate::objectives::max_min::{self, Filling, Rising};
 use crate::objectives::{utilisation, Objective};
+use crate::pricing::introduce;
 use crate::problem::{check_amount, check_flow, Arc, Error, Flow, Problem};
 use crate::solver::Solver;
 

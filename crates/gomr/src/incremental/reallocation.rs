@@ -1,7 +1,7 @@
 //! The optimum that moves flows least.
 //!
 //! A solve finds one optimum of many. The flows that it leaves as they were reported stay so. The others, the movers, share
-//! what those leave; of all optima ([`Engine::face_of`]) one is chosen in two steps:
+//! what those leave; of all optima ([`OptimalFace::of_flows`]) one is chosen in two steps:
 //!
 //! 1. The rates nearest to those reported: a bit/s taken off a path counts 1, one put on a path that the flow has counts 1,
 //!    and one put on another path counts 2.
@@ -23,7 +23,7 @@ use crate::problem::Error;
 const STAYING_ROUNDING: f64 = 1e-9;
 /// A flow of the choice that moves less than this share of its rate stays.
 const LEAST_MOVE: f64 = 1e-10;
-/// Bounds may be broken by this share of them.
+/// Limits may be broken by this share of them.
 const BROKEN_LIMIT: f64 = 1e-11;
 /// Rounding of a difference of loads, in shares of the capacity.
 const LOAD_ROUNDING: f64 = 1e-15;

@@ -35,10 +35,8 @@ pub(crate) fn raise_all(solver: &mut Solver, requests: &[f64]) -> Result<f64, Er
     Ok(risen.units / unit)
 }
 
-/// Returns the largest factor of a problem's demands; `None` where rounding defeats the search.
-///
-/// # Errors
-/// As [`Error::Halted`] never: what was reached then is the answer.
+/// Returns the largest factor of a problem's demands, or what was reached when the time was up; `None` where rounding
+/// defeats the search.
 pub(crate) fn largest_factor(
     problem: &Problem,
     threads: usize,

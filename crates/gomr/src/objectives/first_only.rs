@@ -6,7 +6,7 @@
 
 use crate::solver::Solver;
 
-/// What [`Solver::count_delays`] needs to undo [`Solver::ignore_delays`].
+/// What [`count_delays`] needs to undo [`ignore_delays`].
 pub(crate) struct Ignored {
     cost: Vec<f64>,
     big_m: f64,

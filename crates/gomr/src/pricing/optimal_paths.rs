@@ -3,11 +3,11 @@
 //! The distances to the target bound what is still to come, so a depth-first search meets no dead end but for
 //! nodes it would visit twice.
 
-use crate::pricing;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::graph::Graph;
+use crate::pricing;
 use crate::solver::Solver;
 
 /// Paths of one commodity that are listed.

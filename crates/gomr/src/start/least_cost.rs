@@ -4,15 +4,15 @@
 //! and P. Gowen, 1961) find the optimum itself, and node potentials that prove it; the rates are pushed into a basis at
 //! the arcs that have a price by these, so that its prices are those.
 
-use crate::lp::bounds;
-use crate::pricing::introduce;
-use crate::start::{balanced, crossover};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::graph::{Graph, NONE};
 use crate::halt::Halt;
+use crate::lp::bounds;
+use crate::pricing::introduce;
 use crate::solver::Solver;
+use crate::start::{balanced, crossover};
 
 /// Augmentations for each arc before the flow so far has to do.
 const MOST_AUGMENTATIONS: usize = 10;

@@ -65,7 +65,7 @@ impl Barrier {
         barrier
     }
 
-    /// What stops the commodities that have no path, at prices of zero, once [`Solver::begin_rising`] looked for one.
+    /// What stops the commodities that have no path, at prices of zero, once [`rising::begin`] looked for one.
     pub fn of_pathless(solver: &Solver) -> Self {
         let distance = |id| match rising::has_path(solver, id) {
             true => 0.0,

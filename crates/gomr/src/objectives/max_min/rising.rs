@@ -66,7 +66,7 @@ fn first_path(solver: &mut Solver, id: u32) -> u32 {
     }
 }
 
-/// Ends what [`Solver::begin_rising`] began.
+/// Ends what [`begin`] began.
 pub(crate) fn end(solver: &mut Solver) {
     let Some(own) = rise::group(&solver.master) else {
         return;
