@@ -89,6 +89,15 @@ docs: setup ## the documentation as a site: build/docs/index.html
 	@$(VENV)/python -m sphinx -q -W --keep-going -b html docs build/docs
 	@echo "docs: build/docs/index.html"
 
+.PHONY: crates
+crates: setup ## the crates of the end-host library as they would be published, compiled from their packages: target/package
+	@cargo=$(CARGO_COMMAND); "$$cargo" package --quiet --locked $(CRATES)
+CRATES = --package mstcp-proto --package mstcp-net --package mstcp --package mstcp-capi
+
+.PHONY: capi
+capi: setup ## the C interface: libmstcp.so, mstcp.h and mstcp.pc under PREFIX (default build/capi)
+	@scripts/build-capi "$(or $(PREFIX),build/capi)"
+
 .PHONY: wheels
 wheels: setup ## the distributions for this machine: dist/mstcp-*.whl, dist/gomr-*.whl, dist/mstcp_lab-*.whl
 	@scripts/build-wheels dist

@@ -3,10 +3,10 @@
 python -m benchmarks.transport [--quick] [--busy N] [--io-threads N] [--json]      (as root)
 
 Plain TCP, two TCPs at once (iperf3, four processes), the kernel's MPTCP, asyncio's streams over one TCP, two
-TCPs between two processes of one thread each ("pair"), and MSTCP over both paths and over one ("single",
-which is plain TCP), in turn, several rounds; the medians of the rounds are given. Then 8 streams over
-loopback beside asyncio's one TCP, and messages of 1 KiB and of 100 bytes there and back. CPU seconds are
-those of both ends together.
+TCPs between two processes of one thread each ("pair"), and MSTCP over both paths (by Python's APIs, the Rust
+API and the C interface) and over one ("single", which is plain TCP), in turn, several rounds; the medians of
+the rounds are given. Then 8 streams over loopback beside asyncio's one TCP, and messages of 1 KiB and of
+100 bytes there and back. CPU seconds are those of both ends together.
 Namespaces and interfaces end with the process.
 """
 
@@ -24,11 +24,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.occupied import occupied
+from benchmarks.transport import programs
 from benchmarks.transport.network import Network, path_address
 from benchmarks.transport.peer import IO_THREADS, MESSAGE_BYTES
 
 INSIDE = "MSTCP_BENCHMARK_INSIDE"
-MSTCP_KINDS = ("mstcp_protocol", "mstcp_streams", "mstcp_blocking")
+MSTCP_KINDS = ("mstcp_protocol", "mstcp_streams", "mstcp_blocking", *programs.KINDS)
 SINGLE_KINDS = ("mstcp_single_protocol", "mstcp_single_blocking")
 IPERF_PATHS = {"tcp": 1, "tcp2": 2}
 KINDS = (*IPERF_PATHS, "mptcp", "asyncio_streams", "tcp2_pair", *MSTCP_KINDS, *SINGLE_KINDS)
@@ -158,6 +159,8 @@ def document(results: dict[str, list[Result]]) -> dict[str, Any]:
             "protocol_gbps": median(protocol, "gbps"),
             "streams_gbps": median(results["mstcp_streams"], "gbps"),
             "blocking_gbps": median(results["mstcp_blocking"], "gbps"),
+            "rust_gbps": median(results["mstcp_rust"], "gbps"),
+            "c_gbps": median(results["mstcp_c"], "gbps"),
             "cpu_s_per_gb": median(protocol, "cpu_s_per_gb"),
             "streams_8_ratio": ratio(results, LOOPBACK, "gbps"),
         },
@@ -226,6 +229,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if os.geteuid() != 0:
         parser.error("network namespaces need root: run it with sudo")
     if INSIDE not in os.environ:
+        try:
+            programs.build()
+        except RuntimeError as error:
+            parser.error(str(error))
         words = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-m"]
         words += ["benchmarks.transport", *(sys.argv[1:] if argv is None else argv)]
         os.execvpe(words[0], words, {**os.environ, INSIDE: "1"})

@@ -9,7 +9,7 @@ use mstcp_proto::{scheduler, Config, Connection, Error, RemoteError};
 use serde_json::{json, Value};
 
 fn vectors() -> Value {
-    serde_json::from_str(include_str!("../../../tests/vectors/vectors.json")).unwrap()
+    serde_json::from_str(include_str!("vectors.json")).unwrap()
 }
 
 fn list(kind: &str) -> Vec<Value> {
