@@ -81,7 +81,8 @@ lint: setup
 	@cargo=$(CARGO_COMMAND); if "$$cargo" fmt --version >/dev/null 2>&1; then "$$cargo" fmt --all --check; \
 		else echo "lint: this Rust toolchain has no rustfmt: formatting is not checked"; fi
 	@cargo=$(CARGO_COMMAND); if "$$cargo" clippy --version >/dev/null 2>&1; then \
-		"$$cargo" clippy --quiet --profile checks --locked --workspace --all-targets -- -D warnings; \
+		"$$cargo" clippy --quiet --profile checks --locked --workspace --all-targets -- -D warnings && \
+		"$$cargo" clippy --quiet --profile checks --locked --package mstcp --all-features --all-targets -- -D warnings; \
 		else echo "lint: this Rust toolchain has no clippy: Rust is compiled, not linted"; fi
 
 .PHONY: docs

@@ -15,7 +15,9 @@ import trustme
 
 import mstcp
 from mstcp import StreamSpec
+from mstcp.proto import control_pb2 as pb
 from tests.fakes.echo_server import EchoServer
+from tests.fakes.flow_controller import FlowController
 from tests.fakes.processes import running
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +36,8 @@ def examples() -> Path:
     if cargo.returncode:
         pytest.skip("cargo is not installed")
     command = [cargo.stdout.strip(), "build", "--quiet", "--profile", "checks", "--locked"]
-    subprocess.run([*command, "--package", "mstcp", "--examples"], cwd=ROOT, check=True)
+    features = ["--package", "mstcp", "--features", "control", "--examples"]
+    subprocess.run([*command, *features], cwd=ROOT, check=True)
     return ROOT / "target" / "checks" / "examples"
 
 
@@ -120,3 +123,45 @@ async def test_each_refuses_who_does_not_know_the_secret(examples: Path) -> None
             _, errors = await asyncio.wait_for(client.communicate(), 60)
     assert client.returncode == 1
     assert "refuses" in errors.decode()
+
+
+async def test_a_controller_s_rate_is_asked_for_kept_and_followed(examples: Path) -> None:
+    received = 0
+
+    async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal received
+        while data := await reader.read(1 << 16):
+            received += len(data)
+        writer.close()
+
+    server = await mstcp.start_server(count, "127.0.0.1", 0, plain=False)
+    async with server, FlowController() as controller:
+        port = server.sockets[0].getsockname()[1]
+        words = [f"http://{controller.address}", f"127.0.0.1:{port}", "8e6", "1.0"]
+        async with running(examples / "rate", *words) as program:
+            await controller.wait_for(lambda: len(controller.renewed) > 2)
+            (request,) = controller.requests
+            first, second = request.source_ports[:2]
+            streams = [
+                pb.Stream(source_port=first, rate_bps=5e6),
+                pb.Stream(source_port=second, rate_bps=1e6),
+            ]
+            changed = pb.Allocation(flow_id="flow-1", rate_bps=6e6, streams=streams, lease_s=5)
+            controller.send(pb.ServerMessage(changed=pb.AllocationChanged(allocation=changed)))
+            await controller.wait_for(lambda: controller.released)
+            out, errors = await asyncio.wait_for(program.communicate(), 60)
+    assert program.returncode == 0, errors.decode()
+    assert (request.rate_bps, request.destination, request.destination_port) == (8e6, "127.0.0.1", port)
+    assert len(request.source_ports) == 4
+    lines = out.decode().splitlines()
+    assert lines[0] == "granted 8000000 bit/s over 2 streams"
+    assert [line.partition(":")[0] for line in lines[1:]] == [
+        "5000000 bit/s from 127.0.0.1",
+        "1000000 bit/s from 127.0.0.1",
+    ]
+    sent = sum(int(line.split()[-2]) for line in lines[1:])
+    assert sent > 0
+    assert received > 0
+    assert received % (1 << 14) == 0, "each piece that was written came whole"
+    assert controller.released == ["flow-1"]
+    assert set(map(tuple, controller.renewed)) == {("flow-1",)}

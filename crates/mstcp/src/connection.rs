@@ -63,6 +63,12 @@ impl Connection {
         &self.0 .0
     }
 
+    /// What the connection's task has, for who follows it and does not keep it open.
+    #[cfg(feature = "control")]
+    pub(crate) fn share(&self) -> Arc<Shared> {
+        Arc::clone(&self.0 .0)
+    }
+
     pub(crate) fn new(driver: Driver) -> Self {
         Self(Arc::new(Handle(Shared::spawn(driver))))
     }

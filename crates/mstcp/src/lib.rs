@@ -34,6 +34,7 @@
 //! | [`Connection::add_stream`], [`Connection::remove_stream`] | paths that come and go |
 //! | [`Connection::set_rate`], [`Connection::set_priority`] | how much goes over which, and which are backups |
 //! | [`Connection::network_changed`] | the host has other addresses now |
+//! | `control` (feature of this name) | rates and paths from a controller |
 //! | [`ClientConfig`], [`ServerConfig`] | secret, TLS, buffers, timeouts |
 //!
 //! A connection is driven by a task of its own, which ends with it; it needs a runtime with I/O and time enabled. Protocol and
@@ -41,6 +42,8 @@
 #![deny(unsafe_code)]
 
 mod connection;
+#[cfg(feature = "control")]
+pub mod control;
 mod listener;
 mod task;
 

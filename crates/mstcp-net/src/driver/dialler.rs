@@ -252,9 +252,9 @@ impl Dialler {
                 self.attempts.clear();
                 self.untried.clear();
                 for (stream, route) in dial::others(&self.ways, way) {
-                    self.open(now_ns, StreamId::new(stream), route, took_ns, false);
+                    self.open(now_ns, StreamId::from_index(stream), route, took_ns, false);
                 }
-                Found::First(opened, StreamId::new(self.ways[way].0), took_ns)
+                Found::First(opened, StreamId::from_index(self.ways[way].0), took_ns)
             }
             Purpose::Join { stream } => {
                 self.dials.retain(|dial| dial.stream != stream);
@@ -295,7 +295,7 @@ impl Dialler {
         let route = route.ok_or_else(|| {
             Error::Config("the destination has no address of this source's family".to_owned())
         })?;
-        let stream = StreamId::new(self.specs.len());
+        let stream = StreamId::from_index(self.specs.len());
         self.specs.push(Some(spec));
         self.open(now_ns, stream, route, 0, false);
         Ok(stream)

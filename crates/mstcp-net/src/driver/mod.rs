@@ -70,7 +70,8 @@ pub struct SocketId(u64);
 pub struct StreamId(u32);
 
 impl StreamId {
-    pub(crate) fn new(index: usize) -> Self {
+    /// The stream that was asked for, or came, at this place.
+    pub fn from_index(index: usize) -> Self {
         Self(index as u32)
     }
 
@@ -254,7 +255,7 @@ impl Driver {
         driver.open_first(
             now_ns,
             NewStream {
-                stream: StreamId::new(0),
+                stream: StreamId::from_index(0),
                 spec: StreamSpec::default().priority(accepted.hello.priority as u8),
                 socket: SocketId(0),
                 descriptor: accepted.socket,
@@ -273,6 +274,7 @@ impl Driver {
         frame_payload_bytes: usize,
         transport: &TransportConfig,
     ) -> Self {
+        crate::memory::keep_freed_memory();
         Self {
             endpoint,
             side,
@@ -758,7 +760,7 @@ impl Driver {
         }
         self.last_socket += 1;
         let new = NewStream {
-            stream: StreamId::new(self.streams_joined),
+            stream: StreamId::from_index(self.streams_joined),
             spec: StreamSpec::default().priority(joined.priority as u8),
             socket: SocketId(self.last_socket),
             descriptor: joined.socket,

@@ -1,0 +1,60 @@
+//! `rate CONTROLLER HOST:PORT BITS_PER_SECOND SECONDS`: ask a controller (`http://HOST:PORT`) for a rate, send for so many seconds at it,
+//! and say what was granted and what each stream carried.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use mstcp::control::Controller;
+use mstcp::ClientConfig;
+use tokio::io::AsyncWriteExt;
+
+const MAX_STREAMS: usize = 4;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("rate: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [controller, destination, rate, seconds] = &words[..] else {
+        return Err("use: rate CONTROLLER HOST:PORT BITS_PER_SECOND SECONDS".into());
+    };
+    let controller = Controller::new(controller);
+    let (mut connection, flow) = controller
+        .connect(
+            destination.parse()?,
+            rate.parse()?,
+            MAX_STREAMS,
+            ClientConfig::default(),
+        )
+        .await?;
+    println!(
+        "granted {} bit/s over {} streams",
+        flow.allocation().rate_bps,
+        flow.allocation().streams.len()
+    );
+    let (piece, began) = (vec![0; 1 << 14], Instant::now());
+    while began.elapsed() < Duration::from_secs_f64(seconds.parse()?) {
+        connection.write_all(&piece).await?;
+    }
+    for stream in connection.statistics().streams {
+        println!(
+            "{} bit/s from {}: {} bytes",
+            stream.rate_bps.unwrap_or(0.0),
+            stream.local,
+            stream.sent_bytes
+        );
+    }
+    connection.close().await?;
+    drop(flow);
+    // The session gives the flow back meanwhile.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    Ok(())
+}

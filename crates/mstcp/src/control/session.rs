@@ -1,0 +1,275 @@
+//! The session with a controller, of one flow: questions and answers, renewals, changes; begun again when it breaks.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{interval, sleep, timeout};
+use tokio_stream::Stream;
+use tonic::codec::ProstCodec;
+use tonic::transport::Endpoint;
+use tonic::{Request, Streaming};
+
+use super::messages::{
+    AllocationMessage, ClientBody, ClientMessage, FlowRelease, LeaseRenewal, ServerBody,
+    ServerMessage,
+};
+use super::{Allocation, ControlError, Controller, FlowState};
+
+const METHOD: &str = "/mstcp.control.v1.FlowControl/Session";
+const RENEWALS_A_LEASE: u32 = 3;
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const LONGEST_DELAY: Duration = Duration::from_secs(2);
+/// Messages that wait to be sent.
+const MAX_MESSAGES: usize = 16;
+/// How long a release may take.
+const RELEASE: Duration = Duration::from_secs(1);
+/// How often it is looked whether the connection is there.
+const LOOK: Duration = Duration::from_millis(50);
+
+type Answer = Result<Allocation, ControlError>;
+
+/// Something that the controller is asked.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) body: ClientBody,
+    pub(super) answer: oneshot::Sender<Answer>,
+}
+
+/// How a session ended.
+enum Ended {
+    /// Nobody needs the flow.
+    Done,
+    /// The controller cannot be reached.
+    Broken(String),
+}
+
+/// Hold the flow until nobody needs it.
+pub(super) async fn run(
+    controller: Controller,
+    mut questions: mpsc::Receiver<Question>,
+    state: Arc<FlowState>,
+) {
+    let mut delay = FIRST_DELAY;
+    loop {
+        let mut session = Session {
+            state: Arc::clone(&state),
+            waiting: HashMap::new(),
+            last_id: 0,
+            has_heard: false,
+        };
+        let ended = session.run(&controller, &mut questions).await;
+        let Ended::Broken(reason) = ended else {
+            return;
+        };
+        let has_flow = state.allocation().is_some();
+        let error = ControlError::Unavailable(reason);
+        for (_, answer) in session.waiting.drain() {
+            let _ = answer.send(Err(error.clone()));
+        }
+        if !has_flow {
+            while let Ok(question) = questions.try_recv() {
+                let _ = question.answer.send(Err(error.clone()));
+            }
+            return;
+        }
+        if session.has_heard {
+            delay = FIRST_DELAY;
+        }
+        sleep(delay).await;
+        delay = (2 * delay).min(LONGEST_DELAY);
+    }
+}
+
+struct Session {
+    state: Arc<FlowState>,
+    waiting: HashMap<u64, oneshot::Sender<Answer>>,
+    last_id: u64,
+    has_heard: bool,
+}
+
+/// What is sent, as gRPC wants it.
+struct Outgoing(mpsc::Receiver<ClientMessage>);
+
+impl Stream for Outgoing {
+    type Item = ClientMessage;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<ClientMessage>> {
+        self.0.poll_recv(context)
+    }
+}
+
+impl Session {
+    async fn run(
+        &mut self,
+        controller: &Controller,
+        questions: &mut mpsc::Receiver<Question>,
+    ) -> Ended {
+        let (sender, outgoing) = mpsc::channel(MAX_MESSAGES);
+        // A server says nothing, not even that it is there, before its first message.
+        let mut opening = pin!(open(controller, outgoing));
+        let mut incoming = None;
+        let mut look = interval(LOOK);
+        let mut renewed = tokio::time::Instant::now();
+        self.renew(&sender).await;
+        loop {
+            tokio::select! {
+                question = questions.recv() => match question {
+                    Some(question) => self.ask(&sender, question).await,
+                    None => return self.release(&sender, &mut incoming).await,
+                },
+                opened = &mut opening, if incoming.is_none() => match opened {
+                    Ok(opened) => incoming = Some(opened),
+                    Err(reason) => return Ended::Broken(reason),
+                },
+                message = next(&mut incoming) => match message {
+                    Ok(Some(message)) => self.take(message),
+                    Ok(None) => return Ended::Broken("the controller ended the session".to_owned()),
+                    Err(status) => return Ended::Broken(status.message().to_owned()),
+                },
+                _ = look.tick() => {
+                    if self.state.is_over() {
+                        return self.release(&sender, &mut incoming).await;
+                    }
+                    let lease = self.state.allocation().map(|allocation| allocation.lease);
+                    if lease.is_some_and(|lease| renewed.elapsed() >= lease / RENEWALS_A_LEASE) {
+                        renewed = tokio::time::Instant::now();
+                        self.renew(&sender).await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn ask(&mut self, sender: &mpsc::Sender<ClientMessage>, question: Question) {
+        self.last_id += 1;
+        self.waiting.insert(self.last_id, question.answer);
+        let message = ClientMessage {
+            request_id: self.last_id,
+            body: Some(question.body),
+        };
+        // If the session breaks, who asks is told.
+        let _ = sender.send(message).await;
+    }
+
+    async fn renew(&self, sender: &mpsc::Sender<ClientMessage>) {
+        if let Some(allocation) = self.state.allocation() {
+            let renewal = LeaseRenewal {
+                flow_ids: vec![allocation.flow_id],
+            };
+            let body = Some(ClientBody::Renewal(renewal));
+            let message = ClientMessage {
+                request_id: 0,
+                body,
+            };
+            let _ = sender.send(message).await;
+        }
+    }
+
+    /// Give the flow back; the lease runs out where that cannot be said.
+    async fn release(
+        &mut self,
+        sender: &mpsc::Sender<ClientMessage>,
+        incoming: &mut Option<Streaming<ServerMessage>>,
+    ) -> Ended {
+        if let Some(Allocation { flow_id, .. }) = self.state.allocation() {
+            let body = Some(ClientBody::Release(FlowRelease { flow_id }));
+            let request_id = self.last_id + 1;
+            let _ = sender.send(ClientMessage { request_id, body }).await;
+            let released = async {
+                while let Ok(Some(message)) = next(incoming).await {
+                    if message.request_id == request_id {
+                        break;
+                    }
+                }
+            };
+            let _ = timeout(RELEASE, released).await;
+        }
+        Ended::Done
+    }
+
+    fn take(&mut self, message: ServerMessage) {
+        self.has_heard = true;
+        let answer = self.waiting.remove(&message.request_id);
+        match message.body {
+            Some(ServerBody::Allocation(allocation)) => {
+                let allocation = self.granted(allocation);
+                if let Some(answer) = answer {
+                    let _ = answer.send(Ok(allocation));
+                }
+            }
+            Some(ServerBody::Changed(changed)) => {
+                if let Some(allocation) = changed.allocation {
+                    self.granted(allocation);
+                }
+            }
+            Some(ServerBody::Ended(ended)) => self.state.end(ended.reason),
+            Some(ServerBody::Error(error)) => {
+                if let Some(answer) = answer {
+                    let _ = answer.send(Err(ControlError::Refused {
+                        code: error.code,
+                        field: error.field,
+                        reason: error.reason,
+                    }));
+                }
+            }
+            Some(ServerBody::Released(_)) | None => {}
+        }
+    }
+
+    fn granted(&self, message: AllocationMessage) -> Allocation {
+        let allocation = Allocation::from(message);
+        self.state.change(allocation.clone());
+        allocation
+    }
+}
+
+/// The next message of a session, once it is open.
+async fn next(
+    incoming: &mut Option<Streaming<ServerMessage>>,
+) -> Result<Option<ServerMessage>, tonic::Status> {
+    match incoming {
+        Some(incoming) => incoming.message().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn open(
+    controller: &Controller,
+    outgoing: mpsc::Receiver<ClientMessage>,
+) -> Result<Streaming<ServerMessage>, String> {
+    let address = &controller.address;
+    let unreachable = |error: &dyn std::error::Error| {
+        let cause = error
+            .source()
+            .map_or(String::new(), |cause| format!(": {cause}"));
+        format!("cannot reach the controller at {address}: {error}{cause}")
+    };
+    let endpoint = Endpoint::from_shared(address.clone()).map_err(|error| unreachable(&error))?;
+    let endpoint = endpoint.connect_timeout(controller.timeout);
+    let channel = endpoint
+        .connect()
+        .await
+        .map_err(|error| unreachable(&error))?;
+    let mut client = tonic::client::Grpc::new(channel);
+    client.ready().await.map_err(|error| unreachable(&error))?;
+    let mut request = Request::new(Outgoing(outgoing));
+    if let Some(token) = &controller.token {
+        let bearer = format!("Bearer {token}").parse();
+        let bearer = bearer.map_err(|_| "a token has printable characters alone".to_owned())?;
+        request.metadata_mut().insert("authorization", bearer);
+    }
+    let codec = ProstCodec::<ClientMessage, ServerMessage>::default();
+    let path = METHOD
+        .parse()
+        .map_err(|_| "the method has no path".to_owned())?;
+    let opened = client.streaming(request, path, codec).await;
+    let opened =
+        opened.map_err(|status| format!("{address} refuses this client: {}", status.message()))?;
+    Ok(opened.into_inner())
+}
