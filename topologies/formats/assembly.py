@@ -115,6 +115,7 @@ def assemble(
     for node in raw.nodes:
         if node.label:
             labels[node.label] = (*labels.get(node.label, ()), keys[node.key])
+    labels |= {alias: (keys[key],) for alias, key in raw.aliases.items() if key in keys}
     notes = (*raw.notes, *_left_out(counts), *_assumed(counts, options), *_parts(network))
     return Assembled(network, keys, labels, notes)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,6 +88,7 @@ class RawNetwork:
         notes: Sentences on what was assumed or passed over.
         rate_unit_bps: What numbers without a unit count in, for demands that come with it; None: the file
             does not say.
+        aliases: Keys of nodes by other names that demands may have for them.
     """
 
     title: str
@@ -95,6 +96,7 @@ class RawNetwork:
     edges: Sequence[RawEdge]
     notes: Sequence[str] = field(default=())
     rate_unit_bps: float | None = None
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
 
 class Format(Protocol):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from topologies.formats import edge_list, gml, graphml, node_link, repetita, sndlib_native, sndlib_xml
+from topologies.formats import dot, edge_list, gml, graphml, node_link, repetita, sndlib_native, sndlib_xml
 from topologies.formats.raw import Format
 
-FORMATS: tuple[Format, ...] = (graphml, gml, node_link, sndlib_native, sndlib_xml, repetita, edge_list)
+FORMATS: tuple[Format, ...] = (graphml, gml, node_link, sndlib_native, sndlib_xml, repetita, dot, edge_list)
 HEAD_BYTES = 4096
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments.errors import ScenarioError
-from experiments.routing.formats import csv_text, json_text, numpy_arrays, pickled, repetita, sndlib
+from experiments.routing.formats import csv_text, json_text, numpy_arrays, pickled, repetita, sndlib, yates
 from experiments.routing.formats.reading import Context, DemandFormat, ReadDemands
 
-FORMATS: tuple[DemandFormat, ...] = (numpy_arrays, pickled, sndlib, repetita, json_text, csv_text)
+FORMATS: tuple[DemandFormat, ...] = (numpy_arrays, pickled, sndlib, repetita, json_text, yates, csv_text)
 """The first that recognises a file reads it; any text may be CSV."""
 
 

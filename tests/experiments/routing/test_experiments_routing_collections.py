@@ -11,6 +11,7 @@ from experiments.cli import main
 from experiments.errors import ScenarioError
 from experiments.routing.case import Case, make_case
 from tests.topologies.test_topologies_collections import REPETITA
+from topologies.errors import InvalidTopology
 from topologies.routable import load_routable
 
 SNDLIB = """?SNDlib native format; type: network; version: 1.0
@@ -67,3 +68,40 @@ def test_the_utilisation_is_told_where_it_is_the_objective(
     file = str(tmp_path / "x.txt")
     assert main(["solve", file, "--demands", file, "--objective", "min_max_utilisation", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["max_utilisation"] == pytest.approx(0.45)
+
+
+DOT = """/* of YATES */
+digraph topology {
+  node [shape=box]; rankdir = LR;
+  h1 [type="host", mac="00:00"]; h2 [type=host]
+  s1 [type="switch", id=1]; s2 [type="switch"]; "s-3";
+  h1 -> s1 [capacity="10Gbps"]; s1 -> h1 [capacity="10Gbps"]; h2 -> s2; s2 -> h2;
+  s1 -> s2 [capacity="1Gbps", delay="2 ms"];  // both directions
+  s2 -> s1 [capacity="2Gbps", delay="2 ms"];
+  s2 -> "s-3" -> s1 [capacity="4Gbps"];
+}
+"""
+
+
+def test_a_network_and_a_series_of_yates(tmp_path: Path) -> None:
+    network = load_routable(_written(tmp_path, "x.dot", DOT))
+    assert network.network.switches == ("s1", "s2", "s_3")
+    rates = {f"{arc.tail}->{arc.head}": arc.rate_bps for arc in network.network.arcs()}
+    assert rates == {"s1->s2": 1e9, "s2->s1": 2e9, "s2->s_3": 4e9, "s_3->s1": 4e9}
+    assert "2 hosts stand for the switches that they hang on" in network.notes
+    read = case(tmp_path, ("x.dot", DOT), ("y.txt", "0 5 0 7 0 0 0 0 0\n0 6 0 7 0 0 0 0 0\n"))
+    asked = {(demand.source, demand.destination): demand.rate_bps for demand in read.problem().demands}
+    assert asked == {("s1", "s2"): 5.0, ("s2", "s1"): 7.0}
+    assert "the first of 2 matrices is read" in read.notes
+    by_host = case(tmp_path, ("x.dot", DOT), ("y.csv", "source,destination,rate_bps\nh1,h2,3\n"))
+    assert [(d.source, d.destination) for d in by_host.problem().demands] == [("s1", "s2")]
+    both_ways = load_routable(_written(tmp_path, "y.gv", 'graph { a -- b -- c [bw="1G"] }')).network
+    assert [(link.name, link.one_way) for link in both_ways.links] == [("a-b", False), ("b-c", False)]
+    for wrong in ("digraph {", "digraph { subgraph c { a -> b } }", "nothing"):
+        with pytest.raises(InvalidTopology):
+            load_routable(_written(tmp_path, "z.dot", wrong))
+
+
+def _written(tmp_path: Path, name: str, text: str) -> Path:
+    (tmp_path / name).write_text(text)
+    return tmp_path / name
