@@ -8,7 +8,7 @@ from gomr import OBJECTIVES
 
 from controller.compile.split import MAX_SPLIT_PATHS
 from controller.decide.ack_paths import SHORTEST
-from controller.decide.planning import Newcomer, has_path
+from controller.decide.planning import NewFlow, has_path
 from controller.errors import Conflict, InfeasibleRequest, InvalidRequest, NotFound, Unavailable
 from controller.model.faults import FaultKind
 from controller.model.requests import FlowRequest
@@ -24,7 +24,7 @@ __all__ = [
     "check_ports",
     "choose_source_ports",
     "max_streams",
-    "newcomer",
+    "new_flow",
 ]
 
 _FIRST_PICKED_PORT = 61000
@@ -86,12 +86,12 @@ def admit(state: State, request: FlowRequest) -> Admission:
     return Admission(source, destination, framing, objective)
 
 
-def newcomer(id_: str, request: FlowRequest, admission: Admission, rate_bps: float) -> Newcomer:
+def new_flow(id_: str, request: FlowRequest, admission: Admission, rate_bps: float) -> NewFlow:
     """Return the request as a flow to be routed."""
     split = request.splitting != "streams"
     most = MAX_SPLIT_PATHS if split else request.source_ports and len(request.source_ports)
     limits = [limit for limit in (request.max_paths, most) if limit]
-    return Newcomer(
+    return NewFlow(
         id=id_,
         source=admission.source.name,
         destination=admission.destination.name,

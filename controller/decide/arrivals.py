@@ -9,7 +9,7 @@ from itertools import takewhile
 from controller.decide.admission import admit
 from controller.decide.granting import Granted, Wanted, grant, grant_shared, may_share
 from controller.decide.live_optima import LiveOptima
-from controller.decide.planning import optimise_newcomers
+from controller.decide.planning import optimise_new_flows
 from controller.decide.rates import Rates
 from controller.decide.telling import refuse, tell_refused
 from controller.errors import FAILURES, AnyFailure, DeadlineExceeded, Unavailable, key_of_another
@@ -123,10 +123,10 @@ class Arrivals(Journaled):
     def _solve_for(self, wanted: Sequence[tuple[Wanted, FlowRequested]], objective: str, now: float) -> bool:
         """Grant or refuse requests by one solve; returns whether that could be solved."""
         deadlines = [event.deadline for _, event in wanted if event.deadline is not None]
-        newcomers = [each.newcomer() for each, _ in wanted]
+        new_flows = [each.new_flow() for each, _ in wanted]
         try:
             with self._solving_until(min(deadlines, default=None), now):
-                rates, paths = optimise_newcomers(self._state, self._optima, objective, newcomers)
+                rates, paths = optimise_new_flows(self._state, self._optima, objective, new_flows)
         except FAILURES:
             return False  # one of them may be at fault: each by itself then
         self._rates.apply(rates, now)

@@ -15,13 +15,13 @@ from controller.decide.admission import (
     check_ports,
     choose_source_ports,
     max_streams,
-    newcomer,
+    new_flow,
 )
 from controller.decide.live_optima import LiveOptima
 from controller.decide.manual_paths import check_paths
 from controller.decide.planning import (
     NEGLIGIBLE_SHARE,
-    Newcomer,
+    NewFlow,
     Optimum,
     PlannedPath,
     on_a_free_path,
@@ -104,15 +104,15 @@ class Wanted:
         """Goodput asked for; 0 where paths are given by hand."""
         return self.request.rate_bps or 0.0
 
-    def newcomer(self) -> Newcomer:
+    def new_flow(self) -> NewFlow:
         """Return it as a flow to be routed."""
-        return newcomer(self.id, self.request, self.admission, self.requested_bps)
+        return new_flow(self.id, self.request, self.admission, self.requested_bps)
 
 
 def may_share(request: FlowRequest, objective: str) -> bool:
     """Return whether a request is solved for together with others: its paths are for the optimum to choose.
 
-    Under fairness, limits on the paths of several newcomers take a search that is longer than their solves.
+    Under fairness, limits on the paths of several new flows take a search that is longer than their solves.
     """
     if OBJECTIVES[objective].is_fair and (request.source_ports is not None or request.max_paths is not None):
         return False
@@ -172,7 +172,7 @@ def grant(
     if admission.objective is None:
         optimum = check_paths(state, request, admission)
         return _granted(state, wanted, sum(path.rate_bps for path in optimum.paths), optimum)
-    new = wanted.newcomer()
+    new = wanted.new_flow()
     free = on_a_free_path(state, admission.objective, new) if is_settled else None
     if free is None and not may_solve:
         return None

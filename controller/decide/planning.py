@@ -27,14 +27,14 @@ from topologies.model import Arc
 __all__ = [
     "NEGLIGIBLE_SHARE",
     "SEPARABLE",
-    "Newcomer",
+    "NewFlow",
     "Optimum",
     "PlannedPath",
     "has_path",
     "on_a_free_path",
     "on_free_paths",
     "optimise",
-    "optimise_newcomers",
+    "optimise_new_flows",
     "replan",
     "shortest_paths",
 ]
@@ -51,7 +51,7 @@ _MARGIN = 1e-6
 
 
 @dataclass(frozen=True)
-class Newcomer:
+class NewFlow:
     """A flow that is asked for.
 
     Attributes:
@@ -105,14 +105,14 @@ class Optimum:
     ack_path: tuple[str, ...] | None = None
 
 
-def optimise(state: State, optima: LiveOptima, objective: str, newcomer: Newcomer | None = None) -> Optimum:
+def optimise(state: State, optima: LiveOptima, objective: str, new_flow: NewFlow | None = None) -> Optimum:
     """Find the global optimum of the flows with this objective, and of a new one.
 
     Args:
         state: Network and flows.
         optima: The last optima of this network.
         objective: One of `gomr.OBJECTIVES`.
-        newcomer: A flow that is asked for.
+        new_flow: A flow that is asked for.
 
     Raises:
         InfeasibleRequest: there are fewer paths than the streams asked for.
@@ -123,25 +123,25 @@ def optimise(state: State, optima: LiveOptima, objective: str, newcomer: Newcome
     movable_ids = {flow.id for flow in movable}
     kept = [flow for flow in state.flows if flow.id not in movable_ids]
     demands = [_running_demand(flow, state.settings.ack_ratio) for flow in movable]
-    if newcomer is None:
+    if new_flow is None:
         solution = _solve(state, optima, kept, demands, objective) if demands else None
         return Optimum({} if solution is None else _running_rates(movable, solution), ())
-    acks = _acks_in_advance(state, newcomer)
-    demand = _new_demand(newcomer, state.settings.ack_ratio, acks)
+    acks = _acks_in_advance(state, new_flow)
+    demand = _new_demand(new_flow, state.settings.ack_ratio, acks)
     solution = _solve(state, optima, kept, [*demands, demand], objective)
-    fixed = _settled(state, newcomer, solution.paths[newcomer.id])
+    fixed = _settled(state, new_flow, solution.paths[new_flow.id])
     if fixed:
-        acks = _ack_path(state, newcomer, fixed)
-        demand = _new_demand(newcomer, state.settings.ack_ratio, acks, fixed)
+        acks = _ack_path(state, new_flow, fixed)
+        demand = _new_demand(new_flow, state.settings.ack_ratio, acks, fixed)
         solution = _solve(state, optima, kept, [*demands, demand], objective)
-        paths = _planned_exactly(state, newcomer, fixed, solution.paths[newcomer.id])
+        paths = _planned_exactly(state, new_flow, fixed, solution.paths[new_flow.id])
     else:
-        paths = _planned(newcomer, solution.paths[newcomer.id])
+        paths = _planned(new_flow, solution.paths[new_flow.id])
     return Optimum(_running_rates(movable, solution), paths, acks)
 
 
-def optimise_newcomers(
-    state: State, optima: LiveOptima, objective: str, newcomers: Sequence[Newcomer]
+def optimise_new_flows(
+    state: State, optima: LiveOptima, objective: str, new_flows: Sequence[NewFlow]
 ) -> tuple[Mapping[str, tuple[float, ...]], dict[str, tuple[PlannedPath, ...]]]:
     """Find the global optimum of the flows with this objective and of several new ones, by one solve.
 
@@ -149,7 +149,7 @@ def optimise_newcomers(
         state: Network and flows.
         optima: The last optima of this network.
         objective: One of `gomr.OBJECTIVES`.
-        newcomers: Flows that are asked for; each is a connection for each path, over as many as the optimum
+        new_flows: Flows that are asked for; each is a connection for each path, over as many as the optimum
             takes.
 
     Returns:
@@ -164,13 +164,13 @@ def optimise_newcomers(
     kept = [flow for flow in state.flows if flow.id not in movable_ids]
     ratio = state.settings.ack_ratio
     demands = [_running_demand(flow, ratio) for flow in movable]
-    demands += [_new_demand(newcomer, ratio, None) for newcomer in newcomers]
+    demands += [_new_demand(new_flow, ratio, None) for new_flow in new_flows]
     solution = _solve(state, optima, kept, demands, objective)
-    paths = {newcomer.id: _planned(newcomer, solution.paths[newcomer.id]) for newcomer in newcomers}
+    paths = {new_flow.id: _planned(new_flow, solution.paths[new_flow.id]) for new_flow in new_flows}
     return _running_rates(movable, solution), paths
 
 
-def on_a_free_path(state: State, objective: str, newcomer: Newcomer) -> Optimum | None:
+def on_a_free_path(state: State, objective: str, new_flow: NewFlow) -> Optimum | None:
     """Return the optimum where the new flow fits on its path of least delay beside all others; else None.
 
     It is the optimum without a solve: the running flows had theirs with this capacity free, so none of them
@@ -178,14 +178,14 @@ def on_a_free_path(state: State, objective: str, newcomer: Newcomer) -> Optimum 
     counts for itself, as long as the running flows have their optimum. (A flow over one path leaves the room
     of the identifiers that it was planned with; the next solve gives it to others.)
     """
-    if objective not in SEPARABLE or newcomer.streams is not None or newcomer.acks is not None:
+    if objective not in SEPARABLE or new_flow.streams is not None or new_flow.acks is not None:
         return None
-    nodes = state.live.least_delay_path(newcomer.source, newcomer.destination)
+    nodes = state.live.least_delay_path(new_flow.source, new_flow.destination)
     if nodes is None:
         return None
-    if not _has_room(state, newcomer, nodes):
+    if not _has_room(state, new_flow, nodes):
         return None
-    return Optimum({}, (PlannedPath(nodes, newcomer.rate_bps, _delay_s(state, nodes)),))
+    return Optimum({}, (PlannedPath(nodes, new_flow.rate_bps, _delay_s(state, nodes)),))
 
 
 def on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> Iterator[tuple[Slot, ...] | None]:
@@ -195,10 +195,10 @@ def on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> Iterat
     is their optimum beside the others, as in `on_a_free_path`.
     """
     for flow in flows:
-        newcomer = _as_newcomer(flow)
-        nodes = state.live.least_delay_path(newcomer.source, newcomer.destination)
-        fits = objective in SEPARABLE and newcomer.acks is None and nodes is not None
-        if not fits or nodes is None or not _has_room(state, newcomer, nodes):
+        new_flow = _as_new_flow(flow)
+        nodes = state.live.least_delay_path(new_flow.source, new_flow.destination)
+        fits = objective in SEPARABLE and new_flow.acks is None and nodes is not None
+        if not fits or nodes is None or not _has_room(state, new_flow, nodes):
             yield None
             continue
         delay_s = _delay_s(state, nodes)
@@ -206,10 +206,10 @@ def on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> Iterat
         yield (Slot(nodes, flow.requested_bps, delay_s), *rest)
 
 
-def _has_room(state: State, newcomer: Newcomer, nodes: tuple[str, ...]) -> bool:
+def _has_room(state: State, new_flow: NewFlow, nodes: tuple[str, ...]) -> bool:
     """Return whether a flow fits on a path beside all others."""
     # As it is accounted for while it is planned: it may need identifiers.
-    wire_bps = newcomer.framing.wire_bps(newcomer.rate_bps, 1 if newcomer.max_paths == 1 else 2)
+    wire_bps = new_flow.framing.wire_bps(new_flow.rate_bps, 1 if new_flow.max_paths == 1 else 2)
     for way, load_bps in ((nodes, wire_bps), (nodes[::-1], wire_bps * state.settings.ack_ratio)):
         for arc in arcs_of(way):
             if state.flows.load_bps(arc) + load_bps > (1 - _MARGIN) * state.offered_bps(arc):
@@ -242,20 +242,20 @@ def replan(
     movable = [flow for flow in _movable(state, objective) if flow.id not in ids]
     solved = ids | {flow.id for flow in movable}
     kept = [flow for flow in state.flows if flow.id not in solved]
-    ratio, newcomers = state.settings.ack_ratio, [_as_newcomer(flow) for flow in free]
+    ratio, new_flows = state.settings.ack_ratio, [_as_new_flow(flow) for flow in free]
     running = [_running_demand(flow, ratio) for flow in movable]
     demands = [
-        _new_demand(newcomer, state.settings.ack_ratio, _acks_in_advance(state, newcomer))
-        for newcomer in newcomers
+        _new_demand(new_flow, state.settings.ack_ratio, _acks_in_advance(state, new_flow))
+        for new_flow in new_flows
     ]
     if not running and not demands:
         return {}, {}
     solution = _solve(state, optima, kept, [*running, *demands], objective)
-    settled = [_settled(state, newcomer, solution.paths[newcomer.id]) for newcomer in newcomers]
+    settled = [_settled(state, new_flow, solution.paths[new_flow.id]) for new_flow in new_flows]
     if any(settled):
         demands = [
-            _new_demand(newcomer, ratio, _ack_path(state, newcomer, fixed), fixed) if fixed else demand
-            for newcomer, fixed, demand in zip(newcomers, settled, demands, strict=True)
+            _new_demand(new_flow, ratio, _ack_path(state, new_flow, fixed), fixed) if fixed else demand
+            for new_flow, fixed, demand in zip(new_flows, settled, demands, strict=True)
         ]
         solution = _solve(state, optima, kept, [*running, *demands], objective)
     slots = {
@@ -273,8 +273,8 @@ def _movable(state: State, objective: str) -> list[Flow]:
     ]
 
 
-def _as_newcomer(flow: Flow) -> Newcomer:
-    return Newcomer(
+def _as_new_flow(flow: Flow) -> NewFlow:
+    return NewFlow(
         id=flow.id,
         source=flow.source.name,
         destination=flow.destination.name,
@@ -342,26 +342,26 @@ def _solve(
     return optima.solve(objective, demands, free_bps)
 
 
-def _acks_in_advance(state: State, newcomer: Newcomer) -> tuple[str, ...] | None:
+def _acks_in_advance(state: State, new_flow: NewFlow) -> tuple[str, ...] | None:
     """Return the path of a split flow's acknowledgements where it does not depend on the flow's own paths."""
-    return _ack_path(state, newcomer, ()) if newcomer.acks == SHORTEST else None
+    return _ack_path(state, new_flow, ()) if new_flow.acks == SHORTEST else None
 
 
-def _ack_path(state: State, newcomer: Newcomer, paths: tuple[tuple[str, ...], ...]) -> tuple[str, ...] | None:
-    if newcomer.acks is None:
+def _ack_path(state: State, new_flow: NewFlow, paths: tuple[tuple[str, ...], ...]) -> tuple[str, ...] | None:
+    if new_flow.acks is None:
         return None
-    return ack_path(state, newcomer.acks, newcomer.source, newcomer.destination, paths)
+    return ack_path(state, new_flow.acks, new_flow.source, new_flow.destination, paths)
 
 
 def _settled(
-    state: State, newcomer: Newcomer, path_rates: tuple[PathRate, ...]
+    state: State, new_flow: NewFlow, path_rates: tuple[PathRate, ...]
 ) -> tuple[tuple[str, ...], ...]:
     """Return the paths that have to be settled before the rates can be, the least delay first; or none."""
     if not path_rates:
         return ()
-    if newcomer.streams is not None:
-        return _exactly(state, newcomer, newcomer.streams, path_rates)
-    if newcomer.acks is not None and newcomer.acks != SHORTEST:
+    if new_flow.streams is not None:
+        return _exactly(state, new_flow, new_flow.streams, path_rates)
+    if new_flow.acks is not None and new_flow.acks != SHORTEST:
         # Which path carries the acknowledgements is only known once the paths are.
         return tuple(path.nodes for path in _used(path_rates))
     return ()
@@ -380,18 +380,18 @@ def _running_demand(flow: Flow, ack_ratio: float) -> Demand:
 
 
 def _new_demand(
-    newcomer: Newcomer,
+    new_flow: NewFlow,
     ack_ratio: float,
     acks: tuple[str, ...] | None,
     fixed: tuple[tuple[str, ...], ...] = (),
 ) -> Demand:
-    most = newcomer.streams or newcomer.max_paths
+    most = new_flow.streams or new_flow.max_paths
     return Demand(
-        id=newcomer.id,
-        source=newcomer.source,
-        destination=newcomer.destination,
+        id=new_flow.id,
+        source=new_flow.source,
+        destination=new_flow.destination,
         # Unless it is sure to be plain TCP, it must be able to afford the identifiers.
-        rate_bps=newcomer.framing.wire_bps(newcomer.rate_bps, newcomer.framed_streams(1 if most == 1 else 2)),
+        rate_bps=new_flow.framing.wire_bps(new_flow.rate_bps, new_flow.framed_streams(1 if most == 1 else 2)),
         max_paths=None if fixed else most,
         fixed_paths=tuple(arcs_of(path) for path in fixed) if fixed else None,
         ack_ratio=ack_ratio,
@@ -416,29 +416,29 @@ def _used(path_rates: tuple[PathRate, ...]) -> list[PathRate]:
     return sorted(used, key=lambda path: (path.delay_s, path.nodes))
 
 
-def _planned(newcomer: Newcomer, path_rates: tuple[PathRate, ...]) -> tuple[PlannedPath, ...]:
+def _planned(new_flow: NewFlow, path_rates: tuple[PathRate, ...]) -> tuple[PlannedPath, ...]:
     used = _used(path_rates)
-    connections = newcomer.framed_streams(len(used))
-    goodputs = [newcomer.framing.goodput_bps(path.rate_bps, connections) for path in used]
-    rates = _tidy(goodputs, newcomer.rate_bps)
+    connections = new_flow.framed_streams(len(used))
+    goodputs = [new_flow.framing.goodput_bps(path.rate_bps, connections) for path in used]
+    rates = _tidy(goodputs, new_flow.rate_bps)
     return tuple(
         PlannedPath(path.nodes, rate_bps, path.delay_s) for path, rate_bps in zip(used, rates, strict=True)
     )
 
 
 def _exactly(
-    state: State, newcomer: Newcomer, count: int, path_rates: tuple[PathRate, ...]
+    state: State, new_flow: NewFlow, count: int, path_rates: tuple[PathRate, ...]
 ) -> tuple[tuple[str, ...], ...]:
     """Return the paths found, filled up with the shortest others to the number asked for."""
     chosen = [path.nodes for path in path_rates]
-    for nodes in shortest_paths(state, newcomer.source, newcomer.destination, count + len(chosen)):
+    for nodes in shortest_paths(state, new_flow.source, new_flow.destination, count + len(chosen)):
         if len(chosen) < count and nodes not in chosen:
             chosen.append(nodes)
     if len(chosen) < count:
         raise InfeasibleRequest(
             "streams",
-            f"{count} streams need as many paths, but only {len(chosen)} lead from {newcomer.source} to "
-            f"{newcomer.destination}; ask for at most {len(chosen)}",
+            f"{count} streams need as many paths, but only {len(chosen)} lead from {new_flow.source} to "
+            f"{new_flow.destination}; ask for at most {len(chosen)}",
         )
     return tuple(sorted(chosen, key=lambda nodes: (_delay_s(state, nodes), nodes)))
 
@@ -448,13 +448,13 @@ def _delay_s(state: State, nodes: tuple[str, ...]) -> float:
 
 
 def _planned_exactly(
-    state: State, newcomer: Newcomer, fixed: tuple[tuple[str, ...], ...], path_rates: tuple[PathRate, ...]
+    state: State, new_flow: NewFlow, fixed: tuple[tuple[str, ...], ...], path_rates: tuple[PathRate, ...]
 ) -> tuple[PlannedPath, ...]:
     """Return all the paths asked for, those that carry nothing included."""
     wire = {path.nodes: path.rate_bps for path in path_rates}
-    connections = newcomer.framed_streams(len(fixed))
-    goodputs = [newcomer.framing.goodput_bps(wire.get(nodes, 0.0), connections) for nodes in fixed]
-    rates = _tidy(goodputs, newcomer.rate_bps)
+    connections = new_flow.framed_streams(len(fixed))
+    goodputs = [new_flow.framing.goodput_bps(wire.get(nodes, 0.0), connections) for nodes in fixed]
+    rates = _tidy(goodputs, new_flow.rate_bps)
     return tuple(
         PlannedPath(nodes, rate_bps, _delay_s(state, nodes))
         for nodes, rate_bps in zip(fixed, rates, strict=True)

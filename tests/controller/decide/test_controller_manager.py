@@ -246,7 +246,7 @@ def test_a_failed_request_gives_running_flows_their_rates_back(net: ControlledNe
     assert [stream.rate_bps for stream in net.snapshot().flows[0].streams] == pytest.approx(before)
 
 
-def test_a_newcomer_takes_nothing_from_flows_of_equal_worth(net: ControlledNetwork) -> None:
+def test_a_new_flow_takes_nothing_from_flows_of_equal_worth(net: ControlledNetwork) -> None:
     first = net.request(owner="1", **ONE | {"rate_bps": 8e6})
     second = net.request(owner="2", **ONE | {"destination_port": 2, "rate_bps": 8e6})
     assert second.rate_bps < 2e6

@@ -112,7 +112,7 @@ def test_paths_of_split_flows_are_measured_by_their_stamps(splitting: str) -> No
     assert {link.unrequested_bps for link in net.links().values()} <= {0.0, None}
 
 
-def test_traffic_that_nobody_asked_for_is_taken_off_what_newcomers_get() -> None:
+def test_traffic_that_nobody_asked_for_is_taken_off_what_new_flows_get() -> None:
     undisturbed = LoadedNetwork().request(**REQUEST)
     net = LoadedNetwork()
     net.send_by_default("T0", "T2", 2e6)
@@ -157,7 +157,7 @@ def test_running_flows_keep_what_they_have() -> None:
 
 
 def test_no_more_than_the_configured_share_is_left_to_it() -> None:
-    """Traffic that fills a link keeps no newcomer out."""
+    """Traffic that fills a link keeps no new flow out."""
     net = LoadedNetwork(yielded_share=0.25)
     net.send_by_default("T0", "T2", 10e6)
     net.run(10)

@@ -10,7 +10,7 @@ import pytest
 import topologies
 from controller.decide import granting
 from controller.decide.live_optima import LiveOptima
-from controller.decide.planning import Newcomer, Optimum, on_a_free_path, optimise, optimise_newcomers
+from controller.decide.planning import NewFlow, Optimum, on_a_free_path, optimise, optimise_new_flows
 from controller.errors import RequestError
 from controller.state.state import Settings, State
 from controller.wire import Framing
@@ -37,12 +37,12 @@ def test_a_flow_that_fits_on_its_shortest_path_needs_no_solve(
     net.bring_up()
     compared = 0
 
-    def checked(state: State, objective: str, newcomer: Newcomer) -> Optimum | None:
+    def checked(state: State, objective: str, new_flow: NewFlow) -> Optimum | None:
         nonlocal compared
-        quick = on_a_free_path(state, objective, newcomer)
+        quick = on_a_free_path(state, objective, new_flow)
         if quick is not None:
             compared += 1
-            solved = optimise(state, LiveOptima(state.live), objective, newcomer)
+            solved = optimise(state, LiveOptima(state.live), objective, new_flow)
             # A flow over one path leaves the room of the identifiers it was planned with: at most 8 of 1460.
             assert totals(state, quick) == pytest.approx(totals(state, solved), rel=1e-3)
         return quick
@@ -71,9 +71,9 @@ def test_many_new_flows_keep_their_number_of_paths() -> None:
     state.live.assume_all()
     draw = random.Random(2)
     pairs = [draw.sample(state.live.network.hosts, 2) for _ in range(60)]
-    newcomers = [
-        Newcomer(f"f{number}", source, destination, 2e6, Framing(), max_paths=2, streams=None)
+    new_flows = [
+        NewFlow(f"f{number}", source, destination, 2e6, Framing(), max_paths=2, streams=None)
         for number, (source, destination) in enumerate(pairs)
     ]
-    _, paths = optimise_newcomers(state, LiveOptima(state.live), "fair", newcomers)
-    assert all(1 <= len(paths[newcomer.id]) <= 2 for newcomer in newcomers)
+    _, paths = optimise_new_flows(state, LiveOptima(state.live), "fair", new_flows)
+    assert all(1 <= len(paths[new_flow.id]) <= 2 for new_flow in new_flows)
