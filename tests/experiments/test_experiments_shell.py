@@ -110,8 +110,10 @@ def test_what_is_no_command_is_told_with_its_line(environment: dict[str, str]) -
 def test_a_signal_leaves_nothing(number: signal.Signals, environment: dict[str, str], tmp_path: Path) -> None:
     environment["TMPDIR"] = str(tmp_path)
     pipe = subprocess.PIPE
+    # Under nohup, or behind `&` in a script, signals are ignored, and the shell would inherit and keep that.
+    command = ["env", "--default-signal", *COMMAND]
     with (
-        subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, env=environment, cwd=ROOT) as process,
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, cwd=ROOT) as process,
         closing_with(process.kill),
     ):
         assert process.stdin is not None
