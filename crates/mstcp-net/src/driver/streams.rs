@@ -1,0 +1,243 @@
+//! Streams of a connection that come, change and go.
+
+use std::os::fd::AsRawFd;
+
+use mstcp_proto::frame::HEADER_BYTES;
+use mstcp_proto::LocalError;
+
+use super::{Action, Driver, Event, NewStream, OpenSlot, Side, Slot, SocketId, StreamId};
+use crate::config::StreamSpec;
+use crate::dial;
+use crate::error::Error;
+use crate::incoming::Joined;
+
+impl Driver {
+    /// Open a further stream, and again whenever it is lost. [`Event::StreamOpened`] tells when it carries bytes.
+    ///
+    /// # Errors
+    /// [`Error::Config`]: this is the server's end, or the source does not fit the destination.
+    pub fn add_stream(&mut self, now_ns: u64, spec: StreamSpec) -> Result<StreamId, Error> {
+        let Side::Client(dialler) = &mut self.side else {
+            return Err(not_the_client());
+        };
+        if self.is_closed || self.over.is_some() {
+            return Err(Error::Closed);
+        }
+        let stream = dialler.add(now_ns, spec)?;
+        self.due(now_ns);
+        Ok(stream)
+    }
+
+    /// Take a stream out once the peer has what it carried; the others go on.
+    ///
+    /// # Errors
+    /// It is the last one, there is none of this number, or this is the server's end.
+    pub fn remove_stream(&mut self, now_ns: u64, stream: StreamId) -> Result<(), Error> {
+        let slot = self
+            .slots
+            .iter()
+            .position(|slot| slot.stream == stream && slot.open.is_some());
+        let Side::Client(dialler) = &mut self.side else {
+            return Err(not_the_client());
+        };
+        if let Some(slot) = slot {
+            self.endpoint.core.remove_stream(slot)?;
+            dialler.remove(stream);
+        } else if !dialler.remove(stream) {
+            return Err(LocalError::NoSuchStream(stream.index()).into());
+        }
+        self.are_sockets_new = true;
+        self.settle(now_ns);
+        Ok(())
+    }
+
+    /// Pace a stream at another goodput in bit/s; none: as TCP's congestion control allows.
+    ///
+    /// # Errors
+    /// There is no such stream, or the rate is none.
+    pub fn set_rate(
+        &mut self,
+        now_ns: u64,
+        stream: StreamId,
+        rate_bps: Option<f64>,
+    ) -> Result<(), Error> {
+        if let Side::Client(dialler) = &mut self.side {
+            if let Some(Some(spec)) = dialler.specs.get_mut(stream.index()) {
+                let changed = StreamSpec { rate_bps, ..*spec };
+                changed.check()?;
+                *spec = changed;
+            }
+        }
+        if let Some(at) = self.slots.iter().position(|slot| slot.stream == stream) {
+            let changed = StreamSpec {
+                rate_bps,
+                ..self.slots[at].spec
+            };
+            changed.check()?;
+            self.slots[at].spec = changed;
+            self.set_weights()?;
+            self.pace(at)?;
+        }
+        self.settle(now_ns);
+        Ok(())
+    }
+
+    /// Use a stream by another priority, both ways: see [`StreamSpec::priority`].
+    ///
+    /// # Errors
+    /// There is no such stream.
+    pub fn set_priority(
+        &mut self,
+        now_ns: u64,
+        stream: StreamId,
+        priority: u8,
+    ) -> Result<(), Error> {
+        let slot = self.slots.iter().position(|slot| slot.stream == stream);
+        let slot = slot.ok_or(LocalError::NoSuchStream(stream.index()))?;
+        self.slots[slot].spec.priority = priority;
+        self.endpoint.core.set_priority(slot, priority.into())?;
+        self.settle(now_ns);
+        Ok(())
+    }
+
+    pub(super) fn set_weights(&mut self) -> Result<(), Error> {
+        let weights: Vec<f64> = self.slots.iter().map(|slot| slot.spec.weight()).collect();
+        Ok(self.endpoint.core.set_weights(&weights)?)
+    }
+
+    pub(super) fn pace(&mut self, slot: usize) -> Result<(), Error> {
+        let Some(open) = &self.slots[slot].open else {
+            return Ok(());
+        };
+        let (descriptor, rate_bps) = (open.descriptor.as_raw_fd(), self.slots[slot].spec.rate_bps);
+        let payload_bytes = self.frame_payload_bytes;
+        let endpoint = &mut self.endpoint;
+        Ok(endpoint.attach(slot, descriptor, rate_bps, payload_bytes, HEADER_BYTES)?)
+    }
+
+    pub(super) fn open_first(&mut self, now_ns: u64, new: NewStream) {
+        self.is_open = true;
+        self.actions.push_back(Action::Opened);
+        let priority = new.spec.priority;
+        let result = self.put(0, new);
+        let weighed = self.set_weights();
+        // The stream is there, and so is the range of its priority.
+        let _ = self.endpoint.core.note_priority(0, priority.into());
+        if result.and(weighed).is_err() {
+            self.lose(now_ns, 0);
+        }
+    }
+
+    /// Have a further stream.
+    pub(super) fn add(&mut self, now_ns: u64, id: u32, new: NewStream) -> Option<usize> {
+        // A connection that has 64 closes the socket, and its peer tries later.
+        let slot = self.endpoint.core.add_stream(id, new.spec.weight()).ok()?;
+        let priority = new.spec.priority;
+        let result = self.put(slot, new);
+        let _ = self.endpoint.core.note_priority(slot, priority.into());
+        if result.is_err() {
+            self.lose(now_ns, slot);
+        }
+        Some(slot)
+    }
+
+    pub(super) fn put(&mut self, slot: usize, new: NewStream) -> Result<(), Error> {
+        let (local, peer) = dial::addresses(&new.descriptor)?;
+        let stream = new.stream;
+        let entry = Slot {
+            stream,
+            spec: new.spec,
+            local,
+            peer,
+            open: Some(OpenSlot {
+                socket: new.socket,
+                descriptor: new.descriptor,
+                route: new.route,
+            }),
+        };
+        match self.slots.get_mut(slot) {
+            Some(place) => *place = entry,
+            None => self.slots.push(entry),
+        }
+        self.are_sockets_new = true;
+        self.pace(slot)?;
+        if let Some(layer) = new.layer {
+            self.endpoint.protect(slot, layer)?;
+        }
+        let opened = Event::StreamOpened {
+            stream,
+            local,
+            peer,
+        };
+        self.actions.push_back(Action::Event(opened));
+        Ok(self.endpoint.receive(slot, &new.behind)?)
+    }
+
+    /// Let a stream join that a client has opened.
+    pub(super) fn join(&mut self, joined: Joined) {
+        if self.over.is_some() {
+            return;
+        }
+        self.last_socket += 1;
+        let new = NewStream {
+            stream: StreamId::from_index(self.streams_joined),
+            spec: StreamSpec::default().priority(joined.priority as u8),
+            socket: SocketId(self.last_socket),
+            descriptor: joined.socket,
+            layer: None,
+            behind: Vec::new(),
+            route: None,
+        };
+        self.streams_joined += 1;
+        let Some(slot) = self.add(0, joined.id, new) else {
+            return;
+        };
+        let mut result = self
+            .endpoint
+            .core
+            .expect_confirm(slot, joined.confirm)
+            .map_err(Error::from);
+        if let Some(layer) = joined.layer {
+            result = result.and(self.endpoint.protect(slot, layer).map_err(Error::from));
+        }
+        result = result.and(
+            self.endpoint
+                .receive(slot, &joined.behind)
+                .map_err(Error::from),
+        );
+        if result.is_err() {
+            self.lose(0, slot);
+        }
+    }
+
+    /// Go on without a stream; a client opens it again unless the peer has ended it.
+    pub(super) fn lose(&mut self, now_ns: u64, slot: usize) {
+        let is_proper = self.endpoint.on_stream_end(slot).unwrap_or(false);
+        self.let_go(now_ns, slot, is_proper);
+    }
+
+    pub(super) fn let_go(&mut self, now_ns: u64, slot: usize, is_proper: bool) {
+        let Some(entry) = self.slots.get_mut(slot) else {
+            return;
+        };
+        let Some(open) = entry.open.take() else {
+            return;
+        };
+        self.are_sockets_new = true;
+        let stream = entry.stream;
+        let mut reopens = false;
+        if !is_proper {
+            dial::reset_on_close(&open.descriptor);
+            if let (Side::Client(dialler), Some((route, took_ns))) = (&mut self.side, open.route) {
+                reopens = dialler.specs[stream.index()].is_some();
+                dialler.open(now_ns, stream, route, took_ns, true);
+            }
+        }
+        let lost = Event::StreamLost { stream, reopens };
+        self.actions.push_back(Action::Event(lost));
+    }
+}
+
+fn not_the_client() -> Error {
+    Error::Config("streams are added and removed by the end that opened the connection".to_owned())
+}
