@@ -241,24 +241,23 @@ impl Task {
             let Watched {
                 socket, descriptor, ..
             } = one;
-            while let Poll::Ready(Ok(mut guard)) = descriptor.poll_read_ready(context) {
+            // What is cleared is polled again in the next pass. The end of a socket cannot be cleared: it is the driver's to let it go.
+            if let Poll::Ready(Ok(mut guard)) = descriptor.poll_read_ready(context) {
                 has_progress = true;
                 let readable = |state: &mut State| state.driver.readable(now_ns(), *socket);
-                if !self.shared.with(readable) {
-                    break;
+                if self.shared.with(readable) {
+                    guard.clear_ready();
                 }
-                guard.clear_ready();
             }
             if !one.for_room {
                 continue;
             }
-            while let Poll::Ready(Ok(mut guard)) = descriptor.poll_write_ready(context) {
+            if let Poll::Ready(Ok(mut guard)) = descriptor.poll_write_ready(context) {
                 has_progress = true;
                 let writable = |state: &mut State| state.driver.writable(now_ns(), *socket);
-                if !self.shared.with(writable) {
-                    break;
+                if self.shared.with(writable) {
+                    guard.clear_ready();
                 }
-                guard.clear_ready();
             }
         }
         has_progress

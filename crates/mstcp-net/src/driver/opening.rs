@@ -96,7 +96,8 @@ impl Opening {
     /// Go on where something may have come.
     pub(super) fn on_readable(&mut self, client: &mut Client) -> Result<Progress, Error> {
         if !self.is_connected() {
-            return Ok(Progress::Waits);
+            // A connection that is refused counts as readable too.
+            self.on_writable(client)?;
         }
         while let Phase::Greeted(greeting) = &self.phase {
             if let Some(answer) = self.wire.take_hello()? {
