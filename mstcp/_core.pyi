@@ -260,6 +260,22 @@ class Connection:
     def skip_early(self, length: int, /) -> None:
         """Count the first bytes that were written as delivered: they went with the client's hello."""
 
+    def open_by(self, client: Client, /) -> None:
+        """Of a client: have stream 0 open the connection by `greet`; nothing is sent before."""
+
+    def greet(self, nonce: bytes, priority: int, most_bytes: int, /) -> None:
+        """Say the first hello, with as many of the written bytes as fit into `most_bytes` with it."""
+
+    def client(self) -> Client | None:
+        """Return what makes further hellos, once the first was answered ("opened")."""
+
+    def take_unconfirmed(self) -> None:
+        """Of a server without a secret: use data frames behind the first hello before CONFIRM has come."""
+
+    @property
+    def is_unconfirmed(self) -> bool:
+        """Whether the client's CONFIRM on the first stream is awaited."""
+
     def reopen_streams(self) -> None:
         """Of a client: wait for another stream if the last is lost before the peer knows what came."""
 
@@ -497,6 +513,12 @@ class Admission:
 
     def refuse(self, opening: bytes, nonce: bytes, code: int, reason: str, /) -> Verdict:
         """Turn a hello down; RemoteProtocolError if it is none."""
+
+    def admit_again(self, connection_id: bytes, is_unconfirmed: bool, /) -> None:
+        """Let a connection's first hello come again, as long as no stream of it is confirmed."""
+
+    def withdraw(self, connection_id: bytes, /) -> None:
+        """Forget a connection that was never opened."""
 
     def forget(self, connection_id: bytes, /) -> None:
         """Let no more streams join a connection."""

@@ -85,6 +85,12 @@ class Known:
         self.opened = Milestone()
 
     @property
+    def is_unconfirmed(self) -> bool:
+        """Whether its first hello may come again, on another path."""
+        transport = self.transport
+        return transport is not None and not transport.is_closed and transport.membership.is_unconfirmed
+
+    @property
     def alive_streams(self) -> int | None:
         """How many streams it has; None if it takes no more."""
         if self.transport is None:
@@ -125,12 +131,14 @@ class Admission:
         connection_id = _core.hello_connection_id(opening)
         known = self._by_id.get(connection_id)
         alive = None if known is None else known.alive_streams
+        if known is not None:
+            self._core.admit_again(connection_id, known.is_unconfirmed)
         verdict = self._core.admit(time.monotonic_ns(), opening, secrets.token_bytes(NONCE_BYTES), alive)
         if verdict.code is not None:
             raise Refused(verdict)
         if verdict.has_ended:
             raise Ended(verdict.answer)
-        if verdict.stream_id == 0:
+        if verdict.stream_id == 0 and known is None:
             known = self._by_id[connection_id] = Known(connection_id)
         assert known is not None, "the core lets streams join connections that live"
         return Joining(verdict, known)
@@ -149,7 +157,10 @@ class Admission:
         if self._by_id.get(known.connection_id) is not known:
             return
         del self._by_id[known.connection_id]
-        farewell = None if known.transport is None else known.transport.ending.farewell
+        if known.transport is None:
+            self._core.withdraw(known.connection_id)
+            return
+        farewell = known.transport.ending.farewell
         if farewell is None:
             self._core.forget(known.connection_id)
         else:

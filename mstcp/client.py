@@ -86,9 +86,11 @@ def open_connection(
             first), `redundant` (small frames on every stream).
         connect_timeout: Seconds that connecting a stream may take (10).
         handshake_timeout: Seconds that TLS and the hello of a stream may take (10).
-        join_timeout: Seconds that the other streams are waited for once the first is open. None: those that a
-            controller allocated for a moment, since its rates are for all; others not, and data goes over
-            those that are open.
+        join_timeout: Seconds that the other streams are waited for once the server has answered on the first.
+            None: for a moment where a controller allocated them, since its rates are for all. Else this
+            returns when the first is connected, and what is written goes with the hello: if a server
+            refuses it, `read` raises RemoteProtocolError. With `secret`, `ssl` or `early_data` the answer
+            is awaited.
         authenticate_frames: Authenticate every byte of both directions by the secret, also on a single path:
             what is changed or put in on the way breaks the stream and never comes to the application. For who
             has no certificates; nothing is encrypted. TLS does both.

@@ -108,7 +108,9 @@ async def race(
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for late in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(late, asyncio.Transport):
+                late.abort()  # it was there when nobody wanted it any more
     raise errors[min(errors)]
 
 
@@ -172,6 +174,7 @@ async def connect(
         handshake_s=options.handshake_timeout,
         join_s=options.join_s,
         has_records=options.authenticate_frames,
+        opens_early=options.opens_early,
     )
     is_plain = len(specs) == 1 and not options.authenticate_frames and not options.may_grow
     if is_plain:
@@ -183,6 +186,8 @@ async def connect(
         streams, payload = [each.stream for each in joined], opener.frame_payload_bytes
         core = _make_core(joined, payload, options)
         extra = {"connection_id": opener.connection_id}
+        if opener.first_client is not None:
+            core.open_by(opener.first_client)
     transport = ConnectionTransport(
         Setup(
             loop,
@@ -196,6 +201,7 @@ async def connect(
             on_closed=_stopping(opener, on_closed),
             reconnect_s=options.reconnect_timeout,
             on_stream_lost=opener.reopen,
+            on_opened=None if opener.first_client is None else opener.on_answered,
         )
     )
     if is_plain:

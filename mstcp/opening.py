@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import functools
 import logging
 import secrets
 import socket
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mstcp import _core, sockets
-from mstcp.errors import MstcpError, RemoteProtocolError
+from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError
 from mstcp.hello import NONCE_BYTES, NoHello, exchange_hellos
 from mstcp.open_stream import OpenStream
 from mstcp.stats import tcp_info
@@ -27,6 +28,8 @@ LOGGER = logging.getLogger("mstcp")
 HELLO_DELAY_S = 0.25
 """How long a path may leave the first hello unanswered before another says one (as RFC 8305, section 5), or
 two of its round trips if they take longer."""
+ROUND_TRIPS = 3
+"""How many round trips the first hello may take where the connection itself says it, with the first bytes."""
 _TAKEN = (errno.EADDRINUSE, errno.EADDRNOTAVAIL)
 """The source port is another's by now; two that come back may bind it (SO_REUSEADDR), and one connects."""
 _Source = tuple[str | None, int]
@@ -73,6 +76,7 @@ class Opener:
         connect_s: How long connecting a stream may take at first.
         handshake_s: How long TLS, and the answer to the hello, may take at first.
         join_s: How long the others are waited for once the first stream is open.
+        opens_early: Whether the first path that connects is enough: the connection says the hello there.
         has_records: Whether the streams' frames are authenticated by records.
     """
 
@@ -91,9 +95,16 @@ class Opener:
         connect_s: float = 10.0,
         handshake_s: float = 10.0,
         join_s: float = 0.0,
+        opens_early: bool = False,
         has_records: bool = False,
     ) -> None:
         self._join_s = join_s
+        self._opens_early = opens_early
+        # Says the first hello, where the connection does; done when another path may say it, or need not.
+        self.first_client: _core.Client | None = None
+        self._turn: asyncio.Future[None] = loop.create_future()
+        self._timers: list[asyncio.TimerHandle] = []
+        self._is_stopped = False
         self._connect_s = connect_s
         self._handshake_s = handshake_s
         self._has_records = has_records
@@ -164,7 +175,8 @@ class Opener:
             tls = await self.connect(sock, spec)
             connected_s = self._loop.time() - started_s
             stream = OpenStream(sock, spec, tls)
-            joined = await self._open_first(stream, first, connected_s)
+            first_hello = self._lead if self._opens_early else self._open_first
+            joined = await first_hello(stream, first, connected_s)
             if joined is None:
                 joined = await self._join(stream, self._handshake_s)
         except BaseException as error:
@@ -177,6 +189,68 @@ class Opener:
             raise
         self._took_s[_source(spec)] = max(self._loop.time() - started_s, 1e-6)
         self._use(joined)
+
+    async def _lead(
+        self, stream: OpenStream, first: asyncio.Future[Joined], connected_s: float
+    ) -> Joined | None:
+        """Be the path on which the connection opens; None if that has been opened on another."""
+        joined = Joined(stream, 0)
+        if not (first.done() or self._is_stopped):
+            self.connection_id = secrets.token_bytes(16)
+            self.frame_payload_bytes = payload = self._payload_bytes(stream)
+            self.first_client = _core.Client(b"", self.connection_id, self._stream_count, payload)
+            self._timers.append(self._loop.call_later(self._handshake_s, self._expire))
+            self._await_answer(connected_s)
+            first.set_result(joined)
+            return joined
+        while self._client is None:
+            if self._is_stopped:
+                raise asyncio.CancelledError  # `wait_for` may have hidden it
+            await asyncio.wait([self._turn])
+            transport = self._transport
+            if not self._turn.done():
+                continue  # another took it
+            if transport is None or transport.membership.client is not None:
+                self._turn = self._loop.create_future()  # done when the event of the answer is taken
+            else:
+                transport.membership.replace_first(stream)
+                self._await_answer(connected_s)
+                return joined
+        return None
+
+    def _await_answer(self, round_trip_s: float) -> None:
+        """Give others a turn if a hello that is said now is not answered in time."""
+        self._turn = self._loop.create_future()
+        wait_s = max(HELLO_DELAY_S, ROUND_TRIPS * round_trip_s)
+        self._timers.append(self._loop.call_later(wait_s, self._give_turn))
+
+    def _give_turn(self) -> None:
+        if not self._turn.done():
+            self._turn.set_result(None)
+
+    def _expire(self) -> None:
+        if self._client is None and self._transport is not None:
+            error = RemoteProtocolError("no complete hello came in time")
+            self._transport.ending.finish(error, reset=True)
+
+    def on_answered(self) -> None:
+        """Have other streams join: the first hello was answered."""
+        assert self._transport is not None, "who is answered has a transport"
+        self._client = self._transport.membership.client
+        self._give_turn()
+        lost, self._lost = self._lost, []
+        for spec in lost:
+            self.reopen(spec)
+
+    def _lose_first(self, spec: StreamSpec) -> None:
+        """Open a stream once the connection is; have another path say the first hello if none does."""
+        self._lost.append(spec)
+        if self._transport is None or self._transport.alive_streams:
+            return
+        self._give_turn()
+        if all(task.done() for task in self._tasks.values()):
+            error = ConnectionLost("the stream ended before its hello was answered")
+            self._loop.call_soon(functools.partial(self._transport.ending.finish, error, reset=True))
 
     async def _open_first(
         self, stream: OpenStream, first: asyncio.Future[Joined], connected_s: float
@@ -279,6 +353,8 @@ class Opener:
     def _use(self, joined: Joined) -> None:
         if self._transport is None:
             self._joined.append(joined)
+        elif joined.stream_id == 0:
+            pass  # it has taken the place of the first
         elif self._transport.is_closed:
             sockets.reset(joined.stream.sock)
         else:
@@ -296,6 +372,9 @@ class Opener:
 
         From another where the port is taken meanwhile and neither the application nor a controller named it.
         """
+        if self.first_client is not None and self._client is None:
+            self._lose_first(spec)
+            return
         task = self._tasks.get(_source(spec))
         if self._transport is None or (task is not None and not task.done()):
             return
@@ -363,6 +442,10 @@ class Opener:
     def stop(self) -> None:
         """Open no more streams."""
         self._transport = None
+        self._is_stopped = True
+        self._give_turn()
+        for timer in self._timers:
+            timer.cancel()
         for task in self._tasks.values():
             task.cancel()
         for joined in self._joined:

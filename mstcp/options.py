@@ -252,6 +252,12 @@ class ClientOptions(ConnectionOptions):
         return 0.0 if self.controller is None else ALLOCATED_JOIN_S
 
     @property
+    def opens_early(self) -> bool:
+        """Whether the connection opens before the server answers, and what is written goes with the hello."""
+        waits = self.join_timeout is not None or self.controller is not None
+        return not (waits or self.secret or self.ssl or self.early_data)
+
+    @property
     def path_count(self) -> int:
         """How many paths a controller may allocate."""
         return len(self.paths) if self.paths else self.max_paths

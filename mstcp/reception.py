@@ -157,6 +157,12 @@ class Reception:
 
     async def _open(self, joining: Joining, stream: OpenStream) -> None:
         """Open a connection once its client has proved that its hello is no recorded one."""
+        if (transport := joining.known.transport) is not None:
+            # The client says the same hello on another path.
+            transport.membership.replace_first(stream, joining.verdict.confirm)
+            if joining.verdict.early_data and not transport.is_closing():
+                transport.membership.take_early(joining.verdict.early_data)
+            return
         came = b""
         if not (self._admission.is_open_to_all or self._options.early_data):
             came = await self._proof(joining, stream)
@@ -229,6 +235,8 @@ class Reception:
             reorder_buffer_bytes=self._options.reorder_buffer_bytes,
         )
         core.expect_confirm(0, verdict.confirm)
+        if self._admission.is_open_to_all:
+            core.take_unconfirmed()
         core.set_priority(0, verdict.priority, False)
         stream.spec = replace(stream.spec, priority=verdict.priority)
         extra = {"connection_id": known.connection_id, "is_server": True}

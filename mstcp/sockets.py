@@ -10,6 +10,10 @@ import sys
 from pathlib import Path
 
 from mstcp.errors import LocalProtocolError
+from mstcp.stats import tcp_info
+
+INITIAL_SEGMENTS = 10
+"""What TCP's congestion window begins with (RFC 6928)."""
 
 LINUX = sys.platform == "linux"
 
@@ -82,6 +86,11 @@ def congestion_control(sock: socket.socket) -> str | None:
 def maximum_segment_bytes(sock: socket.socket) -> int:
     """Return the payload of a full TCP segment of a connected socket, options taken off."""
     return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+
+
+def first_flight_bytes(sock: socket.socket) -> int:
+    """Return what TCP sends on a fresh connection before anything is acknowledged."""
+    return (tcp_info(sock).cwnd or INITIAL_SEGMENTS) * maximum_segment_bytes(sock)
 
 
 def segment_overhead_bytes(family: socket.AddressFamily) -> int:

@@ -58,7 +58,8 @@ def create_connection(
         timeout = _socket.getdefaulttimeout()
     check_timeout(timeout)
     host, port = address[:2]
-    more: ClientArguments = {**options, "source_address": source_address}
+    # The caller writes after this returns: nothing can go with the hello.
+    more: ClientArguments = {"join_timeout": 0.0, **options, "source_address": source_address}
     sock = background().run(connecting(host, port, more), timeout)
     sock.settimeout(timeout)
     return sock

@@ -97,6 +97,9 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
         for index, stream in enumerate(state.streams):
             receiver.expect_decrypted(index, stream)
         self._sender.pump()
+        if self.membership.is_opening:
+            # What the application writes first goes along.
+            state.loop.call_soon(self.membership.greet)
 
     # --- asyncio.BaseTransport ------------------------------------------------------------------------------
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:

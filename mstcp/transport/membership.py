@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+import secrets
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from mstcp import sockets
+from mstcp import _core, sockets
 from mstcp.errors import ConnectionLost, LocalProtocolError
+from mstcp.hello import NONCE_BYTES
 from mstcp.open_stream import OpenStream
 from mstcp.streams import UNLIMITED_BPS, StreamSpec, weights_of
 from mstcp.transport.health import Health
@@ -48,6 +50,7 @@ class Membership:
 
     Attributes:
         is_started: The protocol knows of the connection, and streams are read.
+        is_opening: The first hello has not been answered.
         on_stream_ended: Told of each stream that has ended and is not opened again.
     """
 
@@ -69,10 +72,13 @@ class Membership:
         self._health = health
         self._finish = finish
         self._on_stream_lost = setup.on_stream_lost
+        self._on_opened = setup.on_opened
         self._lost_reason = ConnectionLost("no stream of the connection is left")
         # By level and name: what the application has set.
         self._options: dict[tuple[int, int], tuple[Any, ...]] = {}
         self.is_started = False
+        self.is_opening = setup.on_opened is not None
+        self._has_greeted = False
         self.on_stream_ended: Callable[[StreamSpec], None] | None = None
         if state.mstcp is not None:
             state.mstcp.set_timeouts(round(setup.reconnect_s * 1e9), round(_CLOSE_S * 1e9))
@@ -176,6 +182,35 @@ class Membership:
         self._receiver.expect_decrypted(slot, stream)
         self._sender.pump()
 
+    def greet(self) -> None:
+        """Say the first hello, with what was written."""
+        if self._has_greeted or self._state.is_closed:
+            return
+        if self.is_opening and self._state.mstcp is not None and self._state.is_alive(0):
+            self._has_greeted = True
+            stream, nonce = self._state.streams[0], secrets.token_bytes(NONCE_BYTES)
+            self._state.mstcp.greet(nonce, stream.spec.priority, sockets.first_flight_bytes(stream.sock))
+            self._sender.pump()
+
+    def replace_first(self, stream: OpenStream, confirm: bytes | None = None) -> None:
+        """Have another path say the first hello, or be the one on which it came; see `add_stream`."""
+        if self._state.is_alive(0):
+            self._let_go(0, self._state.core.stream_end(0), "the first hello was not answered in time")
+        self.add_stream(stream, 0, confirm)
+        self._has_greeted = False
+        if self.is_started:
+            self.greet()
+
+    @property
+    def client(self) -> _core.Client | None:
+        """What makes further hellos, once the first was answered."""
+        return None if self._state.mstcp is None else self._state.mstcp.client()
+
+    @property
+    def is_unconfirmed(self) -> bool:
+        """Whether the client has not yet shown that the first hello was its own."""
+        return self._state.mstcp is not None and self._state.mstcp.is_unconfirmed
+
     def remove_stream(self, index: int) -> None:
         """As `ConnectionTransport.remove_stream` says."""
         if self._state.mstcp is None:
@@ -231,7 +266,11 @@ class Membership:
         for kind, value in events:
             if self._state.is_closed:
                 return
-            if kind == "gone":
+            if kind == "opened":
+                self.is_opening = False
+                if self._on_opened is not None:
+                    self._on_opened()
+            elif kind == "gone":
                 self._let_go(value, False, "nothing came through it any more")
             elif kind == "delivered":
                 self._finish(None, reset=False)

@@ -49,6 +49,7 @@ class Setup:
             that it returns, if any. It must begin no task: the loop may run no more.
         reconnect_s: How long the connection waits without any stream before it is lost.
         on_stream_lost: Told of each stream that broke, so that it can be opened again.
+        on_opened: Told that the first hello was answered; None where that was before.
         io_threads: How many worker threads may send and read large frames; None: as many as seem to pay.
     """
 
@@ -62,6 +63,7 @@ class Setup:
     on_closed: Callable[[], asyncio.Future[None] | None] | None = None
     reconnect_s: float = RECONNECT_S
     on_stream_lost: Callable[[StreamSpec], None] | None = None
+    on_opened: Callable[[], None] | None = None
     io_threads: int | None = 0
 
 

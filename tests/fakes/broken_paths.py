@@ -30,7 +30,9 @@ async def over_paths(
         for index in silent:
             paths[index].stop(0, 1)
         port = await stack.enter_async_context(listening(paths))
-        client = await mstcp.open_connection(HOST, port, streams=[StreamSpec()] * count, seed=1)
+        client = await mstcp.open_connection(
+            HOST, port, streams=[StreamSpec()] * count, seed=1, join_timeout=20
+        )
         stack.push_async_callback(_abort, client[1])
         # Where a path is slow a second hello may have opened another connection, which the server gives up.
         peer = await asyncio.wait_for(accepted.get(), 30)

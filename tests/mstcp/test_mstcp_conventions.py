@@ -255,7 +255,7 @@ async def test_a_client_whose_protocol_fails_leaves_no_stream_and_no_lease(
             controller = await stack.enter_async_context(FlowController())
             how = {"rate": 8e6, "controller": controller.address}
         with pytest.raises(ValueError, match="failed"):
-            await mstcp.create_connection(factory, *address, **how)
+            await mstcp.create_connection(factory, *address, join_timeout=0.0, **how)
         await asyncio.wait_for(ended.wait(), WAIT_S)
         if not count:
             await controller.wait_for(lambda: controller.released == ["flow-1"])
@@ -382,7 +382,7 @@ async def test_tls_that_cannot_begin_breaks_the_connection_and_says_why() -> Non
 
     async with serving(answer) as address:
         for first in (b"STARTTLSthis is no TLS at all", b"STARTTLS"):
-            reader, writer = await mstcp.open_connection(*address, streams=streams(2))
+            reader, writer = await mstcp.open_connection(*address, streams=streams(2), join_timeout=0.0)
             writer.write(first)
             if len(first) == 8:
                 with pytest.raises(OSError):
@@ -443,7 +443,8 @@ async def test_a_block_closes_its_connection_and_aborts_it_when_it_fails(count: 
         assert writer.is_closing()
         assert await asyncio.wait_for(ends.get(), WAIT_S)
         with pytest.raises(KeyError):
-            async with mstcp.open_connection(*address, streams=streams(count)) as (_, writer):
+            opening = mstcp.open_connection(*address, streams=streams(count), join_timeout=0.0)
+            async with opening as (_, writer):
                 writer.write(b"cut")
                 raise KeyError
         assert not await asyncio.wait_for(ends.get(), WAIT_S)
@@ -579,15 +580,24 @@ async def test_two_servers_share_a_port() -> None:
             assert second.sockets[0].getsockname()[1] == port
 
 
-async def test_a_server_that_does_not_answer_costs_no_more_than_its_timeout() -> None:
+@pytest.mark.parametrize("join_timeout", [None, 0.0])
+async def test_a_server_that_does_not_answer_costs_no_more_than_its_timeout(
+    join_timeout: float | None,
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         began_s = time.monotonic()
         with pytest.raises((mstcp.MstcpError, OSError)):
-            await mstcp.open_connection(*silent.getsockname(), streams=streams(2), handshake_timeout=0.2)
+            reader, writer = await mstcp.open_connection(
+                *silent.getsockname(), streams=streams(2), handshake_timeout=0.2, join_timeout=join_timeout
+            )
+            writer.close()
+            await reader.read()
+            await writer.wait_closed()
         assert time.monotonic() - began_s < SOON_S
 
 
-async def test_a_peer_that_is_not_mstcp_is_named() -> None:
+@pytest.mark.parametrize(("join_timeout", "who"), [(None, "the peer is"), (0.0, "{host}:{port} is")])
+async def test_a_peer_that_is_not_mstcp_is_named(join_timeout: float | None, who: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         host, port = listener.getsockname()
 
@@ -598,8 +608,15 @@ async def test_a_peer_that_is_not_mstcp_is_named() -> None:
                     sock.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
         answering = asyncio.create_task(asyncio.to_thread(answer))
-        with pytest.raises(mstcp.RemoteProtocolError, match=f"{host}:{port} is not an MSTCP server"):
-            await mstcp.open_connection(host, port, streams=streams(2))
+        with pytest.raises(
+            mstcp.RemoteProtocolError, match=who.format(host=host, port=port) + " not an MSTCP"
+        ):
+            reader, writer = await mstcp.open_connection(
+                host, port, streams=streams(2), join_timeout=join_timeout
+            )
+            writer.close()
+            await reader.read()
+            await writer.wait_closed()
         await asyncio.wait_for(answering, WAIT_S)
 
 

@@ -50,7 +50,7 @@ class Victim(EchoServer):
 
     async def connect(self) -> None:
         self.reader, self.writer = await mstcp.open_connection(
-            "127.0.0.1", self.port, streams=[StreamSpec()] * 2
+            "127.0.0.1", self.port, streams=[StreamSpec()] * 2, join_timeout=0.0
         )
 
     async def is_unharmed(self) -> bool:
@@ -362,7 +362,7 @@ async def test_a_client_of_another_version_is_told_by_the_error() -> None:
     async with await asyncio.start_server(newer, "127.0.0.1") as server:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(mstcp.UnsupportedVersion, match="speaks version 4 to 5, this library 3") as caught:
-            await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2)
+            await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2, join_timeout=0.0)
         assert (caught.value.least, caught.value.highest) == (4, 5)
         # The connection had two streams; the second said nothing.
         await until(lambda: len(done) == 2)
@@ -399,7 +399,9 @@ async def test_connections_are_counted() -> None:
     async with victim(limits=ServerLimits(connections=2)) as server, raw(server.port) as (reader, writer):
         await RawClient().exchange(reader, writer)
         with pytest.raises(mstcp.RemoteProtocolError, match=r"limits is reached \(the server has 2 conn"):
-            await mstcp.open_connection("127.0.0.1", server.port, streams=[StreamSpec()] * 2)
+            await mstcp.open_connection(
+                "127.0.0.1", server.port, streams=[StreamSpec()] * 2, join_timeout=0.0
+            )
 
 
 @pytest.mark.parametrize("plain", [True, "auto"])
@@ -428,7 +430,7 @@ async def test_plain_connections_count_as_the_others_do(plain: Literal[True, "au
         assert echo.rejected == ["the server has 2 connections"]
         if plain == "auto":
             with pytest.raises(mstcp.RemoteProtocolError, match="the server has 2 connections"):
-                await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2)
+                await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2, join_timeout=0.0)
         # One that ends makes room, by an end or by a break.
         pairs[0][1].write_eof()
         pairs[1][1].transport.abort()
@@ -465,7 +467,9 @@ async def test_mstcp_connections_leave_no_room_for_plain_ones() -> None:
         echo.echo, "127.0.0.1", on_rejected=echo.on_rejected, limits=limits
     ) as server:
         port = server.sockets[0].getsockname()[1]
-        _, writer = await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2)
+        _, writer = await mstcp.open_connection(
+            "127.0.0.1", port, streams=[StreamSpec()] * 2, join_timeout=0.0
+        )
         async with raw(port) as (reader, plain):
             plain.write(b"question")
             assert await rest(reader) == b""

@@ -78,7 +78,9 @@ async def connected(
     server = await mstcp.create_server(sink, "127.0.0.1", 0, io_threads=io_threads)
     async with server:
         address = server.sockets[0].getsockname()[:2]
-        _, writer = await mstcp.open_connection(*address, streams=STREAMS, io_threads=io_threads)
+        _, writer = await mstcp.open_connection(
+            *address, streams=STREAMS, io_threads=io_threads, join_timeout=20
+        )
         transport = writer.transport
         assert isinstance(transport, mstcp.ConnectionTransport)
         yield transport, writer, sinks[0]

@@ -47,6 +47,8 @@ pub(crate) struct Accepted {
     pub(crate) layer: Option<Layer>,
     pub(crate) behind: Vec<u8>,
     pub(crate) hello: Hello,
+    /// The CONFIRM that is still to come.
+    pub(crate) confirm: Option<Proof>,
 }
 
 /// What a server and one of its connections tell each other.
@@ -338,15 +340,22 @@ impl Incoming {
         let door = Arc::new(Door::default());
         door.alive.store(1, Ordering::Relaxed);
         locked(&self.server.doors).insert(id, Arc::clone(&door));
+        let membership = Membership {
+            server: Arc::clone(&self.server),
+            id,
+            door,
+            now_ns,
+            has_ended: false,
+        };
+        if locked(&self.server.admission).is_open_to_all() {
+            // CONFIRM proves nothing more, and data may come before it.
+            self.wire.flush()?;
+            let confirm = Some(admitted.confirm);
+            return self.open(now_ns, admitted.hello, membership, confirm);
+        }
         self.phase = Phase::Confirm {
             admitted: Box::new(admitted),
-            membership: Membership {
-                server: Arc::clone(&self.server),
-                id,
-                door,
-                now_ns,
-                has_ended: false,
-            },
+            membership,
         };
         self.step(now_ns)
     }
@@ -399,7 +408,7 @@ impl Incoming {
     fn on_confirm(&mut self, now_ns: u64, confirm: &[u8]) -> Result<Option<Progress>, Error> {
         let Phase::Confirm {
             admitted,
-            mut membership,
+            membership,
         } = std::mem::replace(&mut self.phase, Phase::Done)
         else {
             return Ok(None);
@@ -407,13 +416,25 @@ impl Incoming {
         if confirm != confirm_frame(&admitted.confirm) {
             return Err(RemoteError::NotConfirmed.into());
         }
+        self.open(now_ns, admitted.hello, membership, None)
+    }
+
+    fn open(
+        &mut self,
+        now_ns: u64,
+        hello: Hello,
+        mut membership: Membership,
+        confirm: Option<Proof>,
+    ) -> Result<Option<Progress>, Error> {
+        self.phase = Phase::Done;
         membership.note_time(now_ns);
         let (socket, layer, behind) = self.take_wire();
         let accepted = Accepted {
             socket,
             layer,
             behind,
-            hello: admitted.hello,
+            hello,
+            confirm,
         };
         let transport = &self.server.config.transport;
         let driver = Driver::accepted(now_ns, transport, membership, accepted)?;

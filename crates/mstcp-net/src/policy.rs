@@ -10,7 +10,7 @@ use crate::awaiting::Awaiting;
 use crate::sys;
 
 /// How often TCP is asked what a stream without a rate carries.
-pub const MEASURE: Duration = Duration::from_millis(10);
+pub const MEASURE: Duration = Duration::from_millis(2);
 /// Of what a stream carries, what may wait in its socket: so many seconds.
 const UNSENT_SECONDS: f64 = 0.010;
 /// Of a stream without a rate more on a long path, which it delays by an eighth at most: a host that comes late then leaves TCP
@@ -269,6 +269,7 @@ impl StreamSockets {
                 continue;
             };
             core.on_measured(stream, path.rate_bps, path.delay_ns)?;
+            core.on_queue(stream, path.queue_bytes, path.least_delay_ns)?;
             core.on_unsent(now_ns, stream, path.unsent_bytes)?;
             socket.room.note_rate(path.rate_bps, path.delay_ns);
         }

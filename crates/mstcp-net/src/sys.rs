@@ -129,6 +129,10 @@ pub fn is_over(socket: RawFd) -> bool {
     unsafe { libc::poll(&mut entry, 1, 0) > 0 }
 }
 
+/// A round trip of so many times the least, and this, speaks of a queue; in microseconds.
+const QUEUE_RATIO: f64 = 1.25;
+const QUEUE_US: f64 = 2000.0;
+
 /// What TCP knows of the path of a socket.
 #[derive(Debug, Clone, Copy)]
 pub struct Path {
@@ -136,8 +140,12 @@ pub struct Path {
     pub rate_bps: f64,
     /// Half of the smoothed round-trip time, queues included.
     pub delay_ns: u64,
+    /// Half of the least round-trip time that was seen.
+    pub least_delay_ns: u64,
     /// As [`unsent_bytes`].
     pub unsent_bytes: usize,
+    /// What was sent, is not acknowledged, and is more than the path holds: it waits in a queue.
+    pub queue_bytes: f64,
 }
 
 /// Ask TCP about the path of a connected socket; none where the system does not say.
@@ -146,9 +154,11 @@ pub fn path(socket: RawFd) -> Option<Path> {
     // struct tcp_info of linux/tcp.h; the libc crate's ends before the delivery rate.
     const APP_LIMITED: usize = 7;
     const SEGMENT_BYTES: usize = 16;
+    const UNACKNOWLEDGED_SEGMENTS: usize = 24;
     const RTT_US: usize = 68;
     const WINDOW_SEGMENTS: usize = 80;
     const NOTSENT_BYTES: usize = 144;
+    const LEAST_RTT_US: usize = 148;
     const DELIVERY_RATE: usize = 160;
     let mut info = [0_u8; 168];
     if !tcp_info(socket, &mut info) {
@@ -165,15 +175,26 @@ pub fn path(socket: RawFd) -> Option<Path> {
     }
     let window_bits = f64::from(word(WINDOW_SEGMENTS)) * f64::from(word(SEGMENT_BYTES)) * 8.0;
     let possible = window_bits / (f64::from(rtt_us) * 1e-6);
-    let limited = info[APP_LIMITED] & 1 == 1 || delivered == 0.0;
+    let least_rtt_us = word(LEAST_RTT_US).min(rtt_us);
+    // Where a queue has grown the path was full, although the application gave little.
+    let has_queue = f64::from(rtt_us) > QUEUE_RATIO * f64::from(least_rtt_us) + QUEUE_US;
+    let is_limited = info[APP_LIMITED] & 1 == 1;
+    let segment_bytes = f64::from(word(SEGMENT_BYTES));
+    let flight_bytes = f64::from(word(UNACKNOWLEDGED_SEGMENTS)) * segment_bytes;
+    // What was delivered a round trip ago is less than what is on its way, while the window grows.
+    let flying_bps = flight_bytes * 8.0 / (f64::from(rtt_us) * 1e-6);
+    let rate_bps = match (has_queue, is_limited) {
+        (true, _) if delivered > 0.0 => delivered,
+        (_, true) => possible.max(delivered),
+        _ => flying_bps.max(delivered),
+    };
+    let path_bytes = rate_bps / 8.0 * f64::from(least_rtt_us) * 1e-6;
     Some(Path {
-        rate_bps: if limited {
-            possible.max(delivered)
-        } else {
-            delivered
-        },
+        rate_bps,
         delay_ns: u64::from(rtt_us) * 500,
+        least_delay_ns: u64::from(least_rtt_us) * 500,
         unsent_bytes: word(NOTSENT_BYTES) as usize,
+        queue_bytes: (flight_bytes - path_bytes).max(0.0),
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod counters;
 mod incoming;
+mod opening;
 mod timers;
 
 use std::collections::VecDeque;
@@ -12,7 +13,7 @@ use crate::control::Control;
 use crate::doubt::Doubts;
 use crate::error::LocalError;
 use crate::frame::MAX_PAYLOAD_BYTES;
-use crate::handshake::Proof;
+use crate::handshake::{Client, Proof};
 use crate::hello::MAX_PRIORITY;
 use crate::life::Life;
 use crate::receiver::Receiver;
@@ -24,6 +25,7 @@ use crate::state::{ConnectionState, Event, StreamState};
 use crate::MAX_STREAMS;
 
 pub use counters::{Counters, StreamCounters};
+use opening::Opening;
 use timers::Timers;
 
 /// What may wait for the application of a plain connection before its stream is read no more.
@@ -60,6 +62,9 @@ pub struct Connection {
     closed: Option<(u16, String)>,
     trusting: bool,
     is_plain: bool,
+    /// Of a client whose first hello has not been answered; and what makes further hellos, once it was.
+    opening: Option<Opening>,
+    client: Option<Client>,
     pongs: u64,
     life: Life,
     doubts: Doubts,
@@ -123,6 +128,8 @@ impl Connection {
             closed: None,
             trusting: false,
             is_plain: false,
+            opening: None,
+            client: None,
             pongs: 0,
             life: Life::default(),
             doubts: Doubts::default(),
@@ -225,6 +232,16 @@ impl Connection {
         Ok(())
     }
 
+    /// Of a server without a secret: use the data frames that the client sends behind its first hello, before its CONFIRM.
+    pub fn take_unconfirmed(&mut self) {
+        self.receiver.take_unconfirmed();
+    }
+
+    /// Of a server: whether the client's CONFIRM on the stream that opened the connection is still awaited.
+    pub fn is_unconfirmed(&self) -> bool {
+        self.receiver.is_unconfirmed()
+    }
+
     /// Of a client: count the first bytes that were written as delivered, since they went with the hello.
     pub fn skip_early(&mut self, length: usize) {
         self.sender.skip_early(length);
@@ -290,6 +307,16 @@ impl Connection {
         delay_ns: u64,
     ) -> Result<(), LocalError> {
         self.sender.on_measured(stream, rate_bps, delay_ns)
+    }
+
+    /// See [`Sender::on_queue`].
+    pub fn on_queue(
+        &mut self,
+        stream: usize,
+        queue_bytes: f64,
+        least_delay_ns: u64,
+    ) -> Result<(), LocalError> {
+        self.sender.on_queue(stream, queue_bytes, least_delay_ns)
     }
 
     /// See [`Sender::on_unsent`].

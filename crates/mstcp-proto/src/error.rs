@@ -138,6 +138,8 @@ impl std::error::Error for LocalError {}
 pub enum RemoteError {
     /// The first bytes are not the magic of the protocol.
     BadMagic,
+    /// What came in the place of an answer to a hello is none.
+    NotMstcp,
     /// The hello announces more bytes than a hello may have.
     HelloTooLong(u32),
     /// The hello is not a well-formed message or has a value that makes no sense.
@@ -197,6 +199,12 @@ impl fmt::Display for RemoteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BadMagic => write!(f, "the stream does not begin with the MSTCP magic"),
+            Self::NotMstcp => {
+                write!(
+                    f,
+                    "the peer is not an MSTCP server: it answered the hello with something else"
+                )
+            }
             Self::HelloTooLong(bytes) => {
                 write!(
                     f,

@@ -97,6 +97,8 @@ pub struct Receiver {
     latest: usize,
     /// A CONFIRM is awaited on the stream that opened the connection, and none has come on any.
     is_unconfirmed: bool,
+    /// Data on the stream that opened the connection is used before its CONFIRM.
+    takes_unconfirmed: bool,
     /// Part of what the process may promise; none: the window is this connection's alone.
     share: Option<Share>,
     /// See [`Receiver::trust_streams`].
@@ -140,6 +142,7 @@ impl Receiver {
             ack_at_ns: None,
             latest: 0,
             is_unconfirmed: false,
+            takes_unconfirmed: false,
             share: None,
             trusting: false,
             plain: None,
@@ -199,7 +202,7 @@ impl Receiver {
             at += consumed;
             match parsed {
                 None => return Ok(()),
-                Some(parsed) if self.streams[stream].unconfirmed.is_some() => {
+                Some(parsed) if self.needs_confirm(stream, &parsed) => {
                     self.check_confirm(stream, &parsed)?;
                 }
                 Some(_) if self.streams[stream].last => {
@@ -350,6 +353,17 @@ impl Receiver {
         stream.unconfirmed = Some(proof);
         self.is_unconfirmed |= stream.id == 0;
         Ok(())
+    }
+
+    /// Use data on the stream that opened the connection before its CONFIRM: where there is no secret that proves nothing.
+    pub(crate) fn take_unconfirmed(&mut self) {
+        self.takes_unconfirmed = true;
+    }
+
+    fn needs_confirm(&self, slot: usize, parsed: &Parsed<'_>) -> bool {
+        let stream = &self.streams[slot];
+        let is_early = self.takes_unconfirmed && stream.id == 0;
+        stream.unconfirmed.is_some() && !(is_early && matches!(parsed, Parsed::Data { .. }))
     }
 
     /// Whether the peer has not yet shown that the hello which opened the connection was its own.

@@ -47,6 +47,8 @@ pub enum Outcome {
 /// What a shell is told by [`crate::Connection::poll_event`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
+    /// The first hello was answered: further streams may join, see [`crate::Connection::client`].
+    Opened,
     /// Either side gave a stream up, or it was not confirmed: reset its socket. A client opens it again.
     StreamGone {
         /// Its index, free for another stream from now on.

@@ -7,7 +7,10 @@ fn views(weights: &[f64]) -> Vec<StreamView> {
     let view = |&weight| StreamView {
         weight,
         delay_ns: 0,
+        least_delay_ns: 0,
         backlog_bytes: 0.0,
+        queue_bytes: 0.0,
+        is_measured: false,
     };
     weights.iter().map(view).collect()
 }
@@ -93,7 +96,7 @@ fn weighted_lets_a_stream_that_was_full_catch_up_a_few_frames_only() {
 fn earliest_brings_frames_in_order_of_arrival() {
     let mut streams = views(&[30e6, 10e6, 4e6]);
     for (stream, delay_ns) in streams.iter_mut().zip([1_000_000, 25_000_000, 0]) {
-        stream.delay_ns = delay_ns;
+        stream.least_delay_ns = delay_ns;
     }
     let mut scheduler = by_name("earliest", 0).unwrap();
     let mut last_s = 0.0;
@@ -105,7 +108,8 @@ fn earliest_brings_frames_in_order_of_arrival() {
         used.insert(chosen);
         let stream = &mut streams[chosen];
         stream.backlog_bytes += 528.0;
-        let arrival_s = stream.backlog_bytes * 8.0 / stream.weight + stream.delay_ns as f64 * 1e-9;
+        let arrival_s =
+            stream.backlog_bytes * 8.0 / stream.weight + stream.least_delay_ns as f64 * 1e-9;
         assert!(arrival_s >= last_s);
         last_s = arrival_s;
     }
@@ -117,7 +121,7 @@ fn earliest_brings_frames_in_order_of_arrival() {
 #[test]
 fn earliest_waits_for_a_full_stream_only_while_that_is_earlier() {
     let mut streams = views(&[10e6, 10e6]);
-    streams[1].delay_ns = 50_000_000;
+    streams[1].least_delay_ns = 50_000_000;
     let mut scheduler = by_name("earliest", 0).unwrap();
     let mut second = StreamSet::default();
     second.insert(1);
@@ -129,7 +133,7 @@ fn earliest_waits_for_a_full_stream_only_while_that_is_earlier() {
 #[test]
 fn earliest_uses_a_late_stream_when_the_faster_ones_would_bring_the_queue_later_still() {
     let mut streams = views(&[10e6, 30e6, 10e6]);
-    streams[2].delay_ns = 200_000_000;
+    streams[2].least_delay_ns = 200_000_000;
     let mut third = StreamSet::default();
     third.insert(2);
     let mut scheduler = by_name("earliest", 0).unwrap();

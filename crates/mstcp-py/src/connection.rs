@@ -6,6 +6,7 @@ use std::sync::Arc;
 use mstcp_net::shared::Locked;
 use mstcp_net::{sys, Endpoint, MappedFile, Sent, SharedEndpoint};
 use mstcp_proto::error::LocalError;
+use mstcp_proto::hello::NONCE_BYTES;
 use mstcp_proto::{scheduler, Config};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -13,6 +14,7 @@ use pyo3::types::PyBytes;
 use crate::bytes::{self, Bytes, PythonMemory};
 use crate::convert::{event, os_error, outcome, signed, Outcome};
 use crate::counters::Counters;
+use crate::handshake::Client;
 use crate::loan::{Bell, Loan};
 use crate::receive_memory::budget;
 use crate::{either, local};
@@ -452,6 +454,36 @@ impl Connection {
     fn skip_early(&self, py: Python<'_>, length: usize) {
         let mut endpoint = self.locked(py);
         endpoint.core.skip_early(length);
+    }
+
+    #[pyo3(signature = (client, /))]
+    fn open_by(&self, py: Python<'_>, client: &Client) {
+        self.locked(py).core.open_by(client.0.clone());
+    }
+
+    #[pyo3(signature = (nonce, priority, most_bytes, /))]
+    fn greet(
+        &self,
+        py: Python<'_>,
+        nonce: [u8; NONCE_BYTES],
+        priority: u32,
+        most_bytes: usize,
+    ) -> PyResult<()> {
+        let mut endpoint = self.locked(py);
+        (endpoint.core.greet(nonce, priority, most_bytes)).map_err(local)
+    }
+
+    fn client(&self, py: Python<'_>) -> Option<Client> {
+        self.locked(py).core.client().cloned().map(Client)
+    }
+
+    fn take_unconfirmed(&self, py: Python<'_>) {
+        self.locked(py).core.take_unconfirmed();
+    }
+
+    #[getter]
+    fn is_unconfirmed(&self, py: Python<'_>) -> bool {
+        self.locked(py).core.is_unconfirmed()
     }
 
     fn reopen_streams(&self, py: Python<'_>) {

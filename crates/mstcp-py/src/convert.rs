@@ -35,6 +35,7 @@ pub(crate) fn os_error(errno: Errno) -> PyErr {
 /// What has happened, and to which stream or to how many bytes.
 pub(crate) fn event(event: Event) -> (&'static str, u64) {
     match event {
+        Event::Opened => ("opened", 0),
         Event::StreamGone { slot } => ("gone", slot as u64),
         Event::StreamStalled { slot } => ("stalled", slot as u64),
         Event::StreamRecovered { slot } => ("recovered", slot as u64),

@@ -29,7 +29,7 @@ impl Greeting {
 }
 
 #[pyclass(module = "mstcp._core")]
-struct Client(handshake::Client);
+pub(crate) struct Client(pub(crate) handshake::Client);
 
 #[pymethods]
 impl Client {
@@ -248,6 +248,16 @@ impl Admission {
     #[pyo3(signature = (opening, nonce, code, reason, /))]
     fn refuse(&self, opening: &[u8], nonce: Proof, code: u16, reason: &str) -> PyResult<Verdict> {
         Verdict::of(Err(self.0.refuse(opening, nonce, code, reason)))
+    }
+
+    #[pyo3(signature = (connection_id, is_unconfirmed, /))]
+    fn admit_again(&mut self, connection_id: ConnectionId, is_unconfirmed: bool) {
+        self.0.admit_again(&connection_id, is_unconfirmed);
+    }
+
+    #[pyo3(signature = (connection_id, /))]
+    fn withdraw(&mut self, connection_id: ConnectionId) {
+        self.0.withdraw(&connection_id);
     }
 
     #[pyo3(signature = (connection_id, /))]

@@ -248,7 +248,11 @@ impl Driver {
         accepted: Accepted,
     ) -> Result<Self, Error> {
         let payload_bytes = accepted.hello.frame_payload_bytes as usize;
-        let core = transport.core(payload_bytes)?;
+        let mut core = transport.core(payload_bytes)?;
+        if let Some(confirm) = accepted.confirm {
+            core.expect_confirm(0, confirm)?;
+            core.take_unconfirmed();
+        }
         let side = Side::Server(Box::new(membership));
         let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, transport);
         driver.endpoint.receive_early(&accepted.hello.early_data);

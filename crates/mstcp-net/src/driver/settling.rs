@@ -61,6 +61,8 @@ impl Driver {
     pub(super) fn take_event(&mut self, now_ns: u64, event: CoreEvent) {
         let stream = |slot: usize| self.slots.get(slot).map(|slot| slot.stream);
         let event = match event {
+            // Hellos are this driver's own.
+            CoreEvent::Opened => None,
             CoreEvent::StreamGone { slot } => return self.let_go(now_ns, slot, false),
             CoreEvent::StreamStalled { slot } => {
                 stream(slot).map(|stream| Event::StreamStalled { stream })

@@ -91,13 +91,16 @@ impl Connection {
         self.receiver.expected(stream)
     }
 
-    fn receive(
+    pub(super) fn receive(
         &mut self,
         stream: usize,
         data: &[u8],
         shared: Option<&Slice>,
         out: &mut Vec<Slice>,
     ) -> Result<(), Error> {
+        if self.opening.is_some() {
+            return self.on_answer(stream, data, out);
+        }
         let mut controls = Vec::new();
         let had_last = self.receiver.has_last(stream);
         match self

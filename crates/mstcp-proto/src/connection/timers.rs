@@ -484,7 +484,7 @@ impl Connection {
         has_peer_ended && self.sender.has_ended_streams(is_late)
     }
 
-    fn finish(&mut self, outcome: Outcome) {
+    pub(super) fn finish(&mut self, outcome: Outcome) {
         self.state = ConnectionState::Closed;
         self.delivered = outcome == Outcome::Delivered;
         self.timers.leave_at_ns = None;

@@ -13,6 +13,8 @@ use crate::MAX_STREAMS;
 
 /// Streams that may join one connection in its life.
 const MOST_STREAM_IDS: usize = 1 << 16;
+/// First hellos of one connection, each on another path.
+const MOST_FIRST_HELLOS: usize = 64;
 /// Connections whose first hello is known again after they ended.
 const MOST_RECENT_IDS: usize = 1 << 16;
 
@@ -66,6 +68,10 @@ struct Known {
     frame_payload_bytes: u32,
     records: u32,
     used_ids: HashSet<u32>,
+    /// Its first hello may come again: see [`Admission::admit_again`].
+    is_open_again: bool,
+    /// Of the first hellos that came.
+    nonces: Vec<[u8; NONCE_BYTES]>,
 }
 
 /// The connections of a server by their ids, and who may come in.
@@ -140,11 +146,11 @@ impl Admission {
         }
         let mut answer = unproved_answer(&hello, nonce);
         let key = match self.known.get_mut(&hello.connection_id) {
-            Some(known) => {
+            Some(known) if hello.stream_id > 0 => {
                 known.used_ids.insert(hello.stream_id);
                 known.key
             }
-            None => self.know(&hello, connection_key(&self.secret, proved, &answer)),
+            _ => self.know(&hello, connection_key(&self.secret, proved, &answer)),
         };
         let confirm = hmac(&key, &[b"confirm", proved, &answer]);
         let record_keys = prove(&key, &hello, proved, &mut answer);
@@ -156,9 +162,25 @@ impl Admission {
         })
     }
 
+    /// Let the first hello of a connection come again, on another path, or no more. For as long as no stream of it is confirmed:
+    /// the client then chose another path before an answer came, and nobody but who knows the secret could have said that hello.
+    pub fn admit_again(&mut self, connection_id: &ConnectionId, is_unconfirmed: bool) {
+        if let Some(known) = self.known.get_mut(connection_id) {
+            known.is_open_again = is_unconfirmed;
+        }
+    }
+
     /// Let no more streams join a connection.
     pub fn forget(&mut self, connection_id: &ConnectionId) {
         self.known.remove(connection_id);
+    }
+
+    /// As [`Admission::forget`], for a connection that was never opened: its client may say the first hello on another path.
+    pub fn withdraw(&mut self, connection_id: &ConnectionId) {
+        self.known.remove(connection_id);
+        if self.is_open_to_all() {
+            self.recent.remove(connection_id);
+        }
     }
 
     /// As [`Admission::forget`], for a connection that was closed with everything delivered: a client that does not know yet asks
@@ -203,11 +225,16 @@ impl Admission {
     }
 
     fn know(&mut self, hello: &Hello, key: Proof) -> Proof {
+        let before = self.known.remove(&hello.connection_id);
+        let mut nonces = before.map_or(Vec::new(), |known| known.nonces);
+        nonces.push(hello.nonce);
         let known = Known {
             key,
             frame_payload_bytes: hello.frame_payload_bytes,
             records: hello.records,
             used_ids: HashSet::from([0]),
+            is_open_again: false,
+            nonces,
         };
         self.known.insert(hello.connection_id, known);
         self.recent.insert(hello.connection_id);
@@ -234,16 +261,23 @@ impl Admission {
         if !is_proved(&first_key(&self.secret), &[b"hello", proved], proof) {
             return Some(unproved());
         }
-        if self.recent.contains(&hello.connection_id)
-            || self.known.contains_key(&hello.connection_id)
-        {
+        let known = self.known.get(&hello.connection_id);
+        let is_same = |known: &Known| {
+            let is_new =
+                !known.nonces.contains(&hello.nonce) && known.nonces.len() < MOST_FIRST_HELLOS;
+            let same_frames = known.frame_payload_bytes == hello.frame_payload_bytes;
+            known.is_open_again && is_new && same_frames && known.records == hello.records
+        };
+        let may_come = known.map_or(!self.recent.contains(&hello.connection_id), is_same);
+        if !may_come {
             return Some((code::NOT_AUTHORISED, "a first hello came again".to_owned()));
         }
         if self.requires_records && hello.records == 0 {
             let reason = "this server takes authenticated frames alone";
             return Some((code::NOT_AUTHORISED, reason.to_owned()));
         }
-        self.full().map(|full| (code::LIMIT_EXCEEDED, full))
+        let full = self.full().filter(|_| known.is_none());
+        full.map(|full| (code::LIMIT_EXCEEDED, full))
     }
 
     fn check_join(

@@ -6,7 +6,7 @@ use crate::hello::{self, Hello, MAX_EARLY_BYTES, NONCE_BYTES, VERSION};
 use crate::records::RecordKeys;
 
 /// What a client needs to open the streams of one connection.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Client {
     secret: Vec<u8>,
     connection_id: [u8; 16],

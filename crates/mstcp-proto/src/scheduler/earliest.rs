@@ -37,7 +37,8 @@ fn completion_s(view: &View<'_>, before_s: f64) -> f64 {
     for index in view.weighed(view.alive) {
         if view.streams[index].arrival_s(view.frame_bytes) < before_s {
             let stream = &view.streams[index];
-            bits += stream.backlog_bytes * 8.0 + stream.weight * stream.delay_ns as f64 * 1e-9;
+            bits += (stream.queue_bytes + stream.backlog_bytes) * 8.0
+                + stream.weight * stream.least_delay_ns as f64 * 1e-9;
             rate_bps += stream.weight;
         }
     }

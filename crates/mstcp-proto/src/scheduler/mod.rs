@@ -105,17 +105,23 @@ impl StreamSet {
 pub struct StreamView {
     /// Its rate in bit/s, or any other weight where rates are not known.
     pub weight: f64,
-    /// One-way propagation delay of its path in nanoseconds; 0 where it is not known.
+    /// One-way delay of its path in nanoseconds; 0 where it is not known.
     pub delay_ns: u64,
+    /// As `delay_ns`, without what packets wait in queues.
+    pub least_delay_ns: u64,
     /// Bytes handed to the stream that have not left the host yet: reported by the shell, and estimated from the rate since.
     pub backlog_bytes: f64,
+    /// Bytes that wait on its path, as far as the shell found them there; drained when the backlog is.
+    pub queue_bytes: f64,
+    /// The weight is what TCP carries; else a rate that the stream should keep.
+    pub is_measured: bool,
 }
 
 impl StreamView {
     /// Seconds from now until the last byte of a frame of so many bytes would be at the peer.
     pub fn arrival_s(&self, frame_bytes: usize) -> f64 {
-        let bits = (self.backlog_bytes + frame_bytes as f64) * 8.0;
-        bits / self.weight + self.delay_ns as f64 * 1e-9
+        let bits = (self.queue_bytes + self.backlog_bytes + frame_bytes as f64) * 8.0;
+        bits / self.weight + self.least_delay_ns as f64 * 1e-9
     }
 }
 
@@ -139,6 +145,12 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
+    /// Whether nobody gave the streams rates that they should keep.
+    fn is_measured(&self) -> bool {
+        let mut alive = self.alive.iter();
+        alive.all(|index| self.streams[index].is_measured)
+    }
+
     fn weight(&self, index: usize) -> f64 {
         self.streams[index].weight
     }

@@ -1,6 +1,6 @@
 //! Deterministic and smooth.
 
-use super::{Scheduler, StreamSet, View};
+use super::{Earliest, Scheduler, StreamSet, View};
 
 /// What a stream that was full may catch up, in frames of the size at hand.
 const CATCH_UP_FRAMES: f64 = 8.0;
@@ -10,6 +10,8 @@ const CATCH_UP_FRAMES: f64 = 8.0;
 ///
 /// While all streams have room, none is ever more than one frame off its share. A stream that was full makes up for
 /// a few frames later and not for more, so that it gets no burst.
+///
+/// Where nobody gave the streams rates there is no share to keep, and [`Earliest`] chooses.
 #[derive(Debug, Clone, Default)]
 pub struct Weighted {
     /// By stream; those that have earned nothing yet may be missing.
@@ -26,6 +28,9 @@ impl Weighted {
 
 impl Scheduler for Weighted {
     fn choose(&mut self, view: &View<'_>) -> Option<usize> {
+        if view.is_measured() {
+            return Earliest.choose(view);
+        }
         view.weighed(view.with_room)
             .map(|index| (self.credit_after(view, index), index))
             // Of equal ones the first, so that the order does not hang on rounding.
@@ -34,6 +39,9 @@ impl Scheduler for Weighted {
     }
 
     fn on_begun(&mut self, view: &View<'_>, stream: usize) {
+        if view.is_measured() {
+            return;
+        }
         let frame_bytes = view.frame_bytes as f64;
         let most = CATCH_UP_FRAMES * frame_bytes;
         if self.credit_bytes.len() < view.streams.len() {

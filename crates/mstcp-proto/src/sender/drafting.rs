@@ -1,5 +1,6 @@
 //! Which frame comes next, and on which stream: cut when a stream has room, final when its socket took some of it.
 
+use super::opening::Phase;
 use super::stream::Span;
 use super::Sender;
 use crate::control::Control;
@@ -171,7 +172,8 @@ impl Sender {
         self.drain_backlogs(now_ns);
         self.look_at_flights(now_ns);
         self.relieve_late();
-        if let Some(stream) = self.draw_control() {
+        let is_open = self.phase == Phase::Open;
+        if let Some(stream) = is_open.then(|| self.draw_control()).flatten() {
             return Some(stream);
         }
         if let Some(stream) = self.retired() {
@@ -206,7 +208,7 @@ impl Sender {
         if self.queued_bytes() > 0 {
             return self.draft_unblocking(now_ns);
         }
-        if !(self.ended || self.closing) {
+        if !is_open {
             return None;
         }
         self.draft_end().or_else(|| self.draft_overtaking(now_ns))

@@ -7,8 +7,9 @@
 use super::stream::InFlight;
 use super::Sender;
 
-/// What a stream may carry before anything is reported: a little more than TCP itself begins with (RFC 6928).
-const INITIAL_BYTES: u64 = 1 << 15;
+/// What a stream may carry before anything is reported: more than TCP itself sends in the first two round trips (RFC 6928), so that
+/// its socket always has a full segment.
+const INITIAL_BYTES: u64 = 3 << 14;
 const LEAST_BYTES: u64 = 1 << 12;
 const MOST_BYTES: u64 = super::MOST_UNACKNOWLEDGED_BYTES;
 /// The newest frame that is reported has taken no longer than TCP's round trip and this, in nanoseconds: an ACK of a lone frame

@@ -1,6 +1,7 @@
 //! Streams that come, stall, retire and go, and which of them may be given frames.
 
 use super::flight::Flight;
+use super::opening::Phase;
 use super::stream::{Outgoing, Stream};
 use super::Sender;
 use crate::error::LocalError;
@@ -13,10 +14,14 @@ impl Sender {
         let view = StreamView {
             weight,
             delay_ns: 0,
+            least_delay_ns: 0,
             backlog_bytes: 0.0,
+            queue_bytes: 0.0,
+            is_measured: false,
         };
         let mut stream = Stream::new(id);
-        if self.next_offset > 0 && self.alive.without(self.stalled).is_empty() {
+        let has_others = !self.alive.without(self.stalled).is_empty();
+        if self.next_offset > 0 && !has_others && self.phase == Phase::Open {
             stream.flight = Flight::of_last_resort();
         }
         if slot < self.streams.len() {
@@ -124,6 +129,9 @@ impl Sender {
         self.with_room.remove(slot);
         if !self.stalled.or(self.unconfirmed).contains(slot) {
             self.lost_open_ns = self.views_ns;
+        }
+        if self.phase == Phase::Greeting {
+            self.phase = Phase::Silent;
         }
         self.set_state(slot, StreamState::Gone);
         self.streams[slot].out = Outgoing::default();

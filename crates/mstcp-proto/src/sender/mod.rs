@@ -10,6 +10,7 @@ mod cuts;
 mod drafting;
 mod flight;
 mod membership;
+mod opening;
 mod overtaking;
 mod paths;
 mod reports;
@@ -28,6 +29,7 @@ use crate::slice::Slice;
 use controls::Pending;
 use cuts::Cuts;
 use drafting::Draft;
+use opening::Phase;
 pub(crate) use stalls::SEEN_DELAY_NS;
 use stream::{Span, Stream};
 
@@ -128,6 +130,11 @@ pub struct Sender {
     /// What goes before the LAST of each stream at the end.
     last_ack: Option<Control>,
     scratch: Vec<u8>,
+    /// How far the first hello is, and how many bytes went with it.
+    phase: Phase,
+    early_bytes: u64,
+    /// The CONFIRM that goes before all else on stream 0.
+    confirm: Vec<u8>,
     trusting: bool,
     /// Plain TCP: bytes as they are, so many offered at a time at most.
     plain_bytes: Option<usize>,
@@ -184,6 +191,9 @@ impl Sender {
             ack: None,
             last_ack: None,
             scratch: Vec::new(),
+            phase: Phase::Open,
+            early_bytes: 0,
+            confirm: Vec::new(),
             trusting: false,
             plain_bytes: None,
         };
@@ -270,7 +280,7 @@ impl Sender {
             Some((stream, _)) => stream,
             None => match self.begun_frame() {
                 Some(stream) => stream,
-                None => self.draw(now_ns)?,
+                None => self.draw_next(now_ns)?,
             },
         };
         Some((stream, self.streams[stream].out.rest()))
@@ -345,6 +355,9 @@ impl Sender {
         }
         if count < offered {
             self.with_room.remove(stream);
+        }
+        if count > 0 && stream == 0 {
+            self.confirm.clear();
         }
         if let Some((drafted, draft)) = self.draft {
             if drafted == stream {

@@ -13,18 +13,22 @@ const SILENT_NS: u64 = 2 * ACK_DELAY_NS;
 /// So many of a stream's oldest frames are looked at for the first byte that the peer lacks: there may be a great many, and a frame
 /// must not cost what waits.
 const MOST_LOOKED_AT: usize = 1024;
-/// Bytes are sent again for a gain of so much and more, in seconds.
-const LEAST_GAIN_S: f64 = 0.02;
+/// Bytes are sent again for a gain of so much and a quarter of the quicker path's delay, in seconds; more where the rates are those
+/// that streams should keep.
+const LEAST_GAIN_S: f64 = 0.005;
+const LEAST_GAIN_BESIDE_RATES_S: f64 = 0.02;
 
 impl Sender {
-    /// Once the application has ended and all is on its way: what a stream with nothing to do would bring earlier than the
+    /// Once all is on its way (and, where streams have rates, the application has ended): what a stream with nothing to do would bring earlier than the
     /// one that carries it. The last bytes of a slow path come last, so those go first; a path that lost some of them
     /// (all after these wait) is overtaken as its silence grows.
     pub(super) fn draft_overtaking(&mut self, now_ns: u64) -> Option<usize> {
-        if !self.ended || self.trusting {
+        let alive = self.alive;
+        // A stream with a rate carries nothing beyond it before the application has ended.
+        let may_repeat = self.ended || alive.iter().all(|slot| self.views[slot].is_measured);
+        if !may_repeat || self.trusting {
             return None;
         }
-        let alive = self.alive;
         for slot in alive.iter() {
             self.unsettled(slot);
         }
@@ -43,7 +47,12 @@ impl Sender {
         // What the peer has of it is not kept any more.
         let offset = span.offset.max(self.acknowledged);
         let length = (span.end() - offset) as usize;
-        (arrival_s(stream, length) + LEAST_GAIN_S < carried_s)
+        let view = &self.views[stream];
+        let least_gain_s = match view.is_measured {
+            true => LEAST_GAIN_S + view.least_delay_ns as f64 * 0.25e-9,
+            false => LEAST_GAIN_BESIDE_RATES_S,
+        };
+        (arrival_s(stream, length) + least_gain_s < carried_s)
             .then(|| self.draft_data(stream, Draft::Overtaking, offset, length))
     }
 
@@ -61,6 +70,14 @@ impl Sender {
         let rate = view.weight.max(1.0) / 8.0;
         let unreported = (rate * ACK_DELAY_NS as f64 * 1e-9).min(ACK_BYTES as f64);
         let report_s = (before as f64 - unreported) / rate;
+        if view.is_measured {
+            // What was given to it later leaves later.
+            let behind = (carrier.taken_bytes - last.through) as f64;
+            let ahead_s = (view.queue_bytes + view.backlog_bytes - behind).max(0.0) / rate;
+            let way_ns = last.left_ns() + view.least_delay_ns;
+            let way_s = way_ns.saturating_sub(now_ns) as f64 * 1e-9;
+            return Some((ahead_s.max(way_s) + late_ns as f64 * 1e-9, last.span));
+        }
         // Reports come back over the quickest path, and what waits on this one waits on its way there.
         let back_ns = self.delay_ns(self.quickest(self.alive.without(self.stalled)));
         let carried_s = report_s + (late_ns as f64 - back_ns.min(view.delay_ns) as f64) * 1e-9;

@@ -24,16 +24,32 @@ impl Sender {
         }
         let view = self.view_mut(stream)?;
         view.delay_ns = delay_ns;
+        view.least_delay_ns = delay_ns;
         if view.weight > 0.0 {
             view.weight = rate_bps;
         }
-        self.streams[stream].is_measured = true;
+        view.is_measured = true;
+        Ok(())
+    }
+
+    /// Take how many bytes the shell found to wait on the path of a stream that it measured, and the delay without that.
+    pub fn on_queue(
+        &mut self,
+        stream: usize,
+        queue_bytes: f64,
+        least_delay_ns: u64,
+    ) -> Result<(), LocalError> {
+        let view = self.view_mut(stream)?;
+        view.queue_bytes = queue_bytes;
+        view.least_delay_ns = least_delay_ns;
         Ok(())
     }
 
     /// Take the one-way propagation delay of a stream's path.
     pub fn set_delay(&mut self, stream: usize, delay_ns: u64) -> Result<(), LocalError> {
-        self.view_mut(stream)?.delay_ns = delay_ns;
+        let view = self.view_mut(stream)?;
+        view.delay_ns = delay_ns;
+        view.least_delay_ns = delay_ns;
         Ok(())
     }
 
@@ -45,11 +61,10 @@ impl Sender {
         unsent_bytes: usize,
     ) -> Result<(), LocalError> {
         self.drain_backlogs(now_ns);
-        let is_measured = self.streams.get(stream).is_some_and(|it| it.is_measured);
         let view = self.view_mut(stream)?;
         let unsent = unsent_bytes as f64;
         // A stream may leave the host faster than its path has room for it; the rest waits on the way, unseen.
-        let unseen = match is_measured {
+        let unseen = match view.is_measured {
             true => 0.0,
             false => view.weight / 8.0 * MOST_UNSEEN_S,
         };
@@ -60,7 +75,7 @@ impl Sender {
     /// How long what a stream is given now waits in its socket, in nanoseconds; 0 where nobody measured what it carries.
     pub(super) fn host_wait_ns(&self, slot: usize) -> u32 {
         let view = &self.views[slot];
-        if !self.streams[slot].is_measured || view.weight <= 0.0 {
+        if !view.is_measured || view.weight <= 0.0 {
             return 0;
         }
         (view.backlog_bytes * 8e9 / view.weight).min(MOST_HOST_WAIT_NS) as u32
@@ -90,6 +105,7 @@ impl Sender {
         for view in &mut self.views {
             let left = view.backlog_bytes - view.weight / 8.0 * elapsed_s;
             view.backlog_bytes = left.max(0.0);
+            view.queue_bytes = (view.queue_bytes + left.min(0.0)).max(0.0);
         }
         if std::mem::take(&mut self.was_empty) && self.is_idle() {
             self.busy_since = self.next_offset;

@@ -1,5 +1,6 @@
 //! Streams that bring nothing through: found by what the peer reports, while it is known to live.
 
+use super::opening::Phase;
 use super::stream::Span;
 use super::{Sender, STALL_NS};
 use crate::error::RemoteError;
@@ -332,6 +333,9 @@ impl Sender {
 
     /// Whether something is awaited from the peer: a report, room, or that it has the FIN.
     pub(crate) fn awaits(&self) -> bool {
+        if self.phase != Phase::Open {
+            return false;
+        }
         let has_unreported = self.acknowledged < self.next_offset + u64::from(self.fin_sent);
         has_unreported || (self.queued_bytes() > 0 && self.limit() <= self.next_offset)
     }

@@ -75,8 +75,6 @@ pub(super) struct Stream {
     pub(super) retires: bool,
     /// Streams of the lowest value that work are used.
     pub(super) priority: u32,
-    /// Its weight is what its path was found to carry; else a rate that it should keep.
-    pub(super) is_measured: bool,
     pub(super) out: Outgoing,
     /// Data frames sent on it that the peer has not reported, in their order, and how many it has.
     pub(super) in_flight: VecDeque<InFlight>,
@@ -158,7 +156,6 @@ impl Stream {
             state: StreamState::Open,
             retires: false,
             priority: 0,
-            is_measured: false,
             out: Outgoing::default(),
             in_flight: VecDeque::new(),
             reported: 0,
