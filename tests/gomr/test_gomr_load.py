@@ -66,6 +66,20 @@ def test_all_just_fits_at_a_load_of_1(problem: Problem) -> None:
     assert more.admitted_bps < more.requested_bps * (1 - 1e-12)
 
 
+@given(problems())
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+def test_the_factor_follows_the_capacities(problem: Problem) -> None:
+    try:
+        factor = find_load_factor(problem, 1.0).factor
+    except InvalidProblem:
+        return
+    for scale in (1e-3, 10.0, 1e4):
+        edges = tuple(replace(edge, capacity_bps=edge.capacity_bps * scale) for edge in problem.edges)
+        found = find_load_factor(replace(problem, edges=edges), 1.0)
+        assert not found.timed_out
+        assert found.factor == pytest.approx(factor * scale, rel=1e-6)
+
+
 def test_what_makes_no_sense_is_refused() -> None:
     for load in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(InvalidProblem, match="load: must be a number above 0"):

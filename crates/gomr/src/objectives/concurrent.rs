@@ -18,8 +18,8 @@ use crate::solver::Solver;
 /// Relative distance of the factor to its bound at which it is exact.
 const LARGEST_FACTOR_GAP: f64 = 1e-9;
 
-/// Raises all requests of a solver together, from zero; returns the factor of `requests` that fits. The solver is left with
-/// the column that raises them: [`rising::settle_requests`] and [`rising::end`] take it out.
+/// Raises all requests of a solver together, from zero; returns the largest factor of `requests` that fits, which its prices
+/// prove. The solver is left with the column that raises them: [`rising::settle_requests`] and [`rising::end`] take it out.
 ///
 /// # Errors
 /// [`Error::NotSolved`] when rounding defeats it, [`Error::Halted`] when the time is up.
@@ -32,7 +32,15 @@ pub(crate) fn raise_all(solver: &mut Solver, requests: &[f64]) -> Result<f64, Er
     let mut rise: Vec<f64> = requests.iter().map(|request| request / unit).collect();
     rise.resize(solver.master.groups.len(), 0.0);
     let risen = rising::raise(solver, &rise, most * unit)?;
-    Ok(risen.units / unit)
+    let factor = risen.units / unit;
+    if is_largest(factor, proven(solver, requests)) {
+        return Ok(factor);
+    }
+    Err(solver.not_solved("the factor does not reach its bound"))
+}
+
+fn is_largest(factor: f64, upper_bound: f64) -> bool {
+    upper_bound <= factor * (1.0 + LARGEST_FACTOR_GAP)
 }
 
 /// Returns the largest factor of a problem's demands, or what was reached when the time was up; `None` where rounding
@@ -72,7 +80,7 @@ pub(crate) fn largest_factor(
     Some(Concurrent {
         factor,
         upper_bound,
-        complete: upper_bound <= factor * (1.0 + LARGEST_FACTOR_GAP),
+        complete: is_largest(factor, upper_bound),
     })
 }
 

@@ -30,9 +30,13 @@ pub(crate) fn spread(solver: &mut Solver) -> Result<f64, Error> {
         return Ok(0.0);
     }
     let delays = first_only::ignore_delays(solver);
-    let level = match balanced::is_regular(solver) {
+    let by_rising = match balanced::is_regular(solver) {
         true => level_by_rising(solver, &capacity)?,
-        false => least_level(solver, &capacity, total)?,
+        false => None,
+    };
+    let level = match by_rising {
+        Some(level) => level,
+        None => least_level(solver, &capacity, total)?,
     };
     first_only::count_delays(solver, delays);
     solver.solve()?;
@@ -40,14 +44,17 @@ pub(crate) fn spread(solver: &mut Solver) -> Result<f64, Error> {
 }
 
 /// The same where links are alike, so that most pivots of a dual simplex would be degenerate: one over the largest
-/// factor of all rates.
-fn level_by_rising(solver: &mut Solver, capacity: &[f64]) -> Result<f64, Error> {
+/// factor of all rates. `None` where rounding defeats it.
+fn level_by_rising(solver: &mut Solver, capacity: &[f64]) -> Result<Option<f64>, Error> {
     let served: Vec<f64> = solver.master.groups.iter().map(|g| g.request).collect();
-    let factor = concurrent::raise_all(solver, &served)?;
-    let level = (1.0 / factor).min(1.0);
+    let level = match concurrent::raise_all(solver, &served) {
+        Ok(factor) => Some((1.0 / factor).min(1.0)),
+        Err(Error::NotSolved { .. }) => None,
+        Err(error) => return Err(error),
+    };
     rising::settle_requests(solver, &served);
     for (arc, &bps) in capacity.iter().enumerate() {
-        solver.master.set_capacity(arc as u32, level * bps);
+        solver.master.set_capacity(arc as u32, level.unwrap_or(1.0) * bps);
     }
     rising::end(solver);
     Ok(level)
