@@ -21,7 +21,9 @@ def test_every_cell_runs() -> None:
         if cell["cell_type"] == "code":
             exec(compile("".join(cell["source"]), f"cell {cell['id']}", "exec"), names)
     means = names["means"]
-    assert means["mstcp", "1"] > means["ppfs", "1"] > means["ospf", "1"]
+    # PPFS keeps up where little is asked for: Linux's RACK waits for what the splitting reorders.
+    assert means["mstcp", "1"] == pytest.approx(means["ppfs", "1"], rel=0.01)
+    assert min(means["mstcp", "1"], means["ppfs", "1"]) > means["ospf", "1"]
     assert names["own"].flows[0]["goodput_bps"] == pytest.approx(15e6, rel=0.01)
     delays_s = [delay_s for _, delay_s in names["queues"].values()]
     assert delays_s == sorted(delays_s)

@@ -20,8 +20,10 @@ import pytest
 import requests
 import urllib3
 from requests.adapters import HTTPAdapter
+from urllib3.util.connection import is_connection_dropped
 
 from mstcp import StreamSpec, blocking
+from tests.fakes.waiting import wait_until
 from tests.mstcp.test_mstcp_blocking import connected
 from tests.mstcp.test_mstcp_tls import client_context, server_context
 
@@ -206,8 +208,9 @@ class Adapter(HTTPAdapter):
 
 
 def test_urllib3_and_requests_keep_a_connection_and_see_that_it_was_closed(http_port: int) -> None:
+    adapter = Adapter()
     with requests.Session() as session:
-        session.mount("http://", Adapter())
+        session.mount("http://", adapter)
         for _ in range(3):
             answer = session.post(f"http://127.0.0.1:{http_port}/", DATA, timeout=TIMEOUT_S)
             assert answer.status_code == 200 and answer.content == DATA[::-1]
@@ -216,6 +219,9 @@ def test_urllib3_and_requests_keep_a_connection_and_see_that_it_was_closed(http_
             f"http://127.0.0.1:{http_port}/", DATA, headers={"Connection": "close"}, timeout=TIMEOUT_S
         )
         assert closing.content == DATA[::-1]
+        pools: Any = adapter.poolmanager.pools
+        (kept,) = (each for key in pools.keys() for each in pools[key].pool.queue if each)  # noqa: SIM118
+        wait_until(lambda: is_connection_dropped(kept), "the server's close has arrived")
         assert session.post(f"http://127.0.0.1:{http_port}/", b"x", timeout=TIMEOUT_S).content == b"x"
         assert Connection.opened == 2
 

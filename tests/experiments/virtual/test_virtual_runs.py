@@ -358,4 +358,4 @@ def test_events_change_links_and_paths_as_in_the_simulator(tmp_path: Path) -> No
             assert {tuple(entry.path) for entry in moved[-1].paths} == {tuple(detour)}
         # At the end ospf still drains its queue on the detour; mstcp has none.
         ends = [sum(each.flows[0].series.goodput_bps[-3:]) for each in (run, other)]
-        assert ends[0] == pytest.approx(ends[1], rel=0.05)
+        assert ends[0] == pytest.approx(ends[1], rel=0.05 if run.protocol == "mstcp" else 0.15)

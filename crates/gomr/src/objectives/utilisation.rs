@@ -54,7 +54,9 @@ fn level_by_rising(solver: &mut Solver, capacity: &[f64]) -> Result<Option<f64>,
     };
     rising::settle_requests(solver, &served);
     for (arc, &bps) in capacity.iter().enumerate() {
-        solver.master.set_capacity(arc as u32, level.unwrap_or(1.0) * bps);
+        solver
+            .master
+            .set_capacity(arc as u32, level.unwrap_or(1.0) * bps);
     }
     rising::end(solver);
     Ok(level)
