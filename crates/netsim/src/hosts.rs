@@ -131,9 +131,9 @@ impl Hosts {
     }
 
     /// Pace what an endpoint sends at another rate, where a rate paces it.
-    pub fn set_pacing_rate(&mut self, endpoint: u32, rate_bps: u64) {
+    pub fn set_pacing_rate(&mut self, endpoint: u32, allocated_bps: f64) {
         self.touch(endpoint);
-        self.get_mut(endpoint).tcp.set_pacing_rate(rate_bps);
+        self.get_mut(endpoint).tcp.set_pacing_rate(allocated_bps);
     }
 
     /// Let an endpoint acknowledge nothing from `sequence` on.

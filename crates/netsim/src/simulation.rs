@@ -53,8 +53,8 @@ pub struct StreamRoute {
     pub routes: [u32; 2],
     /// Goodput allocated to it.
     pub rate_bps: f64,
-    /// What its client is paced at, if it is paced at a rate.
-    pub paced_bps: u64,
+    /// What TCP carries for it.
+    pub carried_bps: f64,
     /// Propagation delay from client to server.
     pub delay: Nanos,
 }
@@ -447,7 +447,7 @@ impl Simulation {
                     for (side, &endpoint) in ends.iter().enumerate() {
                         self.hosts.get_mut(endpoint).route = then.routes[side];
                     }
-                    self.hosts.set_pacing_rate(ends[0], then.paced_bps);
+                    self.hosts.set_pacing_rate(ends[0], then.carried_bps);
                     bundle.reroute(stream, then.rate_bps, then.delay)?;
                 }
             }

@@ -320,9 +320,7 @@ impl TcpDescription {
                 slow_start_percent: 200,
                 avoidance_percent: 120,
             },
-            (None | Some(PacingName::Allocated), Some(rate)) => Pacing::Rate {
-                rate_bps: (rate * 1.01) as u64,
-            },
+            (None | Some(PacingName::Allocated), Some(rate)) => Pacing::at(rate),
         };
         if let CongestionAlgorithm::LinuxCubic { paced } = &mut config.congestion {
             *paced = config.pacing != Pacing::Off;

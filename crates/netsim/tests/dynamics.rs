@@ -149,3 +149,15 @@ fn what_cannot_be_is_refused_at_its_place() {
         assert!(error.contains(place), "{error}");
     }
 }
+
+/// A later flow may take all that a stream was allocated.
+#[test]
+fn a_stream_without_a_rate_carries_nothing() {
+    let results = run(&ring(json!({
+        "name": "1", "src": "S", "dst": "R", "protocol": "mstcp",
+        "traffic": { "kind": "cbr", "rate_bps": 6e6 },
+        "paths": [{ "path": over("B"), "rate_bps": 6e6 }, { "path": over("D"), "rate_bps": 0 }],
+    })));
+    assert!(is_near(goodput_bps(&results, 1.0, 10.0), 6e6));
+    assert_eq!(results.flows[0].streams[1].bytes, 0);
+}

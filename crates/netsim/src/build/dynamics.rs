@@ -163,7 +163,7 @@ impl Builder<'_> {
         Ok(StreamRoute {
             routes: [self.route(paths), self.ack_route(place, flow, paths)?],
             rate_bps,
-            paced_bps: (rate_bps * overhead) as u64,
+            carried_bps: rate_bps * overhead,
             delay: self.network.delay(&paths[0].links),
         })
     }

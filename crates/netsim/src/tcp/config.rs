@@ -120,6 +120,11 @@ pub enum Impatient {
     Always,
 }
 
+/// A stream without a rate repeats what was lost on its path at this rate, as in the library.
+const IDLE_RATE_BPS: u64 = 1_000_000;
+/// Streams are paced so much above their rates, as in the library.
+const PACING_SLACK: f64 = 1.01;
+
 /// The rate at which new segments may leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pacing {
@@ -137,6 +142,17 @@ pub enum Pacing {
         /// Percent of cwnd / srtt afterwards.
         avoidance_percent: u32,
     },
+}
+
+impl Pacing {
+    /// Pacing of a stream that is allocated so many bits of data a second.
+    pub fn at(allocated_bps: f64) -> Self {
+        let rate_bps = match (allocated_bps * PACING_SLACK) as u64 {
+            0 => IDLE_RATE_BPS,
+            rate_bps => rate_bps,
+        };
+        Self::Rate { rate_bps }
+    }
 }
 
 /// How loss is told from delay and reordering, with the bookkeeping and the reduction that go with it.

@@ -27,9 +27,6 @@ fn burst_segments(bytes_per_s: u64, segment: u64, least_rtt: Option<Nanos>) -> u
     (bytes / segment.max(1)).max(BURST_SEGMENTS_MIN)
 }
 
-/// A stream without a rate repeats what was lost on its path at this rate, as in the library.
-const IDLE_RATE_BPS: u64 = 1_000_000;
-
 /// When the next segment may leave.
 #[derive(Debug, Clone)]
 pub struct Pacer {
@@ -66,14 +63,10 @@ impl Pacer {
         now >= self.next || (self.burst_left > 0 && now == self.burst_at)
     }
 
-    /// Pace at another rate, where it is a rate that paces.
-    pub fn set_rate(&mut self, rate_bps: u64) {
-        if let Pacing::Rate { rate_bps: paced } = &mut self.pacing {
-            *paced = if rate_bps == 0 {
-                IDLE_RATE_BPS
-            } else {
-                rate_bps
-            };
+    /// Pace at what is allocated now, where a rate paces.
+    pub fn set_rate(&mut self, allocated_bps: f64) {
+        if matches!(self.pacing, Pacing::Rate { .. }) {
+            self.pacing = Pacing::at(allocated_bps);
         }
     }
 

@@ -213,8 +213,8 @@ impl Endpoint {
     }
 
     /// Pace what is sent at another rate, where a rate paces it.
-    pub fn set_pacing_rate(&mut self, rate_bps: u64) {
-        self.sender.set_pacing_rate(rate_bps);
+    pub fn set_pacing_rate(&mut self, allocated_bps: f64) {
+        self.sender.set_pacing_rate(allocated_bps);
     }
 
     /// Tell the peer that data has arrived in another order than it left, over all paths (TCP-DOOR).

@@ -161,8 +161,8 @@ impl Sender {
     }
 
     /// Pace at another rate, where a rate paces.
-    pub fn set_pacing_rate(&mut self, rate_bps: u64) {
-        self.pacer.set_rate(rate_bps);
+    pub fn set_pacing_rate(&mut self, allocated_bps: f64) {
+        self.pacer.set_rate(allocated_bps);
     }
 
     /// Take bytes into the buffer that share no segment with those after them.
