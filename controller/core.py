@@ -225,7 +225,7 @@ class Core(Journaled):
         return self._outbox.take()
 
     def sent(self, now: float) -> None:
-        """Take in that the messages of the last event have been sent: now begins the time to confirm them."""
+        """Record that the messages of the last event have been sent: now begins the time to confirm them."""
         self._flows.sent(now)
         self._default_routes.sent(now)
         self._protection.sent(now)
@@ -331,7 +331,7 @@ class Core(Journaled):
             self._outbox.report("warning", text, switch=switch)
 
     def _leave(self, datapath_id: int, switch: str) -> None:
-        """Take in that a switch's connection ended: it is assumed to forward as before, for a while."""
+        """Record that a switch's connection ended: it is assumed to forward as before, for a while."""
         self._state.live.leave(datapath_id)
         self._gone_at[datapath_id] = self._now + self._state.settings.switch_grace_s
         for port in self._state.live.live_ports_of(datapath_id):

@@ -96,7 +96,7 @@ class EventHandler(Protocol):
         """Take an event in."""
 
     def sent(self, now: float) -> None:
-        """Take in that the messages of the last event have been sent."""
+        """Record that the messages of the last event have been sent."""
 
     def next_deadline(self) -> float | None:
         """Return the time at which a `TimePassed` is due."""

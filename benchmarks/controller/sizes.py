@@ -24,7 +24,7 @@ _BETA = 0.4
 
 
 def spec_of(switches: int, seed: int, link_rate_bps: float) -> str:
-    """Return the Waxman graph of so many switches, a host at each, in which flows are limited by links."""
+    """Return a Waxman graph of `switches` switches, a host at each, in which links limit flows."""
     plain = f"waxman:{switches}:seed={seed}"
     beta = _BETA
     if switches > _DENSE_UP_TO:

@@ -110,27 +110,27 @@ class Metrics:
         return Gauge(name, text, labels, registry=self._registry)
 
     def solved(self, objective: str, wall_s: float) -> None:
-        """Take in that a routing problem was solved."""
+        """Record that a routing problem was solved."""
         self._solve.labels(objective).observe(wall_s)
 
     def handled(self, event: str, wall_s: float) -> None:
-        """Take in that the core handled an event."""
+        """Record that the core handled an event."""
         self._handling.labels(event).observe(wall_s)
 
     def installed(self, wall_s: float) -> None:
-        """Take in that a request was granted and its rules are in."""
+        """Record that a request was granted and its rules are in."""
         self._installed.observe(wall_s)
 
     def refused(self, code: str) -> None:
-        """Take in that a request for a flow was refused."""
+        """Record that a request for a flow was refused."""
         self._refused.labels(code).inc()
 
     def happened(self, kind: str) -> None:
-        """Take in that clients were told of something."""
+        """Record that clients were told of something."""
         self._events.labels(kind).inc()
 
     def answered(self, method: str, route: str, status: int) -> None:
-        """Take in that REST gave an answer; `route` is the path with its parameters' names."""
+        """Record that REST gave an answer; `route` is the path with its parameters' names."""
         self._answers.labels(method, route, str(status)).inc()
 
     def figures(self, waiting: int) -> Figures:

@@ -190,7 +190,7 @@ class DefaultRoutes(Journaled):
         self._state.routes_are_due = True
 
     def sent(self, now: float) -> None:
-        """Take in that all messages have been sent: so long it took to compute the routes."""
+        """Record that all messages have been sent: so long it took to compute the routes."""
         if self._computing_since is not None:
             self._pause_s = _PAUSES * (now - self._computing_since)
             self._computed_at, self._computing_since = now, None

@@ -65,7 +65,7 @@ class HostStreams(Journaled):
         return None if first == math.inf else first
 
     def report(self, event: StreamsReported, now: float) -> None:
-        """Take in what a host says of the streams of a flow: all of them."""
+        """Record what a host says of the streams of a flow: all of them."""
         flow = self._state.flows.get(event.flow_id)
         if flow is None or not flow.max_streams or not event.caller.may_change(flow.belongs_to):
             return

@@ -41,7 +41,7 @@ class Interruptions:
         return sum(each.is_degraded for each in self._by_flow.values())
 
     def links_lost(self, links: Iterable[str], now: float) -> None:
-        """Take in that links went down, by their names in the file; before anything is planned again."""
+        """Record that links went down, by their names in the file; before anything is planned again."""
         for link in links:
             one, other = self._state.live.network.link(link).ends
             switch = other if self._state.live.is_host(one) else one
@@ -52,7 +52,7 @@ class Interruptions:
                     self._by_flow[flow.id] = _Interruption(now, flow.rate_bps)
 
     def settled(self, flow: Flow, now: float, has_moved: bool) -> None:
-        """Take in that a flow has new rates, or (`has_moved`) that it was planned again."""
+        """Record that a flow has new rates, or (`has_moved`) that it was planned again."""
         lost = self._by_flow.get(flow.id)
         if lost is None:
             if has_moved and flow.rate_bps > 0:

@@ -236,7 +236,7 @@ class FlowManager(Journaled):
         self._outbox.answer(event.token, LeaseResult(tuple(renewed), tuple(unknown), tuple(forbidden)))
 
     def streams_reported(self, event: StreamsReported, now: float) -> None:
-        """Take in what a host says of the streams of a flow."""
+        """Record what a host says of the streams of a flow."""
         self._host_streams.report(event, now)
         self._outbox.answer(event.token, None)
 
@@ -384,7 +384,7 @@ class FlowManager(Journaled):
         return waiting
 
     def installed(self, flow_id: str, now: float) -> None:
-        """Take in that all switches have confirmed the rules for which a client waits."""
+        """Record that all switches have confirmed the rules for which a client waits."""
         waiting, flow = self._stop_waiting(flow_id), self._state.flows.get(flow_id)
         if waiting is None or flow is None:
             return
@@ -425,7 +425,7 @@ class FlowManager(Journaled):
             self._rates.apply(self._rates.optimum(flow.objective), now)
 
     def sent(self, now: float) -> None:
-        """Take in that all messages have been sent."""
+        """Record that all messages have been sent."""
         self._transactions.sent(now)
 
     @property
@@ -434,7 +434,7 @@ class FlowManager(Journaled):
         return self._interruptions.degraded
 
     def links_changed(self, lost: Collection[str], now: float) -> None:
-        """Take in that links went (those that are named) or returned: flows are planned again."""
+        """Record that links went (those that are named) or returned: flows are planned again."""
         if not len(self._state.flows):
             return
         self._interruptions.links_lost(lost, now)
@@ -442,7 +442,7 @@ class FlowManager(Journaled):
         self._rates.links_changed(now)
 
     def capacity_returned(self, now: float) -> None:
-        """Take in that links have more for flows than before: those that have too little get it soon."""
+        """Record that links have more for flows than before: those that have too little get it soon."""
         self._rates.capacity_returned(now)
         self._recovery.capacity_returned(now)
 
@@ -451,7 +451,7 @@ class FlowManager(Journaled):
         self._rates.apply(rates, now)
 
     def capacity_changed(self, now: float) -> None:
-        """Take in that links have other rates or delays: rates follow at once, better paths soon."""
+        """Record that links have other rates or delays: rates follow at once, better paths soon."""
         self._rates.capacity_changed(now)
         self._recovery.capacity_returned(now)
 

@@ -76,13 +76,13 @@ class Measuring(Journaled):
                 self._asked(switch)
 
     def refused(self, event: CountersRefused) -> None:
-        """Take in that a switch does not say what it has counted: it is asked no more while connected."""
+        """Record that a switch does not say what it has counted: it is asked no more while connected."""
         self._polling.remove(event.datapath_id)
         switch = self._state.live.switch_name(event.datapath_id)
         self._outbox.report("warning", f"the load of {switch} is not measured: {event.reason}", switch=switch)
 
     def take(self, event: CountersRead, now: float) -> None:
-        """Take in what a switch has counted."""
+        """Record what a switch has counted."""
         self._polling.answered(event.datapath_id, event.messages)
         switch = self._state.live.switch_name(event.datapath_id)
         if switch is None or not self._state.live.is_connected(switch):

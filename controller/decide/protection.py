@@ -82,7 +82,7 @@ class Protection(Journaled):
         return False
 
     def refused(self, switch: str, reason: str, _now: float) -> None:
-        """Take in that a switch did not accept its bypasses: it does without."""
+        """Record that a switch did not accept its bypasses: it does without."""
         if switch not in self._unable:
             self._unable.add(switch)
             self._outbox.report(
@@ -90,7 +90,7 @@ class Protection(Journaled):
             )
 
     def links_changed(self, links: Collection[str], now: float) -> None:
-        """Take in that links went or returned."""
+        """Record that links went or returned."""
         for link in links:
             a, b = link.split("-")
             for name in (arc_name(a, b), arc_name(b, a)):
@@ -103,7 +103,7 @@ class Protection(Journaled):
             self._due = now + _QUIET_S
 
     def sent(self, now: float) -> None:
-        """Take in that all messages have been sent: so long it took to find the last bypasses."""
+        """Record that all messages have been sent: so long it took to find the last bypasses."""
         if self._finding_since is None:
             return
         took_s, self._finding_since = now - self._finding_since, None

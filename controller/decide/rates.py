@@ -75,7 +75,7 @@ class Rates(Journaled):
         return self._due is None
 
     def links_changed(self, now: float) -> None:
-        """Take in that links went or returned: what is lost is dealt with first."""
+        """Record that links went or returned: what is lost is dealt with first."""
         self._plan_for(max(now + _REBALANCE_AFTER_S, self._rebalanced + _REBALANCE_INTERVAL_S))
 
     def wait(self, now: float) -> None:
@@ -84,7 +84,7 @@ class Rates(Journaled):
             self._due = max(self._due, min(now + _REBALANCE_AFTER_S, self._latest))
 
     def capacity_returned(self, now: float) -> None:
-        """Take in that there is more for flows than before."""
+        """Record that there is more for flows than before."""
         self._plan_for(max(now, self._rebalanced + _REBALANCE_INTERVAL_S))
 
     def _plan_for(self, due: float) -> None:
@@ -93,7 +93,7 @@ class Rates(Journaled):
         self._due = due
 
     def capacity_changed(self, now: float) -> None:
-        """Take in that links have other rates or delays: rates follow at once."""
+        """Record that links have other rates or delays: rates follow at once."""
         self._due, self._rebalanced = None, now
         for objective in sorted({flow.objective for flow in self._state.flows if flow.objective}):
             self.apply(self.optimum(objective), now)
@@ -140,7 +140,7 @@ class Rates(Journaled):
             self._outbox.install(datapath_id, (GroupChange(group),), _Weights(self, flow.id))
 
     def weights_refused(self, flow_id: str, switch: str, reason: str) -> None:
-        """Take in that a switch did not accept new shares: the next change of rates sends them again."""
+        """Record that a switch did not accept new shares: the next change of rates sends them again."""
         flow = self._state.flows.get(flow_id)
         if flow is not None and flow.split is not None:
             flow.split.group = None

@@ -104,19 +104,19 @@ class Recovery(Journaled):
         self._candidates = Candidates(state, self.is_moving)
 
     def rates_shared(self, now: float) -> None:
-        """Take in that flows share what there is with others than before: more streams may help some."""
+        """Record that flows share what there is with others than before: more streams may help some."""
         if self._improve_at is None and self._candidates.are_short_of_streams():
             self._improve_at = now + MOVE_INTERVAL_S
 
     def links_changed(self, lost: Collection[str], now: float) -> None:
-        """Take in that links went (those that are named) or returned."""
+        """Record that links went (those that are named) or returned."""
         for link in lost:
             self._lost_links[link] = None
             self._replan_at = now
         self.capacity_returned(now)
 
     def capacity_returned(self, now: float) -> None:
-        """Take in that there may be better paths."""
+        """Record that there may be better paths."""
         if self._improve_at is None:
             self._improve_at = now + _IMPROVE_AFTER_S
 
@@ -245,7 +245,7 @@ class Recovery(Journaled):
         return _rules(flow.entries(self._state.live.ports, flow.changed_streams(slots)))
 
     def installed(self, flow_id: str, now: float) -> None:
-        """Take in that all switches have the new rules of a flow: it has been turned."""
+        """Record that all switches have the new rules of a flow: it has been turned."""
         move, flow = self._moves.pop(flow_id), self._flow(flow_id)
         self._take_moved(flow, move.moved, now)
         self.links_changed(self._state.lost_links(flow), now)

@@ -57,7 +57,7 @@ class RuleCounters(Journaled):
         self._ask()
 
     def take(self, datapath_id: int, counts: Counts | None, now: float) -> None:
-        """Take in what a switch has counted; None: it does not say."""
+        """Record what a switch has counted; None: it does not say."""
         if datapath_id not in self._asked:
             return
         if counts is not None:
@@ -70,7 +70,7 @@ class RuleCounters(Journaled):
             self._answer(datapath_id, {})
 
     def switch_left(self, datapath_id: int) -> None:
-        """Take in that a switch's connection ended: it will not answer."""
+        """Record that a switch's connection ended: it will not answer."""
         self._read.pop(datapath_id, None)
         self._answer(datapath_id, {})
 

@@ -31,7 +31,7 @@ class Refusable(Protocol):
         ...
 
     def refused(self, switch: str, reason: str, now: float, /) -> None:
-        """Take in that a switch did not accept what it was given."""
+        """Record that a switch did not accept what it was given."""
         ...
 
 

@@ -53,7 +53,7 @@ class Transaction(Journaled):
         return self.owner.owns(cookie)
 
     def refused(self, switch: str, reason: str, now: float, /) -> None:
-        """Take in that a switch does not accept its rules."""
+        """Record that a switch does not accept its rules."""
         self.transactions.fail(self, f"{switch} refused the rules: {reason}", now)
 
 
@@ -102,7 +102,7 @@ class Transactions(Journaled):
             self._by_barrier[barrier] = switch, tuple(numbers[switch])
 
     def sent(self, now: float) -> None:
-        """Take in that the stages begun have been sent: their switches have until the deadline."""
+        """Record that the stages begun have been sent: their switches have until the deadline."""
         if self._unsent:
             deadline = now + self._state.settings.confirm_timeout_s
             self._deadlines.set_all(dict.fromkeys(self._unsent, deadline))
@@ -133,7 +133,7 @@ class Transactions(Journaled):
         transaction.owner.failed(reason, now)
 
     def switch_lost(self, switch: str, now: float) -> None:
-        """Take in that a switch's connection ended: what waits for it will not be confirmed."""
+        """Record that a switch's connection ended: what waits for it will not be confirmed."""
         for transaction in list(self._open.values()):
             waits = switch in self._silent(transaction)
             if waits or any(switch in stage for stage in transaction.stages):

@@ -57,7 +57,7 @@ class Replica:
         return [Answer(token, NotLeading()) for token in tokens if token is not None]
 
     def sent(self, now: float) -> None:
-        """Take in that the messages of the last event have been sent."""
+        """Record that the messages of the last event have been sent."""
         self._core.sent(now)
 
     def next_deadline(self) -> float | None:

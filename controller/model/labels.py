@@ -47,7 +47,7 @@ class LabelFormat:
 
     @classmethod
     def of_degree(cls, neighbours: int) -> LabelFormat:
-        """Return the format for switches with so many neighbours at most."""
+        """Return the format for switches with `neighbours` neighbours at most."""
         return cls((neighbours + 1).bit_length())
 
     @property

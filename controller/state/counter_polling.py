@@ -46,7 +46,7 @@ class CounterPolling(Journaled):
         self._asked.pop(datapath_id, None)
 
     def answered(self, datapath_id: int, messages: int) -> None:
-        """Take in that a switch has answered, and how many messages that took."""
+        """Record that a switch has answered, and how many messages that took."""
         if datapath_id in self._turns:
             excess = messages - self._turns[datapath_id]
             if excess > 0 and self._due is not None:

@@ -105,7 +105,7 @@ class Discovery(Journaled):
             self._forget(tail, port)
 
     def heard(self, tail: Port, head: Port, now: float) -> None:
-        """Take in that a probe arrived; the way back is probed at once if it is not known yet."""
+        """Record that a probe arrived; the way back is probed at once if it is not known yet."""
         self.expect(tail, head, now)
         if tail not in self._links.get(head, ()):
             self._at_once[head] = None

@@ -170,7 +170,7 @@ class FlowTable(Journaled):
         return self._loads.get(arc, 0.0)
 
     def account(self, flow: Flow) -> None:
-        """Take in that a flow has other rates, paths or reservations."""
+        """Record that a flow has other rates, paths or reservations."""
         if flow.rate_bps < (1 - ROUNDING) * flow.requested_bps:
             self._short[flow.id] = None
         else:

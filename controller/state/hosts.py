@@ -85,7 +85,7 @@ class HostTable(Journaled):
             self.restore({ip: record}, now)
 
     def follow_ports(self) -> None:
-        """Take in that ports of the file's hosts have become known."""
+        """Record that ports of the file's hosts have become known."""
         for host in [host for host in self._by_name.values() if not host.learned]:
             port = self._live.ports[host.switch, host.name]
             if port != host.port:

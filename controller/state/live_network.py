@@ -118,7 +118,7 @@ class LiveNetwork(Journaled):
         return None if name is None else self.arcs[name]
 
     def name_ports(self, datapath_id: int, names: Mapping[int, str]) -> tuple[str, ...]:
-        """Take in what a switch calls its ports; returns what it lacks of the file, as sentences.
+        """Record what a switch calls its ports; returns what it lacks of the file, as sentences.
 
         A port that the file does not name is the one that is called as its neighbour, or as the link.
         """
@@ -337,7 +337,7 @@ class LiveNetwork(Journaled):
         )
 
     def become(self, status: LiveStatus) -> None:
-        """Take in what is connected, up and seen, where nothing is yet."""
+        """Record what is connected, up and seen, where nothing is yet."""
         for name, arc in status.arcs:
             self.arcs[name] = arc
         self.least_delay = self._new_least_delay()

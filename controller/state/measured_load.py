@@ -72,7 +72,7 @@ class MeasuredLoad(Journaled):
         pinned: Mapping[PinnedBy, PinnedCount],
         entry_port: Callable[[PinnedBy], int | None],
     ) -> None:
-        """Take in what a switch has counted until now.
+        """Record what a switch has counted until now.
 
         Args:
             datapath_id: The switch.

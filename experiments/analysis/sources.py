@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.analysis.samples import Source, Value
+from experiments.analysis.settings import leaves
 from experiments.analysis.tables import tables
 from experiments.model.reading import DOCUMENT, read_results
 from experiments.model.results import Results
@@ -40,21 +41,17 @@ def _of_sweep(folder: Path) -> Source:
     conditions, points = read_points(folder)
     rows = [{**point.point.model_dump(), **point.model_dump(exclude={"point"})} for point in points]
     table = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
-    return Source(str(folder), {"points": table}, dict(_leaves(conditions.model_dump(mode="json"))))
+    return Source(str(folder), {"points": table}, dict(_values(conditions.model_dump(mode="json"))))
 
 
 def _settings(results: Results) -> Iterator[tuple[str, Value]]:
-    yield from _leaves(results.settings)
+    yield from _values(results.settings)
     for link in results.network["links"]:
         properties = {key: value for key, value in link.items() if key != "ends"}
-        yield from _leaves(properties, f"links.{'-'.join(link['ends'])}.")
+        yield from _values(properties, f"links.{'-'.join(link['ends'])}.")
 
 
-def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{key}.")
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield f"{prefix}{key}", value
-        else:
-            yield f"{prefix}{key}", "default" if value is None else str(value)
+def _values(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
+    for name, value in leaves(table, prefix):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        yield name, value if is_number else "default" if value is None else str(value)

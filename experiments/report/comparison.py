@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.analysis.metrics import METRICS, Kept, MetricSpec, further_names
+from experiments.analysis.settings import leaves
 from experiments.analysis.statistics import Difference, Estimate, estimate_of_seeds, welch_of_seeds
 from experiments.errors import UnknownName
 from experiments.model.results import Results
@@ -233,7 +234,9 @@ def _settings(results: Results) -> Iterator[tuple[str, str]]:
     yield "variant", results.variant or NOT_SET
     yield "duration", _either(f"{run.duration_s:g} s" for run in runs)
     yield "seeds", ", ".join(str(seed) for seed in sorted({run.seed for run in runs}))
-    yield from _leaves(results.settings)
+    told_here = {key: value for key, value in results.settings.items() if key not in TOLD_OTHERWISE}
+    for name, value in leaves(told_here):
+        yield name, DEFAULT if value is None else _text(value)
     yield from _links(results)
     yield (
         "congestion control",
@@ -251,16 +254,6 @@ def _settings(results: Results) -> Iterator[tuple[str, str]]:
         yield f"version of {name}", value
     for name, value in sorted(environment.sysctls.items()):
         yield f"{name} of the machine", value
-
-
-def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for key, value in table.items():
-        if not prefix and key in TOLD_OTHERWISE:
-            continue
-        if isinstance(value, dict) and value:
-            yield from _leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", DEFAULT if value is None else _text(value)
 
 
 def _links(results: Results) -> Iterator[tuple[str, str]]:

@@ -1,25 +1,15 @@
 //! Links and paths that change during a run, against what is known by formula.
 
-use netsim::{Description, Error, Results, Simulation};
+use netsim::Results;
 use serde_json::{json, Value};
+
+#[path = "common/run.rs"]
+mod run;
+
+use run::{run, try_run};
 
 const HEADER_BYTES: f64 = 54.0;
 const MSS_BYTES: u32 = 946;
-
-fn try_run(description: &Value) -> Result<Results, Error> {
-    let mut simulation = Simulation::new(&Description::from_json(&description.to_string())?)?;
-    simulation.run(u64::MAX)?;
-    Ok(simulation.results())
-}
-
-fn run(description: &Value) -> Results {
-    let results = try_run(description).expect("the description is right");
-    let counters = results.counters;
-    let ends = counters.packets_delivered + counters.packets_dropped + counters.packets_in_flight;
-    assert_eq!(counters.packets_sent, ends);
-    assert!(results.flows.iter().all(|flow| flow.bytes_wrong == 0));
-    results
-}
 
 fn link(ends: [&str; 2], rate_bps: f64) -> Value {
     json!({ "ends": ends, "rate_bps": rate_bps, "delay_us": 1000, "queue_packets": 100 })

@@ -1,28 +1,17 @@
 //! What applications do, against what is known by formula: files, on/off, requests, writes that wait.
 
-use netsim::{Description, Error, Results, Simulation};
 use serde_json::{json, Value};
+
+#[path = "common/run.rs"]
+mod run;
+
+use run::{run, try_run};
 
 const HEADERS: f64 = 54.0;
 /// Of a SYN: segment size and window scaling in two words more.
 const SYN_HEADERS: f64 = HEADERS + 8.0;
 const RATE_BPS: f64 = 8e6;
 const DELAY_S: f64 = 0.002;
-
-fn try_run(description: &Value) -> Result<Results, Error> {
-    let mut simulation = Simulation::new(&Description::from_json(&description.to_string())?)?;
-    simulation.run(u64::MAX)?;
-    Ok(simulation.results())
-}
-
-fn run(description: &Value) -> Results {
-    let results = try_run(description).expect("the description is right");
-    let counters = results.counters;
-    let ends = counters.packets_delivered + counters.packets_dropped + counters.packets_in_flight;
-    assert_eq!(counters.packets_sent, ends);
-    assert_eq!(results.flows[0].bytes_wrong, 0);
-    results
-}
 
 /// A flow over one link of 8 Mbit/s and 2 ms: a byte takes a microsecond.
 fn one_link(duration_s: f64, traffic: Value) -> Value {
