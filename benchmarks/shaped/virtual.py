@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.shaped.kernel_links import KernelLinks
-from experiments.places.virtual.bytecode import compile_all
-from experiments.places.virtual.machine import Machine, Order, guest_path, guest_python
+from benchmarks.virtual_kernel import guest_file, lines_of
 
 DEFAULT_CONGESTION_CONTROL = "bbr"
 """Its own would be cubic."""
@@ -31,33 +30,10 @@ def boot(words: Sequence[str], seed: int) -> Iterator[tuple[int, str, list[float
         RunFailed: The kernel did not come to the end.
         RuntimeError: The benchmark in it failed.
     """
-    compile_all()
     with tempfile.TemporaryDirectory(prefix="shaped-") as name:
-        told, console = Path(name, "transfers"), Path(name, "console.log")
-        told.touch()
-        module = ["-m", "benchmarks.shaped.virtual", str(guest_path("told") / told.name)]
-        order = Order(
-            argv=[guest_python(), *module, *words],
-            seed=seed,
-            core=min(os.sched_getaffinity(0)),
-            console=console,
-            writable={"told": Path(name)},
-        )
-        heard_bytes = 0
-
-        def look() -> bool:
-            nonlocal heard_bytes
-            before, heard_bytes = heard_bytes, told.stat().st_size
-            return heard_bytes > before
-
-        with Machine(order) as machine:
-            status = machine.wait(look)
-        if status:
-            raise RuntimeError(
-                f"in the virtual kernel: status {status}\n{console.read_text(errors='replace')}"
-            )
-        for line in told.read_text().splitlines():
-            yield json.loads(line)
+        module = ["-m", "benchmarks.shaped.virtual", guest_file("transfers")]
+        core = min(os.sched_getaffinity(0))
+        yield from lines_of([*module, *words], Path(name), "transfers", seed=seed, core=core)
 
 
 def main(told: Path, words: Sequence[str]) -> None:

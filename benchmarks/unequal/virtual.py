@@ -18,8 +18,7 @@ from benchmarks.shaped.kernel_links import KernelLinks
 from benchmarks.transport.network import FAR, Network
 from benchmarks.unequal.grid import KINDS, Case
 from benchmarks.unequal.grid import Path as NetworkPath
-from experiments.places.virtual.bytecode import compile_all
-from experiments.places.virtual.machine import Machine, Order, guest_path, guest_python
+from benchmarks.virtual_kernel import guest_file, lines_of
 
 Seconds = dict[str, float]
 
@@ -41,33 +40,11 @@ def boot(
         RunFailed: The kernel did not come to the end.
         RuntimeError: A transfer in it failed.
     """
-    compile_all()
     with tempfile.TemporaryDirectory(prefix="unequal-") as name:
-        wanted, told, console = (Path(name, file) for file in ("wanted", "told", "console.log"))
-        wanted.write_text("".join(_order(cases, queue_packets) for cases in networks))
-        told.touch()
-        files = [str(guest_path("told") / file.name) for file in (wanted, told)]
-        order = Order(
-            argv=[guest_python(), "-m", "benchmarks.unequal.virtual", *files],
-            seed=seed,
-            core=core,
-            console=console,
-            writable={"told": Path(name)},
-        )
-        heard_bytes = 0
-
-        def look() -> bool:
-            nonlocal heard_bytes
-            before, heard_bytes = heard_bytes, told.stat().st_size
-            return heard_bytes > before
-
-        with Machine(order) as machine:
-            status = machine.wait(look)
-        if status:
-            raise RuntimeError(
-                f"in the virtual kernel: status {status}\n{console.read_text(errors='replace')}"
-            )
-        seconds = [json.loads(line) for line in told.read_text().splitlines()]
+        folder = Path(name)
+        (folder / "wanted").write_text("".join(_order(cases, queue_packets) for cases in networks))
+        words = ["-m", "benchmarks.unequal.virtual", guest_file("wanted"), guest_file("told")]
+        seconds = lines_of(words, folder, "told", seed=seed, core=core)
     flat = [case for cases in networks for case in cases]
     return [(case, dict(zip(KINDS, four, strict=True))) for case, four in zip(flat, seconds, strict=True)]
 

@@ -1,0 +1,51 @@
+"""Benchmarks in a virtual kernel, where other load changes nothing (docs/virtual.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.places.virtual.bytecode import compile_all
+from experiments.places.virtual.machine import Machine, Order, guest_path, guest_python
+
+
+def guest_file(name: str) -> str:
+    """Return the path in the kernel of a file of the folder that `lines_of` is given."""
+    return str(guest_path("told") / name)
+
+
+def lines_of(words: Sequence[str], folder: Path, told: str, *, seed: int, core: int) -> list[Any]:
+    """Run Python in a kernel of its own; return the lines of JSON that it has appended to a file.
+
+    Args:
+        words: What Python is called with.
+        folder: Is seen there, and can be written.
+        told: Name of the file in it that gets a line for each result; it grows as long as all is well.
+        seed: Of the kernel's random numbers.
+        core: The processor that it runs on.
+
+    Raises:
+        RunFailed: The kernel did not come to the end.
+        RuntimeError: The program in it failed.
+    """
+    compile_all()
+    results, console = folder / told, folder / "console.log"
+    results.touch()
+    order = Order(
+        argv=[guest_python(), *words], seed=seed, core=core, console=console, writable={"told": folder}
+    )
+    heard_bytes = 0
+
+    def look() -> bool:
+        nonlocal heard_bytes
+        before, heard_bytes = heard_bytes, results.stat().st_size
+        return heard_bytes > before
+
+    with Machine(order) as machine:
+        status = machine.wait(look)
+    if status:
+        said = console.read_text(errors="replace")
+        raise RuntimeError(f"in the virtual kernel: status {status}\n{said}")
+    return [json.loads(line) for line in results.read_text().splitlines()]
