@@ -1,9 +1,5 @@
 """The documentation site: `make docs` writes it to build/docs, and nothing in it is loaded from elsewhere."""
 
-from __future__ import annotations
-
-from typing import Any
-
 project = "Multi-Stream TCP and globally optimal multipath routing"
 html_title = "MSTCP and GOMR"
 copyright = "the authors"  # noqa: A001 (Sphinx's name)
@@ -25,14 +21,3 @@ html_theme = "furo"
 html_show_copyright = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
-
-
-def setup(app: Any) -> None:
-    """Leave the decisions, some hundreds, out of every page's sidebar: docs/decisions.md lists them."""
-    app.connect("doctree-read", _stand_alone)
-
-
-def _stand_alone(app: Any, doctree: Any) -> None:
-    del doctree
-    if app.env.docname.startswith("decisions/"):
-        app.env.metadata[app.env.docname]["orphan"] = True

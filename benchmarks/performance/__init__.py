@@ -1,0 +1,1 @@
+"""docs/performance.md, made from measurements that are kept beside it in docs/results/performance."""
