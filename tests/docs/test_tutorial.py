@@ -1,4 +1,4 @@
-"""The tutorial's files and commands work as they stand there, in its order."""
+"""Files and commands of the tutorials work as they stand there, in their order."""
 
 from __future__ import annotations
 
@@ -14,21 +14,33 @@ ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"<!-- (?:file: (?P<name>\S+)|run) -->\n```\w+\n(?P<text>.*?)```", re.DOTALL)
 
 
-@pytest.mark.timeout(300)
-def test_files_and_commands_of_the_tutorial(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "tutorial.md").read_text()
+def follow(page: str, folder: Path) -> str:
+    """Write the files of a page and run its commands in a folder; return what they printed."""
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     printed = ""
-    for block in BLOCK.finditer(page):
+    for block in BLOCK.finditer((ROOT / "docs" / page).read_text()):
         if block["name"]:
-            (tmp_path / block["name"]).write_text(block["text"])
+            (folder / block["name"]).write_text(block["text"])
             continue
         done = subprocess.run(
-            ["sh", "-e", "-c", block["text"]], cwd=tmp_path, env=environment, capture_output=True, text=True
+            ["sh", "-e", "-c", block["text"]], cwd=folder, env=environment, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stderr
         printed += done.stdout
+    return printed
+
+
+@pytest.mark.timeout(300)
+def test_the_researchers_tutorial(tmp_path: Path) -> None:
+    printed = follow("tutorial.md", tmp_path)
     assert (tmp_path / "results" / "first" / "report.html").exists()
     assert re.search(r"ospf +\| +15\.00 \| +9\.56 ", printed)
     assert re.search(r"mstcp +\| +15\.00 \| +15\.0\d ", printed)
     assert (tmp_path / "goodput.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_the_applications_tutorial(tmp_path: Path) -> None:
+    printed = follow("tutorial-application.md", tmp_path)
+    assert "intact\n" in printed
+    first, second = (int(carried) for carried in re.findall(r"port \d+: (\d+) bytes", printed))
+    assert first > second
