@@ -64,7 +64,7 @@ def made(results: Results) -> str:
     invalid = sum(not run.valid for run in runs)
     return (
         f"Engine `{results.engine}`, {len(runs)} runs of {runs[0].duration_s:g} s ({seeds} seeds); "
-        f"{attempts} invalid attempts were made again, {invalid} runs are invalid and left out. Each cell has "
+        f"{attempts} invalid attempts were made again, {invalid} invalid runs are left out. Each cell has "
         "the goodput of what was asked for, in Mbit/s, and the mean delay, with half of the 95 % confidence "
         "interval."
     )
