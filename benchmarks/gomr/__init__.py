@@ -1,1 +1,3 @@
-"""How long GOMR's engines take, from scratch and from event to event, on small networks and large ones."""
+"""Benchmarks of the routing engines; importing it adds the engine `highs` to compare with."""
+
+import benchmarks.gomr.highs  # noqa: F401

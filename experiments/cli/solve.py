@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, default=1, metavar="N", help="seed of the generated flows and events (default 1)"
     )
     parser.add_argument(
-        "--engine", default="native", metavar="E", help="native, highs or pulp (default native)"
+        "--engine", default="native", metavar="E", help="native or pulp (default native)"
     )
     parser.add_argument(
         "--objective",

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 from gomr import Demand, Edge, Problem
-from gomr.certificate import upper_bound_bps
+from gomr.engines.answer import Answer
+from gomr.engines.assembly import NumberedAnswer
+from gomr.objectives import PLAIN
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.gomr.gomr_oracles import problems_with_fixed_paths, unit_of, unlimited_optimum
+
+
+def upper_bound_bps(problem: Problem, prices: dict[str, float]) -> float:
+    nothing = Answer({demand.id: () for demand in problem.demands}, prices)
+    return NumberedAnswer.of(problem, nothing).audit(PLAIN).upper_bound
 
 
 @given(problems_with_fixed_paths(), st.data())

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gomr import Demand, Edge, Problem
 from gomr.paths.finder import are_disjoint, parts_of
-from gomr.paths.graph import Path
+from gomr.problem import Path
 from gomr.solving import allocate
 from scipy.optimize import linprog
 

@@ -7,7 +7,7 @@ import pytest
 from gomr import Demand, Edge, Problem
 from gomr.errors import InvalidProblem
 from gomr.paths.finder import PathFinder, are_disjoint
-from gomr.paths.graph import Path
+from gomr.problem import Path
 from gomr.solving import allocate
 from hypothesis import given, settings
 

@@ -97,6 +97,14 @@ class Network:
     def shortest_paths(self, source: int, destination: int, count: int) -> list[list[int]]:
         """Return up to `count` simple paths of least delay over arcs with a capacity."""
 
+    def cheapest_path(
+        self, source: int, destination: int, lengths: list[float], max_delay_s: float | None
+    ) -> list[int] | None:
+        """Return the path of least length over arcs with a capacity, within a delay; ties go to fewer arcs.
+
+        Infinite lengths close arcs.
+        """
+
     def disjoint_paths(self, source: int, destination: int, count: int, *, nodes: bool) -> list[list[int]]:
         """Return up to `count` paths that share no arc (or no node but the ends), of least total delay."""
 

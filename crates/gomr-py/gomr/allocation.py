@@ -1,7 +1,6 @@
-"""The answer to a routing problem: rates on paths, and the checks that they keep within the network's limits.
+"""The answer to a routing problem: rates on paths.
 
-Rates are given by path, so flow is conserved at every node by construction. What is left to check is that no
-edge carries more than its capacity and no demand gets more than it asked for.
+Rates are given by path, so flow is conserved at every node by construction.
 """
 
 from __future__ import annotations
@@ -13,14 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gomr.columns import DemandColumns, PathColumns
-from gomr.paths.graph import Path
-from gomr.problem import Demand, Problem
+from gomr.problem import Demand, Path, Problem
 
 Rates = Mapping[str, Sequence[tuple[Path, float]]]
 """Paths and the wire rate of each in bit/s, by demand id."""
-
-_ROUNDING = 1 + 1e-13
-"""What is over its limit by less than this factor is rounding, and left as it is."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +53,8 @@ class Allocation:
         value_bps: What is proved optimal: the utility for `fair`, for all others the admitted rate.
         max_utilisation: Largest share of its capacity that an edge carries, acknowledgements included.
         timed_out: The time limit came first: the best answer until then, `gap` below the bound or less.
-        columns: The paths once more as arrays, where the compiled engine found them: for matrices of many
-            demands, whose `paths` are made one by one when they are asked for.
+        columns: The paths once more as arrays, for matrices of many demands, whose `paths` are made one by
+            one when they are asked for. None where a demand stays at its source, and after live events.
         prices: What each edge's last bit/s adds to the value, by its id: those of the bound. Others are 0.
     """
 
@@ -117,27 +112,6 @@ def loads_of(problem: Problem, demand: Demand, path: Path) -> list[tuple[str, fl
     return loaded
 
 
-def max_utilisation(problem: Problem, loads_bps: Mapping[str, float]) -> float:
-    """Return the largest share of its capacity that an edge carries, given the load of every edge."""
-    return max(
-        (loads_bps[edge.id] / edge.capacity_bps for edge in problem.edges if edge.capacity_bps > 0),
-        default=0.0,
-    )
-
-
-def largest_violation_bps(problem: Problem, rates: Rates, loads_bps: Mapping[str, float]) -> float:
-    """Return by how much the worst edge or demand is over its capacity or request; 0 if none is.
-
-    Args:
-        problem: The problem.
-        rates: Rates of its demands.
-        loads_bps: Their load of every edge.
-    """
-    over = [loads_bps[edge.id] - edge.capacity_bps for edge in problem.edges]
-    over += [total_bps(rates[demand.id]) - demand.rate_bps for demand in problem.demands]
-    return max(0.0, *over)
-
-
 def edge_loads(problem: Problem, rates: Rates) -> dict[str, float]:
     """Return the load of every edge in bit/s, acknowledgements included."""
     parts: dict[str, list[float]] = {edge.id: [] for edge in problem.edges}
@@ -157,12 +131,16 @@ def loads_of_allocation(problem: Problem, allocation: Allocation) -> dict[str, f
     """Return the load of every edge in bit/s, acknowledgements included."""
     if allocation.columns is not None and isinstance(problem.demands, DemandColumns):
         return _loads_of_columns(problem, allocation.columns)
+    return edge_loads(problem, rates_of_allocation(problem, allocation))
+
+
+def rates_of_allocation(problem: Problem, allocation: Allocation) -> Rates:
+    """Return the rates of an allocation as engines have them."""
     edges = problem.edges_by_id
-    rates = {
+    return {
         name: [(tuple(edges[edge_id] for edge_id in path.edges), path.rate_bps) for path in paths]
         for name, paths in allocation.paths.items()
     }
-    return edge_loads(problem, rates)
 
 
 def _loads_of_columns(problem: Problem, columns: PathColumns) -> dict[str, float]:
@@ -170,51 +148,3 @@ def _loads_of_columns(problem: Problem, columns: PathColumns) -> dict[str, float
     rates = np.repeat(columns.rate_bps, start[1:] - start[:-1])
     loads = np.bincount(columns.edges, weights=rates, minlength=len(problem.edges))
     return dict(zip([edge.id for edge in problem.edges], loads.tolist(), strict=True))
-
-
-def fit(problem: Problem, rates: Rates, loads_bps: Mapping[str, float] | None = None) -> Rates:
-    """Scale a solver's rates down where its tolerance put them over a limit.
-
-    Each path is scaled by the tightest of the edges that it loads, so one pass brings every edge within its
-    capacity; nothing is scaled up. What remains is rounding of the last bits.
-
-    Args:
-        problem: The problem.
-        rates: Rates of its demands.
-        loads_bps: Their load of every edge, where it is known.
-
-    Returns:
-        The rates; `rates` itself where nothing was over a limit.
-    """
-    within_request = {demand.id: _scaled(rates[demand.id], demand.rate_bps) for demand in problem.demands}
-    scaled = any(within_request[demand.id] is not rates[demand.id] for demand in problem.demands)
-    if scaled or loads_bps is None:
-        loads_bps = edge_loads(problem, within_request)
-    factors = {
-        edge.id: edge.capacity_bps / loads_bps[edge.id]
-        for edge in problem.edges
-        if loads_bps[edge.id] > edge.capacity_bps * _ROUNDING
-    }
-    if not factors:
-        return within_request if scaled else rates
-
-    def tightest(demand: Demand, path: Path) -> float:
-        return min([factors.get(edge_id, 1.0) for edge_id, _ in loads_of(problem, demand, path)])
-
-    return {
-        demand.id: [(path, rate * tightest(demand, path)) for path, rate in within_request[demand.id]]
-        for demand in problem.demands
-    }
-
-
-def _scaled(rates: Sequence[tuple[Path, float]], limit_bps: float) -> Sequence[tuple[Path, float]]:
-    rate_bps = total_bps(rates)
-    if rate_bps <= limit_bps * _ROUNDING:
-        return rates
-    factor = limit_bps / rate_bps
-    return [(path, rate * factor) for path, rate in rates]
-
-
-def total_bps(rates: Sequence[tuple[Path, float]]) -> float:
-    """Return the sum of the rates of some paths."""
-    return rates[0][1] if len(rates) == 1 else math.fsum([rate for _, rate in rates])

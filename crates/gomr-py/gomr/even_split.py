@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from gomr.allocation import Rates, edge_loads, fit, loads_of
+from gomr.allocation import Rates, edge_loads, loads_of
+from gomr.engines.assembly import fit
 from gomr.engines.time_budget import OutOfTime, TimeBudget
-from gomr.paths.graph import Path
-from gomr.problem import Demand, Problem
+from gomr.problem import Demand, Path, Problem
 
 if TYPE_CHECKING:
-    from gomr.engines.highs.program import Program
+    from gomr.engines.linear_program import Program
 
 _ROUNDING = 1e-12
 """A load over its capacity by less than this share is rounding, which whoever uses the rates takes away."""
@@ -128,7 +128,7 @@ def _summed(loads: Sequence[tuple[str, float]]) -> dict[str, float]:
 def _as_evenly_as_fits(
     problem: Problem, rates: Rates, group: _Group, kept: Mapping[str, float], budget: TimeBudget
 ) -> dict[str, list[tuple[Path, float]]]:
-    from gomr.engines.highs.program import Program  # HiGHS is loaded when it is first needed
+    from gomr.engines.linear_program import Program  # HiGHS is loaded when it is first needed
 
     unit_bps = max(rate_bps for demand in group.demands for _, rate_bps in rates[demand.id])
     program = Program(budget)

@@ -32,6 +32,9 @@ class Edge:
     delay_s: float
 
 
+Path = tuple[Edge, ...]
+
+
 @dataclass(frozen=True)
 class Demand:
     """A flow that wants `rate_bps` from `source` to `destination`.

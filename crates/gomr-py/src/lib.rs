@@ -129,6 +129,7 @@ impl From<::gomr::Summary> for Summary {
 #[pyclass(module = "gomr._native", frozen)]
 pub(crate) struct Network {
     pub(crate) problem: Problem,
+    search: ::gomr::PathSearch,
     /// What stands for each arc in paths.
     labels: Vec<Py<PyAny>>,
 }
@@ -173,7 +174,12 @@ impl Network {
             flows: Vec::new(),
         };
         problem.validate().map_err(refuse)?;
-        Ok(Self { problem, labels })
+        let search = ::gomr::PathSearch::new(&problem);
+        Ok(Self {
+            problem,
+            search,
+            labels,
+        })
     }
 
     fn shortest_paths(
@@ -185,6 +191,18 @@ impl Network {
     ) -> PyResult<Vec<Vec<usize>>> {
         py.detach(|| ::gomr::shortest_paths(&self.problem, source, destination, count))
             .map_err(refuse)
+    }
+
+    fn cheapest_path(
+        &self,
+        source: usize,
+        destination: usize,
+        lengths: Vec<f64>,
+        max_delay_s: Option<f64>,
+    ) -> PyResult<Option<Vec<u32>>> {
+        let search = &self.search;
+        let found = search.cheapest(lengths, source, destination, max_delay_s);
+        found.map_err(refuse)
     }
 
     #[pyo3(signature = (flows, load=1.0, *, threads=1, time_limit_s=None))]

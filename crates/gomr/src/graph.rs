@@ -1,5 +1,7 @@
 //! The network as flat arrays: arcs by index, and for each node the arcs that leave and enter it.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::Range;
 
 /// Marks "no arc", "no column", "not in the basis" in index arrays.
@@ -110,6 +112,45 @@ impl Graph {
     /// Arcs that enter `node`, in index order.
     pub fn into(&self, node: usize) -> &[u32] {
         self.into.of(node)
+    }
+
+    /// Least length from each node to `root`, or with `is_source` to each node from it (Dijkstra's algorithm); infinite
+    /// lengths close arcs.
+    pub fn distances(&self, root: u32, is_source: bool, length: impl Fn(usize) -> f64) -> Vec<f64> {
+        let mut distance = vec![f64::INFINITY; self.nodes];
+        distance[root as usize] = 0.0;
+        let mut heap = BinaryHeap::from([Reverse((0u64, root))]);
+        let (arcs, ends) = match is_source {
+            true => (&self.out, &self.head),
+            false => (&self.into, &self.tail),
+        };
+        while let Some(Reverse((bits, node))) = heap.pop() {
+            let at = distance[node as usize];
+            if bits > at.to_bits() {
+                continue;
+            }
+            for &arc in arcs.of(node as usize) {
+                let end = ends[arc as usize];
+                let next = at + length(arc as usize);
+                if next < distance[end as usize] {
+                    distance[end as usize] = next;
+                    heap.push(Reverse((next.to_bits(), end)));
+                }
+            }
+        }
+        distance
+    }
+
+    /// Writes the path that `parent`, the last arc to each node, leads back from `target` to `source`.
+    pub fn trace(&self, parent: &[u32], source: u32, target: u32, path: &mut Vec<u32>) {
+        path.clear();
+        let mut at = target;
+        while at != source {
+            let arc = parent[at as usize];
+            path.push(arc);
+            at = self.tail[arc as usize];
+        }
+        path.reverse();
     }
 
     /// Sum of the delays along `path`, seconds.

@@ -36,6 +36,7 @@ pub use incremental::engine::Engine;
 pub use incremental::optimal_face::{FaceCommodity, FacePath, OptimalFace};
 pub use incremental::reallocation::MinimumReallocation;
 pub use objectives::{Objective, SEGMENTS};
+pub use paths::cheapest::PathSearch;
 pub use paths::disjoint::{disjoint_paths, Apart};
 pub use paths::least_delay::{DelayArc, LeastDelayTrees};
 pub use paths::yen::shortest_paths;

@@ -126,7 +126,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-fn invalid(field: String, reason: &str) -> Error {
+pub(crate) fn invalid(field: String, reason: &str) -> Error {
     Error::Invalid {
         field,
         reason: reason.to_owned(),

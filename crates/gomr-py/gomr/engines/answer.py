@@ -11,7 +11,7 @@ from gomr.objectives import Objective
 from gomr.problem import Problem
 
 if TYPE_CHECKING:
-    from gomr.engines.native.assembly import NativeAnswer
+    from gomr.engines.assembly import NumberedAnswer
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Answer:
         bound_bps: What the first objective of no allocation can exceed, where that is proved already; None
             where prices and cuts are to prove it.
         most_bps: A bound on the first objective that knows limits on paths; None where there is none.
-        native: The same from the compiled engine, in arrays; None from all others.
+        numbered: The same in arrays, where the compiled engine found it.
     """
 
     rates: Rates
@@ -44,7 +44,7 @@ class Answer:
     complete: bool = True
     bound_bps: float | None = None
     most_bps: float | None = None
-    native: NativeAnswer | None = None
+    numbered: NumberedAnswer | None = None
 
 
 def nothing(problem: Problem) -> Answer:

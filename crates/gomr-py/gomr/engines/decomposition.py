@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping
 
-from gomr.paths.graph import Graph, Path
-from gomr.problem import Demand, Edge
+from gomr.paths.finder import PathFinder
+from gomr.problem import Demand, Edge, Path
 
 NEGLIGIBLE = 1e-13
 """Flow at or below this is rounding (in units of the problem's scale)."""
@@ -14,7 +15,7 @@ NEGLIGIBLE = 1e-13
 def decompose(
     flow: Mapping[Edge, float],
     admitted: Iterable[tuple[Demand, float]],
-    endpoints: Collection[str],
+    finder: PathFinder,
 ) -> dict[str, list[tuple[Path, float]]]:
     """Take the flow of one source apart into paths, the one with the shortest delay first.
 
@@ -25,7 +26,7 @@ def decompose(
     Args:
         flow: What the source sends over each edge.
         admitted: Demands of that source, with the rate admitted for each.
-        endpoints: Nodes that forward nothing.
+        finder: Finds paths over the edges.
 
     Returns:
         Paths and rates by demand id.
@@ -35,10 +36,10 @@ def decompose(
     for demand, wanted in admitted:
         taken: list[tuple[Path, float]] = []
         while wanted > 0:
-            graph = Graph(left, endpoints)
-            path = graph.shortest_path(demand.source, demand.destination, lambda edge: edge.delay_s)
-            if path is None:
+            found = finder.cheapest(demand, lambda edge: edge.delay_s if edge in left else math.inf)
+            if found is None:
                 break
+            _, path = found
             rate = min(wanted, *(left[edge] for edge in path))
             wanted -= rate
             taken.append((path, rate))

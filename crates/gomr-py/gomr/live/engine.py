@@ -18,8 +18,10 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from gomr.allocation import Allocation, largest_violation_bps, loads_of_allocation
+from gomr.allocation import Allocation, rates_of_allocation
 from gomr.columns import DemandColumns
+from gomr.engines.answer import Answer
+from gomr.engines.assembly import NumberedAnswer
 from gomr.errors import InvalidProblem
 from gomr.graphs import problem_of
 from gomr.live.churn import Churn, churn_between
@@ -28,7 +30,7 @@ from gomr.matrices import Matrix, demands_of
 from gomr.objectives import objective_of
 from gomr.problem import Demand, Problem, check_capacity, check_number
 from gomr.solution import Solution, solution_with
-from gomr.solving import DEFAULT_ENGINE, allocate, check_names, check_time_limit
+from gomr.solving import DEFAULT_ENGINE, allocate, check_names, check_time_limit, without_local
 
 
 @dataclass(frozen=True)
@@ -179,13 +181,9 @@ class Engine:
         fresh = allocate(self.problem, kept.objective, kept.engine)
         bound_bps = fresh.upper_bound_bps
         gap = max(0.0, 1 - kept.value_bps / bound_bps) if bound_bps > 0 else 0.0
-        loads_bps = loads_of_allocation(self.problem, kept)
-        edges = self.problem.edges_by_id
-        rates = {
-            name: [(tuple(edges[edge_id] for edge_id in path.edges), path.rate_bps) for path in paths]
-            for name, paths in kept.paths.items()
-        }
-        over_bps = largest_violation_bps(self.problem, rates, loads_bps)
+        answer = Answer(rates_of_allocation(self.problem, kept))
+        audit = NumberedAnswer.of(without_local(self.problem), answer).audit(objective_of(kept.objective))
+        over_bps = audit.max_violation_bps
         return replace(kept, upper_bound_bps=bound_bps, gap=gap, max_violation_bps=over_bps)
 
     def start_from(self, rates: Mapping[str, Mapping[tuple[str, ...], float]]) -> None:

@@ -17,17 +17,16 @@ from gomr._native import InvalidInput, NotSolved, Summary, TimeIsUp
 from gomr.allocation import Allocation, PathRate, Rates, path_rates
 from gomr.columns import DemandColumns
 from gomr.engines.answer import Answer
-from gomr.engines.native import assembly
+from gomr.engines.assembly import LocalDemands, allocation_of, assemble, local_paths
 from gomr.engines.native.engine import NAME, answer_of, failure, refusal, start
 from gomr.engines.native.network import NativeNetwork, finite_bps
 from gomr.engines.time_budget import TimeBudget
 from gomr.even_split import spread_in_time
 from gomr.live.sessions import LiveProblem
 from gomr.objectives import Objective
-from gomr.paths.graph import Path
 from gomr.paths.limits import is_limited, trimmed_to_limits, within_limits
-from gomr.problem import Demand, Problem
-from gomr.solving import allocate, assemble, local_paths, without_local
+from gomr.problem import Demand, Path, Problem
+from gomr.solving import allocate, without_local
 
 RateList: TypeAlias = list[tuple[Path, float]]
 """The paths of a flow and the rate of each."""
@@ -217,7 +216,7 @@ class NativeSession:
             answer = answer_of(self._engine, network, network.flows(problem.demands), self.time_limit_s)
         except NotSolved as error:
             raise failure(error, self.time_limit_s) from error
-        return assembly.assemble(problem, problem, self._objective, NAME, answer)
+        return assemble(problem, problem, self._objective, NAME, answer.answer(problem))
 
     def _changes(self) -> tuple[Summary, list[tuple[int, RateList]], bool]:
         """Solve; return totals, what changed, and whether there was time for all of it."""
@@ -294,20 +293,13 @@ class NativeSession:
         return assemble(problem, routed, self._objective, NAME, answer)
 
     def _allocation(self, summary: Summary) -> Allocation:
-        local_bps = {name: demand.rate_bps for name, demand in self._local.items()}
-        local_value_bps = self._objective.value_bps(self._local.values(), local_bps)
-        local_sum_bps = math.fsum(local_bps.values())
-        return Allocation(
-            paths=self._paths.copy(),
-            admitted_bps=summary.admitted_bps + local_sum_bps,
-            requested_bps=summary.requested_bps + local_sum_bps,
-            cost_bps_s=summary.cost_bps_s,
-            objective=self._objective.name,
-            engine=NAME,
-            upper_bound_bps=summary.upper_bound + local_value_bps,
-            gap=summary.gap,
-            max_violation_bps=max(0.0, summary.max_violation_bps),
-            wall_s=0.0,
-            value_bps=summary.value + local_value_bps,
-            max_utilisation=summary.max_utilisation,
+        local = LocalDemands.of(self._local.values(), self._objective)
+        return allocation_of(
+            summary,
+            self._objective,
+            NAME,
+            self._paths.copy(),
+            local,
+            summary.upper_bound,
+            summary.max_utilisation,
         )

@@ -22,12 +22,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gomr.allocation import edges_loaded
-from gomr.engines.highs.program import Program
+from gomr.engines.linear_program import Program
 from gomr.engines.time_budget import OutOfTime, TimeBudget
 from gomr.objectives import Objective
-from gomr.paths.delay_limit import cheapest_within
-from gomr.paths.graph import Graph, Path
-from gomr.problem import Demand, Edge, Problem
+from gomr.paths.finder import PathFinder
+from gomr.problem import Demand, Edge, Path, Problem
 
 Choice = Mapping[str, tuple[Path, ...]]
 """The paths of each demand with a limit, by its id."""
@@ -176,7 +175,8 @@ class _Programme:
         self._costs: dict[int, float] = {}
         self._columns: list[_Column] = []
         self._known: set[tuple[str, Copy | None, Path]] = set()
-        self._pricing = {demand.id: _Pricing(problem, demand) for demand in problem.demands}
+        finder = PathFinder(problem)
+        self._pricing = {demand.id: _Pricing(problem, finder, demand) for demand in problem.demands}
         for demand in problem.demands:
             self._add_demand(demand, objective)
             for path in known.get(demand.id, ()):
@@ -202,7 +202,7 @@ class _Programme:
             return []
         copy, one, other = split
         at = next(i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
-        leaving = self._pricing[copy[0]].graph.leaving(one[at].tail, one[0].tail)
+        leaving = self._pricing[copy[0]].leaving(one[at].tail)
         rest = [edge.id for edge in leaving if edge.id not in (one[at].id, other[at].id)]
         halves = ({one[at].id, *rest[::2]}, {other[at].id, *rest[1::2]})
         before = forbidden.get(copy, frozenset())
@@ -300,11 +300,10 @@ class _Pricing:
     """The paths of one demand.
 
     Attributes:
-        graph: The edges that it may use.
         given: The only paths that it may take; none where it may take any.
     """
 
-    def __init__(self, problem: Problem, demand: Demand) -> None:
+    def __init__(self, problem: Problem, finder: PathFinder, demand: Demand) -> None:
         self._demand = demand
         self._reverse = (problem.reverse or {}) if demand.reverse_ack_ratio > 0 else {}
         by_id = problem.edges_by_id
@@ -314,7 +313,7 @@ class _Pricing:
         self._width_bps = {edge.id: self._edge_width_bps(problem, edge) for edge in problem.edges}
         is_open = self._most_bps > 0
         edges = [edge for edge in problem.edges if is_open and self._width_bps[edge.id] > 0]
-        self.graph = Graph(edges, problem.endpoints)
+        self._edges, self._finder = edges, finder
         self._widths_bps = sorted({self._width_bps[edge.id] for edge in edges})
         given = [tuple(by_id[edge_id] for edge_id in path) for path in demand.fixed_paths or ()]
         self.given = [
@@ -327,6 +326,10 @@ class _Pricing:
             back = problem.edges_by_id[self._reverse[edge.id]]
             width_bps = min(width_bps, back.capacity_bps / self._demand.reverse_ack_ratio)
         return width_bps
+
+    def leaving(self, node: str) -> list[Edge]:
+        """Return the edges on which it may leave a node."""
+        return [edge for edge in self._edges if edge.tail == node]
 
     def width_bps(self, path: Path) -> float:
         """Return the most that a path can carry of the demand."""
@@ -342,15 +345,15 @@ class _Pricing:
             least_bps = self._widths_bps[place]
 
             def length(edge: Edge, least_bps: float = least_bps) -> float:
-                if edge.id in closed or self._width_bps[edge.id] < least_bps:
+                if edge.id in closed or not 0 < least_bps <= self._width_bps[edge.id]:
                     return math.inf
                 back = ratio * price[self._reverse[edge.id]] if ratio > 0 else 0.0
                 return price[edge.id] + back
 
-            path = self._cheapest(length)
-            if path is None:
+            found = self._finder.cheapest(self._demand, length)
+            if found is None:
                 return
-            cost = math.fsum(map(length, path))
+            cost, path = found
             if cost >= worth:
                 return  # wider ones cost no less
             width_bps = self.width_bps(path)
@@ -363,11 +366,3 @@ class _Pricing:
             place = max(place + 1, bisect_right(self._widths_bps, width_bps))
             while place < len(self._widths_bps) and self._widths_bps[place] * (1 + 1e-12) < needed_bps:
                 place += 1
-
-    def _cheapest(self, length: Callable[[Edge], float]) -> Path | None:
-        demand = self._demand
-        path = self.graph.shortest_path(demand.source, demand.destination, length)
-        if path is None or not demand.is_too_long(path):
-            return path
-        cheapest = cheapest_within(self.graph, demand, length)
-        return None if cheapest is None else cheapest[1]

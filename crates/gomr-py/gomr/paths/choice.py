@@ -18,9 +18,8 @@ from gomr.engines.pulp.program import AT_MOST, value
 from gomr.engines.time_budget import OutOfTime, TimeBudget
 from gomr.errors import SolverError
 from gomr.paths.finder import PathFinder
-from gomr.paths.graph import Path
 from gomr.paths.limits import FEW, first_within, is_limited, within_limits
-from gomr.problem import Demand, Problem
+from gomr.problem import Demand, Path, Problem
 
 _CHOICE_WEIGHTS = (1e4, 1e-3)
 """Weights of the throughput and of the delay (in units of the longest edge's) when paths are chosen.

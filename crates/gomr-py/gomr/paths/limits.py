@@ -12,15 +12,15 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from gomr.allocation import Rates, fit
+from gomr.allocation import Rates
 from gomr.columns import DemandColumns
 from gomr.engines.answer import Answer, Solver
+from gomr.engines.assembly import fit
 from gomr.engines.time_budget import OutOfTime
 from gomr.errors import SolverError
 from gomr.objectives import Objective
 from gomr.paths.finder import are_disjoint
-from gomr.paths.graph import Path
-from gomr.problem import Demand, Problem
+from gomr.problem import Demand, Path, Problem
 
 _CANDIDATES = 8
 """Shortest paths offered to a limited demand at first."""
@@ -213,14 +213,14 @@ def _over(
         for demand in problem.demands
     )
     bound = engine(replace(problem, demands=demands), objective, left_s)
-    native = answer.native and bound.native and answer.native.with_paths_of(bound.native)
-    return replace(answer, rates=bound.rates, complete=bound.complete, native=native)
+    numbered = answer.numbered and bound.numbered and answer.numbered.with_paths_of(bound.numbered)
+    return replace(answer, rates=bound.rates, complete=bound.complete, numbered=numbered)
 
 
 def _trimmed(problem: Problem, answer: Answer) -> Answer:
     """Return what limits leave of an answer, at the end of the time."""
     rates = trimmed_to_limits(problem, fit(problem, answer.rates))
-    return replace(answer, rates=rates, complete=False, native=None)
+    return replace(answer, rates=rates, complete=False, numbered=None)
 
 
 def trimmed_to_limits(problem: Problem, rates: Rates) -> Rates:

@@ -7,23 +7,20 @@ Management Science 5, 1958).
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from gomr.engines.highs.program import Numbers, Program
+from gomr.engines.linear_program import Numbers, Program
 from gomr.engines.time_budget import TimeBudget
 from gomr.errors import InvalidProblem
-from gomr.paths.delay_limit import cheapest_within
-from gomr.paths.graph import Graph, Path
-from gomr.problem import Demand, Edge, Problem
+from gomr.paths.finder import Length, PathFinder
+from gomr.problem import Demand, Path, Problem
 
 NAME = "planning"
 _GAIN = 1e-9
 """A path that gains less than this share of what its demand is worth is not added."""
 _USED = 1e-11
 """Rates up to this, in units, are rounding."""
-Length = Callable[[Edge], float]
 
 
 class PathProgram(ABC):
@@ -40,7 +37,7 @@ class PathProgram(ABC):
         self.problem = problem
         self.program = Program(TimeBudget(NAME, time_limit_s))
         self.unit_bps = problem.unit_bps or 1.0
-        self._graph = Graph([edge for edge in problem.edges if edge.capacity_bps > 0], problem.endpoints)
+        self._finder = PathFinder(problem)
         self._known: dict[str, dict[Path, int]] = {demand.id: {} for demand in problem.demands}
 
     @abstractmethod
@@ -71,10 +68,7 @@ class PathProgram(ABC):
 
     def cheapest(self, demand: Demand, length: Length) -> tuple[float, Path] | None:
         """Return the shortest path that a demand may take, and its length; None if there is none."""
-        path = self._graph.shortest_path(demand.source, demand.destination, length)
-        if path is not None and demand.is_too_long(path):
-            return cheapest_within(self._graph, demand, length)
-        return None if path is None else (math.fsum(map(length, path)), path)
+        return self._finder.cheapest(demand, length)
 
     def values(self) -> dict[str, list[tuple[Path, float]]]:
         """Return the paths of each demand whose variable is above rounding, and its value."""

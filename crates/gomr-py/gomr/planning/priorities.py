@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gomr.engines.answer import Answer
-from gomr.engines.highs.program import Numbers
+from gomr.engines.assembly import assemble
+from gomr.engines.linear_program import Numbers
 from gomr.errors import InvalidProblem
 from gomr.graphs import problem_of
 from gomr.matrices import Matrix
 from gomr.objectives import PLAIN
-from gomr.paths.graph import Path
-from gomr.planning.columns import NAME, Length, PathProgram, gap_of, positive
-from gomr.problem import Demand, Problem
+from gomr.paths.finder import Length
+from gomr.planning.columns import NAME, PathProgram, gap_of, positive
+from gomr.problem import Demand, Path, Problem
 from gomr.solution import Certificate, Solution
-from gomr.solving import assemble
 
 _KEPT = 1 - 1e-13
 """Share of what a class gets that the classes after it leave, and the delay."""

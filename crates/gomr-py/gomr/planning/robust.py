@@ -14,14 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gomr.engines.highs.program import Numbers
+from gomr.engines.linear_program import Numbers
 from gomr.errors import InvalidProblem
 from gomr.failures import Failure, link_failures
 from gomr.graphs import problem_of
 from gomr.matrices import Matrix
-from gomr.paths.graph import Path
-from gomr.planning.columns import Length, PathProgram, gap_of, positive
-from gomr.problem import Demand, Edge, Problem
+from gomr.paths.finder import Length
+from gomr.planning.columns import PathProgram, gap_of, positive
+from gomr.problem import Demand, Edge, Path, Problem
 
 Splits = Mapping[str, tuple[tuple[tuple[str, ...], float], ...]]
 """The paths of each demand, as nodes, and a number for each."""

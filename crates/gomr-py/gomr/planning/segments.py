@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gomr.engines.highs.program import Program
+from gomr.engines.linear_program import Program
 from gomr.engines.time_budget import TimeBudget
 from gomr.errors import InvalidProblem
 from gomr.graphs import problem_of

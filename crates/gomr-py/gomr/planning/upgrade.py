@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gomr.engines.answer import Answer
-from gomr.engines.highs.program import Numbers
+from gomr.engines.assembly import assemble
+from gomr.engines.linear_program import Numbers
 from gomr.errors import InvalidProblem
 from gomr.graphs import problem_of
 from gomr.matrices import Matrix
 from gomr.objectives import PLAIN
-from gomr.paths.graph import Path
-from gomr.planning.columns import NAME, Length, PathProgram, gap_of, positive
-from gomr.problem import Demand, Problem, check_number
+from gomr.paths.finder import Length
+from gomr.planning.columns import NAME, PathProgram, gap_of, positive
+from gomr.problem import Demand, Path, Problem, check_number
 from gomr.solution import Solution
-from gomr.solving import assemble
 
 _MISSING = 1e-9
 """A demand that misses less than this, in units, is served."""
@@ -87,10 +87,7 @@ def least_upgrade(
     )
     upgraded = replace(problem, edges=edges)
     rates = {
-        name: [
-            (tuple(upgraded.edges_by_id[edge.id] for edge in path), value * question.unit_bps)
-            for path, value in own
-        ]
+        name: [(path, value * question.unit_bps) for path, value in own]
         for name, own in question.values().items()
     }
     answer = Answer(rates, {}, bound_bps=math.fsum(demand.rate_bps for demand in problem.demands))

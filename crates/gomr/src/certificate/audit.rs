@@ -1,11 +1,10 @@
 //! Checks an answer and proves how good it is, from the answer alone.
 //!
 //! Nothing here has seen how the answer was found: a problem, paths with rates and prices go in; loads, totals and
-//! a bound come out. Prices prove a bound whatever they are (weak duality, as in `certify.rs`); wrong ones
+//! a bound come out. Prices prove a bound whatever they are (weak duality); wrong ones
 //! make it loose, never false. Distances are those of a plain Dijkstra search.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 
 use crate::graph::Graph;
 use crate::objectives::Objective;
@@ -366,7 +365,10 @@ impl<'a> CheapestPaths<'a> {
         }
         let key = (flow.source, ratio.to_bits());
         if !self.distances.contains_key(&key) {
-            let distances = distances_from(&self.graph, &self.lengths(ratio), flow.source);
+            let lengths = self.lengths(ratio);
+            let distances = self
+                .graph
+                .distances(flow.source as u32, true, |arc| lengths[arc]);
             self.distances.insert(key, distances);
         }
         acks + self.distances[&key][flow.destination]
@@ -385,26 +387,4 @@ impl<'a> CheapestPaths<'a> {
         let length = |&arc: &usize| arc_length(&self.graph, arc, ratio, &self.price, &self.usable);
         path.iter().map(length).sum()
     }
-}
-
-/// Dijkstra's algorithm.
-fn distances_from(graph: &Graph, length: &[f64], source: usize) -> Vec<f64> {
-    let mut distance = vec![f64::INFINITY; graph.nodes];
-    distance[source] = 0.0;
-    let mut heap = BinaryHeap::from([Reverse((0u64, source as u32))]);
-    while let Some(Reverse((bits, node))) = heap.pop() {
-        let so_far = distance[node as usize];
-        if bits > so_far.to_bits() {
-            continue;
-        }
-        for &arc in graph.out(node as usize) {
-            let head = graph.head[arc as usize];
-            let next = so_far + length[arc as usize];
-            if next < distance[head as usize] {
-                distance[head as usize] = next;
-                heap.push(Reverse((next.to_bits(), head)));
-            }
-        }
-    }
-    distance
 }

@@ -78,27 +78,10 @@ struct SpurSearch<'a> {
 
 impl<'a> SpurSearch<'a> {
     fn new(graph: &'a Graph, usable: &'a [bool], target: u32) -> Self {
-        let mut to_come = vec![f64::INFINITY; graph.nodes];
-        to_come[target as usize] = 0.0;
-        let mut heap = BinaryHeap::from([Reverse((0u64, target))]);
-        while let Some(Reverse((bits, node))) = heap.pop() {
-            let at = to_come[node as usize];
-            if bits > at.to_bits() {
-                continue;
-            }
-            for &arc in graph
-                .into(node as usize)
-                .iter()
-                .filter(|&&a| usable[a as usize])
-            {
-                let tail = graph.tail[arc as usize];
-                let next = at + graph.delay_s[arc as usize];
-                if next < to_come[tail as usize] {
-                    to_come[tail as usize] = next;
-                    heap.push(Reverse((next.to_bits(), tail)));
-                }
-            }
-        }
+        let to_come = graph.distances(target, false, |arc| match usable[arc] {
+            true => graph.delay_s[arc],
+            false => f64::INFINITY,
+        });
         Self {
             graph,
             usable,
@@ -125,7 +108,9 @@ impl<'a> SpurSearch<'a> {
         let mut heap = BinaryHeap::from([Reverse((0u64, source))]);
         while let Some(Reverse((bits, node))) = heap.pop() {
             if node == self.target {
-                return Some(trace(graph, &parent, source, node));
+                let mut path = Vec::new();
+                graph.trace(&parent, source, node, &mut path);
+                return Some(path);
             }
             let at = distance[node as usize];
             if node != source && bits > (at + self.to_come[node as usize]).to_bits() {
@@ -149,16 +134,4 @@ impl<'a> SpurSearch<'a> {
         }
         None
     }
-}
-
-fn trace(graph: &Graph, parent: &[u32], source: u32, target: u32) -> Vec<u32> {
-    let mut path = Vec::new();
-    let mut at = target;
-    while at != source {
-        let arc = parent[at as usize];
-        path.push(arc);
-        at = graph.tail[arc as usize];
-    }
-    path.reverse();
-    path
 }

@@ -17,28 +17,6 @@ struct Label {
     before: u32,
 }
 
-/// Least delay from each node to `target` over arcs with a finite length.
-fn delay_to(graph: &Graph, length: &[f64], target: u32) -> Vec<f64> {
-    let mut delay = vec![f64::INFINITY; graph.nodes];
-    delay[target as usize] = 0.0;
-    let mut heap = BinaryHeap::from([Reverse((0u64, target))]);
-    while let Some(Reverse((bits, node))) = heap.pop() {
-        let at = delay[node as usize];
-        if bits > at.to_bits() {
-            continue;
-        }
-        for &arc in graph.into(node as usize) {
-            let tail = graph.tail[arc as usize];
-            let next = at + graph.delay_s[arc as usize];
-            if length[arc as usize].is_finite() && next < delay[tail as usize] {
-                delay[tail as usize] = next;
-                heap.push(Reverse((next.to_bits(), tail)));
-            }
-        }
-    }
-    delay
-}
-
 /// Finds the path of least `length` whose delay is at most `limit_s`; returns its length.
 pub(crate) fn cheapest_within(
     graph: &Graph,
@@ -49,7 +27,10 @@ pub(crate) fn cheapest_within(
     path: &mut Vec<u32>,
 ) -> Option<f64> {
     let limit = limit_s * (1.0 + 1e-12);
-    let to_come = delay_to(graph, length, target);
+    let to_come = graph.distances(target, false, |arc| match length[arc].is_finite() {
+        true => graph.delay_s[arc],
+        false => f64::INFINITY,
+    });
     let mut labels = vec![Label {
         length: 0.0,
         delay: 0.0,

@@ -3,9 +3,6 @@
 //! The distances to the target bound what is still to come, so a depth-first search meets no dead end but for
 //! nodes it would visit twice.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use crate::graph::Graph;
 use crate::pricing;
 use crate::solver::Solver;
@@ -14,28 +11,6 @@ use crate::solver::Solver;
 pub(crate) const MOST_LISTED: usize = 64;
 /// Arcs looked at for each of them, per node.
 const STEPS_PER_NODE: usize = 16;
-
-/// Distance of every node to `target`.
-fn distance_to(graph: &Graph, length: &[f64], target: u32) -> Vec<f64> {
-    let mut to = vec![f64::INFINITY; graph.nodes];
-    to[target as usize] = 0.0;
-    let mut heap = BinaryHeap::from([Reverse((0u64, target))]);
-    while let Some(Reverse((bits, node))) = heap.pop() {
-        let at = to[node as usize];
-        if bits > at.to_bits() {
-            continue;
-        }
-        for &arc in graph.into(node as usize) {
-            let tail = graph.tail[arc as usize];
-            let next = at + length[arc as usize];
-            if next < to[tail as usize] {
-                to[tail as usize] = next;
-                heap.push(Reverse((next.to_bits(), tail)));
-            }
-        }
-    }
-    to
-}
 
 /// Lists paths from `source` that are not longer than `limit`, at most [`MOST_LISTED`].
 fn paths_within(
@@ -108,7 +83,7 @@ pub(crate) fn add(solver: &mut Solver, commodities: &[u32], zero: f64) {
         }
         let length = solver.pricing.search.length(class);
         if now != Some((target, class)) {
-            to = distance_to(&solver.graph, length, target);
+            to = solver.graph.distances(target, false, |arc| length[arc]);
             now = Some((target, class));
         }
         if to[source as usize] > limit {
@@ -181,7 +156,7 @@ mod tests {
         ] {
             let (graph, length) = grid(side, spread);
             let ends = (0, (side * side - 1) as u32);
-            let to = distance_to(&graph, &length, ends.1);
+            let to = graph.distances(ends.1, false, |arc| length[arc]);
             let limit = to[0] + slack;
             let mut listed = paths_within(&graph, &length, &to, ends, limit);
             let mut expected = every_path(&graph, &length, ends, limit);
@@ -195,7 +170,7 @@ mod tests {
     #[test]
     fn lists_no_more_than_the_most() {
         let (graph, length) = grid(5, 1);
-        let to = distance_to(&graph, &length, 24);
+        let to = graph.distances(24, false, |arc| length[arc]);
         let limit = to[0];
         assert_eq!(every_path(&graph, &length, (0, 24), limit).len(), 70);
         assert_eq!(

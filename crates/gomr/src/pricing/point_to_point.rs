@@ -65,25 +65,7 @@ impl PointToPoint {
         if !self.potential[target as usize].is_empty() {
             return;
         }
-        let mut to = vec![f64::INFINITY; graph.nodes];
-        to[target as usize] = 0.0;
-        let heap = &mut self.search.heap;
-        heap.clear();
-        heap.push(Reverse((0, target)));
-        while let Some(Reverse((bits, node))) = heap.pop() {
-            let at = to[node as usize];
-            if bits > at.to_bits() {
-                continue;
-            }
-            for &arc in graph.into(node as usize) {
-                let tail = graph.tail[arc as usize];
-                let next = at + self.cost[arc as usize];
-                if next < to[tail as usize] {
-                    to[tail as usize] = next;
-                    heap.push(Reverse((next.to_bits(), tail)));
-                }
-            }
-        }
+        let to = graph.distances(target, false, |arc| self.cost[arc]);
         self.potential[target as usize] = to;
     }
 
@@ -169,7 +151,7 @@ impl AStar {
         while let Some(Reverse((bits, node))) = self.heap.pop() {
             let at = self.distance[node as usize];
             if node == target {
-                self.trace(graph, source, target, path);
+                graph.trace(&self.parent, source, target, path);
                 return Some(at);
             }
             if bits > (at + to_come[node as usize]).to_bits() {
@@ -189,16 +171,5 @@ impl AStar {
             }
         }
         None
-    }
-
-    fn trace(&self, graph: &Graph, source: u32, target: u32, path: &mut Vec<u32>) {
-        path.clear();
-        let mut at = target;
-        while at != source {
-            let arc = self.parent[at as usize];
-            path.push(arc);
-            at = graph.tail[arc as usize];
-        }
-        path.reverse();
     }
 }

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from gomr._native import Engine, Flows, InvalidInput, NotSolved, TimeIsUp
 from gomr.engines.answer import Answer
-from gomr.engines.native.assembly import NativeAnswer
+from gomr.engines.assembly import NumberedAnswer
 from gomr.engines.native.network import NativeNetwork
 from gomr.engines.time_budget import TimeBudget
 from gomr.errors import InvalidProblem, SolverError
@@ -43,12 +43,11 @@ def solve(problem: Problem, objective: Objective, time_limit_s: float | None) ->
         raise refusal(error) from error
     except NotSolved as error:
         raise failure(error, time_limit_s) from error
-    prices = dict(zip(network.number, solution.prices, strict=True))
-    answer = Answer(solution.rates(problem), prices, complete=solution.complete, native=solution)
+    answer = solution.answer(problem)
     if objective.evens_split and solution.complete:
         rates, complete = spread_in_time(problem, answer.rates, budget)
         bound_bps = solution.audit(objective).upper_bound
-        return replace(answer, rates=rates, complete=complete, bound_bps=bound_bps, native=None)
+        return replace(answer, rates=rates, complete=complete, bound_bps=bound_bps, numbered=None)
     return answer
 
 
@@ -59,7 +58,7 @@ def is_matrix(problem: Problem, network: NativeNetwork) -> bool:
 
 def _by_source(
     problem: Problem, objective: Objective, network: NativeNetwork, flows: Flows, time_limit_s: float | None
-) -> NativeAnswer | None:
+) -> NumberedAnswer | None:
     """Return the answer to a matrix that is routed by source; None where commodities do better."""
     if not is_matrix(problem, network) or not objective.is_plain:
         return None
@@ -67,12 +66,12 @@ def _by_source(
     if routed is None:
         return None
     paths, prices, complete = routed
-    return NativeAnswer(network, flows, paths, prices, [], complete)
+    return NumberedAnswer(network, flows, paths, prices, [], complete)
 
 
 def answer_of(
     engine: Engine, network: NativeNetwork, flows: Flows, time_limit_s: float | None
-) -> NativeAnswer:
+) -> NumberedAnswer:
     """Solve within the time; where it is up, the answer is what the engine has come to.
 
     Raises:
@@ -82,7 +81,7 @@ def answer_of(
         paths, complete = engine.answer(time_limit_s=time_limit_s), True
     except TimeIsUp:
         paths, complete = engine.answer_so_far(), False
-    return NativeAnswer(network, flows, paths, *engine.prices_so_far(), complete)
+    return NumberedAnswer(network, flows, paths, *engine.prices_so_far(), complete)
 
 
 def start(network: NativeNetwork, flows: Flows, objective: Objective) -> Engine:

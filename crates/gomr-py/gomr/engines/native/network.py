@@ -9,9 +9,8 @@ import numpy as np
 
 from gomr._native import Flows, Network
 from gomr.columns import LARGEST, DemandColumns
-from gomr.paths.graph import Path
 from gomr.paths.numbering import Numbering
-from gomr.problem import Demand, Edge, Problem
+from gomr.problem import Demand, Edge, Path, Problem
 
 FlowFields: TypeAlias = tuple[
     int, int, float, float, float, float | None, list[list[int]] | None, list[int] | None

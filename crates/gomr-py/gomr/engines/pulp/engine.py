@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from gomr.allocation import Rates, edge_loads, fit
+from gomr.allocation import Rates, edge_loads
 from gomr.engines.answer import Answer, Cut, nothing
-from gomr.engines.filling import asking, check_fair
+from gomr.engines.assembly import fit
+from gomr.engines.levels import asking, check_fair
 from gomr.engines.pulp.model import PathSets, RoutingModel, fixed_path_sets
 from gomr.engines.pulp.program import dual, value
 from gomr.engines.span import within_span

@@ -17,10 +17,8 @@ from gomr.engines.pulp.program import AT_MOST, EQUAL, Program, Row, Variable, du
 from gomr.engines.time_budget import TimeBudget
 from gomr.errors import SolverError
 from gomr.objectives import Objective
-from gomr.paths.delay_limit import paths_within
-from gomr.paths.finder import parts_of
-from gomr.paths.graph import Graph, Path
-from gomr.problem import Demand, Edge, Problem
+from gomr.paths.finder import PathFinder, parts_of
+from gomr.problem import Demand, Edge, Path, Problem
 
 PathSets = Mapping[str, tuple[Path, ...]]
 """The only paths that some demands may take, by demand id."""
@@ -36,7 +34,7 @@ def fixed_path_sets(problem: Problem) -> PathSets:
         SolverError: A delay limit leaves too many paths to list.
     """
     by_id = problem.edges_by_id
-    graph = Graph([edge for edge in problem.edges if edge.capacity_bps > 0], problem.endpoints)
+    finder = PathFinder(problem)
     sets: dict[str, tuple[Path, ...]] = {}
     for demand in problem.demands:
         if demand.fixed_paths is not None:
@@ -44,7 +42,7 @@ def fixed_path_sets(problem: Problem) -> PathSets:
             sets[demand.id] = tuple(path for path in given if not demand.is_too_long(path))
         elif demand.max_delay_s is not None:
             try:
-                sets[demand.id] = tuple(paths_within(graph, demand, _MOST_PATHS))
+                sets[demand.id] = tuple(finder.within_delay(demand, _MOST_PATHS))
             except OverflowError as error:
                 reason = f"demands[{demand.id}].max_delay_s leaves {error}; use the engine native"
                 raise SolverError("pulp", reason) from None
@@ -77,13 +75,16 @@ class RoutingModel:
         self._loads: dict[str, list[tuple[Variable, float]]] = {edge.id: [] for edge in problem.edges}
         self._path_rates: dict[str, list[tuple[Path, Variable]]] = {}
         self._used: dict[str, list[tuple[Path, Variable]]] = {}
+        self._leaving: dict[str, list[Edge]] = {}
+        for edge in problem.edges:
+            if edge.capacity_bps > 0:
+                self._leaving.setdefault(edge.tail, []).append(edge)
         self._groups = self._make_groups(path_sets)
         for demand in problem.demands:
             if demand.id in path_sets:
                 self._add_paths(demand, path_sets[demand.id])
-        graph = Graph([edge for edge in problem.edges if edge.capacity_bps > 0], problem.endpoints)
         for group in self._groups:
-            self._add_arcs(group, graph)
+            self._add_arcs(group)
         self._capacity_rows: dict[str, Row] = {
             edge.id: self.program.row(
                 self._loads[edge.id], AT_MOST, problem.useful_capacity_bps(edge) / scale
@@ -221,10 +222,11 @@ class RoutingModel:
             demand_id: [(path, value(variable)) for path, variable in paths]
             for demand_id, paths in self._path_rates.items()
         }
+        finder = PathFinder(self._problem)
         for group in self._groups:
             flow = {edge: value(variable) for edge, variable in group.flow.items()}
             admitted = [(demand, value(self._admitted[demand.id])) for demand in group.demands]
-            rates |= decompose(flow, admitted, self._problem.endpoints)
+            rates |= decompose(flow, admitted, finder)
         return {
             demand.id: [(path, rate * self._scale) for path, rate in rates.get(demand.id, [])]
             for demand in self._problem.demands
@@ -259,9 +261,9 @@ class RoutingModel:
         for edge_id in demand.ack_edges or ():
             self._loads[edge_id].append((admitted, demand.ack_ratio))
 
-    def _add_arcs(self, group: _Group, graph: Graph) -> None:
+    def _add_arcs(self, group: _Group) -> None:
         """Add arc variables: what enters a node leaves it, but for what is admitted to it."""
-        edges = graph.reachable_edges(group.source)
+        edges = self._edges_from(group.source)
         reached = {edge.head for edge in edges}
         group.demands = [demand for demand in group.demands if demand.destination in reached]
         balance: dict[str, list[tuple[Variable, float]]] = {}
@@ -278,3 +280,16 @@ class RoutingModel:
             balance[demand.destination].append((admitted, -1.0))
         for terms in balance.values():
             self.program.row(terms, EQUAL, 0.0)
+
+    def _edges_from(self, source: str) -> list[Edge]:
+        """Return the edges that a path from a node can use, by breadth-first search; none leads back."""
+        nodes, edges = [source], []
+        for node in nodes:  # grows while it is read
+            if node != source and node in self._problem.endpoints:
+                continue
+            for edge in self._leaving.get(node, ()):
+                if edge.head != source:
+                    edges.append(edge)
+                if edge.head not in nodes:
+                    nodes.append(edge.head)
+        return edges

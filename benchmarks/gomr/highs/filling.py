@@ -11,22 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from gomr.allocation import Rates
 from gomr.engines.answer import Cut
 from gomr.engines.time_budget import TimeBudget
-from gomr.problem import Demand, Problem
+from gomr.problem import Demand
 
 _MOST_STEPS = 200
 _FITS = 1e-13
 """What falls short by less than this share is rounding."""
 _SPREAD = 1e3
 """Requests per weight that differ by less than this factor rise in one search."""
-_FAIR = 1e-9
-"""A rate is fair to this share of it ..."""
-_VISIBLE = 1e-12
-"""... or to this share of the unit of rates."""
 _NO_SHARE = 1e-9
 """A demand whose path costs less than this is not in a cut."""
 
@@ -81,28 +76,6 @@ def fill(
         if cut is not None:
             cuts.append(Cut(cut.prices, tuple(stopped)))
     return rates, tuple(cuts)
-
-
-def asking(problem: Problem, rates_bps: Mapping[str, float]) -> Problem:
-    """Return the problem with other requests."""
-    demands = tuple(replace(demand, rate_bps=rates_bps[demand.id]) for demand in problem.demands)
-    return replace(problem, demands=demands)
-
-
-def check_fair(problem: Problem, fair_bps: Mapping[str, float], rates: Rates, budget: TimeBudget) -> None:
-    """Check that the rates on paths are the fair ones.
-
-    Raises:
-        SolverError: One is not; the engine must not pass it off as such.
-    """
-    lost_bps = _VISIBLE * problem.unit_bps
-    for demand in problem.demands:
-        fair, carried_bps = fair_bps[demand.id], math.fsum(rate_bps for _, rate_bps in rates[demand.id])
-        if abs(fair - carried_bps) > max(_FAIR * fair, lost_bps):
-            raise budget.failure(
-                f"max_min gives demands[{demand.id}] {fair:.9g} bit/s, but its paths carry "
-                f"{carried_bps:.9g}; use the engine native and report the problem"
-            )
 
 
 def _highest_level(

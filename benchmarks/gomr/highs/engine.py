@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from benchmarks.gomr.highs.columns import ColumnMaster
+from benchmarks.gomr.highs.filling import Throughput, fill
 from gomr.allocation import Rates
 from gomr.engines.answer import Answer, nothing
-from gomr.engines.filling import Throughput, asking, check_fair, fill
-from gomr.engines.highs.columns import ColumnMaster
-from gomr.engines.highs.program import Program
+from gomr.engines.levels import asking, check_fair
+from gomr.engines.linear_program import Program
 from gomr.engines.span import within_span
 from gomr.engines.time_budget import OutOfTime, TimeBudget
 from gomr.even_split import spread_in_time

@@ -11,16 +11,15 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from benchmarks.gomr.highs.filling import Throughput
+from benchmarks.gomr.highs.trees import Relaxation, Trees
 from gomr.allocation import Rates
 from gomr.engines.answer import Answer
-from gomr.engines.filling import Throughput
-from gomr.engines.highs.program import Numbers, Program
+from gomr.engines.linear_program import Numbers, Program
 from gomr.objectives import Objective
-from gomr.paths.delay_limit import cheapest_within
-from gomr.paths.graph import Graph, Path
+from gomr.paths.finder import PathFinder
 from gomr.paths.numbering import Numbering
-from gomr.paths.trees import Relaxation, Trees
-from gomr.problem import Demand, Edge, Problem
+from gomr.problem import Demand, Edge, Path, Problem
 
 _GAIN = 1e-12
 """A path that gains less than this, relative to the largest gain there can be, is not worth adding."""
@@ -351,7 +350,7 @@ class _Pricing:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._nodes = Numbering(problem)
-        self._graph = Graph(problem.edges, problem.endpoints)
+        self._finder = PathFinder(problem)
         ends = np.array([self._nodes.of_edge(edge) for edge in problem.edges])
         self._relaxation = Relaxation(self._nodes.count, ends[:, 0], ends[:, 1])
         self.number = {edge.id: place for place, edge in enumerate(problem.edges)}
@@ -403,7 +402,7 @@ class _Pricing:
         def length(edge: Edge) -> float:
             return float(whole[self.number[edge.id]])
 
-        return cheapest_within(self._graph, demand, length)
+        return self._finder.cheapest(demand, length)
 
     def loads(self, demand: Demand, path: Path) -> list[tuple[int, float]]:
         """Return the edges that data on a path loads, with the ACKs that go back its way."""

@@ -1,1 +1,0 @@
-"""Column generation on HiGHS: a second exact method, which tests compare with."""
