@@ -16,11 +16,11 @@ def positions(network: Network, seed: int = 0) -> dict[str, Point]:
     """Return the place of every node (arbitrary units, y upwards).
 
     Nodes with `x` and `y` stay there. The others stand at the mean of their neighbours if some are placed; if
-    none is, a spring layout with a fixed seed places all.
+    none is, forces place all, without crossings where the network is planar and not large.
 
     Args:
         network: the network.
-        seed: of the spring layout.
+        seed: of the layout by forces.
     """
     placed = {n.name: (n.x, n.y) for n in network.nodes if n.x is not None and n.y is not None}
     names = [node.name for node in network.nodes]
@@ -45,12 +45,9 @@ def _spring(names: list[str], links: Iterable[tuple[str, str]], seed: int) -> di
             for i, name in enumerate(names)
         }
     # Slow to import, and only drawings without coordinates need it.
-    import networkx as nx
+    from topologies.untangling import spring_layout
 
-    graph = nx.Graph()
-    graph.add_nodes_from(names)
-    graph.add_edges_from(links)
-    return {name: (float(x), float(y)) for name, (x, y) in nx.spring_layout(graph, seed=seed).items()}
+    return spring_layout(names, links, seed)
 
 
 def _among_neighbours(
