@@ -77,7 +77,7 @@ test: setup ## set up and run all checks and tests (root tests need root)
 	@$(MAKE) --no-print-directory test-python
 
 .PHONY: lint
-lint: setup
+lint: setup web/node_modules
 	@$(VENV)/ruff check
 	@$(VENV)/ruff format --check --quiet
 	@$(VENV)/mypy
@@ -87,6 +87,8 @@ lint: setup
 		"$$cargo" clippy --quiet --profile checks --locked --workspace --all-targets -- -D warnings && \
 		"$$cargo" clippy --quiet --profile checks --locked --package mstcp --all-features --all-targets -- -D warnings; \
 		else echo "lint: this Rust toolchain has no clippy: Rust is compiled, not linted"; fi
+	@if command -v npm >/dev/null; then said=$$(cd web && npm run --silent check 2>&1) || { echo "$$said" >&2; exit 1; }; \
+		else echo "lint: there is no npm: the pages are not checked"; fi
 
 .PHONY: docs
 docs: setup ## the documentation as a site: build/docs/index.html
@@ -120,10 +122,9 @@ test-rust: setup
 test-python: setup web/node_modules
 	@$(VENV)/python -m pytest --quiet --numprocesses $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder
 
-# axe-core, which looks for what keeps people out, comes with the toolchain.
 web/node_modules: web/package-lock.json | packages
 	@if command -v npm >/dev/null; then cd web && npm ci --silent --no-audit --no-fund && touch node_modules; \
-		else echo "test: there is no npm: what needs the pages' toolchain is skipped"; fi
+		else echo "setup: there is no npm: what needs the pages' toolchain is skipped"; fi
 
 .PHONY: clean
 clean: ## remove what was built (not results/)

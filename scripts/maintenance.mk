@@ -35,14 +35,16 @@ agreement: setup ## compare GOMR's engines on all objectives over 3000 random pr
 	@GOMR_PROBLEMS=600 $(VENV)/python -m pytest --quiet tests/gomr/test_gomr_agreement.py
 
 .PHONY: format
-format: setup ## format the sources
+format: setup web/node_modules ## format the sources
 	@$(VENV)/ruff check --fix --quiet && $(VENV)/ruff format --quiet
 	@$(CARGO_COMMAND) fmt --all
+	@if command -v npm >/dev/null; then cd web && npm run --silent format; fi
 
 # The built pages are shipped: users need no Node. What a page is made of is hashed into it, and a test compares.
 .PHONY: web
-web: packages ## build the pages of the controller and the lab from web/
-	@cd web && npm ci --silent --no-audit --no-fund && npm run --silent check && npm run --silent build
+web: setup web/node_modules ## build the pages of the controller and the lab from web/
+	@$(VENV)/python -m tests.web.page_types
+	@cd web && npm run --silent check && npm run --silent build
 	@echo "web: built controller/api/page and experiments/page"
 
 .PHONY: proto

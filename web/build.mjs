@@ -1,10 +1,11 @@
 // Builds the pages into the Python packages: index.html, one script, one style sheet and the licences of what is in them. The same
 // sources give the same bytes.
-import { build } from "esbuild";
+
 import { createHash } from "node:crypto";
 import { copyFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
 
 const root = dirname(fileURLToPath(import.meta.url));
 
@@ -19,7 +20,9 @@ const common = ["build.mjs", "package.json", "package-lock.json", "tsconfig.json
 
 async function filesBelow(folder) {
   const entries = await readdir(join(root, folder), { recursive: true, withFileTypes: true });
-  return entries.filter((entry) => entry.isFile()).map((entry) => relative(root, join(entry.parentPath, entry.name)).split(sep).join("/"));
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)).split(sep).join("/"));
 }
 
 /** SHA-256 over the names, lengths and bytes of all sources, in the order of their names. */
@@ -35,7 +38,9 @@ async function hashOf(page) {
 
 /** The licence of each package that the bundle holds a part of, which their copies must carry. */
 async function licensesOf(inputs) {
-  const packages = new Set(Object.keys(inputs).flatMap((path) => /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []));
+  const packages = new Set(
+    Object.keys(inputs).flatMap((path) => /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []),
+  );
   const texts = [];
   for (const name of [...packages].sort()) {
     const folder = join(root, "node_modules", name);

@@ -9,13 +9,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from experiments.analysis.statistics import Estimate
 from experiments.errors import ScenarioError
 from experiments.model.reading import DOCUMENT, read_results
 from experiments.model.scenario import what_is_wrong
 from experiments.sweep.plan import Sweep
 from experiments.sweep.store import PointResult
 from experiments.web.documents import Document, FinishedResults, NoSuchRun, looks
+from experiments.web.views import SweepRow
 
 SWEEP = "sweep.json"
 SOLUTION = "solution.html"
@@ -63,19 +63,6 @@ def _open(path: Path) -> Document:
     return FinishedResults(read_results(path), str(path.parent if path.name == DOCUMENT else path))
 
 
-class _Row(BaseModel):
-    """As `experiments.sweep.summary.Row`."""
-
-    load: float
-    protocol: str
-    requested_bps: Estimate
-    admitted_bps: Estimate
-    received_bps: Estimate
-    received_of_admitted: Estimate | None
-    received_of_requested: Estimate | None
-    delay_mean_s: Estimate | None
-
-
 class _Document(BaseModel):
     """As `experiments.sweep.summary.document` makes it."""
 
@@ -83,7 +70,7 @@ class _Document(BaseModel):
 
     format: int
     sweep: Sweep
-    summary: list[_Row]
+    summary: list[SweepRow]
     points: list[PointResult]
 
 

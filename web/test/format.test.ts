@@ -3,8 +3,17 @@ import test from "node:test";
 import { bitrate, bytes, duration, parseBitrate, percent, plural } from "../src/shared/format.ts";
 
 test("rates have three digits and a unit", () => {
-  assert.deepEqual([0, 1, 999.9, 999.97e3, 8.5e6, 12.34e6, 999.6e6, 1e9, null].map(bitrate),
-    ["0 bit/s", "1.00 bit/s", "1.00 kbit/s", "1.00 Mbit/s", "8.50 Mbit/s", "12.3 Mbit/s", "1.00 Gbit/s", "1.00 Gbit/s", "–"]);
+  assert.deepEqual([0, 1, 999.9, 999.97e3, 8.5e6, 12.34e6, 999.6e6, 1e9, null].map(bitrate), [
+    "0 bit/s",
+    "1.00 bit/s",
+    "1.00 kbit/s",
+    "1.00 Mbit/s",
+    "8.50 Mbit/s",
+    "12.3 Mbit/s",
+    "1.00 Gbit/s",
+    "1.00 Gbit/s",
+    "–",
+  ]);
 });
 
 test("a rate that is written is the rate that is read", () => {

@@ -1,11 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { LabEvent, Live } from "../src/lab/live.ts";
 import { apply, begin, counts, timeLeft } from "../src/lab/live.ts";
-import type { Live } from "../src/lab/live.ts";
-import type { LabEvent, WatchPlan } from "../src/lab/types.ts";
+import type { WatchPlan } from "../src/lab/rest.ts";
 
 const PLAN: WatchPlan = {
-  engine: "live", clock: "machine", folder: "out", duration_s: 10, warm_up_s: 1, sample_s: 0.25, links: ["a->b"],
+  engine: "live",
+  clock: "machine",
+  folder: "out",
+  duration_s: 10,
+  warm_up_s: 1,
+  sample_s: 0.25,
+  links: ["a->b"],
   runs: [1, 2, 3].map((number) => ({ number, case: "1", protocol: "mstcp", seed: number, kept: number === 3 })),
 };
 
@@ -16,21 +22,52 @@ function after(...events: LabEvent[]): Live {
 }
 
 const started = (number: number, at_s = 0): LabEvent => ({ event: "run-started", number, run: "", planned: 3, at_s });
-const rates = (number: number, seconds: number): LabEvent => ({ event: "rates-measured", number, seconds, links: [0.5], streams_bps: { 1: [1e6] }, at_s: 0 });
-const finished = (number: number, valid: boolean, at_s = 0): LabEvent => ({ event: "run-finished", number, run: "", summary: "", valid, at_s });
+const rates = (number: number, seconds: number): LabEvent => ({
+  event: "rates-measured",
+  number,
+  seconds,
+  links: [0.5],
+  streams_bps: { 1: [1e6] },
+  at_s: 0,
+});
+const finished = (number: number, valid: boolean, at_s = 0): LabEvent => ({
+  event: "run-finished",
+  number,
+  run: "",
+  summary: "",
+  valid,
+  at_s,
+});
 
 test("runs go through their states, and what was kept counts as valid", () => {
   assert.deepEqual(counts(after()), { waiting: 2, running: 0, valid: 1, invalid: 0, failed: 0 });
   assert.deepEqual(counts(after(started(1))), { waiting: 1, running: 1, valid: 1, invalid: 0, failed: 0 });
-  assert.deepEqual(counts(after(started(1), finished(1, false))), { waiting: 1, running: 0, valid: 1, invalid: 1, failed: 0 });
-  assert.deepEqual(counts(after(started(1), { event: "run-broken", number: 1, run: "", reason: "no", at_s: 1 })).failed, 1);
+  assert.deepEqual(counts(after(started(1), finished(1, false))), {
+    waiting: 1,
+    running: 0,
+    valid: 1,
+    invalid: 1,
+    failed: 0,
+  });
+  assert.deepEqual(
+    counts(after(started(1), { event: "run-broken", number: 1, run: "", reason: "no", at_s: 1 })).failed,
+    1,
+  );
 });
 
 test("samples go with the run's end and with another attempt", () => {
   const running = after(started(1), rates(1, 0.25), rates(1, 0.5));
-  assert.deepEqual(running.runs.get(1)?.samples.map((sample) => sample.seconds), [0.25, 0.5]);
+  assert.deepEqual(
+    running.runs.get(1)?.samples.map((sample) => sample.seconds),
+    [0.25, 0.5],
+  );
   assert.equal(after(started(1), rates(1, 0.25), finished(1, true)).runs.get(1)?.samples.length, 0);
-  const again = after(started(1), rates(1, 0.25), { event: "run-repeated", number: 1, run: "", reason: "busy", at_s: 1 }, rates(1, 0.25)).runs.get(1);
+  const again = after(
+    started(1),
+    rates(1, 0.25),
+    { event: "run-repeated", number: 1, run: "", reason: "busy", at_s: 1 },
+    rates(1, 0.25),
+  ).runs.get(1);
   assert.deepEqual([again?.repeated, again?.samples.length], [["busy"], 1]);
 });
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { toCsv } from "../src/lab/csv.ts";
-import { drawLines, lineRows } from "../src/lab/line_plot.ts";
 import type { LinePlot } from "../src/lab/line_plot.ts";
-import { escaped, ticks, toSvg } from "../src/lab/shapes.ts";
+import { drawLines, lineRows } from "../src/lab/line_plot.ts";
 import type { Ink } from "../src/lab/shapes.ts";
+import { escaped, ticks, toSvg } from "../src/lab/shapes.ts";
 import { estimate, meanSeries, pooledQuantiles, weightedSeries } from "../src/lab/statistics.ts";
 
 const INK: Ink = { paper: "#fff", text: "#000", quiet: "#555", line: "#ddd", series: ["#00f"], use: ["#000"] };
@@ -18,19 +18,38 @@ test("intervals are Student's, as the report has them", () => {
 });
 
 test("the quantile beyond the table goes on from it", () => {
-  const spread = (count: number): number => (estimate(Array.from({ length: count }, (_, index) => index % 2))?.halfWidth ?? 0) * Math.sqrt(count - 1) * 2;
+  const spread = (count: number): number =>
+    (estimate(Array.from({ length: count }, (_, index) => index % 2))?.halfWidth ?? 0) * Math.sqrt(count - 1) * 2;
   assert.ok(Math.abs(spread(32) - 2.0395) < 1e-3); // 31 degrees
   assert.ok(Math.abs(spread(122) - 1.9798) < 1e-3); // 121 degrees
 });
 
 test("means leave out what is not known", () => {
-  assert.deepEqual(meanSeries([[1, null], [3, null, 5]]), [2, null, 5]);
-  assert.deepEqual(weightedSeries([{ values: [1, 4], weights: [3, 0] }, { values: [5, null], weights: [1, 1] }]), [2, null]);
+  assert.deepEqual(
+    meanSeries([
+      [1, null],
+      [3, null, 5],
+    ]),
+    [2, null, 5],
+  );
+  assert.deepEqual(
+    weightedSeries([
+      { values: [1, 4], weights: [3, 0] },
+      { values: [5, null], weights: [1, 1] },
+    ]),
+    [2, null],
+  );
 });
 
 test("distributions are put together by weight", () => {
   assert.deepEqual(pooledQuantiles([{ quantiles: [1, 2, 3], weight: 1 }]), [1, 2, 3]);
-  assert.deepEqual(pooledQuantiles([{ quantiles: [1, 1, 1], weight: 3 }, { quantiles: [9, 9, 9], weight: 1 }]), [1, 1, 9]);
+  assert.deepEqual(
+    pooledQuantiles([
+      { quantiles: [1, 1, 1], weight: 3 },
+      { quantiles: [9, 9, 9], weight: 1 },
+    ]),
+    [1, 1, 9],
+  );
   assert.deepEqual(pooledQuantiles([]), []);
 });
 
@@ -41,13 +60,16 @@ test("ticks are round and within", () => {
 });
 
 const PLOT: LinePlot = {
-  name: "plot", title: 'A <b>"&"</b>', x: { label: "time in s", column: "time_s", scale: 1 }, y: { label: "rate in Mbit/s", column: "rate_bps", scale: 1e6 },
+  name: "plot",
+  title: 'A <b>"&"</b>',
+  x: { label: "time in s", column: "time_s", scale: 1 },
+  y: { label: "rate in Mbit/s", column: "rate_bps", scale: 1e6 },
   lines: [{ label: "<img>", series: 0, x: [0, 1, 2], y: [1234567.891, null, 2e6] }],
 };
 
 test("CSV has all digits, and nothing where nothing was measured", () => {
   assert.equal(toCsv(lineRows(PLOT)), "line,time_s,rate_bps\n<img>,0,1234567.891\n<img>,1,\n<img>,2,2000000\n");
-  assert.equal(toCsv([['a,b', 'say "x"', "=1+1", -2]]), '"a,b","say ""x""",\'=1+1,-2\n');
+  assert.equal(toCsv([["a,b", 'say "x"', "=1+1", -2]]), '"a,b","say ""x""",\'=1+1,-2\n');
 });
 
 test("pictures hold names as text, and gaps as gaps", () => {

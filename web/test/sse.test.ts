@@ -5,7 +5,8 @@ import test from "node:test";
 Object.assign(globalThis, { sessionStorage: { getItem: () => null } });
 const { EventParser } = await import("../src/shared/sse.ts");
 
-const STREAM = 'retry: 1000\r\n: events follow\r\n\r\nid: a-1\nevent: link_down\ndata: {"x":1}\n\nid: a-2\ndata: one\ndata: two\r\rdata:last\n\ndata: cut';
+const STREAM =
+  'retry: 1000\r\n: events follow\r\n\r\nid: a-1\nevent: link_down\ndata: {"x":1}\n\nid: a-2\ndata: one\ndata: two\r\rdata:last\n\ndata: cut';
 const EVENTS = [
   { id: "a-1", event: "link_down", data: '{"x":1}' },
   { id: "a-2", event: "message", data: "one\ntwo" },

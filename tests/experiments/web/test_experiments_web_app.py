@@ -34,6 +34,7 @@ from experiments.web.opening import open_documents
 from experiments.web.server import PageServer, PortTaken
 from experiments.web.watching import Watch
 from tests.fakes.results import make_results
+from tests.web.page_types import check_answer
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +112,7 @@ def test_a_run_is_that_of_the_document(client: Client, results: Results) -> None
     def get(path: str) -> Any:
         return client.get(f"/api/documents/0{path}").json()
 
+    check_answer("ResultsOverview", get(""))
     rows = get("")["runs"]
     assert [(row["case"], row["protocol"], row["seed"]) for row in rows] == [
         (run.case, run.protocol, run.seed) for run in results.runs
@@ -118,6 +120,9 @@ def test_a_run_is_that_of_the_document(client: Client, results: Results) -> None
     for row, run in zip(rows, results.runs, strict=True):
         assert [flow["goodput_bps"] for flow in row["flows"]] == [flow.goodput_bps for flow in run.flows]
         flows, links = get(f"/runs/{row['number']}/flows"), get(f"/runs/{row['number']}/links")
+        for name, answers in (("RunRow", [row]), ("FlowPart", flows), ("LinkResult", links)):
+            for answer in answers:
+                check_answer(name, answer)
         assert [flow["time_s"] for flow in flows] == [flow.series.time_s for flow in run.flows]
         assert [flow["delay_cdf_s"] for flow in flows] == [flow.series.delay_cdf_s for flow in run.flows]
         assert links == [link.model_dump(mode="json") for link in run.links]
@@ -234,6 +239,7 @@ def test_a_sweep_is_opened_with_its_means(tmp_path: Path) -> None:
     (tmp_path / "sweep.json").write_text(json.dumps(document(sweep, points)))
     (opened,) = open_documents(tmp_path)
     overview = opened.overview()
+    check_answer("SweepOverview", overview)
     assert (overview["kind"], overview["scenario"], overview["seeds"]) == ("sweep", "ring", 2)
     assert [(row["load"], row["received_bps"]["mean"]) for row in overview["rows"]] == [
         (0.5, 5e6),

@@ -27,6 +27,7 @@ from experiments.model.job import Job, write_atomically
 from experiments.web.event_log import EventLog
 from experiments.web.watching import Watch
 from tests.fakes.results import make_run
+from tests.web.page_types import check_answer
 
 
 def job_of(out: Path, **changes: Any) -> Job:
@@ -49,6 +50,10 @@ def job_of(out: Path, **changes: Any) -> Job:
 
 def told_of(log: EventLog) -> list[tuple[str, int | None]]:
     entries = [json.loads(entry.text) for entry in log.after(0)]
+    for entry in entries:
+        beside = {"at_s"} if entry["event"] == "run-started" else {"at_s", "number"}
+        event = {name: value for name, value in entry.items() if name not in beside}
+        check_answer("RunsBegun" if entry["event"] == "runs-begun" else "RunEvent", event)
     return [(entry["event"], entry.get("number")) for entry in entries]
 
 
@@ -148,6 +153,7 @@ def test_the_plan_says_what_is_there_and_what_is_to_come(tmp_path: Path) -> None
     watch = Watch(job, EventLog())
     write_atomically(job.result_path(2), valid.model_dump_json())  # while it is watched
     plan = watch.plan()
+    check_answer("Session", {"documents": 1, "watch": plan})
     assert [(run["number"], run["protocol"], run["seed"], run["kept"]) for run in plan["runs"]] == [
         (1, "ospf", 1, True),
         (2, "ospf", 2, False),

@@ -2,44 +2,38 @@
 import { signal } from "@preact/signals";
 import { bitrate, plural } from "../shared/format.ts";
 import { ApiError, call } from "../shared/http.ts";
-import type { Flow, PreviewQuestion } from "./api.ts";
+import type { FlowRequestBody, LiveFlowView, PreviewBody } from "./rest.ts";
 import { applyFlow, preview, refreshNow, removeFlow, selection } from "./store.ts";
 
-export type OpenDialog = { kind: "request" } | { kind: "change"; flow: Flow } | { kind: "release"; flow: Flow } | { kind: "link"; link: string; enable: boolean };
+export type OpenDialog =
+  | { kind: "request" }
+  | { kind: "change"; flow: LiveFlowView }
+  | { kind: "release"; flow: LiveFlowView }
+  | { kind: "link"; link: string; enable: boolean };
 
 export const dialog = signal<OpenDialog | null>(null);
 /** What was done last, told to screen readers too. */
 export const done = signal("");
 
-export interface FlowWish {
-  source: string;
-  destination: string;
-  destination_port: number;
-  rate_bps: number;
-  lease_s?: number;
-  max_paths?: number;
-  objective?: string;
-}
-
-export async function requestFlow(wish: FlowWish): Promise<void> {
-  const flow = await call<Flow>("POST", "/v1/flows", wish, { "Idempotency-Key": crypto.randomUUID() });
+export async function requestFlow(wish: FlowRequestBody): Promise<void> {
+  const flow = await call<LiveFlowView>("POST", "/v1/flows", wish, { "Idempotency-Key": crypto.randomUUID() });
   applyFlow(flow);
   selection.value = { kind: "flow", id: flow.flow_id };
   done.value = `${flow.source} → ${flow.destination}: ${bitrate(flow.rate_bps)} of ${bitrate(flow.requested_bps)} granted over ${plural(flow.streams.length, "path")}`;
 }
 
-export async function changeFlow(flow: Flow, rate_bps: number): Promise<void> {
-  const changed = await call<Flow>("PATCH", `/v1/flows/${encodeURIComponent(flow.flow_id)}`, { rate_bps });
+export async function changeFlow(flow: LiveFlowView, rate_bps: number): Promise<void> {
+  const changed = await call<LiveFlowView>("PATCH", `/v1/flows/${encodeURIComponent(flow.flow_id)}`, { rate_bps });
   applyFlow(changed);
   done.value = `${flow.source} → ${flow.destination} has ${bitrate(changed.rate_bps)} of ${bitrate(rate_bps)} now`;
 }
 
-export async function renewFlow(flow: Flow): Promise<void> {
-  applyFlow(await call<Flow>("POST", `/v1/flows/${encodeURIComponent(flow.flow_id)}/renew`));
+export async function renewFlow(flow: LiveFlowView): Promise<void> {
+  applyFlow(await call<LiveFlowView>("POST", `/v1/flows/${encodeURIComponent(flow.flow_id)}/renew`));
   done.value = `the lease of ${flow.source} → ${flow.destination} is renewed`;
 }
 
-export async function releaseFlow(flow: Flow): Promise<void> {
+export async function releaseFlow(flow: LiveFlowView): Promise<void> {
   await call<undefined>("DELETE", `/v1/flows/${encodeURIComponent(flow.flow_id)}`);
   removeFlow(flow.flow_id);
   if (selection.value?.id === flow.flow_id) selection.value = null;
@@ -52,7 +46,7 @@ export async function enableLink(link: string, enabled: boolean): Promise<void> 
   done.value = enabled ? `${link} may be used again` : `${link} is out of use`;
 }
 
-export async function ask(question: PreviewQuestion, title: string): Promise<void> {
+export async function ask(question: PreviewBody, title: string): Promise<void> {
   preview.value = { title, answer: await call("POST", "/v1/preview", question) };
 }
 

@@ -5,8 +5,8 @@ import { Dialog, Field } from "../shared/dialog.tsx";
 import { bitrate, parseBitrate } from "../shared/format.ts";
 import { ApiError } from "../shared/http.ts";
 import { Notice } from "../shared/notices.tsx";
-import { changeFlow, dialog, enableLink, type FlowWish, releaseFlow, requestFlow, sentence } from "./actions.ts";
-import type { Flow } from "./api.ts";
+import { changeFlow, dialog, enableLink, releaseFlow, requestFlow, sentence } from "./actions.ts";
+import type { FlowRequestBody, LiveFlowView } from "./rest.ts";
 import { topology } from "./store.ts";
 
 const RATE_HINT = "Goodput: a number with k, M or G, as 8.5M for 8.5 Mbit/s.";
@@ -16,7 +16,19 @@ function close(): void {
 }
 
 /** A form that sends something once, and shows why that was refused. */
-function Form({ send, verb, sending, isDanger, children }: { send: () => Promise<void>; verb: string; sending: string; isDanger?: boolean; children: (blamed: string) => ComponentChildren }) {
+function Form({
+  send,
+  verb,
+  sending,
+  isDanger,
+  children,
+}: {
+  send: () => Promise<void>;
+  verb: string;
+  sending: string;
+  isDanger?: boolean;
+  children: (blamed: string) => ComponentChildren;
+}) {
   const [isSending, setSending] = useState(false);
   const [refusal, setRefusal] = useState<ApiError | null>(null);
   const submit = async (event: Event): Promise<void> => {
@@ -36,8 +48,12 @@ function Form({ send, verb, sending, isDanger, children }: { send: () => Promise
       {children(refusal?.field ?? "")}
       {refusal ? <Notice tone="bad" title={sentence(refusal)} /> : null}
       <div class="actions">
-        <button type="button" onClick={close}>Cancel</button>
-        <button type="submit" class={isDanger ? "danger" : "primary"} disabled={isSending}>{isSending ? sending : verb}</button>
+        <button type="button" onClick={close}>
+          Cancel
+        </button>
+        <button type="submit" class={isDanger ? "danger" : "primary"} disabled={isSending}>
+          {isSending ? sending : verb}
+        </button>
       </div>
     </form>
   );
@@ -45,7 +61,8 @@ function Form({ send, verb, sending, isDanger, children }: { send: () => Promise
 
 function rateOf(text: string): number {
   const rate_bps = parseBitrate(text);
-  if (rate_bps === null) throw new ApiError(0, `rate: “${text}” is no rate; write a number with k, M or G, as 8.5M`, "rate_bps");
+  if (rate_bps === null)
+    throw new ApiError(0, `rate: “${text}” is no rate; write a number with k, M or G, as 8.5M`, "rate_bps");
   return rate_bps;
 }
 
@@ -55,13 +72,35 @@ function wholeNumber(text: string, field: string, name: string): number {
 }
 
 function RequestDialog() {
-  const [wish, setWish] = useState({ source: "", destination: "", port: "5001", rate: "", lease: "600", paths: "", objective: "" });
-  const set = (name: keyof typeof wish) => (event: Event) => setWish({ ...wish, [name]: (event.target as HTMLInputElement).value });
-  const input = (name: keyof typeof wish, field: string, blamed: string, more: Record<string, string | boolean> = {}) => (
-    <input name={field} value={wish[name]} onInput={set(name)} aria-invalid={blamed === field} autocomplete="off" spellcheck={false} {...more} />
+  const [wish, setWish] = useState({
+    source: "",
+    destination: "",
+    port: "5001",
+    rate: "",
+    lease: "600",
+    paths: "",
+    objective: "",
+  });
+  const set = (name: keyof typeof wish) => (event: Event) =>
+    setWish({ ...wish, [name]: (event.target as HTMLInputElement).value });
+  const input = (
+    name: keyof typeof wish,
+    field: string,
+    blamed: string,
+    more: Record<string, string | boolean> = {},
+  ) => (
+    <input
+      name={field}
+      value={wish[name]}
+      onInput={set(name)}
+      aria-invalid={blamed === field}
+      autocomplete="off"
+      spellcheck={false}
+      {...more}
+    />
   );
   const send = (): Promise<void> => {
-    const body: FlowWish = {
+    const body: FlowRequestBody = {
       source: wish.source.trim(),
       destination: wish.destination.trim(),
       destination_port: wholeNumber(wish.port, "destination_port", "port"),
@@ -79,17 +118,35 @@ function RequestDialog() {
           <>
             <HostNames />
             <div class="fields">
-              <Field label="From">{input("source", "source", blamed, { list: "host-names", placeholder: "host or address", autofocus: true })}</Field>
-              <Field label="To">{input("destination", "destination", blamed, { list: "host-names", placeholder: "host or address" })}</Field>
-              <Field label="Rate" hint={RATE_HINT}>{input("rate", "rate_bps", blamed, { placeholder: "8.5M" })}</Field>
-              <Field label="Port" hint="TCP port on which the destination listens.">{input("port", "destination_port", blamed, { inputmode: "numeric" })}</Field>
+              <Field label="From">
+                {input("source", "source", blamed, {
+                  list: "host-names",
+                  placeholder: "host or address",
+                  autofocus: true,
+                })}
+              </Field>
+              <Field label="To">
+                {input("destination", "destination", blamed, { list: "host-names", placeholder: "host or address" })}
+              </Field>
+              <Field label="Rate" hint={RATE_HINT}>
+                {input("rate", "rate_bps", blamed, { placeholder: "8.5M" })}
+              </Field>
+              <Field label="Port" hint="TCP port on which the destination listens.">
+                {input("port", "destination_port", blamed, { inputmode: "numeric" })}
+              </Field>
             </div>
             <details>
               <summary>More</summary>
               <div class="fields more-fields">
-                <Field label="Lease (s)" hint="It ends then unless renewed; empty: the controller's own.">{input("lease", "lease_s", blamed, { inputmode: "numeric" })}</Field>
-                <Field label="Paths at most" hint="Empty: as many as serve the whole best.">{input("paths", "max_paths", blamed, { inputmode: "numeric" })}</Field>
-                <Field label="Objective" hint="Empty: the controller's default.">{input("objective", "objective", blamed, { placeholder: "max_throughput_min_delay" })}</Field>
+                <Field label="Lease (s)" hint="It ends then unless renewed; empty: the controller's own.">
+                  {input("lease", "lease_s", blamed, { inputmode: "numeric" })}
+                </Field>
+                <Field label="Paths at most" hint="Empty: as many as serve the whole best.">
+                  {input("paths", "max_paths", blamed, { inputmode: "numeric" })}
+                </Field>
+                <Field label="Objective" hint="Empty: the controller's default.">
+                  {input("objective", "objective", blamed, { placeholder: "max_throughput_min_delay" })}
+                </Field>
               </div>
             </details>
           </>
@@ -102,17 +159,30 @@ function RequestDialog() {
 /** Completes the names of hosts. */
 export function HostNames() {
   const hosts = (topology.value?.nodes ?? []).filter((node) => node.kind === "host");
-  return <datalist id="host-names">{hosts.map((host) => <option key={host.name} value={host.name} />)}</datalist>;
+  return (
+    <datalist id="host-names">
+      {hosts.map((host) => (
+        <option key={host.name} value={host.name} />
+      ))}
+    </datalist>
+  );
 }
 
-function ChangeDialog({ flow }: { flow: Flow }) {
+function ChangeDialog({ flow }: { flow: LiveFlowView }) {
   const [rate, setRate] = useState(bitrate(flow.requested_bps));
   return (
     <Dialog title={`Change the rate of ${flow.source} → ${flow.destination}`} onClose={close}>
       <Form send={async () => changeFlow(flow, rateOf(rate))} verb="Change" sending="Changing…">
         {(blamed) => (
           <Field label="Rate" hint={`${RATE_HINT} It keeps its paths, and its lease is renewed.`}>
-            <input name="rate_bps" value={rate} onInput={(event) => setRate(event.currentTarget.value)} aria-invalid={blamed === "rate_bps"} autofocus autocomplete="off" />
+            <input
+              name="rate_bps"
+              value={rate}
+              onInput={(event) => setRate(event.currentTarget.value)}
+              aria-invalid={blamed === "rate_bps"}
+              autofocus
+              autocomplete="off"
+            />
           </Field>
         )}
       </Form>
@@ -120,11 +190,16 @@ function ChangeDialog({ flow }: { flow: Flow }) {
   );
 }
 
-function ReleaseDialog({ flow }: { flow: Flow }) {
+function ReleaseDialog({ flow }: { flow: LiveFlowView }) {
   return (
     <Dialog title={`Release ${flow.source} → ${flow.destination}?`} onClose={close}>
       <Form send={() => releaseFlow(flow)} verb="Release" sending="Releasing…" isDanger>
-        {() => <p>Its rules are removed from the switches at once, and its {bitrate(flow.rate_bps)} are free for others. Connections that still use its paths go on over the default route.</p>}
+        {() => (
+          <p>
+            Its rules are removed from the switches at once, and its {bitrate(flow.rate_bps)} are free for others.
+            Connections that still use its paths go on over the default route.
+          </p>
+        )}
       </Form>
     </Dialog>
   );
@@ -133,8 +208,19 @@ function ReleaseDialog({ flow }: { flow: Flow }) {
 function LinkDialog({ link, enable }: { link: string; enable: boolean }) {
   return (
     <Dialog title={enable ? `Put ${link} into use again?` : `Take ${link} out of use?`} onClose={close}>
-      <Form send={() => enableLink(link, enable)} verb={enable ? "Put into use" : "Take out of use"} sending="Changing…" isDanger={!enable}>
-        {() => <p>{enable ? "Flows may be planned over it again." : "Flows on it are moved to other paths, as if it had failed; this outlasts a restart of the controller."}</p>}
+      <Form
+        send={() => enableLink(link, enable)}
+        verb={enable ? "Put into use" : "Take out of use"}
+        sending="Changing…"
+        isDanger={!enable}
+      >
+        {() => (
+          <p>
+            {enable
+              ? "Flows may be planned over it again."
+              : "Flows on it are moved to other paths, as if it had failed; this outlasts a restart of the controller."}
+          </p>
+        )}
       </Form>
     </Dialog>
   );

@@ -5,26 +5,39 @@ import { Empty } from "../shared/notices.tsx";
 import { Sparkline } from "../shared/sparkline.tsx";
 import { type Column, Table } from "../shared/table.tsx";
 import { dialog } from "./actions.ts";
-import type { Flow } from "./api.ts";
 import { measuredOf } from "./history.ts";
+import type { LiveFlowView } from "./rest.ts";
 import { flowHistory, flows, selection } from "./store.ts";
 
 const search = signal("");
 
 /** Whether it has less than it asked for. */
-export function isShort(flow: Flow): boolean {
+export function isShort(flow: LiveFlowView): boolean {
   return flow.rate_bps < flow.requested_bps * (1 - 1e-4);
 }
 
-const COLUMNS: readonly Column<Flow>[] = [
+const COLUMNS: readonly Column<LiveFlowView>[] = [
   {
     key: "flow",
     title: "Flow",
     width: "minmax(130px, 2.6fr)",
     sort: (flow) => `${flow.source} ${flow.destination} ${flow.destination_port}`,
-    render: (flow) => <><b>{flow.source}</b> → <b>{flow.destination}</b> <span class="quiet">:{flow.destination_port}</span></>,
+    render: (flow) => (
+      <>
+        <b>{flow.source}</b> → <b>{flow.destination}</b> <span class="quiet">:{flow.destination_port}</span>
+      </>
+    ),
   },
-  { key: "asked", title: "Asked", hint: "Goodput asked for", width: "minmax(84px, 1fr)", isNumber: true, isExtra: true, sort: (flow) => flow.requested_bps, render: (flow) => bitrate(flow.requested_bps) },
+  {
+    key: "asked",
+    title: "Asked",
+    hint: "Goodput asked for",
+    width: "minmax(84px, 1fr)",
+    isNumber: true,
+    isExtra: true,
+    sort: (flow) => flow.requested_bps,
+    render: (flow) => bitrate(flow.requested_bps),
+  },
   {
     key: "granted",
     title: "Granted",
@@ -32,7 +45,14 @@ const COLUMNS: readonly Column<Flow>[] = [
     width: "minmax(96px, 1fr)",
     isNumber: true,
     sort: (flow) => flow.rate_bps,
-    render: (flow) => isShort(flow) ? <span class="short" title="Less than it asked for">▾ {bitrate(flow.rate_bps)}</span> : bitrate(flow.rate_bps),
+    render: (flow) =>
+      isShort(flow) ? (
+        <span class="short" title="Less than it asked for">
+          ▾ {bitrate(flow.rate_bps)}
+        </span>
+      ) : (
+        bitrate(flow.rate_bps)
+      ),
   },
   {
     key: "measured",
@@ -48,15 +68,46 @@ const COLUMNS: readonly Column<Flow>[] = [
     key: "trend",
     title: "Last minute",
     width: "104px",
-    render: (flow) => <Sparkline values={flowHistory.spark(flow.flow_id)} most={flow.requested_bps} label={`Rate over the last minute, now ${bitrate(measuredOf(flow) ?? flow.rate_bps)}`} />,
+    render: (flow) => (
+      <Sparkline
+        values={flowHistory.spark(flow.flow_id)}
+        most={flow.requested_bps}
+        label={`Rate over the last minute, now ${bitrate(measuredOf(flow) ?? flow.rate_bps)}`}
+      />
+    ),
   },
-  { key: "paths", title: "Paths", width: "58px", isNumber: true, isExtra: true, sort: (flow) => flow.streams.length, render: (flow) => flow.streams.length },
-  { key: "lease", title: "Lease", hint: "What is left of it", width: "92px", isNumber: true, isExtra: true, sort: (flow) => flow.expires_in_s, render: (flow) => remaining(flow.expires_in_s) },
-  { key: "owner", title: "Owner", width: "minmax(56px, 0.7fr)", isExtra: true, sort: (flow) => flow.owner ?? "", render: (flow) => flow.owner ?? <span class="quiet">–</span> },
+  {
+    key: "paths",
+    title: "Paths",
+    width: "58px",
+    isNumber: true,
+    isExtra: true,
+    sort: (flow) => flow.streams.length,
+    render: (flow) => flow.streams.length,
+  },
+  {
+    key: "lease",
+    title: "Lease",
+    hint: "What is left of it",
+    width: "92px",
+    isNumber: true,
+    isExtra: true,
+    sort: (flow) => flow.expires_in_s,
+    render: (flow) => remaining(flow.expires_in_s),
+  },
+  {
+    key: "owner",
+    title: "Owner",
+    width: "minmax(56px, 0.7fr)",
+    isExtra: true,
+    sort: (flow) => flow.owner ?? "",
+    render: (flow) => flow.owner ?? <span class="quiet">–</span>,
+  },
 ];
 
-function matches(flow: Flow, words: readonly string[]): boolean {
-  const text = `${flow.source} ${flow.destination} ${flow.source}→${flow.destination} :${flow.destination_port} ${flow.owner ?? ""} ${flow.flow_id} ${isShort(flow) ? "short" : ""}`.toLowerCase();
+function matches(flow: LiveFlowView, words: readonly string[]): boolean {
+  const text =
+    `${flow.source} ${flow.destination} ${flow.source}→${flow.destination} :${flow.destination_port} ${flow.owner ?? ""} ${flow.flow_id} ${isShort(flow) ? "short" : ""}`.toLowerCase();
   return words.every((word) => text.includes(word));
 }
 
@@ -70,16 +121,58 @@ export function Flows() {
     <section class="card flows" aria-label="Flows">
       <div class="card-head">
         <h2>Flows</h2>
-        <span class="quiet flow-count" role="status">{search.value ? `${shown.value.length} of ${flows.value.length}` : flows.value.length}</span>
+        <span class="quiet flow-count" role="status">
+          {search.value ? `${shown.value.length} of ${flows.value.length}` : flows.value.length}
+        </span>
         <span class="spacer" />
-        <input type="search" class="search" placeholder="Search host, port, owner…" aria-label="Search flows" value={search.value} onInput={(event) => { search.value = event.currentTarget.value; }} />
-        <button class="primary" onClick={() => { dialog.value = { kind: "request" }; }}>Request<span class="wide-only"> a flow</span></button>
+        <input
+          type="search"
+          class="search"
+          placeholder="Search host, port, owner…"
+          aria-label="Search flows"
+          value={search.value}
+          onInput={(event) => {
+            search.value = event.currentTarget.value;
+          }}
+        />
+        <button
+          class="primary"
+          onClick={() => {
+            dialog.value = { kind: "request" };
+          }}
+        >
+          Request<span class="wide-only"> a flow</span>
+        </button>
       </div>
-      <Table label="Flows" columns={COLUMNS} rows={shown.value} id={(flow) => flow.flow_id} selected={chosen}
-        onSelect={(flow) => { selection.value = { kind: "flow", id: flow.flow_id }; }}
-        empty={flows.value.length > 0
-          ? <Empty title={`No flow matches “${search.value}”`}>{plural(flows.value.length, "flow")} in all. <button class="link" onClick={() => { search.value = ""; }}>Clear the search</button></Empty>
-          : <Empty title="No flows yet">Request one here, or have an application ask with <code>mstcp.open_connection(…, controller=…)</code>.</Empty>} />
+      <Table
+        label="Flows"
+        columns={COLUMNS}
+        rows={shown.value}
+        id={(flow) => flow.flow_id}
+        selected={chosen}
+        onSelect={(flow) => {
+          selection.value = { kind: "flow", id: flow.flow_id };
+        }}
+        empty={
+          flows.value.length > 0 ? (
+            <Empty title={`No flow matches “${search.value}”`}>
+              {plural(flows.value.length, "flow")} in all.{" "}
+              <button
+                class="link"
+                onClick={() => {
+                  search.value = "";
+                }}
+              >
+                Clear the search
+              </button>
+            </Empty>
+          ) : (
+            <Empty title="No flows yet">
+              Request one here, or have an application ask with <code>mstcp.open_connection(…, controller=…)</code>.
+            </Empty>
+          )
+        }
+      />
     </section>
   );
 }

@@ -1,22 +1,26 @@
 /** How rates and figures went while the page was open; bounded. */
 import { Ring } from "../shared/ring.ts";
-import type { Flow, Histogram, Live, Stream } from "./api.ts";
+import type { HistogramFigures, LiveDocument, LiveFlowView, StreamView } from "./rest.ts";
 
 /** Seconds that are kept. */
 const KEPT = 300;
 const SPARK = 60;
 
 /** What flowed: goodput counted where it is, else what is granted. */
-export function measuredGoodput(stream: Stream): number | null {
+export function measuredGoodput(stream: StreamView): number | null {
   if (stream.measured_bps === null || stream.measured_bps === undefined) return null;
   // Counted is the wire rate; headers are in it as they are in the wire rate that was allocated.
-  return stream.wire_bps && stream.wire_bps > 0 ? (stream.measured_bps * stream.rate_bps) / stream.wire_bps : stream.measured_bps;
+  return stream.wire_bps && stream.wire_bps > 0
+    ? (stream.measured_bps * stream.rate_bps) / stream.wire_bps
+    : stream.measured_bps;
 }
 
 /** The sum over the streams; null where one is not counted. */
-export function measuredOf(flow: Flow): number | null {
+export function measuredOf(flow: LiveFlowView): number | null {
   const rates = flow.streams.map(measuredGoodput);
-  return rates.every((rate) => rate !== null) && rates.length > 0 ? rates.reduce((sum, rate) => sum + (rate ?? 0), 0) : null;
+  return rates.every((rate) => rate !== null) && rates.length > 0
+    ? rates.reduce((sum, rate) => sum + (rate ?? 0), 0)
+    : null;
 }
 
 export interface FlowSample {
@@ -28,13 +32,17 @@ export interface FlowSample {
 export class FlowHistory {
   #samples = new Map<string, Ring<FlowSample>>();
 
-  take(live: Live): void {
+  take(live: LiveDocument): void {
     const seen = new Set<string>();
     for (const flow of live.flows) {
       seen.add(flow.flow_id);
-      let ring = this.#samples.get(flow.flow_id);
-      if (!ring) this.#samples.set(flow.flow_id, (ring = new Ring(KEPT)));
-      ring.push({ time_s: live.time_s, granted: flow.streams.map((stream) => stream.rate_bps), measured: flow.streams.map(measuredGoodput) });
+      const ring = this.#samples.get(flow.flow_id) ?? new Ring(KEPT);
+      this.#samples.set(flow.flow_id, ring);
+      ring.push({
+        time_s: live.time_s,
+        granted: flow.streams.map((stream) => stream.rate_bps),
+        measured: flow.streams.map(measuredGoodput),
+      });
     }
     for (const id of this.#samples.keys()) if (!seen.has(id)) this.#samples.delete(id);
   }
@@ -50,7 +58,9 @@ export class FlowHistory {
     const values: (number | null)[] = [];
     for (let index = Math.min(SPARK, ring.length) - 1; index >= 0; index -= 1) {
       const sample = ring.newest(index);
-      values.push(sample ? sum(sample.measured.every((rate) => rate !== null) ? sample.measured : sample.granted) : null);
+      values.push(
+        sample ? sum(sample.measured.every((rate) => rate !== null) ? sample.measured : sample.granted) : null,
+      );
     }
     return values;
   }
@@ -73,9 +83,9 @@ export interface HealthSample {
 
 export class HealthHistory {
   #ring = new Ring<HealthSample>(KEPT);
-  #before: Live | null = null;
+  #before: LiveDocument | null = null;
 
-  take(live: Live): void {
+  take(live: LiveDocument): void {
     const before = this.#before;
     this.#before = live;
     if (!before || live.time_s <= before.time_s || live.figures.events < before.figures.events) return;
@@ -91,7 +101,10 @@ export class HealthHistory {
       installed_p95_s: quantile(installed, 0.95),
       events_per_s: (figures.events - before.figures.events) / span_s,
       resident_bytes: figures.resident_bytes,
-      cpu_share: figures.cpu_s === null || before.figures.cpu_s === null ? null : (figures.cpu_s - before.figures.cpu_s) / span_s,
+      cpu_share:
+        figures.cpu_s === null || before.figures.cpu_s === null
+          ? null
+          : (figures.cpu_s - before.figures.cpu_s) / span_s,
     });
   }
 
@@ -104,7 +117,7 @@ function total(counts: readonly number[]): number {
   return counts.reduce((all, count) => all + count, 0);
 }
 
-function difference(before: Histogram, after: Histogram): Histogram {
+function difference(before: HistogramFigures, after: HistogramFigures): HistogramFigures {
   return {
     bounds_s: after.bounds_s,
     counts: after.counts.map((count, index) => count - (before.counts[index] ?? 0)),
@@ -113,7 +126,7 @@ function difference(before: Histogram, after: Histogram): Histogram {
 }
 
 /** A quantile, linear within its bucket as Prometheus' histogram_quantile does it; null of nothing. */
-export function quantile(histogram: Histogram, share: number): number | null {
+export function quantile(histogram: HistogramFigures, share: number): number | null {
   const all = total(histogram.counts);
   if (all === 0) return null;
   let below = 0;

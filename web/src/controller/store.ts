@@ -4,8 +4,8 @@ import { ApiError, bearer, getJson, needsToken } from "../shared/http.ts";
 import type { MapLink, MapNode, Selection } from "../shared/map.tsx";
 import { Ring } from "../shared/ring.ts";
 import { follow } from "../shared/sse.ts";
-import type { ControllerEvent, Flow, LinkDirection, Live, Preview, Topology } from "./api.ts";
 import { FlowHistory, HealthHistory } from "./history.ts";
+import type { LinkView, LiveDocument, LiveFlowView, PreviewView, TopologyView } from "./rest.ts";
 
 const INTERVAL_MS = 1000;
 /** A network that swallows the answer says so to nobody. */
@@ -18,27 +18,32 @@ const SNAPSHOT_AGE_MS = 1050;
 
 export type Connection = { state: "loading" } | { state: "live" } | { state: "lost"; since_ms: number; reason: string };
 
-export const topology = signal<Topology | null>(null);
-export const directions = signal<readonly LinkDirection[]>([]);
-export const live = signal<Live | null>(null);
+export const topology = signal<TopologyView | null>(null);
+export const directions = signal<readonly LinkView[]>([]);
+export const live = signal<LiveDocument | null>(null);
 export const connection = signal<Connection>({ state: "loading" });
 export const selection = signal<Selection>(null);
-export const preview = signal<{ title: string; answer: Preview } | null>(null);
+export const preview = signal<{ title: string; answer: PreviewView } | null>(null);
 /** Counts up with each batch of events. */
 export const eventsVersion = signal(0);
 export const areEventsLive = signal(false);
 
-export interface TimelineEvent extends ControllerEvent {
+/** An event of `GET /v1/events`. */
+export interface TimelineEvent {
   key: string;
+  kind: string;
+  time_s: number;
+  text: string;
+  data: Record<string, unknown>;
 }
 
 export const events = new Ring<TimelineEvent>(KEPT_EVENTS);
 export const flowHistory = new FlowHistory();
 export const healthHistory = new HealthHistory();
 
-export const flows = computed<readonly Flow[]>(() => live.value?.flows ?? []);
+export const flows = computed<readonly LiveFlowView[]>(() => live.value?.flows ?? []);
 
-export const selectedFlow = computed<Flow | null>(() => {
+export const selectedFlow = computed<LiveFlowView | null>(() => {
   const chosen = selection.value;
   return chosen?.kind === "flow" ? (flows.value.find((flow) => flow.flow_id === chosen.id) ?? null) : null;
 });
@@ -53,7 +58,7 @@ export const isMeasured = computed(() => live.value?.links.measured_bps.some((ra
 /** Indices of both directions of each link, by its name. */
 const indices = computed(() => {
   const byName = new Map<string, number[]>();
-  directions.value.forEach((direction, index) => byName.set(direction.name, [...(byName.get(direction.name) ?? []), index]));
+  for (const [index, { name }] of directions.value.entries()) byName.set(name, [...(byName.get(name) ?? []), index]);
   return byName;
 });
 
@@ -75,23 +80,33 @@ export function directionsOf(name: string): DirectionNow[] {
   if (!now) return [];
   return (indices.value.get(name) ?? []).flatMap((index) => {
     const direction = directions.value[index];
-    return direction === undefined ? [] : [{
-      tail: direction.tail,
-      head: direction.head,
-      delay_s: direction.delay_s,
-      capacity_bps: now.capacity_bps[index] ?? direction.capacity_bps,
-      allocated_bps: now.allocated_bps[index] ?? 0,
-      measured_bps: now.measured_bps[index] ?? null,
-      unrequested_bps: now.unrequested_bps[index] ?? null,
-      up: now.up[index] ?? false,
-      enabled: now.enabled[index] ?? true,
-    }];
+    return direction === undefined
+      ? []
+      : [
+          {
+            tail: direction.tail,
+            head: direction.head,
+            delay_s: direction.delay_s,
+            capacity_bps: now.capacity_bps[index] ?? direction.capacity_bps,
+            allocated_bps: now.allocated_bps[index] ?? 0,
+            measured_bps: now.measured_bps[index] ?? null,
+            unrequested_bps: now.unrequested_bps[index] ?? null,
+            up: now.up[index] ?? false,
+            enabled: now.enabled[index] ?? true,
+          },
+        ];
   });
 }
 
 export const mapNodes = computed<MapNode[]>(() => {
   const states = live.value?.nodes;
-  return (topology.value?.nodes ?? []).map((node, index) => ({ id: node.name, kind: node.kind, x: node.x ?? 0, y: node.y ?? 0, state: states?.[index] ?? "up" }));
+  return (topology.value?.nodes ?? []).map((node, index) => ({
+    id: node.name,
+    kind: node.kind,
+    x: node.x ?? 0,
+    y: node.y ?? 0,
+    state: states?.[index] ?? "up",
+  }));
 });
 
 /** The links as they would be; null while nothing is supposed. */
@@ -101,7 +116,10 @@ export const previewLinks = computed<MapLink[] | null>(() => {
   const after = new Map<string, { use: number; up: boolean }>();
   for (const link of answer.links) {
     const other = after.get(link.name);
-    after.set(link.name, { use: Math.max(other?.use ?? 0, link.utilisation_after), up: link.up && (other?.up ?? true) });
+    after.set(link.name, {
+      use: Math.max(other?.use ?? 0, link.utilisation_after),
+      up: link.up && (other?.up ?? true),
+    });
   }
   return linksBy((name) => ({ utilisation: after.get(name)?.use ?? null, up: after.get(name)?.up ?? true }));
 });
@@ -115,7 +133,8 @@ export const mapLinks = computed<MapLink[]>(() => {
     for (const index of indices.value.get(name) ?? []) {
       const load = loadKind.value === "measured" ? now.measured_bps[index] : now.allocated_bps[index];
       const capacity = now.capacity_bps[index] ?? 0;
-      if (load !== null && load !== undefined && capacity > 0) utilisation = Math.max(utilisation ?? 0, load / capacity);
+      if (load !== null && load !== undefined && capacity > 0)
+        utilisation = Math.max(utilisation ?? 0, load / capacity);
       up &&= now.up[index] ?? false;
     }
     return { utilisation, up };
@@ -132,7 +151,7 @@ function linksBy(look: (name: string) => { utilisation: number | null; up: boole
 let changed_ms = -Infinity;
 
 /** Show the answer to a change at once; snapshots that were taken before it are passed over. */
-export function applyFlow(flow: Flow): void {
+export function applyFlow(flow: LiveFlowView): void {
   replaceFlows((all) => [...all.filter((other) => other.flow_id !== flow.flow_id), flow]);
 }
 
@@ -141,7 +160,7 @@ export function removeFlow(flowId: string): void {
   replaceFlows((all) => all.filter((flow) => flow.flow_id !== flowId));
 }
 
-function replaceFlows(change: (flows: Flow[]) => Flow[]): void {
+function replaceFlows(change: (flows: LiveFlowView[]) => LiveFlowView[]): void {
   changed_ms = performance.now();
   if (live.value) live.value = { ...live.value, flows: change(live.value.flows) };
 }
@@ -154,14 +173,17 @@ export function refreshNow(): void {
 }
 
 /** What stays as it is while the controller runs: asked for at the start and when it may be another one. */
-async function load(): Promise<[Topology, LinkDirection[]] | null> {
+async function load(): Promise<[TopologyView, LinkView[]] | null> {
   if (topology.value && connection.value.state !== "lost") return null;
-  return Promise.all([getJson<Topology>("/v1/topology"), getJson<LinkDirection[]>("/v1/links")]);
+  return Promise.all([getJson<TopologyView>("/v1/topology"), getJson<LinkView[]>("/v1/links")]);
 }
 
 async function look(): Promise<void> {
   const asked_ms = performance.now();
-  const [loaded, seen] = await Promise.all([load(), getJson<Live>("/v1/live", AbortSignal.timeout(PATIENCE_MS))]);
+  const [loaded, seen] = await Promise.all([
+    load(),
+    getJson<LiveDocument>("/v1/live", AbortSignal.timeout(PATIENCE_MS)),
+  ]);
   batch(() => {
     if (loaded) [topology.value, directions.value] = loaded;
     connection.value = { state: "live" };
@@ -185,30 +207,41 @@ async function watch(): Promise<void> {
       failures = 0;
     } catch (error) {
       failures += 1;
-      if (connection.value.state !== "lost") connection.value = { state: "lost", since_ms: Date.now(), reason: reasonOf(error) };
+      if (connection.value.state !== "lost")
+        connection.value = { state: "lost", since_ms: Date.now(), reason: reasonOf(error) };
     }
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, INTERVAL_MS * Math.min(5, Math.max(1, failures)));
-      wake = () => { clearTimeout(timer); resolve(); };
+      wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
     });
-    while (document.hidden) await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
+    while (document.hidden)
+      await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
   }
 }
 
-let drawing: ReturnType<typeof setTimeout> | undefined;
+let _drawing: ReturnType<typeof setTimeout> | undefined;
 
 /** The kind of the event that says that others are missing. */
 export const GAP = "history_lost";
 
 function takeEvents(arrived: readonly { id: string | null; data: string }[]): void {
   for (const { id, data } of arrived) {
-    const event = JSON.parse(data) as Partial<ControllerEvent> & { kind: string; missed?: number | null };
+    const event = JSON.parse(data) as Partial<TimelineEvent> & { kind: string; missed?: number | null };
     const time_s = event.time_s ?? Date.now() / 1000;
-    events.push({ kind: event.kind, text: event.text ?? "", time_s, data: event.data ?? { missed: event.missed ?? null }, key: id ?? `gap-${events.total}` });
+    events.push({
+      kind: event.kind,
+      text: event.text ?? "",
+      time_s,
+      data: event.data ?? { missed: event.missed ?? null },
+      key: id ?? `gap-${events.total}`,
+    });
   }
   // Drawn together: many may come within a moment.
-  drawing ??= setTimeout(() => {
-    drawing = undefined;
+  _drawing ??= setTimeout(() => {
+    _drawing = undefined;
     eventsVersion.value += 1;
   }, DRAW_MS);
 }
@@ -220,7 +253,9 @@ function followEvents(): void {
   events.clear();
   stopFollowing = follow(`/v1/events?history=${PAST_EVENTS}`, "/v1/events", {
     events: takeEvents,
-    connected: (isConnected) => { areEventsLive.value = isConnected; },
+    connected: (isConnected) => {
+      areEventsLive.value = isConnected;
+    },
   });
 }
 

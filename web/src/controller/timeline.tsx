@@ -39,10 +39,12 @@ function textOf(event: TimelineEvent): string {
     // A flow's ends tell people more than its id.
     const isOfFlow = typeof flow === "string" && typeof source === "string";
     let text = isOfFlow ? event.text.replace(`flow ${flow}`, `${source} → ${String(destination)}`) : event.text;
-    if (typeof event.data["recovery_s"] === "number") text = text.replace(/ in [0-9.]+ s$/, ""); // it is told below
+    if (typeof event.data.recovery_s === "number") text = text.replace(/ in [0-9.]+ s$/, ""); // it is told below
     return text;
   }
-  return typeof missed === "number" ? `${missed} events came while the page was not connected and are not kept any more` : "The controller was restarted: what follows is all since then";
+  return typeof missed === "number"
+    ? `${missed} events came while the page was not connected and are not kept any more`
+    : "The controller was restarted: what follows is all since then";
 }
 
 /** What a flow has, where the event tells it. */
@@ -54,9 +56,9 @@ function ratesOf(event: TimelineEvent): string {
 }
 
 function choose(event: TimelineEvent): void {
-  const flow = event.data["flow"];
-  const link = event.data["name"] ?? event.data["link"];
-  const node = event.data["switch"];
+  const flow = event.data.flow;
+  const link = event.data.name ?? event.data.link;
+  const node = event.data.switch;
   if (typeof flow === "string") selection.value = { kind: "flow", id: flow };
   else if (typeof link === "string") selection.value = { kind: "link", id: link };
   else if (typeof node === "string") selection.value = { kind: "node", id: node };
@@ -73,29 +75,65 @@ export function Timeline() {
   return (
     <div class="timeline">
       <div class="segments" role="group" aria-label="Which events">
-        {GROUPS.map((each) => <button key={each.id} aria-pressed={group.value === each.id} onClick={() => { group.value = each.id; shown.value = PAGE; }}>{each.title}</button>)}
+        {GROUPS.map((each) => (
+          <button
+            key={each.id}
+            aria-pressed={group.value === each.id}
+            onClick={() => {
+              group.value = each.id;
+              shown.value = PAGE;
+            }}
+          >
+            {each.title}
+          </button>
+        ))}
         <span class="spacer" />
         {areEventsLive.value ? <Badge tone="good">live</Badge> : <Badge tone="warn">reconnecting</Badge>}
       </div>
-      {rows.length === 0
-        ? <Empty title="Nothing has happened yet">Links, switches and flows that come, go or move are told here as it happens.</Empty>
-        : <ol class="events" aria-label="Events, newest first">{rows.slice(0, shown.value).map((event) => <Row key={event.key} event={event} />)}</ol>}
-      {hasMore ? <button class="more" onClick={() => { shown.value += PAGE; }}>Show older events</button> : null}
+      {rows.length === 0 ? (
+        <Empty title="Nothing has happened yet">
+          Links, switches and flows that come, go or move are told here as it happens.
+        </Empty>
+      ) : (
+        <ol class="events" aria-label="Events, newest first">
+          {rows.slice(0, shown.value).map((event) => (
+            <Row key={event.key} event={event} />
+          ))}
+        </ol>
+      )}
+      {hasMore ? (
+        <button
+          class="more"
+          onClick={() => {
+            shown.value += PAGE;
+          }}
+        >
+          Show older events
+        </button>
+      ) : null}
     </div>
   );
 }
 
 function Row({ event }: { event: TimelineEvent }) {
-  const recovery = event.data["recovery_s"];
+  const recovery = event.data.recovery_s;
   const canChoose = ["flow", "link", "name", "switch"].some((name) => typeof event.data[name] === "string");
   const text = textOf(event);
   const rates = ratesOf(event);
   return (
     <li class={`event ${toneOf(event.kind)}`} data-kind={event.kind} title={event.kind.replaceAll("_", " ")}>
-      <time class="mono" dateTime={new Date(event.time_s * 1000).toISOString()}>{clock(event.time_s)}</time>
+      <time class="mono" dateTime={new Date(event.time_s * 1000).toISOString()}>
+        {clock(event.time_s)}
+      </time>
       <span class="event-mark" aria-hidden="true" />
       <div>
-        {canChoose ? <button class="link event-text" onClick={() => choose(event)}>{text}</button> : <span class="event-text">{text}</span>}
+        {canChoose ? (
+          <button class="link event-text" onClick={() => choose(event)}>
+            {text}
+          </button>
+        ) : (
+          <span class="event-text">{text}</span>
+        )}
         {rates ? <div class="event-more">{rates}</div> : null}
         {typeof recovery === "number" ? <div class="recovery">recovered in {duration(recovery)}</div> : null}
       </div>

@@ -2,21 +2,46 @@
 import { useMemo, useState } from "preact/hooks";
 import { plural } from "../shared/format.ts";
 import { Badge, Empty, Notice } from "../shared/notices.tsx";
-import { ALL_FLOWS, casesOf, chosenRuns, firstChoice, flowOf, flowTitle, flowsOf, protocolsOf, runsOfCase, runTitle, seedsOf, shownRun, toggled } from "./choice.ts";
 import type { Choice } from "./choice.ts";
+import {
+  ALL_FLOWS,
+  casesOf,
+  chosenRuns,
+  firstChoice,
+  flowOf,
+  flowsOf,
+  flowTitle,
+  protocolsOf,
+  runsOfCase,
+  runTitle,
+  seedsOf,
+  shownRun,
+  toggled,
+} from "./choice.ts";
 import { DotFigure, LineFigure } from "./figure.tsx";
 import { NetworkOverTime } from "./network.tsx";
-import { completionDistribution, DELAY_KINDS, delayDistribution, delayDots, delayLines, goodputDots, goodputLines, MOST_ROWS, seriesOf, streamLines } from "./plots.ts";
 import type { DelayKind } from "./plots.ts";
+import {
+  completionDistribution,
+  DELAY_KINDS,
+  delayDistribution,
+  delayDots,
+  delayLines,
+  goodputDots,
+  goodputLines,
+  MOST_ROWS,
+  seriesOf,
+  streamLines,
+} from "./plots.ts";
+import type { FlowPart, ResultsOverview, RunRow } from "./rest.ts";
 import { DASHES } from "./shapes.ts";
 import { Summary } from "./summary.tsx";
-import type { FlowSeries, Overview, RunRow } from "./types.ts";
 import { useParts } from "./use_parts.ts";
 
 /** More runs than this are not drawn over time at once. */
 const MOST_DRAWN = 60;
 
-export function Browse({ overview, index }: { overview: Overview; index: number }) {
+export function Browse({ overview, index }: { overview: ResultsOverview; index: number }) {
   const [choice, setChoice] = useState<Choice>(() => firstChoice(overview));
   const current = casesOf(overview).includes(choice.case) ? choice : { ...choice, case: casesOf(overview)[0] ?? "" };
   const runs = useMemo(() => chosenRuns(overview, current), [overview, choice]);
@@ -26,7 +51,9 @@ export function Browse({ overview, index }: { overview: Overview; index: number 
       <Chooser overview={overview} choice={current} onChange={setChoice} />
       <div class="figures">
         <Validity overview={overview} choice={current} />
-        {runs.length === 0 ? <Empty title="No run is chosen">Choose at least one protocol and one seed.</Empty> : (
+        {runs.length === 0 ? (
+          <Empty title="No run is chosen">Choose at least one protocol and one seed.</Empty>
+        ) : (
           <Chosen overview={overview} index={index} runs={runs} choice={current} onChange={setChoice} />
         )}
       </div>
@@ -34,33 +61,70 @@ export function Browse({ overview, index }: { overview: Overview; index: number 
   );
 }
 
-function Chooser({ overview, choice, onChange }: { overview: Overview; choice: Choice; onChange: (choice: Choice) => void }) {
+function Chooser({
+  overview,
+  choice,
+  onChange,
+}: {
+  overview: ResultsOverview;
+  choice: Choice;
+  onChange: (choice: Choice) => void;
+}) {
   const runs = runsOfCase(overview, choice);
   const flows = flowsOf(runs);
   const seeds = seedsOf(runs);
   return (
     <form class="chooser card" aria-label="What is shown" onSubmit={(event) => event.preventDefault()}>
-      <label class="field"><span class="field-label">Case</span>
-        <select value={choice.case} onChange={(event) => onChange({ ...choice, case: event.currentTarget.value, flow: ALL_FLOWS, run: null })}>
-          {casesOf(overview).map((name) => <option key={name}>{name}</option>)}
+      <label class="field">
+        <span class="field-label">Case</span>
+        <select
+          value={choice.case}
+          onChange={(event) => onChange({ ...choice, case: event.currentTarget.value, flow: ALL_FLOWS, run: null })}
+        >
+          {casesOf(overview).map((name) => (
+            <option key={name}>{name}</option>
+          ))}
         </select>
       </label>
-      <label class="field"><span class="field-label">Flow</span>
+      <label class="field">
+        <span class="field-label">Flow</span>
         <select value={choice.flow} onChange={(event) => onChange({ ...choice, flow: event.currentTarget.value })}>
           <option value={ALL_FLOWS}>all flows</option>
-          {flows.map((name) => <option key={name} value={name}>{titleOf(runs, name)}</option>)}
+          {flows.map((name) => (
+            <option key={name} value={name}>
+              {titleOf(runs, name)}
+            </option>
+          ))}
         </select>
       </label>
-      <fieldset><legend>Protocols</legend>
+      <fieldset>
+        <legend>Protocols</legend>
         {protocolsOf(runs).map((name) => (
-          <Check key={name} label={name} isOn={!choice.withoutProtocols.has(name)} series={seriesOf(overview.looks, name)}
-            onToggle={() => onChange({ ...choice, withoutProtocols: toggled(choice.withoutProtocols, name) })} />
+          <Check
+            key={name}
+            label={name}
+            isOn={!choice.withoutProtocols.has(name)}
+            series={seriesOf(overview.looks, name)}
+            onToggle={() => onChange({ ...choice, withoutProtocols: toggled(choice.withoutProtocols, name) })}
+          />
         ))}
       </fieldset>
       {seeds.length > 1 ? (
-        <fieldset class="seeds"><legend>Seeds</legend>
-          {seeds.map((seed) => <Check key={seed} label={String(seed)} isOn={!choice.withoutSeeds.has(seed)} onToggle={() => onChange({ ...choice, withoutSeeds: toggled(choice.withoutSeeds, seed) })} />)}
-          <Check label="a line for each seed" isOn={choice.isEachSeed} onToggle={() => onChange({ ...choice, isEachSeed: !choice.isEachSeed })} />
+        <fieldset class="seeds">
+          <legend>Seeds</legend>
+          {seeds.map((seed) => (
+            <Check
+              key={seed}
+              label={String(seed)}
+              isOn={!choice.withoutSeeds.has(seed)}
+              onToggle={() => onChange({ ...choice, withoutSeeds: toggled(choice.withoutSeeds, seed) })}
+            />
+          ))}
+          <Check
+            label="a line for each seed"
+            isOn={choice.isEachSeed}
+            onToggle={() => onChange({ ...choice, isEachSeed: !choice.isEachSeed })}
+          />
         </fieldset>
       ) : null}
     </form>
@@ -72,80 +136,202 @@ function titleOf(runs: readonly RunRow[], name: string): string {
   return flow ? flowTitle(flow) : name;
 }
 
-function Check({ label, isOn, onToggle, series }: { label: string; isOn: boolean; onToggle: () => void; series?: number }) {
+function Check({
+  label,
+  isOn,
+  onToggle,
+  series,
+}: {
+  label: string;
+  isOn: boolean;
+  onToggle: () => void;
+  series?: number;
+}) {
   return (
-    <label class="check"><input type="checkbox" checked={isOn} onChange={onToggle} />
+    <label class="check">
+      <input type="checkbox" checked={isOn} onChange={onToggle} />
       {series === undefined ? null : (
-        <svg class="key" viewBox="0 0 26 8" width="26" height="8" aria-hidden="true"><line x1="0" x2="26" y1="4" y2="4" class={`stroke-${series}`} stroke-width="3" stroke-dasharray={(DASHES[series % DASHES.length] ?? []).join(" ")} /></svg>
+        <svg class="key" viewBox="0 0 26 8" width="26" height="8" aria-hidden="true">
+          <line
+            x1="0"
+            x2="26"
+            y1="4"
+            y2="4"
+            class={`stroke-${series}`}
+            stroke-width="3"
+            stroke-dasharray={(DASHES[series % DASHES.length] ?? []).join(" ")}
+          />
+        </svg>
       )}
       <span>{label}</span>
     </label>
   );
 }
 
-function Validity({ overview, choice }: { overview: Overview; choice: Choice }) {
+function Validity({ overview, choice }: { overview: ResultsOverview; choice: Choice }) {
   const runs = runsOfCase(overview, choice);
   const invalid = runs.filter((run) => !run.valid);
   const again = runs.filter((run) => run.earlier_attempts.length > 0);
-  if (invalid.length === 0 && again.length === 0) return <p class="quiet"><Badge tone="good">valid</Badge> {plural(runs.length, "run")} of {runs[0]?.duration_s ?? 0} s, engine {overview.engine}.</p>;
+  if (invalid.length === 0 && again.length === 0)
+    return (
+      <p class="quiet">
+        <Badge tone="good">valid</Badge> {plural(runs.length, "run")} of {runs[0]?.duration_s ?? 0} s, engine{" "}
+        {overview.engine}.
+      </p>
+    );
   return (
-    <Notice tone={invalid.length > 0 ? "warn" : "plain"} title={invalid.length > 0 ? `${invalid.length} of ${plural(runs.length, "run")} not valid` : `${plural(again.length, "run")} made more than once`}>
-      {invalid.length > 0 ? "They are left out wherever the protocol has valid ones." : "Earlier attempts were not valid."}
-      <details><summary>Which, and why</summary>
-        <ul>{[...invalid.map((run) => [run, run.why_invalid] as const), ...again.map((run) => [run, run.earlier_attempts.flat()] as const)].map(([run, why], position) => <li key={position}>{runTitle(run)}: {why.join("; ")}</li>)}</ul>
+    <Notice
+      tone={invalid.length > 0 ? "warn" : "plain"}
+      title={
+        invalid.length > 0
+          ? `${invalid.length} of ${plural(runs.length, "run")} not valid`
+          : `${plural(again.length, "run")} made more than once`
+      }
+    >
+      {invalid.length > 0
+        ? "They are left out wherever the protocol has valid ones."
+        : "Earlier attempts were not valid."}
+      <details>
+        <summary>Which, and why</summary>
+        <ul>
+          {[
+            ...invalid.map((run) => [run, run.why_invalid] as const),
+            ...again.map((run) => [run, run.earlier_attempts.flat()] as const),
+          ].map(([run, why], position) => (
+            <li key={position}>
+              {runTitle(run)}: {why.join("; ")}
+            </li>
+          ))}
+        </ul>
       </details>
     </Notice>
   );
 }
 
-interface ChosenProps { overview: Overview; index: number; runs: readonly RunRow[]; choice: Choice; onChange: (choice: Choice) => void }
+interface ChosenProps {
+  overview: ResultsOverview;
+  index: number;
+  runs: readonly RunRow[];
+  choice: Choice;
+  onChange: (choice: Choice) => void;
+}
 
 function Chosen({ overview, index, runs, choice, onChange }: ChosenProps) {
   const [kind, setKind] = useState<DelayKind>("mean");
   const drawn = runs.slice(0, MOST_DRAWN);
-  const series = useParts<FlowSeries[]>(index, drawn.map((run) => run.number), "flows");
+  const series = useParts<FlowPart[]>(
+    index,
+    drawn.map((run) => run.number),
+    "flows",
+  );
   const run = shownRun(runs, choice);
   const context = { case: choice.case, runs, looks: overview.looks, flow: choice.flow };
   const goodput = goodputDots(context);
   const overTime = { context, series: series.byRun, isEachSeed: choice.isEachSeed };
-  const plots = useMemo(() => [goodputLines(overTime), delayLines(overTime), delayDistribution(overTime), completionDistribution(overTime)], [runs, choice, series.byRun]);
+  const plots = useMemo(
+    () => [goodputLines(overTime), delayLines(overTime), delayDistribution(overTime), completionDistribution(overTime)],
+    [runs, choice, series.byRun],
+  );
   const [goodputTime, delayTime, delayShare, completions] = plots;
   const kinds = (
     <select aria-label="Which delay" value={kind} onChange={(event) => setKind(event.currentTarget.value as DelayKind)}>
-      {Object.entries(DELAY_KINDS).map(([id, words]) => <option key={id} value={id}>{words}</option>)}
+      {Object.entries(DELAY_KINDS).map(([id, words]) => (
+        <option key={id} value={id}>
+          {words}
+        </option>
+      ))}
     </select>
   );
   return (
     <>
       <Summary runs={runs} flow={choice.flow} name={choice.case} />
-      {goodput.rows.length <= MOST_ROWS ? <><DotFigure plot={goodput} /><DotFigure plot={delayDots(context, kind)} tools={kinds} /></> : <Notice title={`${flowsOf(runs).length} flows`}>Choose one of them to see its runs side by side.</Notice>}
-      {series.failure ? <Notice tone="bad" title="The series cannot be read">{series.failure}. Is mstcp-lab still running? Start it again and reload the page.</Notice> : null}
-      {runs.length > MOST_DRAWN ? <Notice title={`${MOST_DRAWN} of ${runs.length} runs are drawn over time`}>Choose fewer protocols or seeds to see the others.</Notice> : null}
+      {goodput.rows.length <= MOST_ROWS ? (
+        <>
+          <DotFigure plot={goodput} />
+          <DotFigure plot={delayDots(context, kind)} tools={kinds} />
+        </>
+      ) : (
+        <Notice title={`${flowsOf(runs).length} flows`}>Choose one of them to see its runs side by side.</Notice>
+      )}
+      {series.failure ? (
+        <Notice tone="bad" title="The series cannot be read">
+          {series.failure}. Is mstcp-lab still running? Start it again and reload the page.
+        </Notice>
+      ) : null}
+      {runs.length > MOST_DRAWN ? (
+        <Notice title={`${MOST_DRAWN} of ${runs.length} runs are drawn over time`}>
+          Choose fewer protocols or seeds to see the others.
+        </Notice>
+      ) : null}
       {goodputTime ? <LineFigure plot={goodputTime} isLoading={series.isLoading} /> : null}
       {delayTime ? <LineFigure plot={delayTime} isLoading={series.isLoading} /> : null}
-      {delayShare ? <LineFigure plot={delayShare} isLoading={series.isLoading} note="Of all bytes of the flows and seeds that are chosen." /> : null}
+      {delayShare ? (
+        <LineFigure
+          plot={delayShare}
+          isLoading={series.isLoading}
+          note="Of all bytes of the flows and seeds that are chosen."
+        />
+      ) : null}
       {completions && completions.lines.length > 0 ? <LineFigure plot={completions} /> : null}
-      {run ? <LineFigure plot={streamLines(run, series.byRun.get(run.number) ?? [], choice.flow)} isLoading={series.isLoading} note="Of the run that is chosen below." /> : null}
-      {run ? <NetworkOverTime overview={overview} index={index} runs={runs} run={run} flow={choice.flow} onRun={(number) => onChange({ ...choice, run: number })} /> : null}
+      {run ? (
+        <LineFigure
+          plot={streamLines(run, series.byRun.get(run.number) ?? [], choice.flow)}
+          isLoading={series.isLoading}
+          note="Of the run that is chosen below."
+        />
+      ) : null}
+      {run ? (
+        <NetworkOverTime
+          overview={overview}
+          index={index}
+          runs={runs}
+          run={run}
+          flow={choice.flow}
+          onRun={(number) => onChange({ ...choice, run: number })}
+        />
+      ) : null}
       <Origin overview={overview} />
     </>
   );
 }
 
 /** Where and with what the results were made. */
-function Origin({ overview }: { overview: Overview }) {
+function Origin({ overview }: { overview: ResultsOverview }) {
   const changed = Object.entries(overview.overrides);
   return (
-    <section class="card figure wide" aria-label="How it was made"><div class="card-head"><h2>How it was made</h2></div>
+    <section class="card figure wide" aria-label="How it was made">
+      <div class="card-head">
+        <h2>How it was made</h2>
+      </div>
       <div class="stack">
         <dl class="facts">
-          <dt>Results</dt><dd class="mono">{overview.source}</dd>
-          <dt>Engine</dt><dd>{overview.engine}</dd>
-          <dt>Network</dt><dd>{overview.network.name}{overview.variant ? `, variant ${overview.variant}` : ""}: {plural(overview.network.nodes.length, "node")}, {plural(overview.network.links.length, "link")}</dd>
-          <dt>Changed by --set</dt><dd>{changed.length > 0 ? changed.map(([key, value]) => `${key} = ${JSON.stringify(value)}`).join(", ") : "nothing"}</dd>
+          <dt>Results</dt>
+          <dd class="mono">{overview.source}</dd>
+          <dt>Engine</dt>
+          <dd>{overview.engine}</dd>
+          <dt>Network</dt>
+          <dd>
+            {overview.network.name}
+            {overview.variant ? `, variant ${overview.variant}` : ""}: {plural(overview.network.nodes.length, "node")},{" "}
+            {plural(overview.network.links.length, "link")}
+          </dd>
+          <dt>Changed by --set</dt>
+          <dd>
+            {changed.length > 0
+              ? changed.map(([key, value]) => `${key} = ${JSON.stringify(value)}`).join(", ")
+              : "nothing"}
+          </dd>
           {overview.environments.map((environment, position) => (
-            <><dt key={`name ${position}`}>Environment{overview.environments.length > 1 ? ` ${position + 1}` : ""}</dt>
-              <dd key={`value ${position}`}>kernel {environment.kernel}, {environment.machine}, {plural(environment.cpus, "core")}{environment.git_revision ? `, revision ${environment.git_revision.slice(0, 12)}` : ""}; {Object.entries(environment.versions).map(([name, version]) => `${name} ${version}`).join(", ")}</dd></>
+            <>
+              <dt key={`name ${position}`}>Environment{overview.environments.length > 1 ? ` ${position + 1}` : ""}</dt>
+              <dd key={`value ${position}`}>
+                kernel {environment.kernel}, {environment.machine}, {plural(environment.cpus, "core")}
+                {environment.git_revision ? `, revision ${environment.git_revision.slice(0, 12)}` : ""};{" "}
+                {Object.entries(environment.versions)
+                  .map(([name, version]) => `${name} ${version}`)
+                  .join(", ")}
+              </dd>
+            </>
           ))}
         </dl>
       </div>

@@ -3,7 +3,7 @@ export type Rows = readonly (readonly (string | number | null)[])[];
 
 /** CSV (RFC 4180, lines end with LF); a missing value is empty. Text that a spreadsheet would take for a formula gets an apostrophe. */
 export function toCsv(rows: Rows): string {
-  return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
+  return `${rows.map((row) => row.map(cell).join(",")).join("\n")}\n`;
 }
 
 function cell(value: string | number | null): string {

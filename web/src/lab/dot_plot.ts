@@ -1,7 +1,7 @@
 /** One dot for each run, with mean and interval: how protocols compare, flow by flow. */
 import type { Axis } from "./line_plot.ts";
-import { line, round, text, ticks } from "./shapes.ts";
 import type { Drawing, Ink, Shape } from "./shapes.ts";
+import { line, round, text, ticks } from "./shapes.ts";
 import { estimate } from "./statistics.ts";
 
 export interface DotRow {
@@ -34,13 +34,25 @@ export function drawDots(plot: DotPlot, ink: Ink, width = 720): Drawing {
   const groups = [...new Set(plot.rows.map((row) => row.group))];
   const top = plot.title ? TOP : 6;
   const bottom = top + groups.length * GROUP + plot.rows.length * ROW;
-  const values = plot.rows.flatMap((row) => [...row.points.map((point) => point.value), row.target ?? 0, upperEnd(row)]);
+  const values = plot.rows.flatMap((row) => [
+    ...row.points.map((point) => point.value),
+    row.target ?? 0,
+    upperEnd(row),
+  ]);
   const most = (Math.max(0, ...values) || plot.x.scale) * 1.04;
   const at = (value: number): number => left + (Math.max(0, value) / most) * (width - RIGHT - left);
-  const shapes: Shape[] = plot.title ? [text(22, 20, plot.title, ink.text, { "font-weight": 650, "font-size": 13 })] : [];
+  const shapes: Shape[] = plot.title
+    ? [text(22, 20, plot.title, ink.text, { "font-weight": 650, "font-size": 13 })]
+    : [];
   for (const tick of ticks(0, most / plot.x.scale, width < 500 ? 4 : 7)) {
     const x = at(tick * plot.x.scale);
-    shapes.push(line(x, top, x, bottom, ink.line), text(x, bottom + 16, String(Number(tick.toPrecision(6))), ink.quiet, { "text-anchor": "middle", "font-size": 11 }));
+    shapes.push(
+      line(x, top, x, bottom, ink.line),
+      text(x, bottom + 16, String(Number(tick.toPrecision(6))), ink.quiet, {
+        "text-anchor": "middle",
+        "font-size": 11,
+      }),
+    );
   }
   let y = top;
   for (const group of groups) {
@@ -60,29 +72,50 @@ function upperEnd(row: DotRow): number {
   return estimated ? estimated.mean + (estimated.halfWidth ?? 0) : 0;
 }
 
-function drawRow(row: DotRow, plot: DotPlot, y: number, left: number, at: (value: number) => number, ink: Ink): Shape[] {
+function drawRow(
+  row: DotRow,
+  plot: DotPlot,
+  y: number,
+  left: number,
+  at: (value: number) => number,
+  ink: Ink,
+): Shape[] {
   const colour = ink.series[row.series % ink.series.length] ?? ink.text;
   const shapes: Shape[] = [text(left - 10, y + 4, row.label, ink.text, { "text-anchor": "end" })];
   const estimated = estimate(row.points.map((point) => point.value));
   if (!estimated) return [...shapes, text(left + 8, y + 4, "nothing measured", ink.quiet)];
   if (row.target !== null) {
-    shapes.push({ ...line(at(row.target), y - 9, at(row.target), y + 9, ink.quiet, { "stroke-width": 2 }), title: `${plot.targetName}: ${plot.format(row.target)}` });
+    shapes.push({
+      ...line(at(row.target), y - 9, at(row.target), y + 9, ink.quiet, { "stroke-width": 2 }),
+      title: `${plot.targetName}: ${plot.format(row.target)}`,
+    });
   }
   if (estimated.halfWidth !== null) {
     shapes.push({
-      ...line(at(estimated.mean - estimated.halfWidth), y, at(estimated.mean + estimated.halfWidth), y, colour, { "stroke-width": 5, "stroke-opacity": 0.35 }),
+      ...line(at(estimated.mean - estimated.halfWidth), y, at(estimated.mean + estimated.halfWidth), y, colour, {
+        "stroke-width": 5,
+        "stroke-opacity": 0.35,
+      }),
       title: `${row.label}, ${row.group}: 95 % interval of the mean, ± ${plot.format(estimated.halfWidth)}`,
     });
   }
   for (const point of row.points) {
     shapes.push({
-      tag: "circle", title: `${row.label}, ${row.group}, seed ${point.seed}: ${plot.format(point.value)}`,
-      attributes: { cx: round(at(point.value)), cy: y, r: estimated.count > 1 ? 3 : 5, fill: colour, "fill-opacity": estimated.count > 1 ? 0.55 : 1 },
+      tag: "circle",
+      title: `${row.label}, ${row.group}, seed ${point.seed}: ${plot.format(point.value)}`,
+      attributes: {
+        cx: round(at(point.value)),
+        cy: y,
+        r: estimated.count > 1 ? 3 : 5,
+        fill: colour,
+        "fill-opacity": estimated.count > 1 ? 0.55 : 1,
+      },
     });
   }
   if (estimated.count > 1) {
     shapes.push({
-      tag: "path", title: `${row.label}, ${row.group}: mean ${plot.format(estimated.mean)} over ${estimated.count} seeds`,
+      tag: "path",
+      title: `${row.label}, ${row.group}: mean ${plot.format(estimated.mean)} over ${estimated.count} seeds`,
       attributes: { d: diamond(at(estimated.mean), y, 6.5), fill: colour, stroke: ink.paper, "stroke-width": 1.2 },
     });
   }

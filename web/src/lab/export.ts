@@ -1,21 +1,25 @@
 /** Files from the page: drawings as SVG and PNG in the light colours that print well, rows as CSV. */
-import { toSvg } from "./shapes.ts";
-import { toCsv } from "./csv.ts";
-import type { Rows } from "./csv.ts";
-import type { Drawing, Ink } from "./shapes.ts";
+
 import { token } from "../shared/theme.ts";
+import type { Rows } from "./csv.ts";
+import { toCsv } from "./csv.ts";
+import type { Drawing, Ink } from "./shapes.ts";
+import { toSvg } from "./shapes.ts";
 
 /** The page's own colours, or those of the light theme. */
 export function inkOf(which: "page" | "light"): Ink {
   const root = document.documentElement;
-  const before = root.dataset["theme"];
-  if (which === "light") root.dataset["theme"] = "light";
+  const before = root.dataset.theme;
+  if (which === "light") root.dataset.theme = "light";
   const ink: Ink = {
-    paper: token("surface"), text: token("text"), quiet: token("quiet"), line: token("line"),
+    paper: token("surface"),
+    text: token("text"),
+    quiet: token("quiet"),
+    line: token("line"),
     series: Array.from({ length: 9 }, (_, index) => token(`series-${index}`)),
     use: Array.from({ length: 5 }, (_, index) => token(`use-${index}`)),
   };
-  if (which === "light" && before !== undefined) root.dataset["theme"] = before;
+  if (which === "light" && before !== undefined) root.dataset.theme = before;
   return ink;
 }
 

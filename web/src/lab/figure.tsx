@@ -6,14 +6,14 @@ import uPlot from "uplot";
 import { Chart } from "../shared/chart.tsx";
 import { Empty, Loading } from "../shared/notices.tsx";
 import { theme } from "../shared/theme.ts";
-import { dotRows, drawDots } from "./dot_plot.ts";
-import type { DotPlot } from "./dot_plot.ts";
-import { inkOf, saveCsv, savePng, saveSvg } from "./export.ts";
 import type { Rows } from "./csv.ts";
-import { drawLines, lineRows } from "./line_plot.ts";
+import type { DotPlot } from "./dot_plot.ts";
+import { dotRows, drawDots } from "./dot_plot.ts";
+import { inkOf, saveCsv, savePng, saveSvg } from "./export.ts";
 import type { Axis, LinePlot } from "./line_plot.ts";
-import { DASHES, FONT } from "./shapes.ts";
+import { drawLines, lineRows } from "./line_plot.ts";
 import type { Drawing, Ink } from "./shapes.ts";
+import { DASHES, FONT } from "./shapes.ts";
 
 export interface FigureProps {
   title: string;
@@ -33,7 +33,9 @@ export function Figure({ title, name, draw, rows, tools, wide, note, children }:
   return (
     <section class={`card figure ${wide ? "wide" : ""}`} aria-label={title}>
       <div class="card-head">
-        <h2>{title}</h2><span class="spacer" />{tools}
+        <h2>{title}</h2>
+        <span class="spacer" />
+        {tools}
         <Exports title={title} name={name} draw={draw} rows={rows} />
       </div>
       <div class="figure-body">{children}</div>
@@ -44,11 +46,15 @@ export function Figure({ title, name, draw, rows, tools, wide, note, children }:
 
 function Exports({ title, name, draw, rows }: Pick<FigureProps, "title" | "name" | "draw" | "rows">) {
   const button = (kind: string, save: () => void) => (
-    <button class="export" title={`Save as ${kind}`} aria-label={`Save “${title}” as ${kind}`} onClick={save}>{kind}</button>
+    <button class="export" title={`Save as ${kind}`} aria-label={`Save “${title}” as ${kind}`} onClick={save}>
+      {kind}
+    </button>
   );
   return (
     <div class="exports" role="group" aria-label={`Save “${title}”`}>
-      {button("SVG", () => saveSvg(name, draw))}{button("PNG", () => void savePng(name, draw))}{button("CSV", () => saveCsv(name, rows()))}
+      {button("SVG", () => saveSvg(name, draw))}
+      {button("PNG", () => void savePng(name, draw))}
+      {button("CSV", () => saveCsv(name, rows()))}
     </div>
   );
 }
@@ -62,16 +68,60 @@ export function formatOf(axis: Axis): (value: number) => string {
 /** More lines than this are not told apart. */
 export const MOST_LINES = 40;
 
-export function LineFigure({ plot, tools, note, height = 220, wide, isLoading }: { plot: LinePlot; tools?: ComponentChildren; note?: string; height?: number; wide?: boolean; isLoading?: boolean }) {
+export function LineFigure({
+  plot,
+  tools,
+  note,
+  height = 220,
+  wide,
+  isLoading,
+}: {
+  plot: LinePlot;
+  tools?: ComponentChildren;
+  note?: string;
+  height?: number;
+  wide?: boolean;
+  isLoading?: boolean;
+}) {
   const { times, values } = useMemo(() => aligned(plot), [plot]);
   return (
-    <Figure title={plot.title} name={plot.name} draw={(ink) => drawLines(plot, ink)} rows={() => lineRows(plot)} tools={tools} {...(note ? { note } : {})} {...(wide ? { wide } : {})}>
-      {plot.lines.length > MOST_LINES ? <Empty title={`${plot.lines.length} lines`}>Choose one flow, or fewer protocols or seeds, to tell them apart. The files have all of them.</Empty> : plot.lines.length === 0 && isLoading ? <Loading what="series" /> : plot.lines.length === 0 ? <Empty title="Nothing was measured">None of the chosen runs has such values.</Empty> : (
+    <Figure
+      title={plot.title}
+      name={plot.name}
+      draw={(ink) => drawLines(plot, ink)}
+      rows={() => lineRows(plot)}
+      tools={tools}
+      {...(note ? { note } : {})}
+      {...(wide ? { wide } : {})}
+    >
+      {plot.lines.length > MOST_LINES ? (
+        <Empty title={`${plot.lines.length} lines`}>
+          Choose one flow, or fewer protocols or seeds, to tell them apart. The files have all of them.
+        </Empty>
+      ) : plot.lines.length === 0 && isLoading ? (
+        <Loading what="series" />
+      ) : plot.lines.length === 0 ? (
+        <Empty title="Nothing was measured">None of the chosen runs has such values.</Empty>
+      ) : (
         <div class="plot">
-          <p class="quiet">{plot.y.label} over {plot.x.label}</p>
-          <Chart label={`${plot.title}: ${plot.y.label} over ${plot.x.label}`} times={times} height={height} hasLegend format={formatOf(plot.y)}
-            x={{ name: plot.x.label.split(/ in |,| \(/)[0] ?? "", format: formatOf(plot.x) }} {...(plot.atLeast === undefined ? {} : { atLeast: plot.atLeast })}
-            lines={plot.lines.map((line, index) => ({ label: line.label, colour: line.series, dash: DASHES[line.series % DASHES.length] ?? [], values: values[index] ?? [] }))} />
+          <p class="quiet">
+            {plot.y.label} over {plot.x.label}
+          </p>
+          <Chart
+            label={`${plot.title}: ${plot.y.label} over ${plot.x.label}`}
+            times={times}
+            height={height}
+            hasLegend
+            format={formatOf(plot.y)}
+            x={{ name: plot.x.label.split(/ in |,| \(/)[0] ?? "", format: formatOf(plot.x) }}
+            {...(plot.atLeast === undefined ? {} : { atLeast: plot.atLeast })}
+            lines={plot.lines.map((line, index) => ({
+              label: line.label,
+              colour: line.series,
+              dash: DASHES[line.series % DASHES.length] ?? [],
+              values: values[index] ?? [],
+            }))}
+          />
         </div>
       )}
     </Figure>
@@ -81,7 +131,9 @@ export function LineFigure({ plot, tools, note, height = 220, wide, isLoading }:
 /** The lines over all their x together; what a line has no value for is spanned. */
 export function aligned(plot: LinePlot): { times: readonly number[]; values: readonly (readonly (number | null)[])[] } {
   const first = plot.lines[0]?.x ?? [];
-  const isSame = plot.lines.every((line) => line.x.length === first.length && line.x.every((x, index) => x === first[index]));
+  const isSame = plot.lines.every(
+    (line) => line.x.length === first.length && line.x.every((x, index) => x === first[index]),
+  );
   if (isSame) return { times: first, values: plot.lines.map((line) => line.y) };
   const [times = [], ...values] = uPlot.join(plot.lines.map((line) => distinctX(line.x, line.y)));
   return { times: times as number[], values: values as (number | null)[][] };
@@ -91,7 +143,10 @@ export function aligned(plot: LinePlot): { times: readonly number[]; values: rea
 function distinctX(x: readonly number[], y: readonly (number | null)[]): uPlot.AlignedData {
   const least = Math.abs(x.at(-1) ?? 1) * 1e-9;
   let before = -Infinity;
-  const apart = x.map((value) => { before = Math.max(value, before + least); return before; });
+  const apart = x.map((value) => {
+    before = Math.max(value, before + least);
+    return before;
+  });
   return [apart, [...y]];
 }
 
@@ -100,17 +155,29 @@ export function DotFigure({ plot, tools }: { plot: DotPlot; tools?: ComponentChi
   const [width, setWidth] = useState(640);
   useEffect(() => {
     if (!place.current) return undefined;
-    const resized = new ResizeObserver(([entry]) => setWidth(Math.max(280, Math.round(entry?.contentRect.width ?? 640))));
+    const resized = new ResizeObserver(([entry]) =>
+      setWidth(Math.max(280, Math.round(entry?.contentRect.width ?? 640))),
+    );
     resized.observe(place.current);
     return () => resized.disconnect();
   }, []);
   const current = theme.value;
   const ink = useMemo(() => inkOf("page"), [current]);
   return (
-    <Figure title={plot.title} name={plot.name} draw={(light) => drawDots(plot, light)} rows={() => dotRows(plot)} tools={tools}
-      note="Each dot is a run, the diamond their mean, the bar its 95 % interval. Point at one for its value.">
+    <Figure
+      title={plot.title}
+      name={plot.name}
+      draw={(light) => drawDots(plot, light)}
+      rows={() => dotRows(plot)}
+      tools={tools}
+      note="Each dot is a run, the diamond their mean, the bar its 95 % interval. Point at one for its value."
+    >
       <div ref={place}>
-        {plot.rows.some((row) => row.points.length > 0) ? <Shapes drawing={drawDots({ ...plot, title: "" }, ink, width)} label={plot.title} /> : <Empty title="Nothing was measured" />}
+        {plot.rows.some((row) => row.points.length > 0) ? (
+          <Shapes drawing={drawDots({ ...plot, title: "" }, ink, width)} label={plot.title} />
+        ) : (
+          <Empty title="Nothing was measured" />
+        )}
       </div>
     </Figure>
   );
@@ -119,8 +186,23 @@ export function DotFigure({ plot, tools }: { plot: DotPlot; tools?: ComponentChi
 /** A drawing on the page. */
 export function Shapes({ drawing, label }: { drawing: Drawing; label: string }) {
   return (
-    <svg class="shapes" viewBox={`0 0 ${drawing.width} ${drawing.height}`} width={drawing.width} height={drawing.height} role="img" aria-label={label} font-family={FONT}>
-      {drawing.shapes.map((shape, index) => h(shape.tag, { ...shape.attributes, key: index }, shape.title ? <title>{shape.title}</title> : null, shape.text ?? null))}
+    <svg
+      class="shapes"
+      viewBox={`0 0 ${drawing.width} ${drawing.height}`}
+      width={drawing.width}
+      height={drawing.height}
+      role="img"
+      aria-label={label}
+      font-family={FONT}
+    >
+      {drawing.shapes.map((shape, index) =>
+        h(
+          shape.tag,
+          { ...shape.attributes, key: index },
+          shape.title ? <title>{shape.title}</title> : null,
+          shape.text ?? null,
+        ),
+      )}
     </svg>
   );
 }

@@ -1,6 +1,7 @@
 /** Lines over a common quantity: what the page draws with uPlot, as a drawing for export and as rows. */
-import { DASHES, line, round, text, ticks } from "./shapes.ts";
+
 import type { Drawing, Ink, Shape } from "./shapes.ts";
+import { DASHES, line, round, text, ticks } from "./shapes.ts";
 
 export interface PlotLine {
   label: string;
@@ -53,18 +54,30 @@ export function drawLines(plot: LinePlot, ink: Ink, width = 720, plotHeight = 26
   const shapes: Shape[] = [text(MARGIN.left, 20, plot.title, ink.text, { "font-weight": 650, "font-size": 13 })];
   for (const tick of ticks(0, mostY / plot.y.scale, 5)) {
     const y = atY(tick * plot.y.scale);
-    shapes.push(line(MARGIN.left, y, right, y, ink.line), text(MARGIN.left - 7, y + 4, label(tick), ink.quiet, { "text-anchor": "end", "font-size": 11 }));
+    shapes.push(
+      line(MARGIN.left, y, right, y, ink.line),
+      text(MARGIN.left - 7, y + 4, label(tick), ink.quiet, { "text-anchor": "end", "font-size": 11 }),
+    );
   }
   for (const tick of ticks(0, mostX / plot.x.scale, 8)) {
     const x = atX(tick * plot.x.scale);
-    shapes.push(line(x, bottom, x, bottom + 4, ink.quiet), text(x, bottom + 17, label(tick), ink.quiet, { "text-anchor": "middle", "font-size": 11 }));
+    shapes.push(
+      line(x, bottom, x, bottom + 4, ink.quiet),
+      text(x, bottom + 17, label(tick), ink.quiet, { "text-anchor": "middle", "font-size": 11 }),
+    );
   }
   shapes.push(line(MARGIN.left, bottom, right, bottom, ink.quiet));
   shapes.push(text((MARGIN.left + right) / 2, bottom + 36, plot.x.label, ink.text, { "text-anchor": "middle" }));
   const middle = MARGIN.top + plotHeight / 2;
-  shapes.push(text(14, middle, plot.y.label, ink.text, { "text-anchor": "middle", transform: `rotate(-90 14 ${middle})` }));
+  shapes.push(
+    text(14, middle, plot.y.label, ink.text, { "text-anchor": "middle", transform: `rotate(-90 14 ${middle})` }),
+  );
   for (const each of plot.lines) {
-    shapes.push({ tag: "path", title: each.label, attributes: { d: pathOf(each, atX, atY), ...strokeOf(each.series, ink), fill: "none" } });
+    shapes.push({
+      tag: "path",
+      title: each.label,
+      attributes: { d: pathOf(each, atX, atY), ...strokeOf(each.series, ink), fill: "none" },
+    });
   }
   return { width, height, title: plot.title, shapes: [...shapes, ...drawLegend(plot, legend, bottom + 54, ink)] };
 }
@@ -73,7 +86,9 @@ export function drawLines(plot: LinePlot, ink: Ink, width = 720, plotHeight = 26
 export function strokeOf(series: number, ink: Ink): Record<string, string | number> {
   const dashes = DASHES[series % DASHES.length] ?? [];
   return {
-    stroke: ink.series[series % ink.series.length] ?? ink.text, "stroke-width": 1.8, "stroke-linejoin": "round",
+    stroke: ink.series[series % ink.series.length] ?? ink.text,
+    "stroke-width": 1.8,
+    "stroke-linejoin": "round",
     ...(dashes.length > 0 ? { "stroke-dasharray": dashes.join(" ") } : {}),
   };
 }
@@ -83,21 +98,30 @@ function pathOf(each: PlotLine, atX: (value: number) => number, atY: (value: num
   let isDrawing = false;
   each.x.forEach((x, index) => {
     const y = each.y[index];
-    if (y === null || y === undefined) { isDrawing = false; return; }
+    if (y === null || y === undefined) {
+      isDrawing = false;
+      return;
+    }
     path += `${isDrawing ? "L" : "M"}${round(atX(x))} ${round(atY(y))}`;
     isDrawing = true;
   });
   return path;
 }
 
-interface Legend { rows: number; places: { x: number; row: number }[] }
+interface Legend {
+  rows: number;
+  places: { x: number; row: number }[];
+}
 
 function placeLegend(plot: LinePlot, room: number): Legend {
   let x = 0;
   let row = 0;
   const places = plot.lines.map((each) => {
     const width = 44 + each.label.length * 7;
-    if (x > 0 && x + width > room) { x = 0; row += 1; }
+    if (x > 0 && x + width > room) {
+      x = 0;
+      row += 1;
+    }
     const place = { x, row };
     x += width;
     return place;

@@ -1,9 +1,9 @@
 /** The runs in hand: what the server's events make of them. Pure; the same events in the same order give the same state. */
-import type { ConnectedFlow, LabEvent, WatchPlan } from "./types.ts";
+import type { ConnectedFlow, JobEnded, RunEvent, RunsBegun, ValidityMeasured, WatchPlan } from "./rest.ts";
+
+export type LabEvent = { at_s: number } & (RunsBegun | JobEnded | ({ number: number } & RunEvent));
 
 export type RunState = "waiting" | "running" | "valid" | "invalid" | "failed";
-
-export interface Validity { seconds: number; cpu_busy: number | null; lateness_max_us: number | null; problems: string[] }
 
 /** One run. `samples` are of its measurement so far, the newest last; those of a run that is over are dropped. */
 export interface LiveRun {
@@ -23,32 +23,54 @@ export interface LiveRun {
   text: string;
   flows: ConnectedFlow[];
   samples: Sample[];
-  validity: Validity | null;
+  validity: ValidityMeasured | null;
 }
 
-export interface Sample { seconds: number; links: number[]; streams_bps: Record<string, number[]> }
+export interface Sample {
+  seconds: number;
+  links: number[];
+  streams_bps: Record<string, number[]>;
+}
 
 export interface Live {
   runs: Map<number, LiveRun>;
   /** Whether several runs are made at once. */
   together: boolean;
-  ended: { state: "finished" | "failed" | "stopped"; text: string } | null;
+  ended: JobEnded | null;
 }
 
 /** As many values of samples as the server keeps. */
 const VALUES_KEPT = 400_000;
 
 export function begin(plan: WatchPlan): Live {
-  const runs = plan.runs.map((run): LiveRun => ({
-    ...run, state: run.kept ? "valid" : "waiting", phase: "", seconds: 0, began_s: null, ended_s: null, repeated: [], text: "", flows: [], samples: [], validity: null,
-  }));
+  const runs = plan.runs.map(
+    (run): LiveRun => ({
+      ...run,
+      state: run.kept ? "valid" : "waiting",
+      phase: "",
+      seconds: 0,
+      began_s: null,
+      ended_s: null,
+      repeated: [],
+      text: "",
+      flows: [],
+      samples: [],
+      validity: null,
+    }),
+  );
   return { runs: new Map(runs.map((run) => [run.number, run])), together: false, ended: null };
 }
 
 /** Take one event in; changes `live`. */
 export function apply(live: Live, event: LabEvent): void {
-  if (event.event === "runs-begun") { live.together = true; return; }
-  if (event.event === "job-ended") { live.ended = { state: event.state, text: event.text }; return; }
+  if (event.event === "runs-begun") {
+    live.together = true;
+    return;
+  }
+  if (event.event === "job-ended") {
+    live.ended = event;
+    return;
+  }
   const known = live.runs.get(event.number);
   if (!known) return;
   // A new object: components look again at those that have changed alone.
@@ -57,24 +79,38 @@ export function apply(live: Live, event: LabEvent): void {
   applyToRun(run, event);
 }
 
-function applyToRun(run: LiveRun, event: Exclude<LabEvent, { event: "runs-begun" | "job-ended" }>): void {
+function applyToRun(run: LiveRun, event: Extract<LabEvent, { number: number }>): void {
   switch (event.event) {
     case "run-started":
       Object.assign(run, { state: "running", phase: "setting up", began_s: event.at_s, seconds: 0 });
       forget(run);
       return;
-    case "phase-begun": run.phase = event.text; return;
-    case "time-measured": run.phase = "measuring"; run.seconds = event.seconds; return;
-    case "flows-connected": run.flows = event.flows; return;
-    case "rates-measured": addSample(run, event); return;
-    case "validity-measured": run.validity = event; return;
+    case "phase-begun":
+      run.phase = event.text;
+      return;
+    case "time-measured":
+      run.phase = "measuring";
+      run.seconds = event.seconds;
+      return;
+    case "flows-connected":
+      run.flows = event.flows;
+      return;
+    case "rates-measured":
+      addSample(run, event);
+      return;
+    case "validity-measured":
+      run.validity = event;
+      return;
     case "run-repeated":
       run.repeated = [...run.repeated, event.reason];
       Object.assign(run, { phase: "setting up again", seconds: 0 });
       forget(run);
       return;
-    case "run-finished": end(run, event.valid ? "valid" : "invalid", event.summary, event.at_s); return;
-    case "run-broken": end(run, "failed", event.reason, event.at_s);
+    case "run-finished":
+      end(run, event.valid ? "valid" : "invalid", event.summary, event.at_s);
+      return;
+    case "run-broken":
+      end(run, "failed", event.reason, event.at_s);
   }
 }
 
@@ -106,7 +142,7 @@ export function counts(live: Live): Record<RunState, number> {
 /** Seconds until all is over, as the runs that have ended took; null before the first has. */
 export function timeLeft(live: Live, now_s: number): number | null {
   const runs = [...live.runs.values()];
-  const took = runs.filter((run) => run.began_s !== null && run.ended_s !== null).map((run) => run.ended_s! - run.began_s!);
+  const took = runs.flatMap((run) => (run.began_s === null || run.ended_s === null ? [] : [run.ended_s - run.began_s]));
   const running = runs.filter((run) => run.state === "running");
   if (took.length === 0 || live.ended) return null;
   const mean = took.reduce((sum, each) => sum + each, 0) / took.length;

@@ -4,13 +4,13 @@ import "./lab.css";
 import { useSignal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
-import { Empty, Loading } from "../shared/notices.tsx";
 import { needsToken } from "../shared/http.ts";
+import { Empty, Loading } from "../shared/notices.tsx";
 import { applyTheme, theme, toggleTheme } from "../shared/theme.ts";
 import { Browse } from "./browse.tsx";
-import type { Document } from "./documents.ts";
-import { counts } from "./live.ts";
 import type { Live } from "./live.ts";
+import { counts } from "./live.ts";
+import type { Document } from "./session.ts";
 import { documents, failure, live, open, plan } from "./session.ts";
 import { Sweep } from "./sweep.tsx";
 import { Watch } from "./watch.tsx";
@@ -20,19 +20,38 @@ function Page() {
   const all = documents.value ?? [];
   const shown = all[chosen.value];
   const runs = live.value;
-  useEffect(() => { document.title = titleOf(shown?.scenario, runs); }, [shown?.scenario, runs]);
+  useEffect(() => {
+    document.title = titleOf(shown?.scenario, runs);
+  }, [shown?.scenario, runs]);
   return (
     <div class="lab">
       <header class="page-head">
-        <div class="page-name"><img src="page/icon.svg" alt="" /><div>
-          <h1>{shown ? shown.scenario : "MSTCP lab"}</h1>
-          {shown ? <p class="quiet">{plan.value ? "runs in hand" : "results"}, engine {shown.engine}</p> : null}
-        </div></div>
+        <div class="page-name">
+          <img src="page/icon.svg" alt="" />
+          <div>
+            <h1>{shown ? shown.scenario : "MSTCP lab"}</h1>
+            {shown ? (
+              <p class="quiet">
+                {plan.value ? "runs in hand" : "results"}, engine {shown.engine}
+              </p>
+            ) : null}
+          </div>
+        </div>
         <span class="spacer" />
         {all.length > 1 ? (
-          <label class="row"><span class="visually-hidden">Results</span>
-            <select value={String(chosen.value)} onChange={(event) => { chosen.value = Number(event.currentTarget.value); }}>
-              {all.map((each, index) => <option key={index} value={String(index)}>{each.source}</option>)}
+          <label class="row">
+            <span class="visually-hidden">Results</span>
+            <select
+              value={String(chosen.value)}
+              onChange={(event) => {
+                chosen.value = Number(event.currentTarget.value);
+              }}
+            >
+              {all.map((each, index) => (
+                <option key={index} value={String(index)}>
+                  {each.source}
+                </option>
+              ))}
             </select>
           </label>
         ) : null}
@@ -54,8 +73,19 @@ function titleOf(scenario: string | undefined, runs: Live | null): string {
 }
 
 function Content({ shown, index }: { shown: Document | undefined; index: number }) {
-  if (needsToken.value) return <Empty title="The address lacks its token">Open the whole address that mstcp-lab printed, with what comes after the #. An address of an earlier start does not work any more.</Empty>;
-  if (failure.value) return <Empty title="The results cannot be read">{failure.value}. Start mstcp-lab again and open the address that it prints.</Empty>;
+  if (needsToken.value)
+    return (
+      <Empty title="The address lacks its token">
+        Open the whole address that mstcp-lab printed, with what comes after the #. An address of an earlier start does
+        not work any more.
+      </Empty>
+    );
+  if (failure.value)
+    return (
+      <Empty title="The results cannot be read">
+        {failure.value}. Start mstcp-lab again and open the address that it prints.
+      </Empty>
+    );
   if (!shown) return <Loading what="results" />;
   if (shown.kind === "sweep") return <Sweep overview={shown} />;
   return (

@@ -1,9 +1,9 @@
 /** The network with the utilisation of each direction of each link at one moment, as a drawing for export and as rows. */
 import { percent } from "../shared/format.ts";
 import { LEVELS, levelOf } from "../shared/utilisation.ts";
-import { line, round, text } from "./shapes.ts";
+import type { LinkResult, NetworkView } from "./rest.ts";
 import type { Drawing, Ink, Shape } from "./shapes.ts";
-import type { LinkResult, NetworkView } from "./types.ts";
+import { line, round, text } from "./shapes.ts";
 
 export interface MapPlot {
   name: string;
@@ -35,7 +35,9 @@ export function drawMap(plot: MapPlot, ink: Ink, width = 760): Drawing {
   const [left, top] = [Math.min(...xs), Math.max(...ys)];
   const [spanX, spanY] = [Math.max(...xs) - left || 1, top - Math.min(...ys) || 1];
   const scale = Math.min((width - 2 * EDGE) / spanX, 620 / spanY);
-  const places = new Map(nodes.map((node) => [node.name, { x: EDGE + (node.x - left) * scale, y: TOP + EDGE + (top - node.y) * scale }]));
+  const places = new Map(
+    nodes.map((node) => [node.name, { x: EDGE + (node.x - left) * scale, y: TOP + EDGE + (top - node.y) * scale }]),
+  );
   const shapes: Shape[] = [text(16, 22, plot.title, ink.text, { "font-weight": 650, "font-size": 13 })];
   for (const link of links) {
     const [a, b] = [places.get(link.a), places.get(link.b)];
@@ -53,38 +55,76 @@ export function drawMap(plot: MapPlot, ink: Ink, width = 760): Drawing {
 function drawKey(y: number, ink: Ink): Shape[] {
   return LEVELS.flatMap((level, index) => {
     const x = 16 + index * 128;
-    return [line(x, y - 4, x + 26, y - 4, ink.use[index] ?? ink.quiet, { "stroke-width": WIDTHS[index] ?? 2 }), text(x + 32, y, level.text, ink.text, { "font-size": 11 })];
+    return [
+      line(x, y - 4, x + 26, y - 4, ink.use[index] ?? ink.quiet, { "stroke-width": WIDTHS[index] ?? 2 }),
+      text(x + 32, y, level.text, ink.text, { "font-size": 11 }),
+    ];
   });
 }
 
-interface Place { x: number; y: number }
+interface Place {
+  x: number;
+  y: number;
+}
 
 /** Two lines side by side, each for what leads from its end; traffic keeps to the right. */
-function drawLink(plot: MapPlot, nameA: string, nameB: string, a: Place, b: Place, ink: Ink, isNumbered: boolean): Shape[] {
+function drawLink(
+  plot: MapPlot,
+  nameA: string,
+  nameB: string,
+  a: Place,
+  b: Place,
+  ink: Ink,
+  isNumbered: boolean,
+): Shape[] {
   const length = Math.hypot(b.x - a.x, b.y - a.y) || 1;
   const [ux, uy] = [(b.x - a.x) / length, (b.y - a.y) / length];
-  return [[nameA, nameB, 1], [nameB, nameA, -1]].flatMap(([tail, head, side]) => {
+  return [
+    [nameA, nameB, 1],
+    [nameB, nameA, -1],
+  ].flatMap(([tail, head, side]) => {
     const sign = side as number;
     const [ox, oy] = [-uy * 4 * sign, ux * 4 * sign];
     const used = plot.utilisation.get(`${tail}->${head}`);
     const level = used === undefined ? 0 : levelOf(used);
     const dashes = used === undefined ? { "stroke-dasharray": "2 3" } : {};
-    const shape = line(a.x + ox, a.y + oy, b.x + ox, b.y + oy, ink.use[level] ?? ink.quiet, { "stroke-width": WIDTHS[level] ?? 2, "stroke-linecap": "round", ...dashes });
+    const shape = line(a.x + ox, a.y + oy, b.x + ox, b.y + oy, ink.use[level] ?? ink.quiet, {
+      "stroke-width": WIDTHS[level] ?? 2,
+      "stroke-linecap": "round",
+      ...dashes,
+    });
     const words = `${tail} to ${head}: ${used === undefined ? "not measured" : percent(used)}`;
     if (!isNumbered || used === undefined || used < 0.005) return [{ ...shape, title: words }];
     const along = sign > 0 ? 0.36 : 0.64;
     const [x, y] = [a.x + (b.x - a.x) * along + ox * 3.6, a.y + (b.y - a.y) * along + oy * 3.6 + 4];
-    return [{ ...shape, title: words }, text(x, y, percent(used), ink.text, { "font-size": 11, "text-anchor": "middle", stroke: ink.paper, "stroke-width": 3, "paint-order": "stroke" })];
+    return [
+      { ...shape, title: words },
+      text(x, y, percent(used), ink.text, {
+        "font-size": 11,
+        "text-anchor": "middle",
+        stroke: ink.paper,
+        "stroke-width": 3,
+        "paint-order": "stroke",
+      }),
+    ];
   });
 }
 
 function drawNode(name: string, kind: "host" | "switch", { x, y }: Place, isNamed: boolean, ink: Ink): Shape[] {
   const size = isNamed ? 15 : 5;
   const common = { fill: ink.paper, stroke: ink.text, "stroke-width": 1.5 };
-  const shape: Shape = kind === "switch"
-    ? { tag: "rect", attributes: { x: round(x - size), y: round(y - size), width: 2 * size, height: 2 * size, rx: 4, ...common } }
-    : { tag: "circle", attributes: { cx: round(x), cy: round(y), r: size, ...common } };
-  const label = text(x, y + 4, name, ink.text, { "text-anchor": "middle", "font-size": Math.min(12, 40 / Math.max(2, name.length) + 3), "font-weight": 600 });
+  const shape: Shape =
+    kind === "switch"
+      ? {
+          tag: "rect",
+          attributes: { x: round(x - size), y: round(y - size), width: 2 * size, height: 2 * size, rx: 4, ...common },
+        }
+      : { tag: "circle", attributes: { cx: round(x), cy: round(y), r: size, ...common } };
+  const label = text(x, y + 4, name, ink.text, {
+    "text-anchor": "middle",
+    "font-size": Math.min(12, 40 / Math.max(2, name.length) + 3),
+    "font-weight": 600,
+  });
   return isNamed ? [shape, label] : [{ ...shape, title: name }];
 }
 

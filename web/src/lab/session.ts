@@ -1,12 +1,14 @@
 /** What the page has from its server: results, their parts as they are wanted, and the runs in hand. */
 import { signal } from "@preact/signals";
 import { ApiError, getJson, setBearer } from "../shared/http.ts";
-import { follow } from "../shared/sse.ts";
 import type { ServerEvent } from "../shared/sse.ts";
+import { follow } from "../shared/sse.ts";
+import type { LabEvent, Live } from "./live.ts";
 import { apply, begin } from "./live.ts";
-import type { Live } from "./live.ts";
-import type { LabEvent, RunRow, Session, WatchPlan } from "./types.ts";
-import type { Document } from "./documents.ts";
+import type { ResultsOverview, RunRow, Session, SweepOverview, WatchPlan } from "./rest.ts";
+
+/** What can be opened: results of runs, or of a sweep. */
+export type Document = ResultsOverview | SweepOverview;
 
 /** Why there is nothing; empty while all is well. */
 export const failure = signal("");
@@ -52,14 +54,18 @@ function take(now: Live, event: ServerEvent): void {
   apply(now, told);
   if (told.event === "run-finished") {
     ended.add(told.number);
-    timer ??= setTimeout(() => { timer = undefined; void addRows([...ended]); ended.clear(); }, TOGETHER_MS);
+    _timer ??= setTimeout(() => {
+      _timer = undefined;
+      void addRows([...ended]);
+      ended.clear();
+    }, TOGETHER_MS);
   }
 }
 
 /** Runs that end one after the other are added together, so that plots are not drawn again for each. */
 const TOGETHER_MS = 300;
 const ended = new Set<number>();
-let timer: ReturnType<typeof setTimeout> | undefined;
+let _timer: ReturnType<typeof setTimeout> | undefined;
 
 /** Add runs that have ended to the results, or replace what was there of them. */
 async function addRows(numbers: readonly number[]): Promise<void> {
@@ -68,10 +74,15 @@ async function addRows(numbers: readonly number[]): Promise<void> {
     for (const number of numbers) for (const part of ["flows", "links"]) parts.delete(`0/${number}/${part}`);
     const [first, ...others] = documents.value ?? [];
     if (first?.kind !== "results") return;
-    const runs = [...first.runs.filter((run) => !numbers.includes(run.number)), ...rows].sort((a, b) => a.number - b.number);
+    const runs = [...first.runs.filter((run) => !numbers.includes(run.number)), ...rows].sort(
+      (a, b) => a.number - b.number,
+    );
     documents.value = [{ ...first, runs }, ...others];
   } catch (error) {
-    connection.value = { connected: connection.value.connected, reason: error instanceof ApiError ? error.detail : String(error) };
+    connection.value = {
+      connected: connection.value.connected,
+      reason: error instanceof ApiError ? error.detail : String(error),
+    };
   }
 }
 

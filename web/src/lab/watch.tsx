@@ -1,19 +1,25 @@
 /** The runs in hand: where they are, what is measured at the moment, whether it would be valid, what is still to come. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { duration, percent, plural, remaining } from "../shared/format.ts";
-import { MapLegend, NetworkMapView } from "../shared/map.tsx";
 import type { Selection } from "../shared/map.tsx";
+import { MapLegend, NetworkMapView } from "../shared/map.tsx";
 import { Badge, Empty, Notice } from "../shared/notices.tsx";
 import { LineFigure, MOST_LINES } from "./figure.tsx";
-import { counts, timeLeft } from "./live.ts";
+import type { LinePlot } from "./line_plot.ts";
 import type { Live, LiveRun, RunState } from "./live.ts";
+import { counts, timeLeft } from "./live.ts";
 import { Directions, mapLinks, mapNodes } from "./network.tsx";
 import { RATE, TIME } from "./plots.ts";
-import type { LinePlot } from "./line_plot.ts";
-import { connection, live as runsInHand, plan } from "./session.ts";
-import type { NetworkView, WatchPlan } from "./types.ts";
+import type { NetworkView, WatchPlan } from "./rest.ts";
+import { connection, plan, live as runsInHand } from "./session.ts";
 
-const WORDS: Record<RunState, string> = { waiting: "to come", running: "running", valid: "valid", invalid: "not valid", failed: "failed" };
+const WORDS: Record<RunState, string> = {
+  waiting: "to come",
+  running: "running",
+  valid: "valid",
+  invalid: "not valid",
+  failed: "failed",
+};
 const MARKS: Record<RunState, string> = { waiting: "·", running: "▶", valid: "✓", invalid: "!", failed: "×" };
 
 export function Watch({ network }: { network: NetworkView }) {
@@ -56,17 +62,46 @@ function Headline({ live, wanted, now_s }: { live: Live; wanted: WatchPlan; now_
         {byState.invalid > 0 ? <Badge tone="warn">{byState.invalid} not valid</Badge> : null}
         {byState.failed > 0 ? <Badge tone="bad">{byState.failed} failed</Badge> : null}
         <span class="spacer" />
-        {live.ended ? null : <span class="quiet" aria-live="off">{left === null ? "" : `about ${remaining(left)} left`}</span>}
-        {live.ended ? <Badge tone={live.ended.state === "finished" ? "good" : "bad"}>over</Badge> : link.connected ? <Badge tone="good">live</Badge> : <Badge tone="bad">not connected</Badge>}
+        {live.ended ? null : (
+          <span class="quiet" aria-live="off">
+            {left === null ? "" : `about ${remaining(left)} left`}
+          </span>
+        )}
+        {live.ended ? (
+          <Badge tone={live.ended.state === "finished" ? "good" : "bad"}>over</Badge>
+        ) : link.connected ? (
+          <Badge tone="good">live</Badge>
+        ) : (
+          <Badge tone="bad">not connected</Badge>
+        )}
       </div>
-      <progress class="progress" max={live.runs.size} value={ended + partOfRunning(live, wanted)} aria-label="Runs that have ended" />
-      {live.ended ? <p class="quiet">{live.ended.text ? `${live.ended.text} ` : ""}To open these results again: <code>mstcp-lab browse {wanted.folder}</code></p> : null}
-      {!live.ended && !link.connected ? <Notice tone="bad" title="The connection to mstcp-lab is lost">{link.reason}. What was measured meanwhile appears as soon as it answers; if it was ended, open its results with <code>mstcp-lab browse {wanted.folder}</code>.</Notice> : null}
+      <progress
+        class="progress"
+        max={live.runs.size}
+        value={ended + partOfRunning(live, wanted)}
+        aria-label="Runs that have ended"
+      />
+      {live.ended ? (
+        <p class="quiet">
+          {live.ended.text ? `${live.ended.text} ` : ""}To open these results again:{" "}
+          <code>mstcp-lab browse {wanted.folder}</code>
+        </p>
+      ) : null}
+      {!live.ended && !link.connected ? (
+        <Notice tone="bad" title="The connection to mstcp-lab is lost">
+          {link.reason}. What was measured meanwhile appears as soon as it answers; if it was ended, open its results
+          with <code>mstcp-lab browse {wanted.folder}</code>.
+        </Notice>
+      ) : null}
     </div>
   );
 }
 
-const ENDED = { finished: "All runs have ended", failed: "The runs ended with a fault", stopped: "The runs were stopped" };
+const ENDED = {
+  finished: "All runs have ended",
+  failed: "The runs ended with a fault",
+  stopped: "The runs were stopped",
+};
 
 function partOfRunning(live: Live, wanted: WatchPlan): number {
   const running = [...live.runs.values()].filter((run) => run.state === "running");
@@ -80,12 +115,34 @@ function Runs({ live, shown, onChoose }: { live: Live; shown: number | null; onC
   const rows = useMemo(() => rowsOf(live), [live]);
   const isMany = live.runs.size > MOST_MARKED;
   return (
-    <div class="card runs"><div class="card-head"><h2>Runs</h2><span class="spacer" />
-      <span class="runs-key quiet">{(Object.keys(WORDS) as RunState[]).map((state) => <span key={state}><i class={`run ${state}`} aria-hidden="true">{MARKS[state]}</i>{WORDS[state]}</span>)}</span></div>
+    <div class="card runs">
+      <div class="card-head">
+        <h2>Runs</h2>
+        <span class="spacer" />
+        <span class="runs-key quiet">
+          {(Object.keys(WORDS) as RunState[]).map((state) => (
+            <span key={state}>
+              <i class={`run ${state}`} aria-hidden="true">
+                {MARKS[state]}
+              </i>
+              {WORDS[state]}
+            </span>
+          ))}
+        </span>
+      </div>
       <div class="runs-body">
         {rows.map(({ name, runs }) => (
-          <div class="runs-row" key={name}><span class="runs-name">{name}</span>
-            <span class="runs-marks">{isMany ? <Counted runs={runs} /> : runs.map((run) => <RunMark key={run.number} run={run} isShown={run.number === shown} onChoose={onChoose} />)}</span>
+          <div class="runs-row" key={name}>
+            <span class="runs-name">{name}</span>
+            <span class="runs-marks">
+              {isMany ? (
+                <Counted runs={runs} />
+              ) : (
+                runs.map((run) => (
+                  <RunMark key={run.number} run={run} isShown={run.number === shown} onChoose={onChoose} />
+                ))
+              )}
+            </span>
           </div>
         ))}
       </div>
@@ -104,35 +161,90 @@ function rowsOf(live: Live): { name: string; runs: LiveRun[] }[] {
 
 /** How many runs are in each state. */
 function Counted({ runs }: { runs: readonly LiveRun[] }) {
-  const states = (Object.keys(WORDS) as RunState[]).map((state) => ({ state, count: runs.filter((run) => run.state === state).length }));
-  return <>{states.filter(({ count }) => count > 0).map(({ state, count }) => <span class="counted" key={state}><i class={`run ${state}`} aria-hidden="true">{MARKS[state]}</i>{count} {WORDS[state]}</span>)}</>;
+  const states = (Object.keys(WORDS) as RunState[]).map((state) => ({
+    state,
+    count: runs.filter((run) => run.state === state).length,
+  }));
+  return (
+    <>
+      {states
+        .filter(({ count }) => count > 0)
+        .map(({ state, count }) => (
+          <span class="counted" key={state}>
+            <i class={`run ${state}`} aria-hidden="true">
+              {MARKS[state]}
+            </i>
+            {count} {WORDS[state]}
+          </span>
+        ))}
+    </>
+  );
 }
 
 function RunMark({ run, isShown, onChoose }: { run: LiveRun; isShown: boolean; onChoose: (number: number) => void }) {
-  const again = run.repeated.length > 0 ? `; attempt ${run.repeated.length + 1}, before it: ${run.repeated.join("; ")}` : "";
+  const again =
+    run.repeated.length > 0 ? `; attempt ${run.repeated.length + 1}, before it: ${run.repeated.join("; ")}` : "";
   const words = `seed ${run.seed}: ${WORDS[run.state]}${run.kept ? " (kept from before)" : ""}${run.text ? `, ${run.text}` : ""}${again}`;
-  if (run.state !== "running") return <span class={`run ${run.state}`} role="img" title={words} aria-label={words}>{MARKS[run.state]}</span>;
-  return <button class="run running" title={words} aria-label={`Show ${words}`} aria-pressed={isShown} onClick={() => onChoose(run.number)}>{MARKS.running}</button>;
+  if (run.state !== "running")
+    return (
+      <span class={`run ${run.state}`} role="img" title={words} aria-label={words}>
+        {MARKS[run.state]}
+      </span>
+    );
+  return (
+    <button
+      class="run running"
+      title={words}
+      aria-label={`Show ${words}`}
+      aria-pressed={isShown}
+      onClick={() => onChoose(run.number)}
+    >
+      {MARKS.running}
+    </button>
+  );
 }
 
-interface NowProps { run: LiveRun; wanted: WatchPlan; network: NetworkView; now_s: number }
+interface NowProps {
+  run: LiveRun;
+  wanted: WatchPlan;
+  network: NetworkView;
+  now_s: number;
+}
 
 /** The run that is looked at. */
 function Now({ run, wanted, network, now_s }: NowProps) {
   const title = `Case ${run.case} with ${run.protocol}, seed ${run.seed}`;
   const latest = run.samples.at(-1);
-  const utilisation = useMemo(() => new Map(wanted.links.map((name, index): [string, number] => [name, latest?.links[index] ?? 0])), [latest]);
+  const utilisation = useMemo(
+    () => new Map(wanted.links.map((name, index): [string, number] => [name, latest?.links[index] ?? 0])),
+    [latest],
+  );
   const plot = useMemo(() => streamsNow(run, title), [run]);
   const [selected, setSelected] = useState<Selection>(null);
   const since = run.began_s === null ? null : Math.max(0, now_s - run.began_s);
   return (
     <>
       <div class="card now">
-        <div class="card-head"><h2>{title}</h2><span class="spacer" /><Badge tone="plain">{wanted.clock === "simulated" ? "simulating" : run.phase || "starting"}</Badge></div>
+        <div class="card-head">
+          <h2>{title}</h2>
+          <span class="spacer" />
+          <Badge tone="plain">{wanted.clock === "simulated" ? "simulating" : run.phase || "starting"}</Badge>
+        </div>
         <div class="stack">
-          {wanted.clock === "simulated" ? <p class="quiet">Running for {since === null ? "–" : remaining(since)}. The simulator tells nothing of a run before its end: rates and links appear below when it has ended.</p> : (
+          {wanted.clock === "simulated" ? (
+            <p class="quiet">
+              Running for {since === null ? "–" : remaining(since)}. The simulator tells nothing of a run before its
+              end: rates and links appear below when it has ended.
+            </p>
+          ) : (
             <>
-              <div class="row"><progress class="progress" max={wanted.duration_s} value={run.seconds} aria-label="Measured" /><span class="quiet">{run.seconds.toFixed(1)} of {wanted.duration_s} s measured{wanted.clock === "virtual" ? ", in virtual time" : ""}</span></div>
+              <div class="row">
+                <progress class="progress" max={wanted.duration_s} value={run.seconds} aria-label="Measured" />
+                <span class="quiet">
+                  {run.seconds.toFixed(1)} of {wanted.duration_s} s measured
+                  {wanted.clock === "virtual" ? ", in virtual time" : ""}
+                </span>
+              </div>
               <ValiditySoFar run={run} clock={wanted.clock} />
             </>
           )}
@@ -140,15 +252,45 @@ function Now({ run, wanted, network, now_s }: NowProps) {
       </div>
       {wanted.clock === "simulated" ? null : latest ? (
         <div class="figures now-figures">
-          <LineFigure wide plot={plot} height={240} {...(run.flows.some((flow) => flow.streams.some((stream) => stream.path === null)) ? { note: "Streams without a path take the switches' default route, which is read at the end of the run." } : {})} />
-          <section class="card figure wide" aria-label="Links at the moment"><div class="card-head"><h2>Links at the moment</h2></div>
+          <LineFigure
+            wide
+            plot={plot}
+            height={240}
+            {...(run.flows.some((flow) => flow.streams.some((stream) => stream.path === null))
+              ? {
+                  note: "Streams without a path take the switches' default route, which is read at the end of the run.",
+                }
+              : {})}
+          />
+          <section class="card figure wide" aria-label="Links at the moment">
+            <div class="card-head">
+              <h2>Links at the moment</h2>
+            </div>
             <div class="network">
-              <div class="network-map"><NetworkMapView name={network.name} nodes={mapNodes(network)} links={mapLinks(network, utilisation)} selected={selected} onSelect={setSelected} /><MapLegend title="Utilisation of the fuller direction" /></div>
-              <Directions network={network} utilisation={utilisation} selected={selected?.kind === "link" ? selected.id : null} onSelect={(id) => setSelected({ kind: "link", id })} />
+              <div class="network-map">
+                <NetworkMapView
+                  name={network.name}
+                  nodes={mapNodes(network)}
+                  links={mapLinks(network, utilisation)}
+                  selected={selected}
+                  onSelect={setSelected}
+                />
+                <MapLegend title="Utilisation of the fuller direction" />
+              </div>
+              <Directions
+                network={network}
+                utilisation={utilisation}
+                selected={selected?.kind === "link" ? selected.id : null}
+                onSelect={(id) => setSelected({ kind: "link", id })}
+              />
             </div>
           </section>
         </div>
-      ) : <Empty title="Nothing is measured yet">The run is {run.phase || "starting"}; rates and links appear with its first bytes.</Empty>}
+      ) : (
+        <Empty title="Nothing is measured yet">
+          The run is {run.phase || "starting"}; rates and links appear with its first bytes.
+        </Empty>
+      )}
     </>
   );
 }
@@ -156,25 +298,56 @@ function Now({ run, wanted, network, now_s }: NowProps) {
 function ValiditySoFar({ run, clock }: { run: LiveRun; clock: WatchPlan["clock"] }) {
   const { validity } = run;
   if (clock === "virtual") return <p class="quiet">In virtual time the machine's load makes no run invalid.</p>;
-  if (!validity) return <p class="quiet">Whether the machine keeps up is told once a second from the start of the measurement.</p>;
+  if (!validity)
+    return <p class="quiet">Whether the machine keeps up is told once a second from the start of the measurement.</p>;
   const facts = `processor ${percent(validity.cpu_busy)} busy, packets at most ${duration(validity.lateness_max_us === null ? null : validity.lateness_max_us / 1e6)} late`;
-  if (validity.problems.length === 0) return <p><Badge tone="good">valid so far</Badge> <span class="quiet">{facts}</span></p>;
-  return <Notice tone="warn" title="Not valid if it ended now">{validity.problems.join("; ")} ({facts})</Notice>;
+  if (validity.problems.length === 0)
+    return (
+      <p>
+        <Badge tone="good">valid so far</Badge> <span class="quiet">{facts}</span>
+      </p>
+    );
+  return (
+    <Notice tone="warn" title="Not valid if it ended now">
+      {validity.problems.join("; ")} ({facts})
+    </Notice>
+  );
 }
 
 /** The rates of all streams so far. */
 export function streamsNow(run: LiveRun, title: string): LinePlot {
   const x = run.samples.map((sample) => sample.seconds);
   let series = 0;
-  const flows = new Set([...run.flows.map((flow) => flow.flow), ...run.samples.flatMap((sample) => Object.keys(sample.streams_bps))]);
+  const flows = new Set([
+    ...run.flows.map((flow) => flow.flow),
+    ...run.samples.flatMap((sample) => Object.keys(sample.streams_bps)),
+  ]);
   const lines = [...flows].flatMap((name) => {
     const streams = run.flows.find((flow) => flow.flow === name)?.streams ?? [];
     const count = Math.max(streams.length, ...run.samples.map((sample) => sample.streams_bps[name]?.length ?? 0));
     return Array.from({ length: count }, (_, index) => ({
-      label: `flow ${name}: ${streams[index]?.path?.join(" → ") ?? `stream ${index + 1}`}`, series: series++, x,
+      label: `flow ${name}: ${streams[index]?.path?.join(" → ") ?? `stream ${index + 1}`}`,
+      series: series++,
+      x,
       y: run.samples.map((sample) => sample.streams_bps[name]?.[index] ?? null),
     }));
   });
-  const shown = lines.length <= MOST_LINES ? lines : [{ label: `all ${lines.length} streams`, series: 0, x, y: x.map((_, index) => lines.reduce((sum, line) => sum + (line.y[index] ?? 0), 0)) }];
-  return { name: `now-${run.case}-${run.protocol}-s${run.seed}`, title: `Rates of the streams, ${title.toLowerCase()}`, x: TIME, y: RATE, lines: shown };
+  const shown =
+    lines.length <= MOST_LINES
+      ? lines
+      : [
+          {
+            label: `all ${lines.length} streams`,
+            series: 0,
+            x,
+            y: x.map((_, index) => lines.reduce((sum, line) => sum + (line.y[index] ?? 0), 0)),
+          },
+        ];
+  return {
+    name: `now-${run.case}-${run.protocol}-s${run.seed}`,
+    title: `Rates of the streams, ${title.toLowerCase()}`,
+    x: TIME,
+    y: RATE,
+    lines: shown,
+  };
 }

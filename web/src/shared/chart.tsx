@@ -37,7 +37,9 @@ export function Chart(props: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const data = [props.times, ...props.lines.map((line) => line.values)] as unknown as uPlot.AlignedData;
-  const shape = props.lines.map((line) => `${line.label}|${line.colour}|${line.dashed ?? false}|${line.dash?.join() ?? ""}`).join("\n");
+  const shape = props.lines
+    .map((line) => `${line.label}|${line.colour}|${line.dashed ?? false}|${line.dash?.join() ?? ""}`)
+    .join("\n");
   const current = useRef(data);
   current.current = data;
 
@@ -49,11 +51,20 @@ export function Chart(props: ChartProps) {
       plot.current = new uPlot(options(props, container.clientWidth || 300), current.current, container);
     };
     const unsubscribe = theme.subscribe(make);
-    const resized = new ResizeObserver(() => plot.current?.setSize({ width: container.clientWidth, height: props.height ?? 150 }));
+    const resized = new ResizeObserver(() =>
+      plot.current?.setSize({ width: container.clientWidth, height: props.height ?? 150 }),
+    );
     resized.observe(container);
-    return () => { unsubscribe(); resized.disconnect(); plot.current?.destroy(); plot.current = null; };
+    return () => {
+      unsubscribe();
+      resized.disconnect();
+      plot.current?.destroy();
+      plot.current = null;
+    };
   }, [shape, props.height, props.hasLegend]);
-  useEffect(() => { plot.current?.setData(data); });
+  useEffect(() => {
+    plot.current?.setData(data);
+  });
   // With the keyboard: the values at the next or the previous point.
   const onKeyDown = (event: KeyboardEvent): void => {
     const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity }[event.key];
@@ -63,7 +74,16 @@ export function Chart(props: ChartProps) {
     const index = Math.min(props.times.length - 1, Math.max(0, (drawn.cursor.idx ?? -1) + step));
     drawn.setCursor({ left: drawn.valToPos(props.times[index] ?? 0, "x"), top: drawn.over.clientHeight / 2 });
   };
-  return <div class="chart" ref={place} role="img" tabIndex={0} aria-label={`${props.label}. Arrow keys show the values.`} onKeyDown={onKeyDown} />;
+  return (
+    <div
+      class="chart"
+      ref={place}
+      role="img"
+      tabIndex={0}
+      aria-label={`${props.label}. Arrow keys show the values.`}
+      onKeyDown={onKeyDown}
+    />
+  );
 }
 
 /** How the frame of a line's mark in the legend is drawn: solid, dashed or dotted as the line. */
@@ -85,7 +105,11 @@ function options(props: ChartProps, width: number): uPlot.Options {
   return {
     width,
     height: props.height ?? 150,
-    legend: { show: props.hasLegend ?? false, live: true, markers: { width: 3, dash: (_plot, index) => markerDash(props.lines[index - 1]) } },
+    legend: {
+      show: props.hasLegend ?? false,
+      live: true,
+      markers: { width: 3, dash: (_plot, index) => markerDash(props.lines[index - 1]) },
+    },
     cursor: { y: false, points: { size: 7 }, drag: { x: false, y: false } },
     scales: {
       x: { time: !props.isElapsed && !props.x },
@@ -103,7 +127,8 @@ function options(props: ChartProps, width: number): uPlot.Options {
         width: 1.75,
         ...(line.dash?.length ? { dash: [...line.dash] } : line.dashed ? { dash: [5, 4] } : {}),
         points: { show: false },
-        value: (_plot: uPlot, value: number | null | undefined) => (value === null || value === undefined ? "–" : props.format(value)),
+        value: (_plot: uPlot, value: number | null | undefined) =>
+          value === null || value === undefined ? "–" : props.format(value),
       })),
     ],
   };

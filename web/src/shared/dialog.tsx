@@ -1,17 +1,39 @@
 /** A question on top of the page: keyboard and focus stay in it; Escape closes it. */
-import { cloneElement, type ComponentChildren, type VNode } from "preact";
+import { type ComponentChildren, cloneElement, type VNode } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 
-export function Dialog({ title, children, onClose }: { title: string; children: ComponentChildren; onClose: () => void }) {
+export function Dialog({
+  title,
+  children,
+  onClose,
+}: {
+  title: string;
+  children: ComponentChildren;
+  onClose: () => void;
+}) {
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     element.current?.showModal();
   }, []);
   return (
-    <dialog ref={element} aria-label={title} onCancel={(event) => { event.preventDefault(); onClose(); }}
-      onClick={(event) => { if (event.target === element.current) onClose(); }}>
+    <dialog
+      ref={element}
+      aria-label={title}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+      onClick={(event) => {
+        if (event.target === element.current) onClose();
+      }}
+    >
       <div class="dialog">
-        <header><h2>{title}</h2><button class="icon" aria-label="Close" onClick={onClose}>×</button></header>
+        <header>
+          <h2>{title}</h2>
+          <button class="icon" aria-label="Close" onClick={onClose}>
+            ×
+          </button>
+        </header>
         {children}
       </div>
     </dialog>
@@ -27,7 +49,11 @@ export function Field({ label, hint, children }: { label: string; hint?: string;
         <span class="field-label">{label}</span>
         {hint ? cloneElement(children, { "aria-describedby": id }) : children}
       </label>
-      {hint ? <span class="field-hint" id={id}>{hint}</span> : null}
+      {hint ? (
+        <span class="field-hint" id={id}>
+          {hint}
+        </span>
+      ) : null}
     </div>
   );
 }

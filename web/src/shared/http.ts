@@ -5,7 +5,12 @@ const KEY = "mstcp.token";
 
 /** A refusal (RFC 9457), or no answer at all (status 0). */
 export class ApiError extends Error {
-  constructor(readonly status: number, readonly detail: string, readonly field = "", readonly code = "") {
+  constructor(
+    readonly status: number,
+    readonly detail: string,
+    readonly field = "",
+    readonly code = "",
+  ) {
     super(detail);
   }
 }
@@ -54,7 +59,12 @@ async function refusalOf(response: Response): Promise<ApiError> {
   try {
     const problem = (await response.json()) as { detail?: unknown; field?: unknown; code?: unknown };
     const text = (value: unknown): string => (typeof value === "string" ? value : "");
-    return new ApiError(response.status, text(problem.detail) || response.statusText, text(problem.field), text(problem.code));
+    return new ApiError(
+      response.status,
+      text(problem.detail) || response.statusText,
+      text(problem.field),
+      text(problem.code),
+    );
   } catch {
     return new ApiError(response.status, response.statusText || `status ${response.status}`);
   }
@@ -66,7 +76,12 @@ export async function getJson<T>(path: string, signal?: AbortSignal): Promise<T>
 }
 
 /** Send JSON (or nothing) and get JSON (or nothing) back. */
-export async function call<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
+export async function call<T>(
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<T> {
   const init: RequestInit = { method, headers };
   if (body !== undefined) {
     init.body = JSON.stringify(body);

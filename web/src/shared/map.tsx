@@ -73,6 +73,7 @@ class NetworkMap {
   #kept: Kept;
   #classes: ReadonlyMap<string, string> = new Map();
   #paths = "";
+  #container: HTMLElement;
   #isLarge: boolean;
   #naming: ReturnType<typeof setTimeout> | undefined;
   #saving: ReturnType<typeof setTimeout> | undefined;
@@ -83,23 +84,25 @@ class NetworkMap {
   constructor(container: HTMLElement, props: MapProps) {
     this.#key = `mstcp.map.${props.name}`;
     this.#kept = read(this.#key);
-    const many = (this.#isLarge = props.nodes.length > MANY);
+    this.#container = container;
+    this.#isLarge = props.nodes.length > MANY;
     this.cy = cytoscape({
       container,
       elements: this.#elements(props),
-      style: styleSheet(many),
+      style: styleSheet(this.#isLarge),
       layout: { name: "preset" },
       minZoom: 0.05,
       maxZoom: 6,
       boxSelectionEnabled: false,
       autounselectify: true,
-      textureOnViewport: many,
+      textureOnViewport: this.#isLarge,
       hideEdgesOnViewport: false,
-      pixelRatio: many ? 1 : "auto",
+      pixelRatio: this.#isLarge ? 1 : "auto",
     });
-    if (this.#kept.zoom !== null && this.#kept.pan !== null) this.cy.viewport({ zoom: this.#kept.zoom, pan: this.#kept.pan });
+    if (this.#kept.zoom !== null && this.#kept.pan !== null)
+      this.cy.viewport({ zoom: this.#kept.zoom, pan: this.#kept.pan });
     else this.fit();
-    this.#listen();
+    this.#listen(container);
     this.cy.one("render", () => performance.mark("map drawn"));
     this.#resized = new ResizeObserver(() => this.#resize());
     this.#resized.observe(container);
@@ -129,36 +132,47 @@ class NetworkMap {
     return [...nodes, ...links];
   }
 
-  #listen(): void {
+  #listen(container: HTMLElement): void {
     this.cy.on("tap", (event) => {
       const target = event.target as cytoscape.SingularElementReturnValue | cytoscape.Core;
       if (target === this.cy) this.onSelect(null);
-      else if ((target as cytoscape.NodeSingular).isNode()) this.onSelect({ kind: "node", id: (target as cytoscape.NodeSingular).id() });
-      else this.onSelect({ kind: "link", id: ((target as cytoscape.EdgeSingular).data("link") as string | undefined) ?? (target as cytoscape.EdgeSingular).id() });
+      else if ((target as cytoscape.NodeSingular).isNode())
+        this.onSelect({ kind: "node", id: (target as cytoscape.NodeSingular).id() });
+      else
+        this.onSelect({
+          kind: "link",
+          id:
+            ((target as cytoscape.EdgeSingular).data("link") as string | undefined) ??
+            (target as cytoscape.EdgeSingular).id(),
+        });
     });
-    this.cy.on("mouseover", "node, edge", () => { this.cy.container()!.style.cursor = "pointer"; });
-    this.cy.on("mouseout", "node, edge", () => { this.cy.container()!.style.cursor = ""; });
+    this.cy.on("mouseover mouseout", "node, edge", (event) => {
+      container.style.cursor = event.type === "mouseover" ? "pointer" : "";
+    });
     this.cy.on("dragfree", "node", (event) => {
       const node = event.target as cytoscape.NodeSingular;
       this.#kept.places[node.id()] = { ...node.position() };
       this.#keep();
     });
     this.cy.on("dragpan pinchzoom scrollzoom", () => this.#keepView());
-    if (this.#isLarge) this.cy.on("viewport", () => {
-      clearTimeout(this.#naming);
-      this.#naming = setTimeout(() => this.#nameNear(), 120);
-    });
+    if (this.#isLarge)
+      this.cy.on("viewport", () => {
+        clearTimeout(this.#naming);
+        this.#naming = setTimeout(() => this.#nameNear(), 120);
+      });
   }
 
   /** Show the names of the nodes in sight once one is near enough to read them. */
   #nameNear(): void {
     const { x1, x2, y1, y2 } = this.cy.extent();
     const isNear = this.cy.zoom() >= NEAR;
-    this.cy.batch(() => this.cy.nodes().forEach((node) => {
-      const { x, y } = node.position();
-      const isNamed = isNear && x >= x1 && x <= x2 && y >= y1 && y <= y2;
-      if (isNamed !== node.hasClass("named")) node.toggleClass("named", isNamed);
-    }));
+    this.cy.batch(() =>
+      this.cy.nodes().forEach((node) => {
+        const { x, y } = node.position();
+        const isNamed = isNear && x >= x1 && x <= x2 && y >= y1 && y <= y2;
+        if (isNamed !== node.hasClass("named")) node.toggleClass("named", isNamed);
+      }),
+    );
   }
 
   #keepView(): void {
@@ -179,8 +193,9 @@ class NetworkMap {
   }
 
   #resize(): void {
-    const { width, height } = this.cy.container()!.getBoundingClientRect();
-    const grew = this.#size.width > 0 && (Math.abs(width - this.#size.width) > 40 || Math.abs(height - this.#size.height) > 40);
+    const { width, height } = this.#container.getBoundingClientRect();
+    const grew =
+      this.#size.width > 0 && (Math.abs(width - this.#size.width) > 40 || Math.abs(height - this.#size.height) > 40);
     const appeared = this.#size.width === 0 && width > 0;
     this.#size = { width, height };
     this.cy.resize();
@@ -203,7 +218,10 @@ class NetworkMap {
     const height = Math.max(1, this.cy.height() - 2 * room - (isNarrow ? BUTTONS_PX : 0));
     const zoom = Math.min(1.4, width / Math.max(1, right - left), height / Math.max(1, bottom - top));
     const middle = room + height / 2;
-    this.cy.viewport({ zoom, pan: { x: this.cy.width() / 2 - (zoom * (left + right)) / 2, y: middle - (zoom * (top + bottom)) / 2 } });
+    this.cy.viewport({
+      zoom,
+      pan: { x: this.cy.width() / 2 - (zoom * (left + right)) / 2, y: middle - (zoom * (top + bottom)) / 2 },
+    });
   }
 
   /** Show all, with this view kept no more. */
@@ -214,7 +232,10 @@ class NetworkMap {
   }
 
   zoomBy(factor: number): void {
-    this.cy.zoom({ level: this.cy.zoom() * factor, renderedPosition: { x: this.cy.width() / 2, y: this.cy.height() / 2 } });
+    this.cy.zoom({
+      level: this.cy.zoom() * factor,
+      renderedPosition: { x: this.cy.width() / 2, y: this.cy.height() / 2 },
+    });
     this.#keepView();
   }
 
@@ -223,8 +244,8 @@ class NetworkMap {
     this.#keepView();
   }
 
-  restyle(many: boolean): void {
-    this.cy.style(styleSheet(many));
+  restyle(): void {
+    this.cy.style(styleSheet(this.#isLarge));
   }
 
   /** Take in states, utilisations, paths and what is selected. */
@@ -247,7 +268,7 @@ class NetworkMap {
     this.#paths = drawn;
     this.cy.batch(() => {
       this.cy.edges(".lit").remove();
-      paths.forEach((path, index) => this.cy.add(this.#pathEdges(path, index, paths.length)));
+      this.cy.add(paths.flatMap((path, index) => this.#pathEdges(path, index, paths.length)));
     });
   }
 
@@ -264,7 +285,7 @@ class NetworkMap {
         target: head,
         link: this.#linkId(tail, head),
         // Bent to one side, seen along the path: another path over the same link stays beside it.
-        bend: (index - (count - 1) / 2) * (this.cy.nodes().length > MANY ? 6 : 22),
+        bend: (index - (count - 1) / 2) * (this.#isLarge ? 6 : 22),
         rate: step === roomiest ? bitrate(path.rate_bps) : "",
       },
       classes: `lit series-${index % 6}`,
@@ -299,10 +320,22 @@ function classesOf(props: MapProps): Map<string, string> {
   const lit = new Set(props.nodes.length > MANY ? [] : (props.paths ?? []).flatMap((path) => path.nodes));
   const join = (...classes: string[]): string => classes.filter(Boolean).join(" ");
   const all = new Map<string, string>();
-  for (const node of props.nodes) all.set(node.id, join(node.kind, node.state, lit.size > 0 && !lit.has(node.id) ? "dim" : "", isSelected(props.selected, "node", node.id)));
+  for (const node of props.nodes)
+    all.set(
+      node.id,
+      join(
+        node.kind,
+        node.state,
+        lit.size > 0 && !lit.has(node.id) ? "dim" : "",
+        isSelected(props.selected, "node", node.id),
+      ),
+    );
   for (const link of props.links) {
     const use = link.utilisation === null ? "unknown" : `use-${levelOf(link.utilisation)}`;
-    all.set(link.id, join("link", link.up ? use : "broken", lit.size > 0 ? "dim" : "", isSelected(props.selected, "link", link.id)));
+    all.set(
+      link.id,
+      join("link", link.up ? use : "broken", lit.size > 0 ? "dim" : "", isSelected(props.selected, "link", link.id)),
+    );
   }
   return all;
 }
@@ -323,58 +356,128 @@ function styleSheet(many: boolean): cytoscape.StylesheetJson {
     {
       selector: "node",
       style: {
-        label: many ? "" : "data(label)", "font-family": font, "font-size": many ? 7 : 12, "font-weight": 600, "min-zoomed-font-size": 7,
-        color: token("text"), "text-valign": many ? "bottom" : "center", "text-halign": "center", "text-margin-y": many ? 1.5 : 0,
-        "text-outline-width": many ? 1 : 0, "text-outline-color": token("surface"),
-        width: size, height: size, "background-color": token("raised"), "border-width": many ? 1 : 2, "border-color": token("quiet"),
-        "overlay-opacity": 0, "z-index": 10,
+        label: many ? "" : "data(label)",
+        "font-family": font,
+        "font-size": many ? 7 : 12,
+        "font-weight": 600,
+        "min-zoomed-font-size": 7,
+        color: token("text"),
+        "text-valign": many ? "bottom" : "center",
+        "text-halign": "center",
+        "text-margin-y": many ? 1.5 : 0,
+        "text-outline-width": many ? 1 : 0,
+        "text-outline-color": token("surface"),
+        width: size,
+        height: size,
+        "background-color": token("raised"),
+        "border-width": many ? 1 : 2,
+        "border-color": token("quiet"),
+        "overlay-opacity": 0,
+        "z-index": 10,
       },
     },
     { selector: ".named", style: { label: "data(label)" } },
-    { selector: ".switch", style: { shape: "round-rectangle", "border-color": token("accent"), "background-color": token("accent-soft") } },
-    { selector: ".host", style: { shape: "ellipse", width: size * (many ? 0.6 : 0.9), height: size * (many ? 0.6 : 0.9) } },
-    { selector: ".away", style: { "border-style": "dashed", "border-color": token("warn"), "background-color": token("warn-soft") } },
-    { selector: ".down", style: { "border-style": "dotted", "border-color": token("bad"), "background-color": token("bad-soft"), color: token("bad") } },
+    {
+      selector: ".switch",
+      style: { shape: "round-rectangle", "border-color": token("accent"), "background-color": token("accent-soft") },
+    },
+    {
+      selector: ".host",
+      style: { shape: "ellipse", width: size * (many ? 0.6 : 0.9), height: size * (many ? 0.6 : 0.9) },
+    },
+    {
+      selector: ".away",
+      style: { "border-style": "dashed", "border-color": token("warn"), "background-color": token("warn-soft") },
+    },
+    {
+      selector: ".down",
+      style: {
+        "border-style": "dotted",
+        "border-color": token("bad"),
+        "background-color": token("bad-soft"),
+        color: token("bad"),
+      },
+    },
     {
       selector: ".link",
-      style: { "curve-style": "haystack", "haystack-radius": 0, width: 2, "line-color": token("use-0"), "line-cap": "round", "overlay-opacity": 0, "z-index": 1 },
+      style: {
+        "curve-style": "haystack",
+        "haystack-radius": 0,
+        width: 2,
+        "line-color": token("use-0"),
+        "line-cap": "round",
+        "overlay-opacity": 0,
+        "z-index": 1,
+      },
     },
     ...uses,
-    { selector: ".broken", style: { "line-style": "dashed", "line-dash-pattern": [7, 6], "line-color": token("down"), width: many ? 1.5 : 3 } },
+    {
+      selector: ".broken",
+      style: {
+        "line-style": "dashed",
+        "line-dash-pattern": [7, 6],
+        "line-color": token("down"),
+        width: many ? 1.5 : 3,
+      },
+    },
     { selector: ".unknown", style: { "line-style": "dotted" } },
     { selector: ".link.dim", style: { opacity: 0.28 } },
     { selector: "node.dim", style: { opacity: 0.4 } },
     { selector: "node.selected", style: { "border-width": many ? 2 : 4, "border-color": token("text") } },
-    { selector: ".link.selected", style: { "underlay-color": token("accent"), "underlay-opacity": 0.4, "underlay-padding": 8 } },
+    {
+      selector: ".link.selected",
+      style: { "underlay-color": token("accent"), "underlay-opacity": 0.4, "underlay-padding": 8 },
+    },
     {
       selector: ".lit",
       style: {
-        "curve-style": "unbundled-bezier", "control-point-distances": "data(bend)", "control-point-weights": 0.5, width: many ? 2.5 : 4,
-        "target-arrow-shape": "triangle", "arrow-scale": many ? 0.5 : 0.9, "overlay-opacity": 0, "z-index": 5,
-        label: "data(rate)", "font-family": font, "font-size": many ? 11 : 12, "font-weight": 600, color: token("text"), "text-rotation": "none", "text-background-color": token("surface"),
-        "text-background-opacity": 0.92, "text-background-padding": "3px", "text-background-shape": "roundrectangle",
+        "curve-style": "unbundled-bezier",
+        "control-point-distances": "data(bend)",
+        "control-point-weights": 0.5,
+        width: many ? 2.5 : 4,
+        "target-arrow-shape": "triangle",
+        "arrow-scale": many ? 0.5 : 0.9,
+        "overlay-opacity": 0,
+        "z-index": 5,
+        label: "data(rate)",
+        "font-family": font,
+        "font-size": many ? 11 : 12,
+        "font-weight": 600,
+        color: token("text"),
+        "text-rotation": "none",
+        "text-background-color": token("surface"),
+        "text-background-opacity": 0.92,
+        "text-background-padding": "3px",
+        "text-background-shape": "roundrectangle",
       },
     } as unknown as cytoscape.StylesheetJsonBlock,
     ...series,
   ] as cytoscape.StylesheetJson;
 }
 
-const PAN: Record<string, readonly [number, number]> = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
+const PAN: Record<string, readonly [number, number]> = {
+  ArrowLeft: [60, 0],
+  ArrowRight: [-60, 0],
+  ArrowUp: [0, 60],
+  ArrowDown: [0, -60],
+};
 
 /** The map with its buttons; a place in `nodes` or `links` that is not there yet begins a new map. */
 export function NetworkMapView(props: MapProps) {
   const container = useRef<HTMLDivElement>(null);
   const map = useRef<NetworkMap | null>(null);
-  const many = props.nodes.length > MANY;
   const shape = `${props.name} ${props.nodes.map((node) => node.id).join()} ${props.links.map((link) => link.id).join()}`;
   useEffect(() => {
     if (!container.current) return undefined;
     const drawn = new NetworkMap(container.current, props);
     map.current = drawn;
     drawn.update(props);
-    return () => { map.current = null; drawn.destroy(); };
+    return () => {
+      map.current = null;
+      drawn.destroy();
+    };
   }, [shape]);
-  useEffect(() => theme.subscribe(() => { map.current?.restyle(many); }), [many]);
+  useEffect(() => theme.subscribe(() => map.current?.restyle()), []);
   useEffect(() => {
     if (!map.current) return;
     map.current.onSelect = props.onSelect ?? (() => {});
@@ -392,12 +495,24 @@ export function NetworkMapView(props: MapProps) {
   };
   return (
     <div class="map">
-      <div class="map-canvas" ref={container} tabIndex={0} role="application" onKeyDown={onKeyDown}
-        aria-label={`Map of ${props.name}. Arrow keys move it, plus and minus zoom, 0 shows all.`} />
+      <div
+        class="map-canvas"
+        ref={container}
+        tabIndex={0}
+        role="application"
+        onKeyDown={onKeyDown}
+        aria-label={`Map of ${props.name}. Arrow keys move it, plus and minus zoom, 0 shows all.`}
+      />
       <div class="map-buttons" role="group" aria-label="Map">
-        <button class="icon" title="Closer (+)" aria-label="Closer" onClick={() => map.current?.zoomBy(1.25)}>+</button>
-        <button class="icon" title="Farther (−)" aria-label="Farther" onClick={() => map.current?.zoomBy(0.8)}>−</button>
-        <button class="icon" title="Show all (0)" aria-label="Show all" onClick={() => map.current?.showAll()}>⤢</button>
+        <button class="icon" title="Closer (+)" aria-label="Closer" onClick={() => map.current?.zoomBy(1.25)}>
+          +
+        </button>
+        <button class="icon" title="Farther (−)" aria-label="Farther" onClick={() => map.current?.zoomBy(0.8)}>
+          −
+        </button>
+        <button class="icon" title="Show all (0)" aria-label="Show all" onClick={() => map.current?.showAll()}>
+          ⤢
+        </button>
       </div>
     </div>
   );
@@ -409,9 +524,15 @@ export function MapLegend({ title }: { title: string }) {
     <div class="legend" aria-label={`Key: ${title}`} role="group">
       <span class="legend-title">{title}</span>
       {LEVELS.map((level, index) => (
-        <span class="legend-item" key={index}><i class={`swatch use-${index}`} aria-hidden="true" />{level.text}</span>
+        <span class="legend-item" key={index}>
+          <i class={`swatch use-${index}`} aria-hidden="true" />
+          {level.text}
+        </span>
       ))}
-      <span class="legend-item"><i class="swatch broken" aria-hidden="true" />down</span>
+      <span class="legend-item">
+        <i class="swatch broken" aria-hidden="true" />
+        down
+      </span>
     </div>
   );
 }

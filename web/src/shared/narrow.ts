@@ -5,4 +5,6 @@ const query = matchMedia("(max-width: 860px)");
 
 export const isNarrow = signal(query.matches);
 
-query.addEventListener("change", () => { isNarrow.value = query.matches; });
+query.addEventListener("change", () => {
+  isNarrow.value = query.matches;
+});

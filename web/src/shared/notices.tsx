@@ -5,22 +5,47 @@ export type Tone = "plain" | "good" | "warn" | "bad";
 
 const MARKS: Record<Tone, string> = { plain: "i", good: "✓", warn: "!", bad: "×" };
 
-export function Notice({ tone = "plain", title, children, live }: { tone?: Tone; title: string; children?: ComponentChildren; live?: boolean }) {
+export function Notice({
+  tone = "plain",
+  title,
+  children,
+  live,
+}: {
+  tone?: Tone;
+  title: string;
+  children?: ComponentChildren;
+  live?: boolean;
+}) {
   return (
     <div class={`notice ${tone}`} {...(live || tone === "bad" ? { role: tone === "bad" ? "alert" : "status" } : {})}>
-      <span class="notice-mark" aria-hidden="true">{MARKS[tone]}</span>
-      <div><strong>{title}</strong>{children ? <div class="notice-text">{children}</div> : null}</div>
+      <span class="notice-mark" aria-hidden="true">
+        {MARKS[tone]}
+      </span>
+      <div>
+        <strong>{title}</strong>
+        {children ? <div class="notice-text">{children}</div> : null}
+      </div>
     </div>
   );
 }
 
 /** The middle of an area that has nothing to show yet. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
-  return <div class="empty"><strong>{title}</strong>{children ? <div>{children}</div> : null}</div>;
+  return (
+    <div class="empty">
+      <strong>{title}</strong>
+      {children ? <div>{children}</div> : null}
+    </div>
+  );
 }
 
 export function Loading({ what }: { what: string }) {
-  return <div class="empty" role="status"><span class="spinner" aria-hidden="true" />Loading {what}…</div>;
+  return (
+    <div class="empty" role="status">
+      <span class="spinner" aria-hidden="true" />
+      Loading {what}…
+    </div>
+  );
 }
 
 /** A word about a state, with a mark and a colour that say the same. */

@@ -30,7 +30,8 @@ export class EventParser {
 
   #take(line: string): ServerEvent | null {
     if (line === "") {
-      const event = this.#data.length > 0 ? { id: this.#id, event: this.#event || "message", data: this.#data.join("\n") } : null;
+      const event =
+        this.#data.length > 0 ? { id: this.#id, event: this.#event || "message", data: this.#data.join("\n") } : null;
       this.#data = [];
       this.#event = "";
       return event;

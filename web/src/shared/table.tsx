@@ -32,7 +32,10 @@ const ROW_PX = 38;
 const SPARE_ROWS = 6;
 const NARROW_PX = 560;
 
-interface Order { key: string; isDescending: boolean }
+interface Order {
+  key: string;
+  isDescending: boolean;
+}
 
 export function Table<Row>(props: TableProps<Row>) {
   const scroller = useRef<HTMLDivElement>(null);
@@ -41,15 +44,19 @@ export function Table<Row>(props: TableProps<Row>) {
   useEffect(() => {
     const element = scroller.current;
     if (!element) return undefined;
-    const look = (): void => setView((before) => {
-      const now = { top: element.scrollTop, height: element.clientHeight, width: element.clientWidth };
-      return before.top === now.top && before.height === now.height && before.width === now.width ? before : now;
-    });
+    const look = (): void =>
+      setView((before) => {
+        const now = { top: element.scrollTop, height: element.clientHeight, width: element.clientWidth };
+        return before.top === now.top && before.height === now.height && before.width === now.width ? before : now;
+      });
     const resized = new ResizeObserver(look);
     resized.observe(element);
     element.addEventListener("scroll", look, { passive: true });
     look();
-    return () => { resized.disconnect(); element.removeEventListener("scroll", look); };
+    return () => {
+      resized.disconnect();
+      element.removeEventListener("scroll", look);
+    };
   }, []);
 
   const columns = view.width < NARROW_PX ? props.columns.filter((column) => !column.isExtra) : props.columns;
@@ -63,38 +70,89 @@ export function Table<Row>(props: TableProps<Row>) {
     if (row === undefined || !scroller.current) return;
     const at = rows.indexOf(row) * ROW_PX;
     if (at < scroller.current.scrollTop) scroller.current.scrollTop = at;
-    else if (at + 2 * ROW_PX > scroller.current.scrollTop + scroller.current.clientHeight) scroller.current.scrollTop = at + 2 * ROW_PX - scroller.current.clientHeight;
+    else if (at + 2 * ROW_PX > scroller.current.scrollTop + scroller.current.clientHeight)
+      scroller.current.scrollTop = at + 2 * ROW_PX - scroller.current.clientHeight;
     props.onSelect?.(row);
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     if ((event.target as HTMLElement).closest("button")) return;
     const page = Math.max(1, Math.floor(view.height / ROW_PX) - 2);
-    const to = { ArrowDown: chosen + 1, ArrowUp: chosen - 1, PageDown: chosen + page, PageUp: chosen - page, Home: 0, End: rows.length - 1 }[event.key];
+    const to = {
+      ArrowDown: chosen + 1,
+      ArrowUp: chosen - 1,
+      PageDown: chosen + page,
+      PageUp: chosen - page,
+      Home: 0,
+      End: rows.length - 1,
+    }[event.key];
     if (to === undefined || rows.length === 0) return;
     event.preventDefault();
     choose(to);
   };
-  const turn = (key: string): void => setOrder((now) => now?.key !== key ? { key, isDescending: false } : now.isDescending ? null : { key, isDescending: true });
+  const turn = (key: string): void =>
+    setOrder((now) =>
+      now?.key !== key ? { key, isDescending: false } : now.isDescending ? null : { key, isDescending: true },
+    );
 
   return (
-    <div class="table" ref={scroller} role="grid" aria-label={props.label} aria-rowcount={rows.length + 1} aria-readonly="true" tabIndex={0} onKeyDown={onKeyDown}>
+    <div
+      class="table"
+      ref={scroller}
+      role="grid"
+      aria-label={props.label}
+      aria-rowcount={rows.length + 1}
+      aria-readonly="true"
+      tabIndex={0}
+      onKeyDown={onKeyDown}
+    >
       <div class="table-head" role="row" aria-rowindex={1} style={template}>
         {columns.map((column) => (
-          <div key={column.key} role="columnheader" class={column.isNumber ? "number" : ""} {...(column.sort ? { "aria-sort": ariaSort(order, column.key) } : {})}>
-            {column.sort
-              ? <button class="sort" title={column.hint ?? `Sort by ${column.title.toLowerCase()}`} onClick={() => turn(column.key)}>{column.title}<span aria-hidden="true" class="sort-mark">{order?.key === column.key ? (order.isDescending ? "↓" : "↑") : ""}</span></button>
-              : <span title={column.hint}>{column.title}</span>}
+          <div
+            key={column.key}
+            role="columnheader"
+            class={column.isNumber ? "number" : ""}
+            {...(column.sort ? { "aria-sort": ariaSort(order, column.key) } : {})}
+          >
+            {column.sort ? (
+              <button
+                class="sort"
+                title={column.hint ?? `Sort by ${column.title.toLowerCase()}`}
+                onClick={() => turn(column.key)}
+              >
+                {column.title}
+                <span aria-hidden="true" class="sort-mark">
+                  {order?.key === column.key ? (order.isDescending ? "↓" : "↑") : ""}
+                </span>
+              </button>
+            ) : (
+              <span title={column.hint}>{column.title}</span>
+            )}
           </div>
         ))}
       </div>
-      {rows.length === 0 ? <div role="row" class="table-empty"><div role="gridcell">{props.empty}</div></div> : (
+      {rows.length === 0 ? (
+        <div role="row" class="table-empty">
+          <div role="gridcell">{props.empty}</div>
+        </div>
+      ) : (
         <div class="table-body" role="rowgroup" style={{ height: `${rows.length * ROW_PX}px` }}>
           {rows.slice(first, last).map((row, offset) => {
             const id = props.id(row);
             return (
-              <div key={id} role="row" aria-rowindex={first + offset + 2} aria-selected={id === props.selected} class="table-row" onClick={() => props.onSelect?.(row)}
-                style={{ ...template, transform: `translateY(${(first + offset) * ROW_PX}px)` }}>
-                {columns.map((column) => <div key={column.key} role="gridcell" class={column.isNumber ? "number" : ""}>{column.render(row)}</div>)}
+              <div
+                key={id}
+                role="row"
+                aria-rowindex={first + offset + 2}
+                aria-selected={id === props.selected}
+                class="table-row"
+                onClick={() => props.onSelect?.(row)}
+                style={{ ...template, transform: `translateY(${(first + offset) * ROW_PX}px)` }}
+              >
+                {columns.map((column) => (
+                  <div key={column.key} role="gridcell" class={column.isNumber ? "number" : ""}>
+                    {column.render(row)}
+                  </div>
+                ))}
               </div>
             );
           })}
@@ -116,6 +174,12 @@ function sorted<Row>(rows: readonly Row[], columns: readonly Column<Row>[], orde
   const sign = order.isDescending ? -1 : 1;
   return rows
     .map((row) => ({ row, value: by(row) }))
-    .sort((a, b) => sign * (typeof a.value === "string" && typeof b.value === "string" ? COLLATOR.compare(a.value, b.value) : Number(a.value) - Number(b.value)))
+    .sort(
+      (a, b) =>
+        sign *
+        (typeof a.value === "string" && typeof b.value === "string"
+          ? COLLATOR.compare(a.value, b.value)
+          : Number(a.value) - Number(b.value)),
+    )
     .map(({ row }) => row);
 }

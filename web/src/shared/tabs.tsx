@@ -8,7 +8,17 @@ export interface Tab {
   count?: number;
 }
 
-export function Tabs({ label, tabs, current, onChange }: { label: string; tabs: readonly Tab[]; current: string; onChange: (id: string) => void }) {
+export function Tabs({
+  label,
+  tabs,
+  current,
+  onChange,
+}: {
+  label: string;
+  tabs: readonly Tab[];
+  current: string;
+  onChange: (id: string) => void;
+}) {
   const onKeyDown = (event: KeyboardEvent): void => {
     const at = tabs.findIndex((tab) => tab.id === current);
     const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[event.key];
@@ -21,8 +31,17 @@ export function Tabs({ label, tabs, current, onChange }: { label: string; tabs: 
   return (
     <div class="tabs" role="tablist" aria-label={label} onKeyDown={onKeyDown}>
       {tabs.map((tab) => (
-        <button key={tab.id} id={`tab-${tab.id}`} role="tab" aria-selected={tab.id === current} aria-controls={`panel-${tab.id}`} tabIndex={tab.id === current ? 0 : -1} onClick={() => onChange(tab.id)}>
-          {tab.title}{tab.count ? <span class="tab-count">{tab.count}</span> : null}
+        <button
+          key={tab.id}
+          id={`tab-${tab.id}`}
+          role="tab"
+          aria-selected={tab.id === current}
+          aria-controls={`panel-${tab.id}`}
+          tabIndex={tab.id === current ? 0 : -1}
+          onClick={() => onChange(tab.id)}
+        >
+          {tab.title}
+          {tab.count ? <span class="tab-count">{tab.count}</span> : null}
         </button>
       ))}
     </div>
@@ -30,5 +49,9 @@ export function Tabs({ label, tabs, current, onChange }: { label: string; tabs: 
 }
 
 export function TabPanel({ id, children }: { id: string; children: ComponentChildren }) {
-  return <div class="tab-panel" role="tabpanel" id={`panel-${id}`} aria-labelledby={`tab-${id}`} tabIndex={0}>{children}</div>;
+  return (
+    <div class="tab-panel" role="tabpanel" id={`panel-${id}`} aria-labelledby={`tab-${id}`} tabIndex={0}>
+      {children}
+    </div>
+  );
 }

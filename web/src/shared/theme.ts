@@ -22,7 +22,7 @@ export const theme = signal<Theme>(current());
 export function applyTheme(): void {
   const apply = (): void => {
     theme.value = current();
-    document.documentElement.dataset["theme"] = theme.value;
+    document.documentElement.dataset.theme = theme.value;
   };
   prefersDark.addEventListener("change", apply);
   apply();
@@ -33,7 +33,7 @@ export function toggleTheme(): void {
   const other: Theme = theme.value === "dark" ? "light" : "dark";
   localStorage.setItem(KEY, other);
   theme.value = other;
-  document.documentElement.dataset["theme"] = other;
+  document.documentElement.dataset.theme = other;
 }
 
 /** The value of a token of theme.css, for what is drawn on a canvas. */
