@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from experiments import runner
 from experiments.analysis.statistics import Estimate, estimate_of_seeds
@@ -20,6 +19,7 @@ from experiments.cli.run_arguments import add_scheduler
 from experiments.engines.sim.methods import absolute, is_own
 from experiments.engines.sim.process import SimulationFailed
 from experiments.errors import RunFailed, ScenarioError
+from experiments.report.terminal import plain_table, printing, visible
 from experiments.scheduling.progress import RunsProgress
 from experiments.scheduling.scheduler import each
 from experiments.scheduling.simulator import simulator
@@ -29,7 +29,7 @@ NAME = "methods"
 HELP = "compare schedulers, congestion controls or responses to reordering"
 
 DURATION_S = 20.0
-HEADINGS = ("Mbit/s", "delay ms", "out of order %", "buffer kB", "resent", "resent needlessly")
+HEADINGS = ("Mbit/s", "delay\nms", "out of\norder %", "buffer\nkB", "retransmits", "spurious\nretransmits")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -148,16 +148,18 @@ def _document(
 def _print(args: argparse.Namespace, figures: Mapping[str, Mapping[str, Estimate | None]]) -> None:
     console = Console()
     seeds = "1 seed" if args.seeds == 1 else f"{args.seeds} seeds"
-    table = Table(title=f"{args.kind}, {seeds} of {args.duration:g} s")
-    table.add_column("method", overflow="fold", min_width=10)
-    for heading in HEADINGS:
-        table.add_column(heading, justify="right")
-    labels = {name: _label(name) for name in figures}
-    for name, row in figures.items():
-        cells = ("" if value is None else _text(value) for value in row.values())
-        alone = list(labels.values()).count(labels[name]) == 1
-        table.add_row(labels[name] if alone else name, *cells, style="bold" if name in args.own else None)
-    console.print(table)
+    labels = [_label(name) for name in figures]
+    with printing(console) as plain:
+        table = plain_table(f"{args.kind}, {seeds} of {args.duration:g} s", plain)
+        table.add_column("method", overflow="fold", min_width=10)
+        for heading in HEADINGS:
+            table.add_column(heading, justify="right", no_wrap=True)
+        for name, row in figures.items():
+            label = _label(name) if labels.count(_label(name)) == 1 else name
+            cells = (label, *("" if value is None else _text(value) for value in row.values()))
+            style = "bold" if name in args.own else ""
+            table.add_row(*(visible(cell, plain) for cell in cells), style=style)
+        console.print(table, highlight=False)
 
 
 def _label(name: str) -> str:

@@ -11,6 +11,7 @@ import netsim_native as sim
 import pytest
 
 from experiments import cli
+from experiments.cli.methods import HEADINGS
 from experiments.engines.sim import endless
 from experiments.engines.sim.methods import load
 from experiments.engines.sim.worker import OwnMethodFailed, simulate
@@ -296,7 +297,7 @@ def test_methods_are_ones_own_and_each_is_given_once(
     assert told in capsys.readouterr().err
 
 
-def test_classes_of_one_name_in_two_files_are_told_apart(
+def test_a_piped_table_has_whole_names_and_headings(
     mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = tmp_path / "other" / "mine.py"
@@ -304,8 +305,8 @@ def test_classes_of_one_name_in_two_files_are_told_apart(
     other.write_text(mine.read_text())
     options = ["--own", f"{mine}:LeastDelay", "--own", f"{other}:LeastDelay"]
     assert cli.main(["methods", "schedulers", *options, "--seeds", "1", "--duration", "1"]) == 0
-    printed = "".join(
-        line.split("│")[1].strip() if "│" in line else "" for line in capsys.readouterr().out.splitlines()
-    )
-    assert f"{mine}:LeastDelay" in printed
-    assert f"{other}:LeastDelay" in printed
+    printed = capsys.readouterr().out
+    names = "".join(line.partition("|")[0].strip() for line in printed.splitlines())
+    assert f"{mine}:LeastDelay" in names
+    assert f"{other}:LeastDelay" in names
+    assert {word for heading in HEADINGS for word in heading.split()} <= set(printed.split())
