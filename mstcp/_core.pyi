@@ -26,11 +26,9 @@ __all__ = [
     "Records",
     "Redial",
     "Verdict",
-    "allow_workers",
     "decode_frames",
     "decode_hello",
     "encode_close",
-    "end_workers",
     "hello_connection_id",
     "hello_rest_bytes",
     "keep_waiting_threads",
@@ -323,12 +321,6 @@ class Bell:
     def take(self) -> list[int]:
         """Return the numbers that were rung since the last call."""
 
-def end_workers() -> None:
-    """End all worker threads and have none begin: the process is about to be copied, or to end."""
-
-def allow_workers() -> None:
-    """Let worker threads begin again."""
-
 def keep_waiting_threads() -> None:
     """Keep threads that wait in a `Loan` there for good: the process ends."""
 
@@ -394,21 +386,6 @@ class Loan:
 
         Streams that TCP has ended and those whose direction is to be shut (one bit each), streams that broke
         and their errnos, and as `events`. RemoteProtocolError if the peer broke the protocol.
-        """
-
-    def allow_workers(self, most: int | None, receives: bool, /) -> None:
-        """Let worker threads have the sockets while that pays, so many at most; None: as many as seem to pay.
-
-        Unless `receives` they begin only for what is sent.
-        """
-
-    def hire(self, now_ns: int, /) -> bool:
-        """Have workers take the sockets over if that seems to pay; True if they just did."""
-
-    def await_for_loop(self, bytes: bool, queued_bytes: int | None, /) -> None:  # noqa: A002
-        """Have workers ring, once, when bytes are in order, or no more than so many are queued.
-
-        Also makes the `bytes` objects that they read to.
         """
 
     def finish(self) -> None:

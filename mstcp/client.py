@@ -96,10 +96,6 @@ def open_connection(
             has no certificates; nothing is encrypted. TLS does both.
         reconnect_timeout: Seconds that the connection lives on without any stream, while those that were lost
             are opened again.
-        io_threads: How many worker threads send and read large frames, several streams at once, once the
-            connection has carried megabytes over several. None: one for each stream, as many as there are
-            processors at most, while other programs leave the one thread too little of its processor. Not
-            with TLS or `authenticate_frames`.
         early_data: The first bytes to send, 15,360 at most: they go with the first hello, a round trip before
             any others. A server may get them twice, so they must ask for nothing that matters if done twice.
         ssl: TLS on every stream: a context, or True for the system's certificate authorities. The server

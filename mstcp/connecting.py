@@ -196,7 +196,6 @@ async def connect(
             streams,
             frame_payload_bytes=payload,
             send_buffer_bytes=options.send_buffer_bytes,
-            io_threads=options.io_threads,
             extra=extra | socket_extra([stream.sock for stream in streams]),
             on_closed=_stopping(opener, on_closed),
             reconnect_s=options.reconnect_timeout,

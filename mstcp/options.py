@@ -70,7 +70,6 @@ class ConnectionOptions:
     authenticate_frames: bool = False
     scheduler: str = SCHEDULER
     reconnect_timeout: float = RECONNECT_S
-    io_threads: int | None = 0
 
     def __post_init__(self) -> None:
         if self.scheduler not in _core.SCHEDULERS:
@@ -82,7 +81,6 @@ class ConnectionOptions:
         check_whole("reorder_buffer_bytes", self.reorder_buffer_bytes, 0, _MOST_BYTES)
         check_whole("packet_bytes", self.packet_bytes, LEAST_PACKET_BYTES, 65_549)
         check_seconds("reconnect_timeout", self.reconnect_timeout, least=0.0)
-        check_whole("io_threads", self.io_threads, 0, _core.MAX_STREAMS, optional=True)
         check_type("secret", self.secret, bytes, "bytes")
         check_flag("authenticate_frames", self.authenticate_frames)
         if self.authenticate_frames and not self.secret:
@@ -334,7 +332,6 @@ class ConnectionArguments(TypedDict, total=False):
     authenticate_frames: bool
     scheduler: str
     reconnect_timeout: float
-    io_threads: int | None
 
 
 class SocketArguments(ConnectionArguments, total=False):

@@ -280,7 +280,6 @@ class Reception:
             [stream],
             frame_payload_bytes=payload,
             send_buffer_bytes=self._options.send_buffer_bytes,
-            io_threads=self._options.io_threads,
             extra=extra,
             on_closed=forget,
             reconnect_s=self._options.reconnect_timeout,

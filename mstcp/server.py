@@ -75,7 +75,6 @@ async def start_server(
         authenticate_frames: Let only clients in that authenticate every byte by the secret, as this server
             then does; without it each client may choose. For who has no certificates; nothing is encrypted.
         reconnect_timeout: Seconds that a connection lives on without any stream.
-        io_threads: See `open_connection`; for each connection.
         ssl: TLS on every stream, with this context's certificate; streams without TLS are rejected. Plain TCP
             means TLS as any client speaks it.
         limits: What unknown clients may cost; None: the defaults of `ServerLimits`.

@@ -1,6 +1,6 @@
 """Measures throughput, cost and delay over two unlimited veth pairs between two network namespaces.
 
-python -m benchmarks.transport [--quick] [--busy N] [--io-threads N] [--json]      (as root)
+python -m benchmarks.transport [--quick] [--busy N] [--json]      (as root)
 
 Plain TCP, two TCPs at once (iperf3, four processes), the kernel's MPTCP, asyncio's streams over one TCP, two
 TCPs between two processes of one thread each ("pair"), and MSTCP over both paths (by Python's APIs, the Rust
@@ -26,7 +26,7 @@ from typing import Any
 from benchmarks.occupied import occupied
 from benchmarks.transport import programs
 from benchmarks.transport.network import Network, path_address
-from benchmarks.transport.peer import IO_THREADS, MESSAGE_BYTES
+from benchmarks.transport.peer import MESSAGE_BYTES
 
 INSIDE = "MSTCP_BENCHMARK_INSIDE"
 MSTCP_KINDS = ("mstcp_protocol", "mstcp_streams", "mstcp_blocking", *programs.KINDS)
@@ -211,18 +211,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--busy", type=int, default=0, metavar="N", help="beside N computing processes for each processor (0)"
     )
-    parser.add_argument(
-        "--io-threads",
-        type=int,
-        metavar="N",
-        help="`io_threads` of MSTCP's connections (the library's default)",
-    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     args = parser.parse_args(argv)
     if args.busy < 0:
         parser.error(f"--busy must be 0 or more, not {args.busy}")
-    if args.io_threads is not None:
-        os.environ[IO_THREADS] = str(args.io_threads)
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
         parser.error(f"{', '.join(missing)} not found: run `make setup`")

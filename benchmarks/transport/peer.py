@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import resource
 import selectors
 import socket
@@ -26,8 +25,6 @@ MESSAGE_BYTES = {"latency": 1024, "message": 100}
 """By the last word of the kind: what goes there and back."""
 LOOPBACK_STREAMS = 8
 IPPROTO_MPTCP = 262
-IO_THREADS = "MSTCP_BENCHMARK_IO_THREADS"
-"""Names the variable of the environment that says how many worker threads MSTCP's ends may have."""
 LISTEN_PORT = 5001
 
 
@@ -116,10 +113,9 @@ async def sink(kind: str) -> None:
         writer.transport.close()
         ended.set_result(result)
 
-    options: dict[str, Any] = io_threads() if kind.startswith("mstcp") else {}
     start: Any = mstcp.start_server if kind.startswith("mstcp") else asyncio.start_server
     # The default limit makes readers pause at every read.
-    server = await start(serve, address_of(kind), LISTEN_PORT, limit=READ_BYTES, **options)
+    server = await start(serve, address_of(kind), LISTEN_PORT, limit=READ_BYTES)
     say(listening=True)
     result = await ended
     await asyncio.sleep(0.05)
@@ -137,21 +133,15 @@ def address_of(kind: str) -> str:
     return "127.0.0.1" if kind.endswith("loopback") else network.FAR
 
 
-def io_threads() -> dict[str, Any]:
-    """Return the option of that name, if the benchmark was given one."""
-    given = os.environ.get(IO_THREADS)
-    return {} if given is None else {"io_threads": int(given)}
-
-
 def stream_options(kind: str, offset: int) -> dict[str, Any]:
     """Return how MSTCP opens a stream over each path; `offset` keeps runs' source ports apart."""
     if kind.endswith("loopback"):
-        return {"streams": [mstcp.StreamSpec()] * LOOPBACK_STREAMS, **io_threads()}
+        return {"streams": [mstcp.StreamSpec()] * LOOPBACK_STREAMS}
     ports = (network.FIRST_PATH_PORT + offset, network.SECOND_PATH_PORT + offset)
     specs = [mstcp.StreamSpec(source_port=port) for port in ports]
     if "_single_" in kind:
         del specs[1:]
-    return {"streams": specs, "source_address": network.NEAR, **io_threads()}
+    return {"streams": specs, "source_address": network.NEAR}
 
 
 async def source(kind: str, offset: int, seconds: float) -> None:
@@ -165,7 +155,7 @@ async def source(kind: str, offset: int, seconds: float) -> None:
             await writing.run(transport)
             await writing.lost
             return
-        opening: Any = mstcp.open_connection(address_of(kind), LISTEN_PORT, limit=READ_BYTES, **options)
+        opening: Any = mstcp.open_connection(address_of(kind), LISTEN_PORT, limit=READ_BYTES)
     else:
         opening = asyncio.open_connection(address_of(kind), LISTEN_PORT, limit=READ_BYTES)
     reader, writer = await opening
@@ -275,7 +265,7 @@ def _send_for(sock: socket.socket | mstcp.blocking.Socket, seconds: float) -> No
 
 def blocking_sink() -> None:
     """Receive one transfer by mstcp.blocking."""
-    with mstcp.blocking.create_server((network.FAR, LISTEN_PORT), **io_threads()) as listener:
+    with mstcp.blocking.create_server((network.FAR, LISTEN_PORT)) as listener:
         say(listening=True)
         sock, _ = listener.accept()
         with sock:

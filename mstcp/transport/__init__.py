@@ -15,7 +15,6 @@ only what they are given.
 | `health` | figures, traces, keepalive |
 | `ending` | closing, breaking, and what is said of it |
 | `lending` | threads that drive the connection in the loop's stead |
-| `working` | worker threads of the core that send and read large frames |
 """
 
 from mstcp.transport.connection import ConnectionTransport

@@ -194,7 +194,6 @@ class Ending:
             return
         if self.loan is not None:
             self.loan.finish()
-        self._state.on_end()
         self._watching.forget_all()
         self._health.note_event("connection_closed", reason=error and str(error))
         self._health.end()

@@ -57,20 +57,6 @@ class Lending:
             return None
         self._receiver.delivery.is_paused = self._receiver.reads_ahead = True
         self._ending.loan = self._state.direct.lend(bell, number)
-        # A thread that waits reads bytes to where it wants them; from workers it would have to copy them.
-        self._ending.loan.allow_workers(self._state.io_threads, False)
-        return self._ending.loan
-
-    @property
-    def is_lent_to_threads(self) -> bool:
-        """Whether the application's threads may drive the connection."""
-        return self._ending.loan is not None
-
-    def lend_to_workers(self, bell: _core.Bell) -> _core.Loan:
-        """Let worker threads of the core have the sockets at times, who ring the bell."""
-        assert self._state.direct is not None
-        self._ending.loan = self._state.direct.lend(bell, 0)
-        self._ending.loan.allow_workers(self._state.io_threads, True)
         return self._ending.loan
 
     def stand_by(self) -> None:

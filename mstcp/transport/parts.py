@@ -13,7 +13,6 @@ from mstcp.transport.receiving import Receiver
 from mstcp.transport.sending import Sender
 from mstcp.transport.state import Setup, State
 from mstcp.transport.watching import Watching
-from mstcp.transport.working import Working
 
 
 class Parts:
@@ -46,8 +45,6 @@ class Parts:
             setup, state, self.watching, self.sender, self.receiver, self.health, finish=self.ending.finish
         )
         self.lending = Lending(state, self.watching, self.sender, self.receiver, self.membership, self.ending)
-        if state.io_threads != 0 and state.direct is not None and state.mstcp is not None:
-            state.on_large = Working(state, self.sender, self.receiver, self.lending).on_large
 
     def lose(self, stream: int, error: OSError) -> None:
         """Go on without a stream that broke, or end."""

@@ -10,7 +10,7 @@ from mstcp import _core
 from mstcp.errors import ConnectionLost, RemoteProtocolError
 from mstcp.open_stream import OpenStream, errno_of, strerror
 from mstcp.transport.delivery import Delivery
-from mstcp.transport.sending import LARGE_BYTES, Sender
+from mstcp.transport.sending import Sender
 from mstcp.transport.state import NOT_NOW, State
 from mstcp.transport.watching import Watching
 
@@ -107,8 +107,6 @@ class Receiver:
         if count < 0:
             self._note_failure(stream, -count)
             return
-        if count >= LARGE_BYTES:
-            self._state.on_large(count)
         if outcome is not None:
             if outcome[4] is not None and data and not self._state.is_closing:
                 # A stream broke: what it still brings comes after this.
@@ -185,7 +183,6 @@ class Receiver:
             self.watch_reading()
             self.deliver()
             self._sender.pump()
-            self._state.on_awaited()
 
     def deliver(self) -> None:
         """Give the application what is in order; while it does not read, the window closes."""

@@ -14,9 +14,6 @@ from mstcp.transport.defaults import USER_TIMEOUT_S
 from mstcp.transport.state import NOT_NOW, Setup, State, wake_all
 from mstcp.transport.watching import Watching
 
-LARGE_BYTES = 1 << 16
-"""What moves so much by one call counts for `State.on_large`."""
-
 
 class Sender:
     """Sends what the core offers, and holds the writing protocol back.
@@ -119,8 +116,6 @@ class Sender:
         """Do what follows from what the core has sent; the stub of `transmit` says what is what."""
         sent, queued, blocked, ended, failed, due_ns = outcome
         self.kernel_bytes += sent
-        if sent >= LARGE_BYTES:
-            self._state.on_large(sent)
         if blocked & ~self._watching.writers or ended:
             for stream in range(len(self._state.streams)):
                 if ended >> stream & 1:
@@ -200,7 +195,6 @@ class Sender:
         if not self.is_paused and queued > self.high_water:
             self.is_paused = True
             self._state.protocol.pause_writing()
-            self._state.on_awaited()
         elif self.is_paused and queued <= self.low_water:
             self.is_paused = False
             self.wake_writers()

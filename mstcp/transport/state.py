@@ -28,10 +28,6 @@ def wake_all(waiters: list[asyncio.Future[None]]) -> None:
     waiters.clear()
 
 
-def _nothing(_: object = None) -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Setup:
     """What a transport is made of.
@@ -50,7 +46,6 @@ class Setup:
         reconnect_s: How long the connection waits without any stream before it is lost.
         on_stream_lost: Told of each stream that broke, so that it can be opened again.
         on_opened: Told that the first hello was answered; None where that was before.
-        io_threads: How many worker threads may send and read large frames; None: as many as seem to pay.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -64,7 +59,6 @@ class Setup:
     reconnect_s: float = RECONNECT_S
     on_stream_lost: Callable[[StreamSpec], None] | None = None
     on_opened: Callable[[], None] | None = None
-    io_threads: int | None = 0
 
 
 class State:
@@ -78,12 +72,8 @@ class State:
         shut_streams: Streams (bits) that we have ended.
         removed_streams: Streams (bits) that were taken out and are not opened again.
         is_lent: Threads have the sockets now.
-        io_threads: How many workers the connection may have; None: as many as seem to pay.
         lost: Why the connection ended, if it was not closed.
         information: What `get_extra_info` knows.
-        on_large: Told of how much the loop sent or read by one call, where that is much.
-        on_awaited: Called when the protocol waits for something else than before.
-        on_end: Called when the sockets are about to be closed.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -105,10 +95,6 @@ class State:
         self.is_lent = False
         self.lost: BaseException | None = None
         self.information: dict[str, Any] = dict(setup.extra)
-        self.io_threads = setup.io_threads
-        self.on_large: Callable[[int], None] = _nothing
-        self.on_awaited: Callable[[], None] = _nothing
-        self.on_end: Callable[[], None] = _nothing
         if (layer := self.streams[0].layer) is not None:
             self.information |= layer.information()
 

@@ -3,39 +3,13 @@
 use rustix::io::Errno;
 use std::io::IoSlice;
 
-use mstcp_proto::send_buffer::KeptBytes;
 use mstcp_proto::{Connection, Error, Event, LocalError, Slice, StreamSet};
 
-use crate::inbox::{Count, Fetched, Inbox, Plan, ReadError, Target};
+use crate::inbox::{Count, Inbox, ReadError, Target};
 use crate::layers::Layer;
 use crate::memory::Memory;
 use crate::policy::StreamSockets;
 use crate::sys;
-
-/// Frames and reads of so many bytes are large: what the kernel copies is what they cost.
-const LARGE_BYTES: usize = 1 << 16;
-
-/// Bytes that were sent and received by calls that moved much.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Large {
-    /// Sent.
-    pub sent_bytes: u64,
-    /// Received.
-    pub received_bytes: u64,
-}
-
-impl Large {
-    fn note_sent(&mut self, count: usize) {
-        self.sent_bytes += large(count);
-    }
-}
-
-fn large(count: usize) -> u64 {
-    match count >= LARGE_BYTES {
-        true => count as u64,
-        false => 0,
-    }
-}
 
 /// What [`Endpoint::transmit`] did, and what is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,15 +38,6 @@ pub struct Endpoint {
     layers: Vec<Option<Layer>>,
     /// Streams whose last bytes wait in their layers.
     ending: StreamSet,
-    /// Others send large frames: see [`Endpoint::share_work`].
-    shares_work: bool,
-    /// Streams whose frames wait for them or are being sent; those that wait; those that are being read.
-    being_sent: StreamSet,
-    due: StreamSet,
-    being_read: StreamSet,
-    /// By slot: how many streams have left it.
-    departures: Vec<u32>,
-    large: Large,
 }
 
 impl Endpoint {
@@ -84,12 +49,6 @@ impl Endpoint {
             inbox: Inbox::default(),
             layers: Vec::new(),
             ending: StreamSet::default(),
-            shares_work: false,
-            being_sent: StreamSet::default(),
-            due: StreamSet::default(),
-            being_read: StreamSet::default(),
-            departures: Vec::new(),
-            large: Large::default(),
         }
     }
 
@@ -180,12 +139,6 @@ impl Endpoint {
             let mut count = 0;
             let held = self.layer(stream).map_or(0, |layer| layer.unsent_bytes());
             if self.has_room(now_ns, stream, size, held)? {
-                if self.shares_work && size >= LARGE_BYTES && self.layer(stream).is_none() {
-                    self.core.commit(stream);
-                    self.being_sent.insert(stream);
-                    self.due.insert(stream);
-                    continue;
-                }
                 match self.send(stream) {
                     Ok(taken) => count = taken,
                     Err(Errno::AGAIN | Errno::INTR) => {}
@@ -197,7 +150,6 @@ impl Endpoint {
                 }
             }
             sent.bytes += count;
-            self.large.note_sent(count);
             self.note_sent(stream, count)?;
         }
         let waiting = self.unsent_in_layers();
@@ -217,92 +169,6 @@ impl Endpoint {
             }
         }
         Ok(())
-    }
-
-    /// Whether large frames are left to others, who send them without this endpoint being locked meanwhile.
-    pub fn share_work(&mut self, shares: bool) {
-        self.shares_work = shares;
-        if !shares {
-            let due = std::mem::take(&mut self.due);
-            self.being_sent = self.being_sent.without(due);
-            for stream in due.and(self.core.alive()).iter() {
-                // The stream is there; its frame is offered again.
-                let _ = self.core.on_writable(stream);
-            }
-        }
-    }
-
-    /// The streams whose frames wait for [`Endpoint::begin_send`].
-    pub fn due(&self) -> StreamSet {
-        self.due
-    }
-
-    /// The streams whose frames wait or are being sent by others.
-    pub fn being_sent(&self) -> StreamSet {
-        self.being_sent
-    }
-
-    /// The frame that waits on a stream, to be sent at once and reported by [`Endpoint::finish_send`].
-    pub fn begin_send(&mut self, stream: usize) -> Vec<KeptBytes> {
-        self.due.remove(stream);
-        self.core.kept_rest(stream)
-    }
-
-    /// Note how many of a frame's bytes the socket took, of `offered`.
-    pub fn finish_send(
-        &mut self,
-        stream: usize,
-        offered: usize,
-        count: usize,
-    ) -> Result<(), LocalError> {
-        self.large.note_sent(count);
-        self.being_sent.remove(stream);
-        self.note_sent(stream, count)?;
-        match count == offered {
-            true => self.core.on_writable(stream),
-            false => Ok(()),
-        }
-    }
-
-    /// How a stream is to be read by another, who reports by [`Endpoint::finish_read`]: nobody reads it before.
-    pub fn begin_read(&mut self, stream: usize) -> Plan {
-        self.being_read.insert(stream);
-        self.inbox.plan(&self.core, stream)
-    }
-
-    /// Take what was read; also return how much was asked for.
-    pub fn finish_read(
-        &mut self,
-        stream: usize,
-        fetched: Fetched,
-    ) -> Result<(usize, Count), Error> {
-        self.being_read.remove(stream);
-        let (asked, count) = self.inbox.take_fetched(&mut self.core, stream, fetched)?;
-        self.await_rest(stream, count);
-        Ok((asked, count))
-    }
-
-    /// Note that a stream's socket has room again, unless another is sending on it and will tell.
-    pub fn on_writable(&mut self, stream: usize) -> Result<(), LocalError> {
-        match self.being_sent.contains(stream) {
-            true => Ok(()),
-            false => self.core.on_writable(stream),
-        }
-    }
-
-    /// Which of the streams that had this slot has it now.
-    pub fn incarnation(&self, stream: usize) -> u32 {
-        self.departures.get(stream).copied().unwrap_or(0)
-    }
-
-    /// The streams that others read now.
-    pub fn being_read(&self) -> StreamSet {
-        self.being_read
-    }
-
-    /// What went by calls that moved much.
-    pub fn large(&self) -> Large {
-        self.large
     }
 
     /// Streams of whose layers' bytes the sockets have not taken all.
@@ -375,9 +241,6 @@ impl Endpoint {
         memory: &mut M,
         stream: usize,
     ) -> Result<Count, ReadError<M::Error>> {
-        if self.being_read.contains(stream) {
-            return Ok(Err(Errno::AGAIN));
-        }
         let descriptor = self.sockets.descriptor(stream);
         if let Some(layer) = self.layers.get_mut(stream).and_then(Option::as_mut) {
             let mut bytes = Vec::new();
@@ -398,7 +261,6 @@ impl Endpoint {
             return; // nobody knows how much is to come
         }
         if let Ok(count) = count {
-            self.large.received_bytes += large(count);
             let expected = self.core.expected(stream);
             let rest = expected.map_or(0, |expected| expected.payload_bytes);
             self.sockets.on_read(stream, count, rest);
@@ -441,15 +303,10 @@ impl Endpoint {
         self.inbox.peek_into(target);
     }
 
-    /// See [`Inbox::take_later`].
-    pub fn take_later(&mut self, target: &mut Target<'_>) {
-        self.inbox.take_later(&mut self.core, target);
-    }
-
     /// See [`Inbox::next_in_place`].
     pub fn next_in_place(&self, stream: usize, room: usize) -> usize {
         let is_protected = self.layers.get(stream).is_some_and(Option::is_some);
-        match is_protected || self.being_read.contains(stream) {
+        match is_protected {
             true => 0,
             false => self.inbox.next_in_place(&self.core, stream, room),
         }
@@ -474,7 +331,7 @@ impl Endpoint {
         memory: &mut M,
         stream: usize,
     ) -> Result<Count, ReadError<M::Error>> {
-        if self.layer(stream).is_some() || self.being_read.contains(stream) {
+        if self.layer(stream).is_some() {
             return self.read(memory, stream);
         }
         let descriptor = self.sockets.descriptor(stream);
@@ -522,13 +379,6 @@ impl Endpoint {
     fn detach(&mut self, stream: usize) {
         self.sockets.detach(stream);
         self.ending.remove(stream);
-        self.due.remove(stream);
-        self.being_sent.remove(stream);
-        self.being_read.remove(stream);
-        if stream >= self.departures.len() {
-            self.departures.resize(stream + 1, 0);
-        }
-        self.departures[stream] += 1;
         if let Some(layer) = self.layers.get_mut(stream) {
             *layer = None;
         }

@@ -56,19 +56,12 @@ pub type Count = Result<usize, Errno>;
 pub struct Target<'a> {
     buffer: &'a mut [MaybeUninit<u8>],
     filled: usize,
-    /// What follows, and has not been copied yet.
-    owed: Vec<Slice>,
 }
 
 impl<'a> Target<'a> {
     /// Memory of which nothing is filled.
     pub fn new(buffer: &'a mut [MaybeUninit<u8>]) -> Self {
-        let (filled, owed) = (0, Vec::new());
-        Self {
-            buffer,
-            filled,
-            owed,
-        }
+        Self { buffer, filled: 0 }
     }
 
     /// Memory that holds bytes already, none of which counts as filled.
@@ -81,19 +74,12 @@ impl<'a> Target<'a> {
 
     /// How many bytes have come.
     pub fn filled(&self) -> usize {
-        self.filled + self.owed.iter().map(|slice| slice.len()).sum::<usize>()
+        self.filled
     }
 
     /// How many more there is room for.
     pub fn room(&self) -> usize {
-        self.buffer.len() - self.filled()
-    }
-
-    /// Copy what [`Inbox::take_later`] left to be copied.
-    pub fn settle(&mut self) {
-        for slice in std::mem::take(&mut self.owed) {
-            self.append(&slice);
-        }
+        self.buffer.len() - self.filled
     }
 
     fn rest(&mut self) -> &mut [MaybeUninit<u8>] {
@@ -111,101 +97,6 @@ impl<'a> Target<'a> {
         self.filled += count;
         count
     }
-}
-
-/// How a socket is to be read: whatever comes, or the rest of a frame's payload to a block of its own, and the header after it.
-#[derive(Debug, Clone, Copy)]
-pub struct Plan(Option<Expected>);
-
-impl Plan {
-    /// Whether as much of a frame's payload is to be read as one block takes.
-    pub fn is_whole_block(self) -> bool {
-        (self.0).is_some_and(|expected| expected.payload_bytes >= CHUNK_BYTES)
-    }
-
-    /// Make the system call.
-    ///
-    /// # Errors
-    /// There is no memory.
-    pub fn read<M: Memory>(self, memory: &mut M, descriptor: i32) -> Result<Fetched, M::Error> {
-        match self.0 {
-            None => Ok(read_chunk(memory, descriptor)),
-            Some(expected) => read_payload(memory, descriptor, expected),
-        }
-    }
-}
-
-/// What a system call has read.
-#[derive(Debug)]
-pub struct Fetched {
-    /// How many bytes were asked for, and how many came.
-    asked: usize,
-    bytes: Count,
-    /// Memory that many share, in which they are; or else
-    chunk: Option<Arc<Vec<u8>>>,
-    /// payload in a block of its own,
-    payload: Option<Slice>,
-    /// and the header after it.
-    header: [u8; LONG_HEADER_BYTES],
-    header_bytes: usize,
-}
-
-impl Fetched {
-    fn nothing(asked: usize, bytes: Count) -> Self {
-        Self {
-            asked,
-            bytes,
-            chunk: None,
-            payload: None,
-            header: [0; LONG_HEADER_BYTES],
-            header_bytes: 0,
-        }
-    }
-}
-
-/// Read whatever comes.
-fn read_chunk<M: Memory>(memory: &M, descriptor: i32) -> Fetched {
-    let mut chunk = memory::take_chunk();
-    let result = match Arc::get_mut(&mut chunk) {
-        Some(buffer) => memory.call(|| sys::receive(descriptor, buffer)),
-        None => Err(Errno::AGAIN),
-    };
-    let mut fetched = Fetched::nothing(CHUNK_BYTES, result);
-    match result {
-        Ok(_) => fetched.chunk = Some(chunk),
-        Err(_) => memory::give_chunk_back(chunk),
-    }
-    fetched
-}
-
-/// Read the rest of a frame's payload into a block of its own, and the header after it.
-fn read_payload<M: Memory>(
-    memory: &mut M,
-    descriptor: i32,
-    expected: Expected,
-) -> Result<Fetched, M::Error> {
-    // A block of just the size: to cut it would have the system take memory back and give it again.
-    let waiting = sys::waiting_bytes(descriptor).max(1);
-    let length = expected.payload_bytes.min(CHUNK_BYTES).min(waiting);
-    let header_bytes = match length == expected.payload_bytes {
-        true => expected.header_bytes,
-        false => 0,
-    };
-    let mut header = [0; LONG_HEADER_BYTES];
-    let mut payload = memory.block(length)?;
-    let buffer = M::buffer(&mut payload);
-    let rest = &mut header[..header_bytes];
-    let result = memory.call(|| sys::receive_both(descriptor, &mut buffer[..length], rest));
-    let mut fetched = Fetched::nothing(length + header_bytes, result);
-    if let Ok(count) = result {
-        let in_payload = count.min(length);
-        if in_payload > 0 {
-            fetched.payload = Some(Slice::of_storage(memory.finish(payload, in_payload)?));
-        }
-        fetched.header = header;
-        fetched.header_bytes = count - in_payload;
-    }
-    Ok(fetched)
 }
 
 /// What was read, and is in order.
@@ -279,7 +170,10 @@ impl Inbox {
         }
         let mut all = 0;
         while all < enough_bytes {
-            let (asked, result) = self.read_as_planned(core, memory, stream, descriptor)?;
+            let (asked, result) = match core.expected(stream) {
+                None => self.read_chunk(core, memory, stream, descriptor)?,
+                Some(rest) => self.read_payload(core, memory, stream, descriptor, rest)?,
+            };
             match result {
                 Ok(count) => {
                     all += count;
@@ -361,52 +255,65 @@ impl Inbox {
         Ok((length + header_bytes, result))
     }
 
-    /// What is to be read of a stream next; see [`Plan::read`].
-    pub fn plan(&self, core: &Connection, stream: usize) -> Plan {
-        Plan(core.expected(stream))
+    /// Read whatever comes; also return how much was asked for.
+    fn read_chunk<M: Memory>(
+        &mut self,
+        core: &mut Connection,
+        memory: &M,
+        stream: usize,
+        descriptor: i32,
+    ) -> Result<(usize, Count), Error> {
+        let mut chunk = memory::take_chunk();
+        let result = match Arc::get_mut(&mut chunk) {
+            Some(buffer) => memory.call(|| sys::receive(descriptor, buffer)),
+            None => Err(Errno::AGAIN),
+        };
+        match result {
+            Ok(count) => {
+                let outcome = core.on_chunk(stream, &chunk, count, &mut self.in_order);
+                self.lent.lend(chunk);
+                outcome?;
+                self.note_ready();
+            }
+            Err(_) => memory::give_chunk_back(chunk),
+        }
+        Ok((CHUNK_BYTES, result))
     }
 
-    /// Read as planned; also return how much was asked for.
-    fn read_as_planned<M: Memory>(
+    /// Read the rest of a frame's payload into a block of its own, and the header after it; also return how much was asked for.
+    fn read_payload<M: Memory>(
         &mut self,
         core: &mut Connection,
         memory: &mut M,
         stream: usize,
         descriptor: i32,
+        expected: Expected,
     ) -> Result<(usize, Count), ReadError<M::Error>> {
-        let plan = self.plan(core, stream);
-        let fetched = plan.read(memory, descriptor).map_err(ReadError::Memory)?;
-        Ok(self.take_fetched(core, stream, fetched)?)
-    }
-
-    /// Take what was read as planned; also return how much was asked for.
-    pub fn take_fetched(
-        &mut self,
-        core: &mut Connection,
-        stream: usize,
-        fetched: Fetched,
-    ) -> Result<(usize, Count), Error> {
-        let Fetched { asked, .. } = fetched;
-        let count = match fetched.bytes {
-            Ok(count) => count,
-            Err(errno) => return Ok((asked, Err(errno))),
+        // A block of just the size: to cut it would have the system take memory back and give it again.
+        let waiting = sys::waiting_bytes(descriptor).max(1);
+        let length = expected.payload_bytes.min(CHUNK_BYTES).min(waiting);
+        let header_bytes = match length == expected.payload_bytes {
+            true => expected.header_bytes,
+            false => 0,
         };
-        match fetched.chunk {
-            Some(chunk) => {
-                let outcome = core.on_chunk(stream, &chunk, count, &mut self.in_order);
-                self.lent.lend(chunk);
-                outcome?;
+        let mut header = [0; LONG_HEADER_BYTES];
+        let mut payload = memory.block(length).map_err(ReadError::Memory)?;
+        let buffer = M::buffer(&mut payload);
+        let rest = &mut header[..header_bytes];
+        let result = memory.call(|| sys::receive_both(descriptor, &mut buffer[..length], rest));
+        if let Ok(count) = result {
+            let in_payload = count.min(length);
+            if in_payload > 0 {
+                let block = memory
+                    .finish(payload, in_payload)
+                    .map_err(ReadError::Memory)?;
+                core.on_slice(stream, &Slice::of_storage(block), &mut self.in_order)?;
             }
-            None => {
-                if let Some(payload) = fetched.payload {
-                    core.on_slice(stream, &payload, &mut self.in_order)?;
-                }
-                let header = Slice::copy_of(&fetched.header[..fetched.header_bytes]);
-                core.on_slice(stream, &header, &mut self.in_order)?;
-            }
+            let header = Slice::copy_of(&header[..count - in_payload]);
+            core.on_slice(stream, &header, &mut self.in_order)?;
+            self.note_ready();
         }
-        self.note_ready();
-        Ok((asked, Ok(count)))
+        Ok((length + header_bytes, result))
     }
 
     /// Take of what is in order about half a megabyte; the peer may then send as much more.
@@ -426,7 +333,6 @@ impl Inbox {
 
     /// Copy what is in order to where the application wants it. The peer may then send as much more.
     pub fn take_into(&mut self, core: &mut Connection, target: &mut Target<'_>) {
-        target.settle();
         let filled = target.filled;
         while let Some(slice) = self.ready.front_mut() {
             let count = target.append(slice);
@@ -446,28 +352,6 @@ impl Inbox {
         for slice in &self.ready {
             target.append(slice);
         }
-    }
-
-    /// As [`Inbox::take_into`], the bytes to be copied by [`Target::settle`].
-    pub fn take_later(&mut self, core: &mut Connection, target: &mut Target<'_>) {
-        let mut count = 0;
-        while let Some(slice) = self.ready.front_mut() {
-            let room = target.room();
-            if room == 0 {
-                break;
-            }
-            if room < slice.len() {
-                target.owed.push(slice.part(0..room));
-                *slice = slice.part(room..slice.len());
-                count += room;
-                break;
-            }
-            count += slice.len();
-            target.owed.extend(self.ready.pop_front());
-        }
-        self.ready_bytes -= count;
-        core.on_consumed(count);
-        self.lent.reclaim();
     }
 
     /// Give back the memory of what was taken and dropped since.

@@ -18,7 +18,7 @@
 //! | [`mapped`] | files that are sent as they lie |
 //! | [`memory`] | where bytes are read to |
 //! | [`records`] | bytes that are authenticated without TLS |
-//! | [`shared`] | a connection that a loop, the threads which wait for it and worker threads drive in turn |
+//! | [`shared`] | a connection that a loop and the threads which wait for it drive in turn |
 //! | [`sys`] | the system calls |
 //! | `tls` (feature of this name) | TLS by rustls, inside the endpoint |
 

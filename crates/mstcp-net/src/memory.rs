@@ -40,62 +40,6 @@ pub trait Memory {
     }
 }
 
-/// A block of [`CHUNK_BYTES`] that was made before it is needed: for readers who cannot make the shell's own.
-pub trait SpareBlock: Send {
-    /// Its bytes, to be written to.
-    fn buffer(&mut self) -> &mut [MaybeUninit<u8>];
-
-    /// All of it has been written. Nobody changes it any more.
-    fn finish(self: Box<Self>) -> Arc<dyn Storage>;
-}
-
-/// Spare blocks where there are any and reads fill them, else blocks of this library's own.
-#[derive(Default)]
-pub(crate) struct SpareMemory(pub(crate) Option<Box<dyn SpareBlock>>);
-
-/// A block of either kind.
-pub(crate) enum EitherBlock {
-    Spare(Box<dyn SpareBlock>),
-    Own(Vec<u8>),
-}
-
-impl Memory for SpareMemory {
-    type Block = EitherBlock;
-    type Error = Infallible;
-
-    fn block(&mut self, length: usize) -> Result<EitherBlock, Infallible> {
-        let spare = (length == CHUNK_BYTES).then(|| self.0.take()).flatten();
-        Ok(spare.map_or_else(
-            || EitherBlock::Own(Vec::with_capacity(length)),
-            EitherBlock::Spare,
-        ))
-    }
-
-    fn buffer(block: &mut EitherBlock) -> &mut [MaybeUninit<u8>] {
-        match block {
-            EitherBlock::Spare(spare) => spare.buffer(),
-            EitherBlock::Own(own) => own.spare_capacity_mut(),
-        }
-    }
-
-    fn finish(
-        &mut self,
-        block: EitherBlock,
-        length: usize,
-    ) -> Result<Arc<dyn Storage>, Infallible> {
-        match block {
-            EitherBlock::Spare(spare) if length == CHUNK_BYTES => Ok(spare.finish()),
-            EitherBlock::Spare(mut spare) => {
-                let mut own = Vec::with_capacity(length);
-                own.spare_capacity_mut()[..length].copy_from_slice(&spare.buffer()[..length]);
-                self.0 = Some(spare);
-                OwnMemory.finish(own, length)
-            }
-            EitherBlock::Own(own) => OwnMemory.finish(own, length),
-        }
-    }
-}
-
 /// Blocks of this library's own.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OwnMemory;

@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 
 /// The most pieces that one call sends.
 pub const MAX_PIECES: usize = 64;
@@ -29,16 +29,6 @@ pub fn send(socket: RawFd, pieces: &[IoSlice<'_>]) -> Result<usize, Errno> {
             &message,
             libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
         ))
-    }
-}
-
-/// Another descriptor of a socket; the error is an errno.
-pub fn duplicate(socket: RawFd) -> Result<OwnedFd, Errno> {
-    // SAFETY: no memory is passed, and the new descriptor is nobody else's.
-    unsafe {
-        let descriptor = libc::fcntl(socket, libc::F_DUPFD_CLOEXEC, 0);
-        counted(descriptor as isize)?;
-        Ok(OwnedFd::from_raw_fd(descriptor))
     }
 }
 

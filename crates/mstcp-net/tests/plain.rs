@@ -147,7 +147,7 @@ fn one_that_broke_says_so_to_who_sends_though_too_much_is_unsent() {
         }
         reset(peer);
         wait_broken(&socket);
-        endpoint.on_writable(0).unwrap();
+        endpoint.core.on_writable(0).unwrap();
         let (stream, errno) = endpoint.transmit(1).unwrap().failed.unwrap();
         assert!(stream == 0 && [Errno::CONNRESET, Errno::PIPE].contains(&errno));
     }

@@ -18,7 +18,7 @@ use crate::hello::MAX_PRIORITY;
 use crate::life::Life;
 use crate::receiver::Receiver;
 use crate::scheduler::{Scheduler, StreamSet};
-use crate::send_buffer::{KeptBytes, SharedBytes};
+use crate::send_buffer::SharedBytes;
 use crate::sender::{Sender, Transmit};
 use crate::slice::Slice;
 use crate::state::{ConnectionState, Event, StreamState};
@@ -267,16 +267,6 @@ impl Connection {
     /// See [`Sender::rest`].
     pub fn rest<'a>(&'a self, stream: usize, take: impl FnMut(&'a [u8])) {
         self.sender.rest(stream, take);
-    }
-
-    /// See [`Sender::commit`].
-    pub fn commit(&mut self, stream: usize) {
-        self.sender.commit(stream);
-    }
-
-    /// See [`Sender::kept_rest`].
-    pub fn kept_rest(&self, stream: usize) -> Vec<KeptBytes> {
-        self.sender.kept_rest(stream)
     }
 
     /// See [`Sender::on_sent`].

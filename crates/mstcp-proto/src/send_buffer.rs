@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use crate::slice::Slice;
@@ -13,38 +12,8 @@ pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 /// Copied writes are gathered in segments of about this size.
 const SEGMENT_BYTES: usize = 1 << 16;
 
-/// Bytes to be sent, in memory that stays though they are acknowledged or their stream is lost meanwhile.
-pub struct KeptBytes {
-    memory: SharedBytes,
-    range: Range<usize>,
-}
-
-impl KeptBytes {
-    /// Bytes of their own.
-    pub(crate) fn of(bytes: Vec<u8>) -> Self {
-        Self {
-            range: 0..bytes.len(),
-            memory: Arc::new(bytes),
-        }
-    }
-}
-
-impl Deref for KeptBytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &(*self.memory).as_ref()[self.range.clone()]
-    }
-}
-
-impl fmt::Debug for KeptBytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("KeptBytes").field(&self.range).finish()
-    }
-}
-
 enum Data {
-    Copied(Arc<Vec<u8>>),
+    Copied(Vec<u8>),
     Shared(SharedBytes),
     Slice(Slice),
 }
@@ -100,18 +69,15 @@ impl SendBuffer {
             ..
         }) = self.segments.back_mut()
         {
-            // Memory that is being sent from stays as it is.
-            if let Some(last) = Arc::get_mut(last) {
-                if last.len() + bytes.len() <= SEGMENT_BYTES {
-                    last.extend_from_slice(bytes);
-                    return;
-                }
+            if last.len() + bytes.len() <= SEGMENT_BYTES {
+                last.extend_from_slice(bytes);
+                return;
             }
         }
         if !bytes.is_empty() {
             self.segments.push_back(Segment {
                 start: end,
-                data: Data::Copied(Arc::new(bytes.to_vec())),
+                data: Data::Copied(bytes.to_vec()),
             });
         }
     }
@@ -143,10 +109,6 @@ impl SendBuffer {
             }
             match &mut first.data {
                 Data::Copied(bytes) if last => {
-                    let Some(bytes) = Arc::get_mut(bytes) else {
-                        self.segments.pop_front();
-                        break;
-                    };
                     bytes.clear();
                     first.start = self.end;
                     break;
@@ -160,29 +122,6 @@ impl SendBuffer {
 
     /// Pass the bytes from `offset` on to `take`, in as many pieces as they lie in.
     pub fn pieces<'a>(&'a self, offset: u64, length: usize, mut take: impl FnMut(&'a [u8])) {
-        self.parts(offset, length, |data, range| take(&data.bytes()[range]));
-    }
-
-    /// The bytes from `offset` on, as [`SendBuffer::pieces`], to be sent later.
-    pub fn kept(&self, offset: u64, length: usize) -> Vec<KeptBytes> {
-        let mut kept = Vec::with_capacity(4);
-        self.parts(offset, length, |data, range| {
-            let memory: SharedBytes = match data {
-                Data::Copied(bytes) => Arc::clone(bytes) as SharedBytes,
-                Data::Shared(bytes) => Arc::clone(bytes),
-                Data::Slice(slice) => Arc::new(slice.clone()),
-            };
-            kept.push(KeptBytes { memory, range });
-        });
-        kept
-    }
-
-    fn parts<'a>(
-        &'a self,
-        offset: u64,
-        length: usize,
-        mut take: impl FnMut(&'a Data, Range<usize>),
-    ) {
         let (mut offset, mut rest) = (offset, length);
         let first = self
             .segments
@@ -193,7 +132,7 @@ impl SendBuffer {
             }
             let from = (offset - segment.start) as usize;
             let count = (segment.data.bytes().len() - from).min(rest);
-            take(&segment.data, from..from + count);
+            take(&segment.data.bytes()[from..from + count]);
             offset += count as u64;
             rest -= count;
         }

@@ -123,49 +123,6 @@ fn a_frame_begun_is_completed_on_its_stream() {
 }
 
 #[test]
-fn committed_frames_are_on_several_streams_at_once_and_reported_in_any_order() {
-    let mut from = connection_by("weighted", &[1.0, 1.0], 10, 0, 3);
-    from.write(&[7; 20]).unwrap();
-    let (first, size) = from.poll_frame(0).unwrap();
-    from.commit(first);
-    assert!(from.is_blocked(first));
-    assert_eq!(from.queued_bytes(), 10);
-    let (second, _) = from.poll_frame(0).unwrap();
-    assert_eq!(second, 1 - first);
-    from.commit(second);
-    assert_eq!(from.poll_frame(0), None);
-    from.on_sent(second, size).unwrap();
-    from.on_sent(first, 5).unwrap();
-    from.on_writable(first).unwrap();
-    assert_eq!(from.poll_frame(0), Some((first, size - 5)));
-}
-
-#[test]
-fn committed_bytes_stay_whatever_is_written_and_lost_meanwhile() {
-    let mut from = connection_by("weighted", &[1.0, 1.0], 10, 0, 3);
-    from.write(&[1; 10]).unwrap();
-    let (first, size) = from.poll_frame(0).unwrap();
-    from.commit(first);
-    let kept = from.kept_rest(first);
-    from.write(&[2; 10]).unwrap();
-    from.on_stream_end(first).unwrap();
-    let whole: Vec<u8> = kept.iter().flat_map(|piece| piece.to_vec()).collect();
-    assert_eq!(whole[size - 10..], [1; 10]);
-    // The peer is told again what has come.
-    let told = from.poll(0).unwrap().data.len();
-    from.on_sent(1 - first, told).unwrap();
-    for byte in [1, 2] {
-        // The other stream brings them, and then what follows.
-        let offer = from.poll(0).unwrap();
-        assert_eq!(
-            (offer.stream, &offer.data[size - 10..]),
-            (1 - first, &[byte; 10][..])
-        );
-        from.on_sent(1 - first, size).unwrap();
-    }
-}
-
-#[test]
 fn misuse_is_a_local_error_and_changes_nothing() {
     let mut from = connection(&[1.0], 10, 0, 3);
     from.write(&[7; 10]).unwrap();

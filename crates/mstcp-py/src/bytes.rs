@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::sync::Arc;
 
-use mstcp_net::memory::{keep_freed_memory, SpareBlock, CHUNK_BYTES};
+use mstcp_net::memory::keep_freed_memory;
 use mstcp_net::{Memory, ReadError};
 use mstcp_proto::slice::Storage;
 use mstcp_proto::Slice;
@@ -125,30 +125,6 @@ impl Drop for NewBytes {
     fn drop(&mut self) {
         // SAFETY: the only reference is ours, and this is dropped only where Python is attached.
         unsafe { ffi::Py_DECREF(self.object) };
-    }
-}
-
-/// A `bytes` object that nobody else has seen, made for threads that have no interpreter.
-pub struct SpareBytes(Bytes);
-
-impl SpareBytes {
-    /// Make one.
-    pub fn new(py: Python<'_>) -> PyResult<Self> {
-        Ok(Self(
-            NewBytes::new(py, CHUNK_BYTES)?.finish(py, CHUNK_BYTES)?,
-        ))
-    }
-}
-
-impl SpareBlock for SpareBytes {
-    fn buffer(&mut self) -> &mut [MaybeUninit<u8>] {
-        let (start, length) = (self.0.start, self.0.length);
-        // SAFETY: nobody else knows the object, whose bytes lie there.
-        unsafe { std::slice::from_raw_parts_mut(start.cast_mut().cast(), length) }
-    }
-
-    fn finish(self: Box<Self>) -> Arc<dyn Storage> {
-        Arc::new(self.0)
     }
 }
 

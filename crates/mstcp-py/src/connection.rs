@@ -311,7 +311,7 @@ impl Connection {
     #[pyo3(signature = (stream, /))]
     fn writable(&self, py: Python<'_>, stream: usize) -> PyResult<()> {
         let mut endpoint = self.locked(py);
-        endpoint.on_writable(stream).map_err(local)
+        endpoint.core.on_writable(stream).map_err(local)
     }
 
     #[pyo3(signature = (stream, data, /))]
@@ -323,11 +323,6 @@ impl Connection {
     #[pyo3(signature = (stream, /))]
     fn receive_from(&self, py: Python<'_>, stream: usize) -> PyResult<isize> {
         let mut endpoint = self.locked(py);
-        while endpoint.being_read().contains(stream) {
-            drop(endpoint);
-            py.detach(std::thread::yield_now);
-            endpoint = self.locked(py);
-        }
         read(&mut endpoint, py, stream)
     }
 

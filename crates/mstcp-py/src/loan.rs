@@ -5,25 +5,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mstcp_net::inbox::Target;
 use mstcp_net::memory::keep_freed_memory;
-use mstcp_net::shared::{
-    self, registry, Awaited, Clock, Outcome, SharedEndpoint, Use, WaitError, Wish,
-};
+use mstcp_net::shared::{self, Clock, Outcome, SharedEndpoint, Use, WaitError, Wish};
 use mstcp_proto::error::LocalError;
 use pyo3::exceptions::{PyBlockingIOError, PyTimeoutError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::buffer::WritableBuffer;
-use crate::bytes::{NewBytes, SpareBytes};
+use crate::bytes::NewBytes;
 use crate::connection::Piece;
 use crate::convert::{event, os_error};
 use crate::{either, local};
 
 /// What `recv` makes room for, however much it is asked for.
 const MOST_RECEIVED_BYTES: usize = 1 << 20;
-
-/// How many objects workers have to read to, at most.
-const SPARE_BLOCKS: usize = 16;
 
 /// Whether the process is about to end.
 static IS_EXITING: AtomicBool = AtomicBool::new(false);
@@ -250,55 +245,13 @@ impl Loan {
         Ok((ended, shut, broken, events))
     }
 
-    #[pyo3(signature = (most, receives, /))]
-    fn allow_workers(&self, most: Option<usize>, receives: bool) {
-        self.0.allow_workers(most, receives);
-    }
-
-    #[pyo3(signature = (now_ns, /))]
-    fn hire(&self, now_ns: u64) -> bool {
-        (self.0.try_lock()).is_some_and(|mut locked| locked.hire(now_ns))
-    }
-
-    #[pyo3(signature = (bytes, queued_bytes, /))]
-    fn await_for_loop(
-        &self,
-        py: Python<'_>,
-        bytes: bool,
-        queued_bytes: Option<usize>,
-    ) -> PyResult<()> {
-        let has = py.detach(|| self.0.lock().spare_blocks());
-        for _ in has.unwrap_or(SPARE_BLOCKS)..SPARE_BLOCKS {
-            let block = Box::new(SpareBytes::new(py)?);
-            py.detach(|| self.0.lock().add_spare(block));
-        }
-        let awaited = Awaited {
-            bytes,
-            queued_bytes,
-        };
-        py.detach(|| self.0.lock().await_for_loop(awaited));
-        Ok(())
-    }
-
     fn finish(&self, py: Python<'_>) {
         py.detach(|| self.0.lock().finish());
     }
 }
 
-#[pyfunction]
-fn end_workers(py: Python<'_>) {
-    py.detach(registry::close);
-}
-
-#[pyfunction]
-fn allow_workers() {
-    registry::open();
-}
-
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(keep_waiting_threads, module)?)?;
-    module.add_function(wrap_pyfunction!(end_workers, module)?)?;
-    module.add_function(wrap_pyfunction!(allow_workers, module)?)?;
     module.add_class::<Bell>()?;
     module.add_class::<Readiness>()?;
     module.add_class::<Loan>()

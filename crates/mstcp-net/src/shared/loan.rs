@@ -6,10 +6,7 @@ use std::sync::Arc;
 use mstcp_proto::{Event, StreamSet};
 
 use super::bell::{Bell, Requests};
-use super::hiring::Hiring;
 use super::wake::{Interest, Readiness, Wake};
-use super::workers::Workers;
-use crate::memory::SpareBlock;
 
 /// Which of a connection's two threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,15 +60,6 @@ impl Findings {
     }
 }
 
-/// What a loop wants to be told of, once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Awaited {
-    /// Bytes that are in order.
-    pub bytes: bool,
-    /// No more than so many queued.
-    pub queued_bytes: Option<usize>,
-}
-
 /// How threads use a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
@@ -108,12 +96,6 @@ pub(super) struct Loan {
     is_unwatched: bool,
     /// The sockets are closed.
     pub(super) is_over: bool,
-    /// When workers begin, and those that have the sockets now.
-    pub(super) hiring: Hiring,
-    pub(super) workers: Option<Workers>,
-    /// What the loop waits for where workers have the sockets, and the blocks that it has made for them.
-    pub(super) awaited: Awaited,
-    pub(super) spare: Vec<Box<dyn SpareBlock>>,
     /// Made when the application asks for its descriptor.
     pub(super) readiness: Option<Readiness>,
 }
@@ -137,10 +119,6 @@ impl Loan {
             seen_waits: 0,
             is_unwatched: false,
             is_over: false,
-            hiring: Hiring::default(),
-            workers: None,
-            awaited: Awaited::default(),
-            spare: Vec::new(),
             readiness: None,
         }
     }
@@ -222,9 +200,6 @@ impl Loan {
 
     /// How threads use it; an idle one is the loop's again.
     pub(super) fn look(&mut self, now_ns: u64, idle_ns: u64) -> Use {
-        if self.workers.is_some() {
-            return Use::Recent;
-        }
         if self.leader.is_some() {
             let is_long = self.seen_waits == self.waits;
             self.seen_waits = self.waits;

@@ -5,18 +5,12 @@
 //! Meanwhile the loop stands by. It takes the connection back when no thread has used it for a while, and acts on all that is
 //! rare: streams that end or break, a peer that gives up, what the core reports.
 //!
-//! Where one thread is not enough for what a connection carries, worker threads take the sockets over, and the loop or the threads that
-//! wait are told by them; see [`SharedEndpoint::allow_workers`] and [`registry`].
-//!
 //! Threads ask the loop by a [`Bell`], which takes no lock of an interpreter and cannot be interrupted halfway.
 
 mod bell;
-mod hiring;
 mod loan;
 mod reading;
-pub mod registry;
 mod wake;
-mod workers;
 
 use rustix::io::Errno;
 use std::ops::{Deref, DerefMut};
@@ -30,13 +24,12 @@ use crate::endpoint::{Endpoint, Sent};
 use crate::inbox::Target;
 
 pub use bell::{Bell, Requests};
-pub use loan::{Awaited, Findings, Use};
+pub use loan::{Findings, Use};
 pub use wake::Readiness;
 
 use loan::{Loan, Side};
 use reading::Reading;
 use wake::{Interest, PollSet, Ready};
-use workers::Workers;
 
 /// The shell's monotonic clock, read on.
 #[derive(Debug, Clone, Copy)]
@@ -81,13 +74,6 @@ impl Wish<'_> {
         match self {
             Self::Bytes(_) | Self::Peek(_) => Side::Reader,
             Self::Room { .. } => Side::Writer,
-        }
-    }
-
-    /// Copy what was taken and is still to be copied.
-    fn settle(&mut self) {
-        if let Self::Bytes(target) = self {
-            target.settle();
         }
     }
 }
@@ -181,7 +167,6 @@ impl SharedEndpoint {
             }
         };
         self.lock().leave(side, clock.now_ns());
-        wish.settle();
         result
     }
 
@@ -189,7 +174,6 @@ impl SharedEndpoint {
     pub fn attempt(&self, wish: &mut Wish<'_>, now_ns: u64) -> Result<Outcome, LocalError> {
         let mut locked = self.lock();
         let outcome = locked.fulfil(wish, now_ns)?;
-        wish.settle();
         if let Some(loan) = &mut locked.0.loan {
             let is_held = loan.is_out && loan.leader.is_none();
             if is_held || matches!(outcome, Some(Outcome::Done(1..))) {
@@ -262,23 +246,6 @@ impl SharedEndpoint {
         self.lock().0.loan = Some(Box::new(Loan::new(bell, id)));
     }
 
-    /// Have worker threads drive the connection while it pays, `most` at most; `None`: as many as seem to pay. Threads must be
-    /// allowed to drive it: see [`SharedEndpoint::lend`]. Unless `receives` they begin only for what is sent: a thread that waits
-    /// for bytes reads them to where it wants them, and from workers it has to copy them.
-    pub fn allow_workers(self: &Arc<Self>, most: Option<usize>, receives: bool) {
-        if let Some(loan) = &mut self.lock().0.loan {
-            loan.hiring.allow(Arc::downgrade(self), most, receives);
-        }
-    }
-
-    /// Have the workers end, if there are any: the loop is told when they have.
-    pub fn end_workers(&self) {
-        if let Some(workers) = (self.lock().0.loan.as_mut()).and_then(|loan| loan.workers.as_mut())
-        {
-            workers.end();
-        }
-    }
-
     /// Have a thread that waits for bytes, or for room, return to its caller, and none wait any more.
     pub fn dismiss(&self, readers: bool, writers: bool) {
         if let Some(loan) = &mut self.lock().0.loan {
@@ -341,24 +308,6 @@ impl Drop for Locked<'_> {
         if let Some(readiness) = &mut loan.readiness {
             readiness.set(has_end || endpoint.ready_bytes() > 0);
         }
-        if let Some(workers) = &mut loan.workers {
-            workers.signal(endpoint, is_over);
-            tell_loop(loan, endpoint);
-        }
-    }
-}
-
-/// Tell the loop of what it waits for.
-fn tell_loop(loan: &mut Loan, endpoint: &Endpoint) {
-    let Awaited {
-        bytes,
-        queued_bytes,
-    } = loan.awaited;
-    let has_bytes = bytes && (endpoint.ready_bytes() > 0 || endpoint.is_ended());
-    let has_room = queued_bytes.is_some_and(|most| endpoint.core.queued_bytes() <= most);
-    if has_bytes || has_room {
-        loan.awaited = Awaited::default();
-        loan.request(|requests| requests.attend = true);
     }
 }
 
@@ -372,9 +321,6 @@ fn concerns(loan: &Loan, endpoint: &Endpoint, side: Side) -> bool {
         Side::Writer => endpoint.core.queued_bytes() <= loan.few_bytes,
     };
     let must_act = match loan.leader {
-        // Workers have the sockets.
-        Some(leader) if loan.workers.is_some() => leader == side,
-        None if loan.workers.is_some() => false,
         Some(leader) => leader == side && !loan.interest.covers(&interest(endpoint)),
         None => loan.next_leader.map_or(true, |next| next == side) && loan.findings.is_empty(),
     };
@@ -407,7 +353,7 @@ impl Locked<'_> {
         let Some(loan) = &mut self.0.loan else {
             return Findings::default();
         };
-        loan.is_out &= loan.leader.is_some() || loan.workers.is_some();
+        loan.is_out &= loan.leader.is_some();
         std::mem::take(&mut loan.findings)
     }
 
@@ -432,57 +378,12 @@ impl Locked<'_> {
         self.0.loan.as_ref().map_or(true, |loan| loan.is_over)
     }
 
-    /// Have the loop told, once, of what it waits for while workers have the sockets.
-    pub fn await_for_loop(&mut self, awaited: Awaited) {
-        if let Some(loan) = &mut self.0.loan {
-            loan.awaited = awaited;
-        }
-    }
-
-    /// Have workers take the sockets over, where that seems to pay; true if they have just done so.
-    pub fn hire(&mut self, now_ns: u64) -> bool {
-        let State { endpoint, loan } = &mut *self.0;
-        let Some(loan) = loan else {
-            return false;
-        };
-        if loan.workers.is_some() || loan.is_over {
-            return false;
-        }
-        match loan.hiring.wanted(endpoint, now_ns) {
-            0 => false,
-            count => self.start_workers(count, now_ns),
-        }
-    }
-
-    /// Have so many workers take the sockets over, which must be allowed; true if they have just done so.
-    pub fn start_workers(&mut self, count: usize, now_ns: u64) -> bool {
-        let State { endpoint, loan } = &mut *self.0;
-        let Some(loan) = loan else {
-            return false;
-        };
-        if loan.workers.is_some() || loan.is_over {
-            return false;
-        }
-        loan.workers = Workers::start(loan.hiring.connection(), count, now_ns);
-        let has_begun = loan.workers.is_some();
-        if has_begun {
-            endpoint.share_work(true);
-            loan.take_out(now_ns);
-            loan.next_leader = None;
-        }
-        has_begun
-    }
-
     /// What is to be returned for a wish now, if anything.
     fn fulfil(&mut self, wish: &mut Wish<'_>, now_ns: u64) -> Result<Option<Outcome>, LocalError> {
         match wish {
             Wish::Bytes(target) => {
                 if self.ready_bytes() > 0 {
-                    match self.has_workers() {
-                        // They need the connection meanwhile.
-                        true => self.take_later(target),
-                        false => self.take_into(target),
-                    }
+                    self.take_into(target);
                     self.transmit_all(now_ns)?;
                 }
                 if target.filled() > 0 {
@@ -520,7 +421,7 @@ impl Locked<'_> {
         let loan = loan.as_mut().ok_or(Errno::BADF)?;
         let wake = loan.sit_down(side)?;
         let mut wanted = Interest::default();
-        if loan.leader.is_none() && loan.findings.is_empty() && loan.workers.is_none() {
+        if loan.leader.is_none() && loan.findings.is_empty() {
             loan.leader = Some(side);
             loan.next_leader = Some(side);
             wanted = interest(endpoint);
@@ -547,7 +448,7 @@ impl Locked<'_> {
             // Nothing may be taken: what the caller's check raises would lose it.
             return Ok(None);
         }
-        if leads && !loan.is_over && loan.workers.is_none() {
+        if leads && !loan.is_over {
             self.serve(ready, wish, now_ns)?;
         }
         Ok(self.fulfil(wish, now_ns)?)
@@ -557,7 +458,7 @@ impl Locked<'_> {
     fn serve(&mut self, ready: Ready, wish: &mut Wish<'_>, now_ns: u64) -> Result<(), LocalError> {
         let alive = self.core.alive();
         for stream in ready.writable.and(alive).iter() {
-            self.on_writable(stream)?;
+            self.core.on_writable(stream)?;
         }
         let State { endpoint, loan } = &mut *self.0;
         if let Some(loan) = loan {
@@ -594,7 +495,6 @@ impl Locked<'_> {
         if !loan.findings.is_empty() {
             loan.request(|requests| requests.attend = true);
         }
-        self.hire(now_ns);
         Ok(())
     }
 }

@@ -28,11 +28,6 @@ pub struct End {
 
 /// Streams without rates.
 pub fn pair(streams: usize) -> [End; 2] {
-    pair_at(streams, None)
-}
-
-/// Streams at a rate in bit/s.
-pub fn pair_at(streams: usize, rate_bps: Option<f64>) -> [End; 2] {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut sockets = [Vec::new(), Vec::new()];
     for _ in 0..streams {
@@ -49,15 +44,11 @@ pub fn pair_at(streams: usize, rate_bps: Option<f64>) -> [End; 2] {
         };
         let scheduler = scheduler::by_name("weighted", 1).unwrap();
         let mut endpoint = Endpoint::new(Connection::new(config, scheduler).unwrap());
-        if let Some(rate_bps) = rate_bps {
-            let rates = vec![rate_bps; streams.len()];
-            endpoint.core.set_weights(&rates).unwrap();
-        }
         for (stream, socket) in streams.iter().enumerate() {
             socket.set_nonblocking(true).unwrap();
             let sockets = endpoint.sockets();
             sockets
-                .attach(stream, socket.as_raw_fd(), rate_bps, PAYLOAD_BYTES, 8)
+                .attach(stream, socket.as_raw_fd(), None, PAYLOAD_BYTES, 8)
                 .unwrap();
         }
         let (shared, bell) = (

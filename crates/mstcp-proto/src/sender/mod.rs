@@ -23,7 +23,7 @@ use crate::control::Control;
 use crate::error::LocalError;
 use crate::receiver::INITIAL_WINDOW_BYTES;
 use crate::scheduler::{check_weights, Scheduler, StreamSet, StreamView};
-use crate::send_buffer::{KeptBytes, SendBuffer, SharedBytes};
+use crate::send_buffer::{SendBuffer, SharedBytes};
 use crate::slice::Slice;
 
 use controls::Pending;
@@ -311,31 +311,6 @@ impl Sender {
             self.buffer
                 .pieces(span.offset + taken as u64, span.length - taken, take);
         }
-    }
-
-    /// Make the polled frame final on its stream before any of it is sent, so that others can be polled meanwhile. The stream has
-    /// no room until [`Sender::on_sent`] reported what came of it, and [`Sender::on_writable`].
-    pub fn commit(&mut self, stream: usize) {
-        self.with_room.remove(stream);
-        if let Some((_, draft)) = self.draft.filter(|(drafted, _)| *drafted == stream) {
-            self.draft = None;
-            self.begin(stream, draft);
-        }
-    }
-
-    /// As [`Sender::rest`], in memory that stays.
-    pub fn kept_rest(&self, stream: usize) -> Vec<KeptBytes> {
-        let out = &self.streams[stream].out;
-        let header_bytes = out.header.len();
-        let mut kept = Vec::new();
-        if out.taken < header_bytes {
-            kept.push(KeptBytes::of(out.header[out.taken..].to_vec()));
-        }
-        if let Some(span) = out.span {
-            let taken = out.taken.saturating_sub(header_bytes);
-            kept.extend((self.buffer).kept(span.offset + taken as u64, span.length - taken));
-        }
-        kept
     }
 
     /// Report how many of the offered bytes the stream's socket took; fewer than offered means that it is full.
