@@ -343,6 +343,7 @@ class ControllerClient:
         """Ask for nothing, to learn why the server refuses; None if it does not."""
         import grpc.aio
 
+        from mstcp.proto import control_pb2 as pb
         from mstcp.proto import control_pb2_grpc
 
         stub = control_pb2_grpc.ControllerStub(channel)

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+import grpc.aio
 import pytest
 import trustme
 
@@ -472,3 +473,9 @@ async def test_a_controller_without_tls_is_told_from_one_that_is_not_there(tmp_p
                 await client.request(
                     source="", destination="127.0.0.1", destination_port=9, source_ports=[1], rate_bps=1e6
                 )
+
+
+async def test_why_a_call_ended_is_asked_for_where_grpc_does_not_say() -> None:
+    async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
+        error = await ControllerClient._refusal(channel, None)
+    assert error.code() is grpc.StatusCode.UNAVAILABLE
