@@ -7,7 +7,6 @@ from itertools import islice
 from typing import Any
 
 from controller.decide.default_routes import DefaultRoutes
-from controller.decide.label_rules import LabelRules
 from controller.decide.link_changes import LINK, LinkChanges, name_of
 from controller.decide.manager import FlowManager
 from controller.decide.measuring import Measuring
@@ -16,10 +15,11 @@ from controller.decide.protection import Protection
 from controller.decide.queries import Queries
 from controller.decide.rule_audit import RuleAudit
 from controller.decide.rule_counters import RuleCounters
+from controller.decide.switch_rules import SwitchRules
 from controller.decide.telling import tell_topology
 from controller.errors import RequestError
 from controller.install.outbox import Outbox
-from controller.model import events, lldp
+from controller.model import events, ipv4, lldp
 from controller.model.callers import CONFIGURATION, Caller
 from controller.model.client_events import ClientEventKind
 from controller.model.faults import FaultKind
@@ -78,15 +78,17 @@ class Core(Journaled):
     def _assemble(self, state: State) -> None:
         """Make all parts, for a network of which nothing is known yet."""
         self._state, settings = state, state.settings
-        self._default_routes = DefaultRoutes(self._state, self._outbox)
-        self._labels = LabelRules(self._state, self._outbox, self._default_routes)
-        self._neighbours = Neighbours(self._state, self._outbox, self._default_routes, self._labels)
+        self._rules = SwitchRules(
+            self._state,
+            self._outbox,
+            self._beside_fixed,
+            lambda switch, now: self._audit.refused(switch, now),
+        )
+        self._default_routes = DefaultRoutes(self._state, self._outbox, self._rules)
+        self._neighbours = Neighbours(self._state, self._outbox, self._default_routes, self._rules)
         self._protection = Protection(self._state, self._outbox)
         self._flows = FlowManager(self._state, self._outbox, self._new_flow_id, self._solved)
-        self._audit = RuleAudit(
-            self._state, self._outbox, self._default_routes, self._flows, self._beside_routes
-        )
-        self._default_routes.retry = self._audit.refused
+        self._audit = RuleAudit(self._state, self._outbox, self._rules, self._flows)
         self._measuring = Measuring(
             self._state, self._outbox, self._flows.capacity_returned, self._audit.counters_asked
         )
@@ -94,9 +96,7 @@ class Core(Journaled):
         self._gone_at: JournaledDict[int, float] = JournaledDict()  # when a switch that is away is given up
         self._down_since: JournaledDict[str, float] = JournaledDict()  # by link
         self._link_changes = LinkChanges(self._state, self._outbox, self._flows)
-        self._queries = Queries(
-            self._state, self._default_routes, self._labels, self._protection, self._flows
-        )
+        self._queries = Queries(self._state, self._rules, self._default_routes, self._flows)
         self._rule_counters = RuleCounters(self._state, self._outbox, self._queries.rules)
 
     def _event_handlers(self) -> dict[type, Callable[[Any], None]]:
@@ -110,6 +110,7 @@ class Core(Journaled):
             events.PortWentDown: self._port_went_down,
             events.LinkDiscovered: self._link_discovered,
             events.PacketArrived: self._packet_arrived,
+            events.RuleExpired: self._rule_expired,
             events.BarrierReceived: self._barrier_received,
             events.RulesRefused: self._rules_refused,
             events.CountersRead: self._counters_read,
@@ -145,7 +146,7 @@ class Core(Journaled):
         ids, former_ids = _datapath_ids(network), _datapath_ids(former.live.network)
         for datapath_id in former_ids.keys() - ids.keys():
             if former.live.is_connected_id(datapath_id):
-                self._default_routes.wipe(former_ids[datapath_id])
+                self._rules.wipe(former_ids[datapath_id])
         tell_topology(self._outbox, former.live.network, network)
         self._assemble(State(network, former.settings))
         self._state.succeed(former, self._now)
@@ -227,7 +228,6 @@ class Core(Journaled):
     def sent(self, now: float) -> None:
         """Record that the messages of the last event have been sent: now begins the time to confirm them."""
         self._flows.sent(now)
-        self._default_routes.sent(now)
         self._protection.sent(now)
 
     def next_deadline(self) -> float | None:
@@ -280,17 +280,16 @@ class Core(Journaled):
         if event.installed is not None and event.installed.meters is not None:
             edges = (port for port in ports if live.is_edge_port(event.datapath_id, port))
             self._state.metered_ports[switch] = tuple(islice(edges, _MAX_METERED))
-        self._labels.connect(switch)
-        self._default_routes.connect(switch, self._beside_routes(switch), event.installed)
+        self._default_routes.connect(switch, event.installed)
+        self._rules.connect(switch, event.installed)
         self._measuring.switch_joined(event.datapath_id, self._now)
         self._links_may_have_changed()
-        self._default_routes.refresh_soon(self._now)
 
-    def _beside_routes(self, switch: str) -> tuple[Rule | Group, ...]:
-        """Return what a switch should have beside default routes, groups first."""
+    def _beside_fixed(self, switch: str) -> tuple[Rule | Group, ...]:
+        """Return what a switch should have beside its fixed rules, groups first."""
         return (
             *self._protection.groups(switch),
-            *self._labels.sent_to(switch),
+            *self._default_routes.sent_to(switch),
             *self._flows.pinned_rules(switch),
         )
 
@@ -337,12 +336,12 @@ class Core(Journaled):
         for port in self._state.live.live_ports_of(datapath_id):
             self._discovery.remove(port)
         self._default_routes.disconnect(switch)
-        self._labels.disconnect(switch)
+        self._rules.disconnect(switch)
         self._flows.switch_lost(switch, self._now)
         self._measuring.switch_left(datapath_id, self._now)
         self._rule_counters.switch_left(datapath_id)
         self._audit.switch_left(switch)
-        for kind in (FaultKind.ROUTES_REFUSED, FaultKind.TABLE_FULL, FaultKind.MESSAGES_REFUSED):
+        for kind in (FaultKind.RULES_REFUSED, FaultKind.TABLE_FULL, FaultKind.MESSAGES_REFUSED):
             self._state.faults.clear(switch, kind)
 
     def _give_up_switches(self) -> None:
@@ -403,7 +402,8 @@ class Core(Journaled):
 
     def _links_may_have_changed(self) -> None:
         for switch in self._state.live.take_rebound():
-            self._labels.update(switch)
+            self._rules.update(switch)
+            self._default_routes.refresh_soon(self._now, everything=True)
         changed = self._state.live.take_changed_links()
         down = [link for link in changed if not self._state.live.link_is_up(link)]
         for link in changed:
@@ -423,15 +423,25 @@ class Core(Journaled):
             self._protection.links_changed(changed, self._now)
 
     def _packet_arrived(self, event: events.PacketArrived) -> None:
-        """Learn from an ARP packet and answer it; any other packet is none of ours."""
+        """Answer an ARP packet, or give an IPv4 packet a route; any other packet is none of ours."""
         switch = self._state.live.switch_name(event.datapath_id)
-        if switch is not None and self._state.live.is_edge_port(event.datapath_id, event.port):
+        if switch is None or not self._state.live.is_edge_port(event.datapath_id, event.port):
+            return
+        destination = ipv4.destination_of(event.frame)
+        if destination is not None:
+            self._default_routes.arrived(switch, event.port, destination, event.frame)
+        else:
             self._neighbours.arrived(switch, event.port, event.frame, self._now)
+
+    def _rule_expired(self, event: events.RuleExpired) -> None:
+        switch = self._state.live.switch_name(event.datapath_id)
+        if switch is not None:
+            self._default_routes.expired(switch, event.cookie)
 
     def _barrier_received(self, event: events.BarrierReceived) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
         if switch is not None:
-            self._default_routes.confirm(switch, event.barrier)
+            self._rules.confirm(switch, event.barrier)
             self._flows.confirm(event.barrier, switch, self._now)
 
     def _together(self, event: events.Together) -> None:
@@ -545,7 +555,7 @@ class Core(Journaled):
         self._flows.stop(self._now)
         for switch in self._state.live.network.switches if event.remove_rules else ():
             if self._state.live.is_connected(switch):
-                self._default_routes.wipe(switch)
+                self._rules.wipe(switch)
 
     def _time_passed(self, _: events.TimePassed) -> None:
         if self._flows.tick(self._now):

@@ -10,19 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from controller.model.labels import ANY_LABEL, BYPASS, FLOW, STOP
+from controller.model.labels import ANY_LABEL, BYPASS, DEFAULT, FLOW, STOP
 from controller.model.rules import (
     COOKIE_LABEL,
     ETH_TYPE_IPV4,
     PRIORITY_FORGED,
     PRIORITY_LABEL,
+    PRIORITY_LOCAL,
     PRIORITY_MISS,
     PRIORITY_ROUTE,
     TABLE_BYPASS,
     TABLE_CLASSIFY,
+    TABLE_DEFAULT,
     TABLE_DELIVER,
     TABLE_LABEL,
-    TABLE_PINNED,
     Drop,
     GotoTable,
     Match,
@@ -30,11 +31,12 @@ from controller.model.rules import (
     RestoreLabel,
     Rule,
     delivery_cookie,
+    host_cookie,
     label_cookie,
 )
 from controller.model.ways import Ways
 
-__all__ = ["delivery_rule", "label_rules"]
+__all__ = ["delivery_rules", "label_rules"]
 
 _RESTORED = "02:42:59:ff:ff:ff"
 """The Ethernet source of packets that have been on a bypass: hosts do not look at it, and it is no label."""
@@ -50,29 +52,32 @@ def label_rules(switch: str, neighbours: Iterable[str], ways: Ways) -> list[Rule
     """
     form = ways.format
     end = Match(destination_mac=form.beginning_with(form.end_of_bypass, BYPASS))
-    stop = Match(destination_mac=form.beginning_with(STOP, FLOW))
     forged = Match(destination_mac=ANY_LABEL)
     rules = [
         Rule(TABLE_CLASSIFY, PRIORITY_FORGED, forged, Drop(), COOKIE_LABEL),
         Rule(TABLE_BYPASS, PRIORITY_LABEL, end, RestoreLabel(_RESTORED, TABLE_LABEL), COOKIE_LABEL),
         Rule(TABLE_BYPASS, PRIORITY_MISS, Match(), GotoTable(TABLE_LABEL), COOKIE_LABEL),
-        # What has no label, and has been on a bypass.
-        Rule(TABLE_LABEL, PRIORITY_MISS, Match(), GotoTable(TABLE_PINNED), COOKIE_LABEL),
-        Rule(TABLE_LABEL, PRIORITY_LABEL, stop, GotoTable(TABLE_DELIVER), COOKIE_LABEL),
     ]
+    for kind, table in ((FLOW, TABLE_DELIVER), (DEFAULT, TABLE_DEFAULT)):
+        stop = Match(destination_mac=form.beginning_with(STOP, kind))
+        rules.append(Rule(TABLE_LABEL, PRIORITY_LABEL, stop, GotoTable(table), COOKIE_LABEL))
     for neighbour in neighbours:
         entering = Match(in_port=ways[switch, neighbour], destination_mac=ANY_LABEL)
         rules.append(Rule(TABLE_CLASSIFY, PRIORITY_LABEL, entering, GotoTable(TABLE_BYPASS), COOKIE_LABEL))
         guarded = replace(ways.action(switch, neighbour), shift=form.bits)
         straight = Output(ways[switch, neighbour], shift=form.bits)
-        for kind, action in ((FLOW, guarded), (BYPASS, straight)):
+        for kind, action in ((FLOW, guarded), (DEFAULT, guarded), (BYPASS, straight)):
             match = Match(destination_mac=form.beginning_with(ways.numbers[switch, neighbour], kind))
             rules.append(Rule(TABLE_LABEL, PRIORITY_LABEL, match, action, label_cookie(kind == FLOW)))
     return rules
 
 
-def delivery_rule(ip: str, mac: str, port: int, ways: Ways) -> Rule:
-    """Return the rule for flows' packets that have arrived at the switch of a host."""
-    match = Match(ETH_TYPE_IPV4, destination_ip=ip, destination_mac=ways.format.label((), FLOW))
+def delivery_rules(ip: str, mac: str, port: int, ways: Ways) -> tuple[Rule, Rule]:
+    """Return the rules for packets that have arrived at the switch of a host: flows' ones, and others."""
+    of_flows = Match(ETH_TYPE_IPV4, destination_ip=ip, destination_mac=ways.format.label((), FLOW))
+    others = Match(ETH_TYPE_IPV4, destination_ip=ip)
     action = Output(port, destination_mac=mac)
-    return Rule(TABLE_DELIVER, PRIORITY_ROUTE, match, action, delivery_cookie(ip))
+    return (
+        Rule(TABLE_DELIVER, PRIORITY_ROUTE, of_flows, action, delivery_cookie(ip)),
+        Rule(TABLE_DEFAULT, PRIORITY_LOCAL, others, action, host_cookie(ip)),
+    )

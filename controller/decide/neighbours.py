@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controller.decide.default_routes import DefaultRoutes
-from controller.decide.label_rules import LabelRules
+from controller.decide.switch_rules import SwitchRules
 from controller.install.outbox import Outbox
 from controller.model import arp
 from controller.model.client_events import ClientEventKind
@@ -62,17 +62,17 @@ class Neighbours(Journaled):
     Args:
         state: Network and hosts.
         outbox: Where messages go.
-        default_routes: Follow hosts.
-        labels: Follow hosts too.
+        default_routes: Follow hosts, and lead to those that are asked for.
+        rules: Follow hosts too.
     """
 
     def __init__(
-        self, state: State, outbox: Outbox, default_routes: DefaultRoutes, labels: LabelRules
+        self, state: State, outbox: Outbox, default_routes: DefaultRoutes, rules: SwitchRules
     ) -> None:
         self._state = state
         self._outbox = outbox
         self._default_routes = default_routes
-        self._labels = labels
+        self._rules = rules
         self._claims: JournaledDict[str, _Claim] = JournaledDict()  # by address, as all of these
         self._asked: JournaledDict[str, float] = JournaledDict()  # learned hosts, until when they may answer
         self._searches: JournaledDict[str, _Search] = JournaledDict()
@@ -159,7 +159,7 @@ class Neighbours(Journaled):
         self._follow(host, now)
         search = self._searches.pop(host.ip, None)
         for switch, port, request in search.waiting if search is not None else ():
-            self._send(switch, port, arp.build_reply(request, host.mac))
+            self._reply(switch, port, request, host)
 
     def _lose(self, ip: str, now: float) -> None:
         """Forget a host that has not answered."""
@@ -176,7 +176,7 @@ class Neighbours(Journaled):
 
     def _follow(self, host: Host, now: float) -> None:
         """Give switches other rules, now that a host has come, moved or gone."""
-        self._labels.update(host.switch)
+        self._rules.update(host.switch)
         self._default_routes.refresh_soon(now)
 
     def _tell_conflict(self, host: Host, claimed: Host, now: float) -> None:
@@ -201,12 +201,23 @@ class Neighbours(Journaled):
             if packet.is_request and (target is None or target.learned):
                 self._search(packet.target_ip, (switch, port, packet), now)
         elif packet.is_request and hosts.has_known_mac(target):
-            self._send(switch, port, arp.build_reply(packet, target.mac))
+            self._reply(switch, port, packet, target)
             if hosts.silent_since(target.ip, now) > _SILENT_S:
                 self._ask(target, now)
         elif packet.is_request or hosts.is_sender(switch, port, packet):
             # A question for a host whose address is not known goes to that host alone; its answer, back.
+            self._route_both(switch, packet.sender_ip, target)
             self._send(target.switch, target.port, frame)
+
+    def _reply(self, switch: str, port: int, request: arp.ArpPacket, host: Host) -> None:
+        """Answer for a host, once both switches have routes."""
+        self._route_both(switch, request.sender_ip, host)
+        self._send(switch, port, arp.build_reply(request, host.mac))
+
+    def _route_both(self, switch: str, sender_ip: str, host: Host) -> None:
+        self._default_routes.ask(switch, host.ip)
+        if self._state.hosts.find(sender_ip) is not None:
+            self._default_routes.ask(host.switch, sender_ip)
 
     def _pass_probe(self, switch: str, port: int, packet: arp.ArpPacket, frame: bytes, now: float) -> None:
         """Let a host that wants an address ask the one that has it: nobody answers for one that is gone."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
-from controller.compile.classification import classification
 from controller.decide.default_routes import DefaultRoutes
-from controller.decide.label_rules import LabelRules
 from controller.decide.manager import FlowManager
-from controller.decide.protection import Protection
+from controller.decide.switch_rules import SwitchRules
 from controller.errors import NotFound
 from controller.model.counters import PortCounters, RuleCount, RuleKey
 from controller.model.events import ViewRequested
@@ -18,9 +16,9 @@ from controller.model.live_views import LiveFlowView, LiveLinksView, LiveView, N
 from controller.model.messages import Result
 from controller.model.requests import FlowQuery, ViewName
 from controller.model.rules import (
+    COOKIE_CLASSIFY,
     COOKIE_LABEL,
     TABLE_BYPASS,
-    TABLE_DEFAULT,
     Action,
     Drop,
     GotoTable,
@@ -58,17 +56,11 @@ class Queries:
     """Answers what clients ask about the state; changes nothing."""
 
     def __init__(
-        self,
-        state: State,
-        default_routes: DefaultRoutes,
-        labels: LabelRules,
-        protection: Protection,
-        flows: FlowManager,
+        self, state: State, rules: SwitchRules, default_routes: DefaultRoutes, flows: FlowManager
     ) -> None:
         self._state = state
+        self._rules = rules
         self._default_routes = default_routes
-        self._labels = labels
-        self._protection = protection
         self._flows = flows
 
     def view(self, event: ViewRequested, now: float) -> Result:
@@ -174,7 +166,7 @@ class Queries:
             state="connected" if connected else "away" if live.is_away(name) else "lost",
             flows=len(self._state.flows.through(name)),
             rules=rules,
-            refusal=self._state.faults.get(name, FaultKind.ROUTES_REFUSED),
+            refusal=self._state.faults.get(name, FaultKind.RULES_REFUSED),
             ports=tuple(
                 PortView(
                     port=arc.tail_port,
@@ -193,13 +185,7 @@ class Queries:
         if switch not in live.network.switches:
             known = ", ".join(live.network.switches[:12])
             return NotFound("switch", f"there is no switch {switch!r} in the topology file; it has {known}")
-        entries = (
-            *classification(self._state.metered_ports.get(switch, ())),
-            *self._protection.groups(switch),
-            *self._labels.sent_to(switch),
-            *self._default_routes.sent_to(switch),
-            *self._flows.pinned_rules(switch),
-        )
+        entries = self._rules.wanted(switch)
         flows = {flow.number: flow.id for flow in self._state.flows.through(switch)}
         groups = [entry for entry in entries if isinstance(entry, Group)]
         return RulesView(
@@ -211,11 +197,8 @@ class Queries:
 
     def _rule_counts(self) -> dict[str, int]:
         """Return how many rules each switch should have."""
-        metered = self._state.metered_ports
         counts = {
-            name: sum(isinstance(entry, Rule) for entry in classification(metered.get(name, ())))
-            + len(self._labels.sent_to(name))
-            + sum(isinstance(entry, Rule) for entry in self._default_routes.sent_to(name))
+            name: self._rules.fixed_count(name) + self._default_routes.count(name)
             for name in self._state.live.network.switches
         }
         for flow in self._state.flows:
@@ -293,7 +276,7 @@ def _purpose(rule: Rule) -> Purpose:
         return "bypass"
     if rule.cookie == COOKIE_LABEL or is_counted(rule.cookie):
         return "label"
-    return "default_route" if rule.table == TABLE_DEFAULT and rule.priority else "classification"
+    return "classification" if rule.cookie == COOKIE_CLASSIFY else "default_route"
 
 
 def _action(action: Action) -> str:

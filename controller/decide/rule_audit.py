@@ -6,18 +6,17 @@ nothing is on its way to the switch, it is asked for all of them; what lacks is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
-from controller.decide.default_routes import DefaultRoutes
 from controller.decide.manager import FlowManager
+from controller.decide.switch_rules import SwitchRules
 from controller.install.outbox import Outbox
 from controller.model.client_events import ClientEventKind
 from controller.model.faults import FaultKind
 from controller.model.journal import Journaled, JournaledDict
 from controller.model.messages import ReadInstalled
 from controller.model.reconcile import Installed
-from controller.model.rules import Group, Rule
+from controller.model.rules import Rule
 from controller.state.state import State
 
 __all__ = ["RuleAudit"]
@@ -51,24 +50,15 @@ class RuleAudit(Journaled):
     Args:
         state: Network and flows.
         outbox: Where messages go.
-        default_routes: Sends switches what they lack.
-        flows: Which rules of flows there are.
-        others: Returns what a switch should have beside default routes, groups first.
+        rules: Sends switches what they lack.
+        flows: Which rules of flows are on their way.
     """
 
-    def __init__(
-        self,
-        state: State,
-        outbox: Outbox,
-        default_routes: DefaultRoutes,
-        flows: FlowManager,
-        others: Callable[[str], tuple[Rule | Group, ...]],
-    ) -> None:
+    def __init__(self, state: State, outbox: Outbox, rules: SwitchRules, flows: FlowManager) -> None:
         self._state = state
         self._outbox = outbox
-        self._default_routes = default_routes
+        self._rules = rules
         self._flows = flows
-        self._others = others
         # By switch: changes sent when its counters were asked for; None: some rules were on their way.
         self._quiet_at: JournaledDict[str, int | None] = JournaledDict()
         self._disturbed: JournaledDict[str, int] = JournaledDict()  # how often in a row
@@ -99,9 +89,7 @@ class RuleAudit(Journaled):
                 self._ask(switch, now, attempts=_MAX_DISTURBED)
             return
         self._disturbed.pop(switch, None)
-        expected = self._default_routes.rule_count(switch) + sum(
-            isinstance(entry, Rule) for entry in self._others(switch)
-        )
+        expected = sum(isinstance(entry, Rule) for entry in self._rules.wanted(switch))
         surplus = rules - expected
         if surplus != self._surplus.get(switch, 0):
             self._ask(switch, now, surplus)
@@ -128,16 +116,14 @@ class RuleAudit(Journaled):
         if question.changes != self._changes(switch) and question.attempts < _MAX_DISTURBED:
             self._ask(switch, now, question.surplus, question.attempts + 1)
             return
-        missing, extra = self._default_routes.repair(
-            switch, self._others(switch), installed, self._flows.unsettled()
-        )
+        missing, extra = self._rules.repair(switch, installed, self._flows.unsettled())
         if not missing and not extra:
             self._surplus[switch] = question.surplus
             return
         self._not_before[switch] = self._pause(switch, now)
         text = f"{switch} had not the rules that it should have: {missing} were missing, {extra} too many"
         facts = {"switch": switch, "missing": missing, "extra": extra}
-        if self._state.faults.get(switch, FaultKind.ROUTES_REFUSED) is None:
+        if self._state.faults.get(switch, FaultKind.RULES_REFUSED) is None:
             self._outbox.tell(ClientEventKind.RULES_REPAIRED, text, facts, "warning")
 
     def _ask(self, switch: str, now: float, surplus: int = 0, attempts: int = 1) -> None:
@@ -161,4 +147,4 @@ class RuleAudit(Journaled):
         return self._outbox.changes[self._state.live.datapath_id(switch)]
 
     def _is_settled(self, switch: str) -> bool:
-        return self._default_routes.is_settled(switch) and not self._flows.is_unsettled(switch)
+        return self._rules.is_settled(switch) and not self._flows.is_unsettled(switch)

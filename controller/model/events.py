@@ -137,6 +137,14 @@ class PacketArrived:
 
 
 @dataclass(frozen=True)
+class RuleExpired:
+    """A switch has removed a rule that no packet has matched for as long as it says."""
+
+    datapath_id: int
+    cookie: int
+
+
+@dataclass(frozen=True)
 class BarrierReceived:
     """A switch has carried out everything up to a barrier."""
 
@@ -381,6 +389,7 @@ Event = (
     | PortWentDown
     | LinkDiscovered
     | PacketArrived
+    | RuleExpired
     | BarrierReceived
     | RulesRefused
     | CountersRead

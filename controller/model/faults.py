@@ -16,7 +16,7 @@ class FaultKind(Enum):
     """Kinds of faults; a subject has one of a kind at a time."""
 
     HELD = "another controller decides for a switch"
-    ROUTES_REFUSED = "a switch refused default routes"
+    RULES_REFUSED = "a switch refused default routes"
     TABLE_FULL = "a switch has no room for more rules"
     MESSAGES_REFUSED = "a switch answers messages with errors"
     ADDRESS_CLAIMED = "another host claims the address of one that answers"

@@ -10,10 +10,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["ANY_LABEL", "BYPASS", "FLOW", "LABEL_BITS", "STOP", "LabelFormat", "format_mac", "mac_value"]
+__all__ = [
+    "ANY_LABEL",
+    "BYPASS",
+    "DEFAULT",
+    "FLOW",
+    "LABEL_BITS",
+    "STOP",
+    "LabelFormat",
+    "format_mac",
+    "mac_value",
+]
 
-FLOW, BYPASS = 0x1A, 0x1E
-"""First bytes of labels, of flows' packets and of packets on a bypass: locally administered, of no group."""
+DEFAULT, FLOW, BYPASS = 0x16, 0x1A, 0x1E
+"""First bytes of labels: of packets on default routes, of flows, on a bypass; locally administered."""
 
 LABEL_BITS = 40
 """What the first byte leaves of an Ethernet address."""
@@ -74,6 +84,11 @@ class LabelFormat:
         if branch:
             value |= branch << (LABEL_BITS - (len(fields) + 1) * self.bits - width)
         return format_mac(kind << LABEL_BITS | value)
+
+    def first(self, label: int) -> tuple[int, int]:
+        """Return the first field of a label, and what is left of it for the next switch."""
+        place = LABEL_BITS - self.bits
+        return label >> place & self.end_of_bypass, label << self.bits & (1 << LABEL_BITS) - 1
 
     def beginning_with(self, field: int, kind: int) -> str:
         """Return a match for labels whose first field is this, as `value/mask`."""

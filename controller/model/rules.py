@@ -4,8 +4,8 @@ A packet enters at `TABLE_CLASSIFY`, which sends LLDP and ARP to the controller.
 from another switch goes on by `TABLE_BYPASS`, which ends bypasses, and `TABLE_LABEL`, which sends it where
 its label says, until that has ended; `TABLE_DELIVER` then knows the hosts of the switch, and the labels that
 follow. All else is at its ingress: `TABLE_PINNED` holds one rule per TCP 5-tuple (or path stamp) of a flow,
-which writes its label, `TABLE_DEFAULT` one per destination host. A packet that no rule matches is dropped;
-nothing is ever flooded.
+which writes its label, `TABLE_DEFAULT` the hosts of the switch, and a label for each other host that is sent
+to; IPv4 packets to others go to the controller. A packet that no rule matches is dropped; nothing is flooded.
 
 Every rule carries a cookie that says what it is for, so that a flow's rules go by its cookie alone. Groups
 have no cookies; their numbers say the same.
@@ -33,6 +33,7 @@ __all__ = [
     "PRIORITY_FORGED",
     "PRIORITY_LABEL",
     "PRIORITY_LLDP",
+    "PRIORITY_LOCAL",
     "PRIORITY_MISS",
     "PRIORITY_ROUTE",
     "PRIORITY_STAMP",
@@ -66,6 +67,7 @@ __all__ = [
     "flow_cookie",
     "flow_number",
     "host_cookie",
+    "host_of_cookie",
     "is_counted",
     "is_flow_cookie",
     "label_cookie",
@@ -94,6 +96,7 @@ IP_PROTOCOLS = {"tcp": IP_PROTO_TCP, "udp": IP_PROTO_UDP}
 COOKIE_CLASSIFY = 0x4D53_0000_0000_0000
 _COOKIE_HOST = 0x4D53_0001_0000_0000
 _COOKIE_FLOW = 0x4D53_0002_0000_0000
+_LOWER_HALF = 0xFFFF_FFFF
 _FLOW_MASK = 0xFFFF_000F_0000_0000
 COOKIE_LABEL = 0x4D53_0005_0000_0000
 _COOKIE_COUNTED = 0x4D53_0006_0000_0000
@@ -112,6 +115,7 @@ PRIORITY_FORGED = 240
 PRIORITY_ARP = 200
 PRIORITY_STAMP = 150
 PRIORITY_CONTINUE = 150
+PRIORITY_LOCAL = 150
 PRIORITY_ROUTE = 100
 PRIORITY_MISS = 0
 
@@ -200,13 +204,17 @@ Action = Drop | Output | ToGroup | ToController | GotoTable | RestoreLabel
 
 
 class Rule(NamedTuple):  # a tuple is made in a third of the time that a frozen dataclass takes
-    """One entry of a table: the matching rule of highest priority applies."""
+    """One entry of a table: the matching rule of highest priority applies.
+
+    With `idle_s` the switch removes it, and says so, when no packet has matched it for that long.
+    """
 
     table: int
     priority: int
     match: Match
     action: Action
     cookie: int
+    idle_s: int = 0
 
 
 @dataclass(frozen=True)
@@ -321,6 +329,12 @@ def delivery_cookie(ip: str) -> int:
 def host_cookie(ip: str) -> int:
     """Return the cookie of the default routes to a host."""
     return _COOKIE_HOST | int(ipaddress.IPv4Address(ip))
+
+
+def host_of_cookie(cookie: int) -> str | None:
+    """Return the address of the host to which a default route with a cookie leads; None for other rules."""
+    is_route = cookie & ~_LOWER_HALF == _COOKIE_HOST
+    return str(ipaddress.IPv4Address(cookie & _LOWER_HALF)) if is_route else None
 
 
 def by_switch(entries: Iterable[tuple[str, _E]]) -> dict[str, tuple[_E, ...]]:

@@ -9,11 +9,13 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 
 from controller.openflow.encoding import FLOW_MOD
 
-__all__ = ["Malformed", "PacketIn", "Refusal", "read_packet_in", "read_refusal", "reason_of"]
+__all__ = ["Malformed", "PacketIn", "Refusal", "read_expired", "read_packet_in", "read_refusal", "reason_of"]
 
 _HEADER_BYTES = 8
 _PACKET_IN = struct.Struct("!8xIHBBQHH")  # buffer, bytes, reason, table, cookie; match: type, length
 _OXM = struct.Struct("!HBB")
+_FLOW_REMOVED = struct.Struct("!8xQHB")  # cookie, priority, reason
+_IDLE_TIMEOUT = 0
 _BASIC_CLASS = 0x8000
 _IN_PORT = 0
 _ERROR = struct.Struct("!8xHH")
@@ -68,6 +70,19 @@ def read_packet_in(whole: bytes) -> PacketIn:
     except struct.error as error:
         raise Malformed(f"a packet-in: {error}") from None
     raise Malformed("a packet-in that does not say which port")
+
+
+def read_expired(whole: bytes) -> int | None:
+    """Read the cookie of a rule that was removed, the message's header included; None if it did not expire.
+
+    Raises:
+        Malformed: it is cut off.
+    """
+    try:
+        cookie, _, reason = _FLOW_REMOVED.unpack_from(whole)
+    except struct.error as error:
+        raise Malformed(f"a rule that was removed: {error}") from None
+    return int(cookie) if reason == _IDLE_TIMEOUT else None
 
 
 def read_refusal(whole: bytes) -> Refusal:

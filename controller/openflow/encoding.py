@@ -67,6 +67,7 @@ _PACKETS_WITH_BURST = 2 | 4
 _DROP_BAND, _BAND_BYTES = 1, 16
 _PACKET_OUT = struct.Struct("!BBHIIIH6x")
 _OUTPUT = struct.Struct("!HHIH6x")
+_SAY_REMOVED = 1  # flag of a flow mod
 _ADD, _MODIFY, _DELETE = 0, 1, 2  # of group mods and meter mods
 _FLOW_ADD, _FLOW_DELETE, _FLOW_DELETE_STRICT = 0, 3, 4
 _SELECT, _FAST_FAILOVER = 1, 3
@@ -177,9 +178,9 @@ def _flow_mod(rule: Rule, command: int, transaction: int) -> bytes:
     if command == _FLOW_ADD:
         tail += _instructions(rule.action)
         mask = 0
-    table, priority, size = rule.table, rule.priority, _FLOW_MOD.size + len(tail)
-    head = (VERSION, FLOW_MOD, size, transaction, rule.cookie, mask, table, command, 0, 0, priority)
-    return _FLOW_MOD.pack(*head, _NO_BUFFER, _ANY, _ANY, 0) + tail
+    table, priority, idle_s, size = rule.table, rule.priority, rule.idle_s, _FLOW_MOD.size + len(tail)
+    head = (VERSION, FLOW_MOD, size, transaction, rule.cookie, mask, table, command, idle_s, 0, priority)
+    return _FLOW_MOD.pack(*head, _NO_BUFFER, _ANY, _ANY, _SAY_REMOVED if idle_s else 0) + tail
 
 
 def _removal(cookie: int, mask: int, transaction: int) -> bytes:

@@ -123,10 +123,10 @@ def _meter(config: Any) -> Meter:
 
 
 def _rule(entry: Any) -> Rule:
-    if entry.idle_timeout or entry.hard_timeout:
+    if entry.hard_timeout:
         raise _Foreign
-    match = _match(entry.match)
-    return Rule(entry.table_id, entry.priority, match, _action(entry.instructions), entry.cookie)
+    match, action = _match(entry.match), _action(entry.instructions)
+    return Rule(entry.table_id, entry.priority, match, action, entry.cookie, entry.idle_timeout)
 
 
 def _match(match: Any) -> Match:

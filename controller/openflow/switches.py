@@ -21,7 +21,7 @@ from controller.model.messages import (
 from controller.model.packet_limits import PortLimits
 from controller.openflow.connection import Connection
 from controller.openflow.counters import MULTIPART_REPLY, CounterReading
-from controller.openflow.decoding import read_packet_in, read_refusal, reason_of
+from controller.openflow.decoding import read_expired, read_packet_in, read_refusal, reason_of
 from controller.openflow.encoding import OWN_TRANSACTIONS, VERSION, encode
 from controller.openflow.handshake import PORT_STATUS
 from controller.openflow.rule_counts import RuleCountReading
@@ -31,7 +31,7 @@ __all__ = ["Switches"]
 
 LOG = logging.getLogger("controller.openflow")
 
-_ERROR, _PACKET_IN, _BARRIER_REPLY = 1, 10, 21
+_ERROR, _PACKET_IN, _FLOW_REMOVED, _BARRIER_REPLY = 1, 10, 11, 21
 
 _ECHO_PATIENCE_S = 1.0
 """A switch whose datapath id another connection claims has so long to say something."""
@@ -313,6 +313,10 @@ class Switches:
         elif kind == _PACKET_IN:
             packet = read_packet_in(whole)
             self._take_packet(datapath_id, packet.port, packet.frame)
+        elif kind == _FLOW_REMOVED:
+            cookie = read_expired(whole)
+            if cookie is not None:
+                self._events.append(events.RuleExpired(datapath_id, cookie))
         elif kind == PORT_STATUS:
             port = session.take_port_status(whole)
             if port is not None:

@@ -39,10 +39,9 @@ class State(Journaled):
         self.hosts = HostTable(self.live, settings.host_age_s)
         self.flows = FlowTable(settings.ack_ratio)
         self.measured = MeasuredLoad(self.live)
-        # Switches that have confirmed all default routes that they were sent.
+        # Switches that have confirmed all fixed rules, and all others that they had to get with them.
         self.confirmed: JournaledSet[str] = JournaledSet()
         self.metered_ports: JournaledDict[str, tuple[int, ...]] = JournaledDict()  # of connected switches
-        self.routes_are_due = False  # default routes are about to be computed again
         self.faults = Faults()
 
     def succeed(self, former: State, now: float) -> None:
@@ -189,11 +188,7 @@ class State(Journaled):
         down = self.live.links_down()
         lost = [(flow.id, self.lost_links(flow)) for flow in self.flows]
         faults = self.live.faults() + self.faults.texts()
-        ready = (
-            not down
-            and not self.routes_are_due
-            and all(switch.connected and switch.rules_confirmed for switch in switches)
-        )
+        ready = not down and all(switch.connected and switch.rules_confirmed for switch in switches)
         return HealthView(
             status="ok" if ready and not faults else "degraded",
             ready=ready,

@@ -1,4 +1,4 @@
-"""Equal-cost multipath: plain TCP, and each switch hashes a connection to one of its equally short paths.
+"""Equal-cost multipath: plain TCP, and the first switch hashes a connection to one of the shortest paths.
 
 Which bucket of a select group a connection gets is known to the datapath alone (`ofproto/trace` does not
 compute its hash). So each switch gets rules that count the flow's packets by the port they come in at and
@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from controller.model.rules import PRIORITY_LABEL, TABLE_BYPASS, TABLE_CLASSIFY, TABLE_PINNED
 from experiments.apps.config import PORT
 from experiments.engines.live.agent import Agent, CarriedPath, Lab
 from experiments.engines.live.arc_counts import Arc, peel_paths
@@ -30,7 +31,7 @@ EPHEMERAL_PORTS = range(32768, 60999)
 COUNTING_COOKIE = 0x4D53_0003_0000_0000
 _COOKIE_MASK = 0xFFFF_FFFF_0000_0000
 _PORT_BITS = 16
-_PINNED_TABLE = 3  # where packets without a label are classified
+_COUNTING_PRIORITY = PRIORITY_LABEL + 1
 _COUNTED = re.compile(r"cookie=(0x[0-9a-f]+),.*\bn_packets=(\d+)")
 
 
@@ -46,10 +47,10 @@ class EcmpAgent(Agent):
     def prepare(self) -> None:
         """Install the counting rules, before the first packet."""
         network = self.lab.plan.network
-        into: dict[str, list[int]] = {switch: [] for switch in network.switches}
+        into: dict[str, dict[int, bool]] = {switch: {} for switch in network.switches}
         for arc in network.arcs():
             if arc.head in into:
-                into[arc.head].append(arc.head_port)
+                into[arc.head][arc.head_port] = arc.tail in into
         folder = self.lab.ovs.run_dir
         for switch, ports in into.items():
             rules = folder / f"{self.lab.names.bridge(switch)}.counting"
@@ -100,16 +101,17 @@ class EcmpAgent(Agent):
             if not paths
         ]
 
-    def _rules(self, ports: list[int]) -> list[str]:
+    def _rules(self, ports: Mapping[int, bool]) -> list[str]:
+        """Return a switch's rules; by port, whether another switch is behind it: then packets have labels."""
         network, lines = self.lab.plan.network, []
         for number, flow in enumerate(self.lab.plan.case.flows.values()):
             ends = f"nw_src={network.host_ip(flow.src)},nw_dst={network.host_ip(flow.dst)}"
-            for port in ports:
+            for port, is_labelled in ports.items():
+                table = TABLE_BYPASS if is_labelled else TABLE_PINNED
                 cookie = COUNTING_COOKIE | number << _PORT_BITS | port
                 match = f"tcp,in_port={port},{ends},tp_dst={PORT + number}"
-                lines.append(
-                    f"cookie={cookie:#x},table=0,priority=50,{match},actions=goto_table:{_PINNED_TABLE}\n"
-                )
+                rule = f"cookie={cookie:#x},table={TABLE_CLASSIFY},priority={_COUNTING_PRIORITY},{match}"
+                lines.append(f"{rule},actions=goto_table:{table}\n")
         return lines
 
     def _paths(self) -> dict[str, list[tuple[list[str], int]]]:

@@ -195,6 +195,7 @@ class FlowMod:
     cookie_mask: int
     table: int
     command: int
+    idle_s: int
     priority: int
     flags: int
     match: MatchFields
@@ -266,14 +267,14 @@ def error(xid: int, reason: ErrorReason, offending: bytes) -> bytes:
 def parse_flow_mod(whole: bytes) -> FlowMod:
     """Read a flow mod."""
     try:
-        cookie, mask, table, command, _, _, priority, _, _, _, flags = _FLOW_MOD.unpack_from(
+        cookie, mask, table, command, idle_s, _, priority, _, _, _, flags = _FLOW_MOD.unpack_from(
             whole, _HEADER.size
         )
         match, end = parse_match(whole, _HEADER.size + _FLOW_MOD.size)
     except struct.error as error_:
         raise MalformedMessage(f"a flow mod: {error_}") from None
     match_bytes = whole[_HEADER.size + _FLOW_MOD.size : end]
-    return FlowMod(cookie, mask, table, command, priority, flags, match, match_bytes, whole[end:])
+    return FlowMod(cookie, mask, table, command, idle_s, priority, flags, match, match_bytes, whole[end:])
 
 
 def parse_match(data: bytes, start: int) -> tuple[MatchFields, int]:
@@ -378,7 +379,17 @@ def flow_stats_entry(change: FlowMod, count: Count) -> bytes:
     """Return a rule as flow statistics have it."""
     length = _FLOW_STATS.size + len(change.match_bytes) + len(change.instruction_bytes)
     head = _FLOW_STATS.pack(
-        length, change.table, 0, 0, change.priority, 0, 0, 0, change.cookie, count.packets, count.bytes
+        length,
+        change.table,
+        0,
+        0,
+        change.priority,
+        change.idle_s,
+        0,
+        0,
+        change.cookie,
+        count.packets,
+        count.bytes,
     )
     return head + change.match_bytes + change.instruction_bytes
 

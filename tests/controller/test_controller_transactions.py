@@ -130,13 +130,13 @@ def test_several_errors_for_one_barrier_are_one_refusal() -> None:
     assert len(answers) == 1
     assert isinstance(answers[0].result, Unavailable)
     net.silent = frozenset()
-    assert net.snapshot().health.ready, "the default routes were not refused"
+    assert net.snapshot().health.ready, "its own rules were not refused"
     assert net.snapshot().flows == ()
 
 
-def test_a_refusal_of_default_routes_is_told_once() -> None:
+def test_a_refusal_of_the_rules_of_a_switch_is_told_once() -> None:
     net = network()
-    routes = net.switches.routes_sent(1)[-1]
+    routes = net.switches.installed_in(1)[-1]
     refused(net, routes, times=3)
     assert len([r for r in net.reports if "refused" in r.text]) == 1
     assert not net.snapshot().health.ready

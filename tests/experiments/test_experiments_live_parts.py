@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +11,13 @@ import pytest
 
 import topologies
 from controller.api.schema import FlowRequestBody
+from controller.model.rules import Output, ToGroup
+from controller.model.settings import Settings
 from experiments import protocols
 from experiments.analysis.logs import Window
 from experiments.analysis.validity import CpuMeter, why_invalid
 from experiments.engines.live.program_times import ProgramMeter
-from experiments.engines.live.routes import default_path
+from experiments.engines.live.routes import DEFAULT_TABLE, default_path
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.socket_state import parse_sockets
 from experiments.errors import UnknownName
@@ -24,37 +26,41 @@ from experiments.model.results import LinkResult, ProgramTimes
 from experiments.protocols import FlowPlan
 from experiments.protocols.mptcp_sdn import MptcpSdn
 from experiments.protocols.ppfs import Ppfs, shares_of
+from tests.fakes.openflow_table import ControlledNetwork, Packet
 from topologies.wires import DirectionCounters, Lateness
 
 SECOND = 1_000_000_000
 LIVE = scenario.Live()
 
 
-def rule(address: str, port: int) -> str:
-    return f" cookie=0x1, table=2, n_packets=0, priority=100,ip,nw_dst={address} actions=output:{port}\n"
+def rules_of(net: ControlledNetwork) -> Callable[[str], str]:
+    """Return what `ovs-ofctl dump-flows` would print of the default routes of a switch."""
+
+    def dump(switch: str) -> str:
+        table = net.switches.tables[net.switches.network.datapath_id(switch)]
+        lines = ["OFPST_FLOW reply"]
+        for rule in table.rules.values():
+            to = rule.action
+            if rule.table == DEFAULT_TABLE and isinstance(to, Output | ToGroup):
+                target = f"output:{to.port}" if isinstance(to, Output) else f"group:{to.group}"
+                match = f"priority={rule.priority},ip,nw_dst={rule.match.destination_ip}"
+                lines.append(f" cookie=0x1, {match} actions=set_field:{to.destination_mac}->eth_dst,{target}")
+        return "\n".join(lines)
+
+    return dump
 
 
-def test_a_route_is_read_from_the_rules() -> None:
-    network = topologies.load("line:3")
-    dst = network.hosts[-1]
-    address = network.host_ip(dst)
-    towards = {}
-    for arc in network.arcs():
-        order = [*network.switches, dst]
-        if arc.tail in order and arc.head in order and order.index(arc.head) == order.index(arc.tail) + 1:
-            towards[arc.tail] = arc.tail_port
-    rules = {
-        name: "OFPST_FLOW reply\n" + rule("10.0.0.99", 7) + rule(address, towards[name]) for name in towards
-    }
-    path = default_path(network, network.hosts[0], dst, rules.__getitem__)
-    assert path == [network.hosts[0], *network.switches, dst]
-    guarded = {
-        name: re.sub(r"output:(\d+)", lambda m: f"group:{3 << 24 | int(m[1])}", text)
-        for name, text in rules.items()
-    }
-    assert default_path(network, network.hosts[0], dst, guarded.__getitem__) == path
-    nowhere = {**rules, network.switches[1]: rule("10.0.0.99", 1)}
-    assert default_path(network, network.hosts[0], dst, nowhere.__getitem__) is None
+@pytest.mark.parametrize("spec", ["line:3", "butterfly", "line:60", "fat-tree:4"])
+@pytest.mark.parametrize("fast_failover", [True, False])
+def test_a_route_is_read_from_the_rules(spec: str, fast_failover: bool) -> None:
+    network = topologies.load(spec)
+    net = ControlledNetwork.brought_up(network, Settings(fast_failover=fast_failover))
+    src, dst = network.hosts[0], network.hosts[-1]
+    assert default_path(network, src, dst, rules_of(net)) is None
+    packet = Packet(0x0800, 17, network.host_ip(src), network.host_ip(dst))
+    assert default_path(network, src, dst, rules_of(net)) is None, "nobody has sent"
+    taken = net.switches.path(packet, src)
+    assert default_path(network, src, dst, rules_of(net)) == list(taken)
 
 
 def test_a_loop_in_the_rules_is_no_route() -> None:
@@ -62,7 +68,8 @@ def test_a_loop_in_the_rules_is_no_route() -> None:
     src, dst = network.hosts
     ports = {(arc.tail, arc.head): arc.tail_port for arc in network.arcs()}
     a, b = network.switches
-    rules = {a: rule(network.host_ip(dst), ports[a, b]), b: rule(network.host_ip(dst), ports[b, a])}
+    line = f" ip,nw_dst={network.host_ip(dst)} actions=output:"
+    rules = {a: f"{line}{ports[a, b]}", b: f"{line}{ports[b, a]}"}
     assert default_path(network, src, dst, rules.__getitem__) is None
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from controller.model.events import (
     FlowRequested,
     InstalledRead,
     LinkDiscovered,
+    PacketArrived,
     RuleCountersRead,
     SnapshotRequested,
     SwitchConnected,
@@ -53,7 +55,6 @@ from controller.model.rules import (
     ETH_TYPE_IPV4,
     IP_PROTO_TCP,
     TABLE_CLASSIFY,
-    TABLE_DEFAULT,
     Action,
     Bucket,
     Drop,
@@ -263,6 +264,7 @@ class FakeSwitches:
         self.silent_arcs: frozenset[str] = frozenset()  # where probes are lost
         self.installed: list[InstallRules] = []
         self.closed: list[CloseConnection] = []
+        self.asks: Callable[[PacketArrived], object] = lambda _: None  # what switches hand to the controller
         self._live = LiveNetwork(network)
         self._sent: Counter[tuple[int, int]] = Counter()  # bytes by port
         self._received: Counter[tuple[int, int]] = Counter()
@@ -344,13 +346,12 @@ class FakeSwitches:
                 )
         return CountersRead(datapath_id, now, ports, pinned, 6, len(rules))
 
-    def routes_sent(self, datapath_id: int) -> list[InstallRules]:
-        """Return the messages by which a switch was given default routes."""
+    def installed_in(self, datapath_id: int) -> list[InstallRules]:
+        """Return the messages by which a switch was given rules."""
         return [
             message
             for message in self.installed
-            if message.datapath_id == datapath_id
-            and any(isinstance(entry, Rule) and entry.table == TABLE_DEFAULT for entry in message.entries)
+            if message.datapath_id == datapath_id and any(isinstance(each, Rule) for each in message.entries)
         ]
 
     def _put_out(self, message: PacketOut) -> LinkDiscovered | None:
@@ -373,7 +374,19 @@ class FakeSwitches:
         return self.trace(packet, source)[0]
 
     def trace(self, packet: Packet, source: str) -> tuple[tuple[str, ...], Packet]:
-        """Return the nodes that a packet visits, as `path`, and the packet as it arrives."""
+        """Return the nodes that a packet visits, as `path`, and the packet as it arrives.
+
+        The controller may make a route for it first.
+        """
+        nodes, arrived = self._trace(packet, source)
+        if nodes[-1] != CONTROLLER or packet.destination_ip is None:
+            return nodes, arrived
+        ports = {(arc.tail, arc.head): arc.tail_port for arc in self.network.arcs()}
+        datapath_id, port = self.network.datapath_id(nodes[-2]), ports[nodes[-2], nodes[-3]]
+        self.asks(PacketArrived(datapath_id, port, ipv4_frame(packet.destination_ip)))
+        return self._trace(packet, source)
+
+    def _trace(self, packet: Packet, source: str) -> tuple[tuple[str, ...], Packet]:
         first = next(arc for arc in self.network.arcs() if arc.tail == source)
         nodes = [source, first.head]
         while nodes[-1] not in self.network.hosts:
@@ -438,6 +451,7 @@ class ControlledNetwork:
         self.settings = settings or Settings()
         self.core = Core(network, self.settings)
         self.switches = FakeSwitches(network)
+        self.switches.asks = self.handle
         self.silent: frozenset[str] = frozenset()
         self.now = 0.0
         self.notifications: list[Notify] = []
@@ -548,6 +562,12 @@ class ControlledNetwork:
             raise answer.result
         assert isinstance(answer.result, FlowView)
         return answer.result
+
+
+def ipv4_frame(destination: str) -> bytes:
+    """Return an Ethernet frame with a packet to an address and nothing in it."""
+    head = bytes(12) + ETH_TYPE_IPV4.to_bytes(2, "big")
+    return head + bytes(16) + ipaddress.IPv4Address(destination).packed
 
 
 def _fits(actual: int | str | None, wanted: int | str) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from controller.model.labels import mac_value
+from controller.model.rules import TABLE_DEFAULT, port_of_group
+from controller.state.live_network import LiveNetwork
 from topologies.model import Network
 
-DEFAULT_TABLE = 4
-_OUTPUT = re.compile(r"\b(?:output|group):\"?(\d+)")
-_PORT_GROUPS = 3
-"""Upper byte of the number of a port's group (`controller.model.ways`); the rest is the port."""
+DEFAULT_TABLE = TABLE_DEFAULT
+_LABEL = re.compile(r"\bset_field:([0-9a-f:]{17})->eth_dst")
+_OUTPUT = re.compile(r"\b(output|group):\"?(\d+)")
 
 
 def default_path(network: Network, src: str, dst: str, dump: Callable[[str], str]) -> list[str] | None:
@@ -22,21 +24,28 @@ def default_path(network: Network, src: str, dst: str, dump: Callable[[str], str
         dst: host that is meant.
         dump: returns the rules for default routes of a switch, as `ovs-ofctl dump-flows` prints them.
     """
+    ways = LiveNetwork(network).ports
     heads = {(arc.tail, arc.tail_port): arc.head for arc in network.arcs()}
-    path = [src, heads[src, 1]]
+    neighbours = {(switch, number): head for (switch, head), number in ways.numbers.items()}
+    path, label = [src, heads[src, 1]], 0
     while path[-1] in network.switches:
-        port = _port_towards(dump(path[-1]), network.host_ip(dst))
-        following = heads.get((path[-1], port)) if port is not None else None
+        field, label = ways.format.first(label)
+        following = neighbours.get((path[-1], field))
+        if following is None:
+            port, label = _towards(dump(path[-1]), network.host_ip(dst))
+            following = heads.get((path[-1], port))
         if following is None or following in path:
             return None
         path.append(following)
     return path if path[-1] == dst else None
 
 
-def _port_towards(rules: str, address: str) -> int | None:
+def _towards(rules: str, address: str) -> tuple[int, int]:
+    """Return the port out of which a switch sends packets to an address, and their label; 0 for none."""
     for line in rules.splitlines():
-        output = _OUTPUT.search(line)
+        output, label = _OUTPUT.search(line), _LABEL.search(line)
         if output and re.search(rf"\bnw_dst={re.escape(address)}\b(?!/)", line):
-            number = int(output[1])
-            return number & 0xFFFFFF if number >> 24 == _PORT_GROUPS else number
-    return None
+            number = int(output[2])
+            port = number if output[1] == "output" else port_of_group(number)
+            return port or 0, mac_value(label[1]) if label else 0
+    return 0, 0

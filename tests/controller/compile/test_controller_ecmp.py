@@ -1,12 +1,16 @@
 """Equal-cost multipath as the default routing, on fake switches."""
 
+import math
 from collections import Counter
-from itertools import product
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise, permutations, product
 
 import pytest
+from hypothesis import given, settings
 
 import topologies
-from controller.compile.ecmp import ecmp_group
+from controller.compile.default_routes import equal_paths
+from controller.compile.next_hops import equal_next_hops
 from controller.model.events import (
     LinkDiscovered,
     PortCameUp,
@@ -15,9 +19,13 @@ from controller.model.events import (
     SwitchDisconnected,
 )
 from controller.model.messages import InstallRules
-from controller.model.rules import ETH_TYPE_IPV4, Group, GroupChange, Output, TcpConnection
+from controller.model.rules import ETH_TYPE_IPV4, Group, GroupChange, TcpConnection, ToGroup, port_of_group
+from controller.model.ways import Ways
+from controller.state.live_network import LiveNetwork
 from controller.state.state import Settings
+from tests.controller.decide.test_controller_properties import networks
 from tests.fakes.openflow_table import ControlledNetwork, Packet
+from topologies.model import Network
 
 L, R, M1, M2 = 1, 2, 3, 4
 TO_R = 0x0100_0000 | R
@@ -28,6 +36,14 @@ def controlled(name: str) -> ControlledNetwork:
     net = ControlledNetwork(topologies.load(name), Settings(default_routing="ecmp"))
     net.bring_up()
     return net
+
+
+def use_all(net: ControlledNetwork) -> None:
+    """Let all hosts send to all others."""
+    network = net.switches.network
+    for source, destination in permutations(network.hosts, 2):
+        segment = TcpConnection(network.host_ip(source), network.host_ip(destination), 1, 2)
+        assert net.switches.path(Packet.tcp(segment), source)[-1] == destination
 
 
 @pytest.fixture
@@ -72,8 +88,8 @@ def test_few_connections_collide_on_some_seeds() -> None:
     assert 75 <= collisions <= 100
 
 
-def test_switches_choose_independently_of_each_other() -> None:
-    """Two choices of two on the way between the pods of a fat tree make four paths, not two."""
+def test_hashes_that_are_the_same_in_all_switches_do_not_meet() -> None:
+    """Between the pods of a fat tree are four paths, of two choices of two."""
     net = controlled("fat-tree:4")
     network = net.switches.network
     source, destination = network.hosts[0], network.hosts[-1]
@@ -87,29 +103,71 @@ def test_switches_choose_independently_of_each_other() -> None:
     assert all(count > 50 for count in cores.values())
 
 
-def ports_of(group: Group) -> Counter[int]:
-    assert all(bucket.weight == 1 for bucket in group.buckets)
-    return Counter(bucket.output.port for bucket in group.buckets if isinstance(bucket.output, Output))
+def paths_of(group: Group) -> dict[tuple[int | None, str | None], int]:
+    """Return the weights of a group's buckets, by port and label."""
+    outputs = [(each.weight, each.output) for each in group.buckets]
+    return {
+        (port_of_group(to.group) if isinstance(to, ToGroup) else to.port, to.destination_mac): weight
+        for weight, to in outputs
+    }
 
 
-def test_group_numbers_and_buckets_are_fixed(net: ControlledNetwork) -> None:
+def test_groups_are_at_the_ingress_and_the_same_each_time(net: ControlledNetwork) -> None:
+    use_all(net)
     ((number, group),) = net.switches.tables[L].select_groups().items()
-    assert (number, ports_of(group)) == (TO_R, {5: 32, 6: 32})
-    assert controlled("parallel2").switches.tables[L].select_groups() == {number: group}
+    ways = {(5, "16:80:00:00:00:00"): 1, (6, "16:80:00:00:00:00"): 1}
+    assert (number, paths_of(group)) == (TO_R, ways), "R is the second neighbour of both, in two bits"
+    again = controlled("parallel2")
+    use_all(again)
+    assert again.switches.tables[L].select_groups() == {number: group}
     assert net.switches.tables[R].select_groups().keys() == {TO_L}
     assert net.switches.tables[M1].select_groups() == {}
 
 
-@pytest.mark.parametrize("ways", [2, 3, 4, 5, 16, 63, 64, 100])
-def test_every_way_has_as_many_buckets(ways: int) -> None:
-    counts = ports_of(ecmp_group(1, "S", [Output(port) for port in range(ways)]))
-    assert set(counts.values()) == {max(1, 64 // ways)}
-    assert len(counts) == ways
+@settings(max_examples=60, deadline=None)
+@given(networks(max_switches=9))
+def test_paths_are_equal_and_chosen_as_if_by_each_switch(network: Network) -> None:
+    """Against a walk that takes each of the nearer neighbours with the same probability."""
+    live = LiveNetwork(network)
+    between = [arc for arc in network.arcs() if not {arc.tail, arc.head} & set(network.hosts)]
+    for end in network.switches[:3]:
+        nearer = equal_next_hops(between, {end: end})[end]
+        for start in nearer:
+            paths = equal_paths(start, end, nearer, live.ports)
+            total = sum(paths.values())
+            for path, weight in paths.items():
+                assert (path[0], path[-1]) == (start, end)
+                share = math.prod(1 / len(nearer[node]) for node in path[:-1])
+                assert weight / total == pytest.approx(share, rel=0.5)
+            assert len(paths) == sum(1 for _ in walks(start, end, nearer)) or len(paths) >= 32
+
+
+def walks(start: str, end: str, nearer: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, ...]]:
+    if start == end:
+        yield (end,)
+    else:
+        for node in nearer[start]:
+            for rest in walks(node, end, nearer):
+                yield (start, *rest)
+
+
+def test_a_group_has_a_bounded_number_of_paths_that_spread() -> None:
+    """Ten layers of three switches have 19,683 paths."""
+    layers = [["a"], *([f"{k}{side}" for side in "xyz"] for k in range(9)), ["b"]]
+    nearer = {node: tuple(after) for before, after in pairwise(layers) for node in before}
+    ways = Ways()
+    ways.number_links((node, to) for node, after in nearer.items() for to in after)
+    paths = equal_paths("a", "b", nearer, ways)
+    assert 32 <= len(paths) <= 64
+    for layer in layers[1:-1]:
+        assert {node for path in paths for node in path} >= set(layer)
 
 
 def test_a_network_without_equal_paths_has_no_groups() -> None:
     ecmp, shortest = controlled("line:4"), ControlledNetwork(topologies.load("line:4"))
     shortest.bring_up()
+    use_all(ecmp)
+    use_all(shortest)
     for datapath_id, table in ecmp.switches.tables.items():
         assert table.select_groups() == {}
         assert table.rules == shortest.switches.tables[datapath_id].rules
@@ -137,6 +195,7 @@ def restore(net: ControlledNetwork, tail: int, port: int, head: int, head_port: 
 
 
 def test_a_group_of_one_is_no_group_and_comes_back(net: ControlledNetwork) -> None:
+    use_all(net)
     before = net.switches.tables[L].select_groups().copy(), net.switches.tables[L].rules.copy()
     fail(net, L, 5, M1, 1)
     assert net.switches.tables[L].select_groups() == {}, "removed, since nothing uses it"
@@ -150,6 +209,7 @@ def test_a_group_of_one_is_no_group_and_comes_back(net: ControlledNetwork) -> No
 
 def test_a_smaller_group_is_changed_in_place() -> None:
     net = controlled("parallel4")
+    use_all(net)
     net.switches.installed.clear()
     fail(net, L, 5, M1, 1)
     changes = [
@@ -159,7 +219,7 @@ def test_a_smaller_group_is_changed_in_place() -> None:
         for entry in message.entries
     ]
     (change,) = [entry for entry in changes if isinstance(entry, GroupChange)]
-    assert (change.group.number, ports_of(change.group)) == (TO_R, {6: 21, 7: 21, 8: 21})
+    assert (change.group.number, {port for port, _ in paths_of(change.group)}) == (TO_R, {6, 7, 8})
     for a, b, segment in connections(net, range(40000, 40020)):
         path = net.switches.path(Packet.tcp(segment), a)
         assert path[-1] == b
@@ -167,6 +227,7 @@ def test_a_smaller_group_is_changed_in_place() -> None:
 
 
 def test_the_failure_of_a_far_link_changes_the_near_group(net: ControlledNetwork) -> None:
+    use_all(net)
     fail(net, M1, 2, R, 5)
     assert net.switches.tables[L].select_groups() == {}
     for a, b, segment in connections(net, range(40000, 40010)):
@@ -174,6 +235,7 @@ def test_the_failure_of_a_far_link_changes_the_near_group(net: ControlledNetwork
 
 
 def test_a_switch_that_returns_gets_its_groups(net: ControlledNetwork) -> None:
+    use_all(net)
     before = net.switches.tables[L].rules.copy()
     ports = next(event for event in net.switches.connections() if event.datapath_id == L)
     net.handle(SwitchDisconnected(L))

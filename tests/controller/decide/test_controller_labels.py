@@ -44,6 +44,13 @@ def bring_up(network: Network, **more: Any) -> ControlledNetwork:
     return net
 
 
+def ask(net: ControlledNetwork, source: str, destination: str) -> tuple[str, ...]:
+    """Return the way of a packet of no flow."""
+    network = net.switches.network
+    segment = TcpConnection(network.host_ip(source), network.host_ip(destination), 1, 2)
+    return net.switches.path(Packet.tcp(segment, destination_mac=network.host_mac(destination)), source)
+
+
 def rules_of_core(net: ControlledNetwork) -> dict[str, set[Rule]]:
     """Return the rules of each switch that no host and no default route is the reason of."""
     network = net.switches.network
@@ -115,16 +122,17 @@ def test_a_label_that_a_host_writes_leads_nowhere(network: Network, fields: int,
 
 
 def test_the_core_has_rules_for_links_alone() -> None:
-    """Three rules a link, whatever hosts and flows there are, and a few more."""
+    """Four rules a link, whatever hosts, flows and default routes there are, and a few more."""
     net = bring_up(topologies.load("fat-tree:4:rate_bps=10e6"))
     hosts = net.switches.network.hosts
     for number, (source, destination) in enumerate(pairwise(hosts)):
         net.request(source=source, destination=destination, destination_port=6000 + number, rate_bps=1e5)
+        ask(net, source, hosts[-1])
     for name, rules in rules_of_core(net).items():
         links = sum(arc.tail == name and arc.head not in hosts for arc in net.switches.network.arcs())
         core = [rule for rule in rules if not is_flow_cookie(rule.cookie)]
-        assert len([rule for rule in core if rule.table == TABLE_LABEL]) == 2 * links + 2
-        assert len(core) == 3 * links + 5 + 4
+        assert len([rule for rule in core if rule.table == TABLE_LABEL]) == 3 * links + 2
+        assert len(core) == 4 * links + 12
         if name.startswith("c"):
             assert len(rules) == len(core)
 

@@ -30,6 +30,8 @@ def bring_up(network: str, **settings: Any) -> ControlledNetwork:
     net.bring_up()
     for _ in range(20):
         net.pass_time(0.05)
+    for packet, source, destination in packets(net):
+        assert net.switches.path(packet, source)[-1] == destination
     return net
 
 

@@ -28,7 +28,7 @@ from tests.controller.decide.failing_links import (
     port_of,
 )
 from tests.fakes.growing_host import GrowingHost
-from tests.fakes.openflow_table import ControlledNetwork
+from tests.fakes.openflow_table import ControlledNetwork, Packet
 
 BUTTERFLY = topologies.load("butterfly")
 REQUEST: dict[str, Any] = {
@@ -193,6 +193,7 @@ def test_many_flows_on_one_link_are_moved_together_by_one_barrier_a_switch_and_s
 def test_the_rules_of_flows_go_out_before_anything_else_is_computed() -> None:
     net = bring_up()
     net.request(**REQUEST)
+    net.switches.path(Packet(0x0800, 17, "10.0.0.2", "10.0.0.4"), "T1")
     core, now = net.core, net.now
     core.handle(PortWentDown(*port_of(net, "S2-S3")), now)
     first = [m for m in core.handle(TimePassed(), now) if isinstance(m, InstallRules)]

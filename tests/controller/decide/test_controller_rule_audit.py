@@ -10,11 +10,9 @@ import pytest
 
 import topologies
 from controller.api.schema import parse
-from controller.model.events import BarrierReceived, FlowRequested, SnapshotRequested, TimePassed
-from controller.model.messages import Answer, InstallRules
+from controller.model.events import FlowRequested
 from controller.model.rules import TABLE_DEFAULT, TABLE_PINNED, Match, Output, Rule, port_group_number
 from controller.model.settings import Settings
-from controller.model.views import Snapshot
 from switch.model import Fleet
 from switch.model.openflow import Kind
 from tests.fakes.controller_command import controlled
@@ -38,14 +36,6 @@ def net() -> ControlledNetwork:
     net.request(**REQUEST)
     let_run(net, 3.0)
     return net
-
-
-def snapshot_now(net: ControlledNetwork) -> Snapshot:
-    """How things are, while what is due is not done."""
-    (answer,) = net.core.handle(SnapshotRequested(1), net.now)
-    assert isinstance(answer, Answer)
-    assert isinstance(answer.result, Snapshot)
-    return answer.result
 
 
 def let_run(net: ControlledNetwork, seconds: float) -> None:
@@ -124,29 +114,8 @@ def test_a_switch_that_loses_its_rules_again_and_again_is_repaired_ever_less_oft
     assert 3 <= len(repairs(net)) <= 8
 
 
-def test_ready_means_that_all_routes_are_confirmed() -> None:
-    net = ControlledNetwork(BUTTERFLY, Settings(fast_failover=False))
-    net.silent = frozenset({"S3"})
-    for event in net.switches.arrivals():
-        for message in net.core.handle(event, net.now):
-            if isinstance(message, InstallRules):
-                barrier = net.switches.carry_out(message, net.now)
-                assert isinstance(barrier, BarrierReceived)
-                net.core.handle(barrier, net.now)
-        assert not snapshot_now(net).health.ready, "its routes are still to be computed"
-    net.handle(TimePassed())
-    assert not net.snapshot().health.ready
-    net.silent = frozenset()
-    net.reconnect("S3")
-    assert net.snapshot().health.ready
-    assert all(
-        sum(rule.table == TABLE_DEFAULT for rule in table.rules.values()) == 4
-        for table in net.switches.tables.values()
-    )
-
-
-async def test_routes_that_were_refused_are_tried_again(tmp_path: Path) -> None:
-    """A table that is full when the switch connects: a fault, not ready; with room again all routes come."""
+async def test_rules_that_were_refused_are_tried_again(tmp_path: Path) -> None:
+    """A table that is full when the switch connects: a fault, not ready; with room again all rules come."""
 
     def prepare(fleet: Fleet) -> None:
         fleet.switches["S2"].tables.max_rules = 6
@@ -160,7 +129,7 @@ async def test_routes_that_were_refused_are_tried_again(tmp_path: Path) -> None:
 
         while not (seen := await health())["faults"]:
             await asyncio.sleep(0.02)
-        assert "S2 refused its default routes" in seen["faults"][0]
+        assert "S2 refused its rules" in seen["faults"][0]
         assert not seen["ready"]
         tables.max_rules = 1000
         await running.ready()

@@ -84,10 +84,10 @@ def converse(lab: Lab, first_port: int, connections: int, writes: int, pause_s: 
 
 
 def groups(lab: Lab) -> dict[str, int]:
-    """Return how many ports the select groups of each switch lead to."""
+    """Return how many paths the select groups of each switch lead to."""
     dumps = {name: lab.ovs.ofctl("dump-groups", name).splitlines() for name in lab.network.switches}
     chosen = {name: [line for line in dump if "type=select" in line] for name, dump in dumps.items()}
-    return {name: len(set(re.findall(r"output:(\d+)", str(lines)))) for name, lines in chosen.items()}
+    return {name: len(set(re.findall(r"group:(\d+)", str(lines)))) for name, lines in chosen.items()}
 
 
 def summary(watch: Watch) -> dict[str, Any]:
@@ -103,10 +103,11 @@ def summary(watch: Watch) -> dict[str, Any]:
 
 def observe(lab: Lab, seen: dict[str, Any]) -> None:
     interfaces = [f"{end}-{middle}" for end in "LR" for middle in MIDDLES]
-    seen["groups"] = groups(lab)
+    seen["groups_before"] = groups(lab)
     with watching(interfaces) as watch:
         seen["bytes"] = converse(lab, FIRST_PORT, CONNECTIONS, WRITES)
         time.sleep(0.3)
+    seen["groups"] = groups(lab)
     seen["spread"] = summary(watch)
     run("ip", "link", "set", "L-M1", "down")
     wait_until(lambda: groups(lab)["L"] == 3, "the group to shrink")

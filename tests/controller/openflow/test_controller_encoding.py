@@ -34,7 +34,7 @@ from controller.model.rules import (
     ToController,
     ToGroup,
 )
-from controller.openflow.decoding import Malformed, read_packet_in, read_refusal
+from controller.openflow.decoding import Malformed, read_expired, read_packet_in, read_refusal
 from controller.openflow.encoding import OWN_TRANSACTIONS, encode
 from controller.openflow.readback import Readback
 from controller.openflow.screening import is_wanted
@@ -75,7 +75,10 @@ actions: st.SearchStrategy[Action] = st.one_of(
     st.just(Drop()),
     st.builds(RestoreLabel, macs, st.integers(1, 3)),
 )
-rules = st.builds(Rule, st.integers(0, 2), st.integers(0, 400), matches, actions, st.integers(0, 2**64 - 1))
+cookies = st.integers(0, 2**64 - 1)
+rules = st.builds(
+    Rule, st.integers(0, 2), st.integers(0, 400), matches, actions, cookies, st.integers(0, 1000)
+)
 selects = st.builds(Bucket, st.integers(1, 1000), outputs | to_groups)
 failovers = st.builds(Bucket, st.just(0), outputs, ports)
 groups = st.builds(
@@ -137,6 +140,7 @@ RULE = Rule(1, 100, Match(eth_type=0x0800, destination_ip="10.0.0.1"), Output(3)
     "message",
     [
         InstallRules(1, (RULE,), 5, wipe=True),
+        InstallRules(1, (RULE._replace(idle_s=300),), 5),
         InstallRules(1, (GroupChange(Group(7, (Bucket(1, Output(2)),))),), 5),
         InstallRules(1, (Meter(3, 100, 200), MeterChange(Meter(3, 50, 200))), 5),
         PacketOut(1, 3, b"frame" * 20),
@@ -200,6 +204,14 @@ def test_packets_in_are_read(port: int, frame: bytes) -> None:
     assert (packet.port, packet.frame) == (port, frame)
 
 
+@given(cookies, st.integers(0, 3))
+def test_rules_that_expire_are_named_and_others_that_go_are_not(cookie: int, reason: int) -> None:
+    body = struct.pack("!QHBBIIHHQQHH4x", cookie, 100, reason, 4, 301, 0, 300, 0, 0, 0, 1, 4)
+    whole = struct.pack("!BBHI", 4, 11, 8 + len(body), 0) + body
+    assert (osken(whole).cookie, osken(whole).reason) == (cookie, reason)
+    assert read_expired(whole) == (cookie if reason == ofproto_v1_3.OFPRR_IDLE_TIMEOUT else None)
+
+
 def test_refusals_name_the_rule() -> None:
     whole = encode(InstallRules(1, (RULE,), 5), 0)
     refusal = read_refusal(model.error(5, model.ErrorReason.TABLE_FULL, whole))
@@ -210,7 +222,7 @@ def test_refusals_name_the_rule() -> None:
 
 @given(st.binary(max_size=80))
 def test_what_is_no_message_is_malformed(data: bytes) -> None:
-    for read in (read_packet_in, read_refusal):
+    for read in (read_expired, read_packet_in, read_refusal):
         with contextlib.suppress(Malformed):
             read(data)
 

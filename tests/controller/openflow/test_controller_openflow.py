@@ -137,6 +137,7 @@ def test_equal_paths_are_all_used_and_no_connection_is_split(ecmp: dict[str, Any
 
 
 def test_equal_paths_follow_the_network(ecmp: dict[str, Any]) -> None:
+    assert set(ecmp["groups_before"].values()) == {0}, "nobody had sent"
     assert ecmp["groups"] == {"L": 4, "R": 4, "M1": 0, "M2": 0, "M3": 0, "M4": 0}
     assert ecmp["bytes_without_m1"] == 4 * 8 * 5 * 500
     assert ecmp["without_m1"]["there"].keys() <= {"M2", "M3", "M4"}

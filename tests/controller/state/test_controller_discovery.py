@@ -3,6 +3,7 @@
 import socket
 import struct
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -86,7 +87,9 @@ def test_classification(net: ControlledNetwork) -> None:
         assert table.apply(Packet(ETH_TYPE_LLDP)) == CONTROLLER
         assert table.apply(Packet(ETH_TYPE_ARP)) == CONTROLLER
         assert table.apply(Packet(0x86DD)) == DROPPED, "nothing is flooded"
-        assert table.apply(to_host("10.0.0.99")) == DROPPED
+        assert table.apply(to_host("10.0.0.99")) == CONTROLLER, "it may know such a host"
+        for mac in ("ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:fb", "33:33:00:00:00:01", "16:00:00:00:00:00"):
+            assert table.apply(replace(to_host("10.0.0.99"), destination_mac=mac)) == DROPPED
 
 
 def test_a_port_down_reroutes_at_once_and_discovery_brings_the_link_back(net: ControlledNetwork) -> None:
@@ -202,7 +205,7 @@ def seconds_until_down(net: ControlledNetwork, links: tuple[str, ...]) -> float:
 
 def test_a_host_behind_a_dead_port_has_no_routes(net: ControlledNetwork) -> None:
     net.handle(PortWentDown(S4, 1))
-    assert net.switches.path(to_host("10.0.0.3"), "T1")[-1] == DROPPED
+    assert net.switches.path(to_host("10.0.0.3"), "T1")[-1] == CONTROLLER
     assert not next(host for host in net.snapshot().hosts if host.name == "T2").reachable
 
 
@@ -243,12 +246,12 @@ def test_a_switch_that_comes_back_gets_all_its_rules_again(net: ControlledNetwor
     assert net.snapshot().health.ready
 
 
-def test_refused_default_routes_are_a_fault() -> None:
+def test_refused_rules_are_a_fault() -> None:
     net = ControlledNetwork(topologies.load("butterfly"))
     net.silent = frozenset({"S0"})
     net.bring_up()
-    net.handle(RulesRefused(S0, net.switches.routes_sent(S0)[-1].barrier, "table full"))
-    assert "S0 refused its default routes: table full." in net.snapshot().health.faults
+    net.handle(RulesRefused(S0, net.switches.installed_in(S0)[-1].barrier, "table full"))
+    assert "S0 refused its rules: table full." in net.snapshot().health.faults
     assert not net.snapshot().health.ready
 
 
@@ -361,8 +364,8 @@ def test_a_learned_host_that_says_nothing_is_forgotten_with_its_rules(net: Contr
     net.handle(PacketArrived(S3, 9, arp_request("10.0.7.8", "10.0.0.1", "02:00:00:00:00:77")))
     net.pass_time(150)
     assert [host.name for host in net.snapshot().hosts if host.learned] == ["10.0.7.8"]
-    assert net.switches.tables[S0].apply(to_host("10.0.7.7")) == DROPPED
-    assert net.switches.tables[S0].apply(to_host("10.0.7.8")) != DROPPED
+    assert net.switches.tables[S0].apply(to_host("10.0.7.7")) == CONTROLLER
+    assert net.switches.tables[S0].apply(to_host("10.0.7.8")) != CONTROLLER
     assert list(net.records["learned_host"]) == ["10.0.7.8"]
 
 

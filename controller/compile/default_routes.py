@@ -1,0 +1,110 @@
+"""Default routes: the label that a switch writes into packets to a host behind another one, of no flow.
+
+Where several paths have the same least delay, a select group chooses one of them as a whole, so the switches
+behind the ingress make no choice of their own. Where a path is longer than a label, the switch at which the
+label ends has a default route to the same host, which writes the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from controller.model.labels import DEFAULT
+from controller.model.rules import (
+    ETH_TYPE_IPV4,
+    PRIORITY_ROUTE,
+    TABLE_DEFAULT,
+    Bucket,
+    Group,
+    Match,
+    Output,
+    Rule,
+    ToGroup,
+    host_cookie,
+)
+from controller.model.ways import Ways
+
+__all__ = ["IDLE_S", "Route", "default_rule", "equal_paths", "route_over"]
+
+IDLE_S = 300
+"""A switch keeps a default route that no packet takes for so long."""
+
+_MOST_PATHS = 64
+"""Of a group; Open vSwitch has room for 256 buckets."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """What a switch does with packets to the hosts of another one.
+
+    Attributes:
+        action: Of its rules.
+        group: To which they lead, where there are several paths.
+        relays: The switches at which its labels end before the paths do.
+    """
+
+    action: Output | ToGroup
+    group: Group | None = None
+    relays: tuple[str, ...] = ()
+
+
+def route_over(paths: Mapping[tuple[str, ...], int], end: str, ways: Ways, group_number: int) -> Route:
+    """Return the route over paths of switches, by their weights.
+
+    Args:
+        paths: From one switch towards another one; each as far as a label reaches, or farther.
+        end: The other one.
+        ways: How switches reach each other.
+        group_number: Of the group that it takes where there are several paths.
+    """
+    reach = _reach(ways)
+    relays = dict.fromkeys(path[reach] for path in paths if len(path) > reach and path[reach] != end)
+    actions = [(weight, _send(path, ways)) for path, weight in paths.items()]
+    if len(actions) == 1:
+        return Route(actions[0][1], None, tuple(relays))
+    buckets = tuple(Bucket(weight, action) for weight, action in actions)
+    return Route(ToGroup(group_number), Group(group_number, buckets), tuple(relays))
+
+
+def _reach(ways: Ways) -> int:
+    """Return how many links a packet passes at most by one label."""
+    return ways.format.most_fields + 1
+
+
+def _send(path: Sequence[str], ways: Ways) -> Output | ToGroup:
+    fields = [ways.numbers[step] for step in pairwise(path[1 : _reach(ways) + 1])]
+    return ways.labelled(path[0], path[1], ways.format.label(fields, DEFAULT))
+
+
+def equal_paths(
+    start: str, end: str, nearer: Mapping[str, Sequence[str]], ways: Ways
+) -> dict[tuple[str, ...], int]:
+    """Return paths of equal delay, as far as one label reaches, with weights as if each switch chose evenly.
+
+    Args:
+        start: The first switch.
+        end: The last one, another.
+        nearer: The neighbours of each switch that are on such paths; there are no circles.
+        ways: Say how long labels are.
+    """
+    shares: dict[tuple[str, ...], float] = {(start,): 1.0}
+    longest = _reach(ways) + 1
+    while unfinished := [path for path in shares if path[-1] != end and len(path) < longest]:
+        for place, path in enumerate(unfinished):
+            share, following = shares.pop(path), nearer[path[-1]]
+            if len(shares) + len(following) > _MOST_PATHS:
+                following = (following[place % len(following)],)
+            for node in following:
+                shares[(*path, node)] = share / len(following)
+    least = min(shares.values())
+    return {path: round(share / least) for path, share in sorted(shares.items())}
+
+
+@lru_cache(maxsize=1 << 16)
+def default_rule(ip: str, action: Output | ToGroup) -> Rule:
+    """Return the rule for all packets to a host behind another switch."""
+    match = Match(eth_type=ETH_TYPE_IPV4, destination_ip=ip)
+    return Rule(TABLE_DEFAULT, PRIORITY_ROUTE, match, action, host_cookie(ip), IDLE_S)

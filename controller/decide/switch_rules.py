@@ -1,0 +1,176 @@
+"""Which rules each connected switch should have, and whether it has confirmed them.
+
+The fixed ones depend on its own ports and hosts alone: they are sent when it connects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from controller.compile.classification import classification
+from controller.compile.labels import delivery_rules, label_rules
+from controller.install.outbox import Outbox
+from controller.model.faults import FaultKind
+from controller.model.journal import Journaled, JournaledDict, JournaledSet
+from controller.model.messages import RemoveGroup, RemoveRule, RemoveRules
+from controller.model.reconcile import Difference, Installed, Unsettled, difference
+from controller.model.rules import Entry, Group, Meter, Rule
+from controller.state.state import State
+
+__all__ = ["SwitchRules"]
+
+
+class SwitchRules(Journaled):
+    """Sends each switch the difference between the rules it has and those it should have.
+
+    Args:
+        state: Network and hosts.
+        outbox: Where messages go.
+        beside: Returns what a switch should have beside its fixed rules, groups first.
+        retry: Called with a switch that refused some.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        outbox: Outbox,
+        beside: Callable[[str], tuple[Rule | Group, ...]],
+        retry: Callable[[str, float], None],
+    ) -> None:
+        self._state = state
+        self._outbox = outbox
+        self._beside = beside
+        self._retry = retry
+        self._labels: JournaledDict[str, tuple[Rule, ...]] = JournaledDict()  # of each connected switch
+        self._awaited: JournaledDict[str, int] = JournaledDict()
+        self._refused: JournaledSet[str] = JournaledSet()  # switches that lack some since they refused them
+
+    def connect(self, switch: str, installed: Installed | None) -> None:
+        """Give a switch that has just connected what it lacks, and remove what it should not have.
+
+        Without knowing what it has, replace all of it.
+        """
+        self._labels[switch] = self._label_rules(switch)
+        wanted = self.wanted(switch)
+        if installed is None:
+            self.send(switch, wanted, wipe=True)
+        else:
+            self._send_difference(switch, difference(installed, wanted))
+
+    def repair(self, switch: str, installed: Installed, unsettled: Unsettled) -> tuple[int, int]:
+        """Give a connected switch what it lacks, and remove what it should not have.
+
+        What is unsettled is left alone.
+
+        Returns:
+            How many rules and groups it lacked, and how many were too many.
+        """
+        wanted = [entry for entry in self.wanted(switch) if not unsettled.has(entry)]
+        settled = unsettled.without(installed)
+        missing = difference(settled, wanted)
+        if missing.is_empty and switch not in self._refused:
+            return 0, 0
+        self._refused.discard(switch)
+        self._send_difference(switch, missing)
+        there = len(settled.rules) + len(settled.groups) + len(settled.foreign_cookies)
+        kept = len(wanted) - len(missing.entries)
+        return len(missing.entries), max(0, there - kept)
+
+    def wanted(self, switch: str) -> tuple[Rule | Group | Meter, ...]:
+        """Return all that a connected switch should have, in an order in which it can be installed."""
+        return (*self._classification(switch), *self._beside(switch), *self._labels.get(switch, ()))
+
+    def fixed_count(self, switch: str) -> int:
+        """Return how many fixed rules a switch should have."""
+        classifying = sum(isinstance(entry, Rule) for entry in self._classification(switch))
+        return classifying + len(self._labels.get(switch, ()))
+
+    def _classification(self, switch: str) -> tuple[Meter | Rule, ...]:
+        return classification(self._state.metered_ports.get(switch, ()))
+
+    def update(self, switch: str) -> None:
+        """Give a switch other fixed rules, now that its ports or hosts are others."""
+        if switch not in self._labels:
+            return
+        sent, wanted = self._labels[switch], self._label_rules(switch)
+        self._labels[switch] = wanted
+        new = tuple(rule for rule in wanted if rule not in set(sent))
+        keys = {(rule.table, rule.priority, rule.match) for rule in wanted}
+        for rule in sent:
+            if (rule.table, rule.priority, rule.match) not in keys:
+                self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
+        if new:
+            self.send(switch, new)
+
+    def _label_rules(self, switch: str) -> tuple[Rule, ...]:
+        live, hosts = self._state.live, self._state.hosts
+        ways = live.ports
+        heads = [arc.head for arc in live.arcs_from(switch) if arc.tail_port]
+        ports = {host.ip: (host.mac, host.port) for host in hosts.learned_behind(switch)}
+        for head in heads:
+            host = hosts.find(head) if live.is_host(head) else None
+            if host is not None:
+                ports[host.ip] = host.mac, ways[switch, head]
+        rules = label_rules(switch, [head for head in heads if not live.is_host(head)], ways)
+        for ip, (mac, port) in ports.items():
+            rules += delivery_rules(ip, mac, port, ways)
+        return tuple(rules)
+
+    def is_settled(self, switch: str) -> bool:
+        """Return whether a switch has confirmed all that it was sent."""
+        return switch not in self._awaited
+
+    def _send_difference(self, switch: str, missing: Difference) -> None:
+        datapath_id = self._state.live.datapath_id(switch)
+        for cookie in missing.removed_first:
+            self._outbox.put(RemoveRules(datapath_id, cookie))
+        for number in missing.removed_groups_first:
+            self._outbox.put(RemoveGroup(datapath_id, number))
+        self.send(switch, missing.entries)
+        for rule in missing.removed_rules:
+            self._outbox.put(RemoveRule(datapath_id, rule))
+        for cookie in missing.removed_cookies:
+            self._outbox.put(RemoveRules(datapath_id, cookie))
+        for number in missing.removed_groups:
+            self._outbox.put(RemoveGroup(datapath_id, number))
+
+    def wipe(self, switch: str) -> None:
+        """Remove all rules of a switch, flows' ones too."""
+        self._labels.pop(switch, None)
+        self.send(switch, (), wipe=True)
+
+    def disconnect(self, switch: str) -> None:
+        """Forget what a switch had."""
+        self._labels.pop(switch, None)
+        self._awaited.pop(switch, None)
+        self._refused.discard(switch)
+        self._state.confirmed.discard(switch)
+
+    def send(self, switch: str, entries: tuple[Entry, ...], wipe: bool = False) -> None:
+        """Give a switch entries without which it is not ready."""
+        self._state.confirmed.discard(switch)
+        self._awaited[switch] = self._outbox.install(
+            self._state.live.datapath_id(switch), entries, self, wipe
+        )
+
+    def confirm(self, switch: str, barrier: int) -> None:
+        """Record a barrier's reply; only the last one of a switch confirms all its rules."""
+        if self._awaited.get(switch) == barrier:
+            del self._awaited[switch]
+            if switch not in self._refused:
+                self._state.confirmed.add(switch)
+                if self._state.faults.clear(switch, FaultKind.RULES_REFUSED):
+                    self._state.faults.clear(switch, FaultKind.TABLE_FULL)  # it had room for all of them
+
+    def owns(self, _cookie: int) -> bool:
+        """Return whether a rule is one of these: they are sent by themselves."""
+        return True
+
+    def refused(self, switch: str, reason: str, now: float) -> None:
+        """Record that a switch did not accept its rules, until `repair` has sent them again."""
+        self._refused.add(switch)
+        self._state.confirmed.discard(switch)
+        text = f"{switch} refused its rules: {reason}."
+        if self._state.faults.add(switch, FaultKind.RULES_REFUSED, text):
+            self._outbox.report("error", text, switch=switch)
+        self._retry(switch, now)
