@@ -24,7 +24,7 @@ from controller.model.callers import CONFIGURATION, Caller
 from controller.model.client_events import ClientEventKind
 from controller.model.faults import FaultKind
 from controller.model.journal import Journal, Journaled, JournaledDict, JournaledSet
-from controller.model.messages import IntroduceSwitch, Message, PacketOut, Postpone
+from controller.model.messages import Acknowledge, IntroduceSwitch, Message, PacketOut, Postpone
 from controller.model.records import Change, Records, changes_of
 from controller.model.requests import LinkChange, ViewName
 from controller.model.rules import Group, Rule
@@ -254,6 +254,7 @@ class Core(Journaled):
         handler(event)
 
     def _switch_connected(self, event: events.SwitchConnected) -> None:
+        self._outbox.put(Acknowledge(event.datapath_id, event.announcement))
         live = self._state.live
         switch = live.switch_name(event.datapath_id)
         if switch is not None and live.is_connected(switch):

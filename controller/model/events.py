@@ -60,13 +60,14 @@ class SwitchConnected:
     """A switch finished its handshake; `live_ports` are the ports that are up.
 
     `installed` is what it has; None: that is not known, and it is given everything in place of what it has.
-    `port_names` are pairs of a port and what the switch calls it.
+    `port_names` are pairs of a port and what the switch calls it; `announcement` is acknowledged.
     """
 
     datapath_id: int
     live_ports: frozenset[int]
     installed: Installed | None = None
     port_names: tuple[tuple[int, str], ...] = ()
+    announcement: int = 0
 
 
 @dataclass(frozen=True)

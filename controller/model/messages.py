@@ -27,6 +27,7 @@ from controller.model.views import (
 
 __all__ = [
     "Abandoned",
+    "Acknowledge",
     "AllocationChanged",
     "Answer",
     "ClientMessage",
@@ -91,6 +92,14 @@ class CloseConnection:
 
     datapath_id: int
     reason: str
+
+
+@dataclass(frozen=True)
+class Acknowledge:
+    """What follows for a switch was decided on this announcement of it; what was decided before is dropped."""
+
+    datapath_id: int
+    announcement: int
 
 
 @dataclass(frozen=True)
@@ -227,6 +236,7 @@ DatapathMessage = (
     | ReadCounters
     | ReadInstalled
     | ReadRuleCounters
+    | Acknowledge
     | IntroduceSwitch
     | CloseConnection
 )

@@ -11,6 +11,7 @@ from itertools import count
 from controller.logs import SparingLog
 from controller.model import events, lldp
 from controller.model.messages import (
+    Acknowledge,
     CloseConnection,
     DatapathMessage,
     IntroduceSwitch,
@@ -71,6 +72,10 @@ class Switches:
         self._claims: dict[Connection, tuple[float, list[Connection]]] = {}
         self._refusals: Counter[tuple[int, str]] = Counter()  # errors that belong to no rules
         self._reached: dict[Connection, int] = {}  # datapath ids of those that have said who they are
+        # By datapath id: the last announcement, and the last one that the core has acknowledged.
+        self._announced: dict[int, int] = {}
+        self._acknowledged: dict[int, int] = {}
+        self._announcements = count(1)
         self._transactions = count(1)
         self._unsent: dict[Connection, list[bytes]] = {}
         self._introduced: set[Connection] = set()  # those that are to be announced as if they were new
@@ -82,16 +87,21 @@ class Switches:
     def send(self, message: DatapathMessage) -> None:
         """Carry out a message, at the latest with `flush`; one for a switch that has gone is dropped.
 
-        The loss of a switch is an event of its own.
+        The loss of a switch is an event of its own. So is its return: what was decided before the core has
+        heard of that is for a switch that had other rules, and is dropped too.
         """
-        connection = self._admitted.get(message.datapath_id)
+        datapath_id = message.datapath_id
+        if isinstance(message, Acknowledge):
+            self._acknowledged[datapath_id] = message.announcement
+            return
+        connection = self._admitted.get(datapath_id)
         if connection is None:
             return
         if isinstance(message, CloseConnection):
             LOG.error("datapath %d is disconnected: %s", message.datapath_id, message.reason)
             self._unsent.pop(connection, None)
             connection.close()
-        else:
+        elif self._acknowledged.get(datapath_id) == self._announced.get(datapath_id):
             self._unsent.setdefault(connection, []).append(self._encoded(connection, message))
 
     def _encoded(self, connection: Connection, message: DatapathMessage) -> bytes:
@@ -279,7 +289,8 @@ class Switches:
         ports = session.ports.values()
         live = frozenset(port.number for port in ports if session.is_up(port))
         names = tuple((port.number, port.name) for port in ports)
-        self._events.append(events.SwitchConnected(datapath_id, live, session.installed, names))
+        number = self._announced[datapath_id] = next(self._announcements)
+        self._events.append(events.SwitchConnected(datapath_id, live, session.installed, names, number))
 
     def _leave(self, connection: Connection) -> None:
         """Rely on a connection no more."""

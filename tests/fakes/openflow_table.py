@@ -33,6 +33,7 @@ from controller.model.events import (
 from controller.model.labels import LABEL_BITS, format_mac, mac_value
 from controller.model.messages import (
     Abandoned,
+    Acknowledge,
     Answer,
     CloseConnection,
     DatapathMessage,
@@ -276,8 +277,8 @@ class FakeSwitches:
             return self._read(message, now)
         if isinstance(message, PacketOut):
             return self._put_out(message)
-        if isinstance(message, CloseConnection):
-            self.closed.append(message)
+        if isinstance(message, CloseConnection | Acknowledge):
+            self.closed += [message] if isinstance(message, CloseConnection) else []
             return None
         if isinstance(message, IntroduceSwitch):
             return self.announced(message.datapath_id)

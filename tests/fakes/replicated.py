@@ -12,7 +12,7 @@ import json
 import random
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import Any
@@ -26,7 +26,7 @@ from controller.leader.machine import LeaderMachine, Standing, Times
 from controller.leader.replica import Replica
 from controller.loop import refusals
 from controller.model import events
-from controller.model.messages import Abandoned, Answer, Message, Postpone
+from controller.model.messages import Abandoned, Acknowledge, Answer, Message, Postpone
 from controller.model.messages import DatapathMessage as ToSwitch
 from controller.model.records import Change, Holder, Records, Update
 from controller.model.rules import Rule, is_flow_cookie
@@ -178,6 +178,8 @@ class SimReplica:
         self.writing = False
         self.waiting: dict[int, Callable[[Answer], None]] = {}
         self.connections: dict[int, int] = {}
+        self.announced: dict[int, int] = {}  # by datapath id, as `Switches` does
+        self.acknowledged: dict[int, int] = {}
         self.epoch = self.turn = 0
         self.heard_at: dict[str, float] = {}
         self.unheard: dict[int, deque[Callable[[], None]]] = {}  # what watches have said, by their numbers
@@ -365,7 +367,8 @@ class SimReplica:
             (connected,) = (
                 each for each in self.world.switches.connections() if each.datapath_id == datapath_id
             )
-            return events.SwitchConnected(datapath_id, connected.live_ports, installed)
+            number = next(self.world.numbers)
+            return replace(connected, installed=installed, announcement=number)
 
         self._to_switch(datapath_id, arrive)
 
@@ -389,6 +392,8 @@ class SimReplica:
 
     def _hear_switch(self, datapath_id: int, connection: int, event: events.Event) -> None:
         if self.connections.get(datapath_id) == connection:
+            if isinstance(event, events.SwitchConnected):
+                self.announced[datapath_id] = event.announcement
             self.post(event)
 
     # The loop
@@ -472,12 +477,17 @@ class SimReplica:
             elif isinstance(message, Postpone):
                 self.inbox.extendleft(reversed(message.events))
             elif isinstance(message, ToSwitch):
-                datapath_id = message.datapath_id
-                connection = self.connections.get(datapath_id)
-                if connection is not None:
-                    model = self.world.models[datapath_id]
-                    self._to_switch(datapath_id, partial(model.take, self, connection, message))
+                self._obey(message)
         self.core.sent(self.now())
+
+    def _obey(self, message: ToSwitch) -> None:
+        datapath_id = message.datapath_id
+        connection = self.connections.get(datapath_id)
+        if isinstance(message, Acknowledge):
+            self.acknowledged[datapath_id] = message.announcement
+        elif connection is not None and self.acknowledged.get(datapath_id) == self.announced.get(datapath_id):
+            model = self.world.models[datapath_id]
+            self._to_switch(datapath_id, partial(model.take, self, connection, message))
 
 
 class World:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from controller.model import events
+from controller.model.messages import Acknowledge, InstallRules
+from controller.model.rules import Match, Output, Rule
 from controller.openflow.connection import Connection
 from controller.openflow.decoding import Malformed
 from controller.openflow.session import Leadership, Refused, Session
@@ -285,3 +287,25 @@ def test_a_switch_without_roles_is_served(controller: Controller) -> None:
     assert isinstance(controller.take()[0], events.SwitchConnected)
     controller.pass_time(60, (peer, switch))
     assert not peer.is_closed
+
+
+def test_what_was_decided_before_a_switch_returned_is_not_for_it(controller: Controller) -> None:
+    switch = ModelSwitch(S0, frozenset({1}), "S0")
+    rule = Rule(1, 100, Match(eth_type=0x0800), Output(1), 7)
+
+    def installs(peer: Peer) -> bool:
+        controller.switches.send(InstallRules(S0, (rule,), 1))
+        controller.switches.flush()
+        peer.answer(switch)
+        return len(switch.tables) == 1
+
+    for _ in range(2):
+        peer = connect(controller, switch)
+        (*_, connected) = controller.take()
+        assert isinstance(connected, events.SwitchConnected)
+        assert not installs(peer), "the core has not heard of it"
+        controller.switches.send(Acknowledge(S0, connected.announcement))
+        assert installs(peer)
+        switch.tables.clear()
+        peer.socket.close()
+        controller.serve()
