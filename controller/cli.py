@@ -60,6 +60,10 @@ def _run(arguments: list[str]) -> int:
     return 0
 
 
+_NEW_OBJECTS = 50_000
+"""The garbage collector runs when there are that many: a flow is many objects, few of them in circles."""
+
+
 def _imported() -> Callable[..., None]:
     """Return what runs the controller: --help and a wrong option need neither os-ken nor gRPC."""
     gc.disable()  # or a sixth of the start goes into looking for garbage among classes
@@ -68,6 +72,7 @@ def _imported() -> Callable[..., None]:
     finally:
         gc.enable()
     gc.freeze()
+    gc.set_threshold(_NEW_OBJECTS)
     return run
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import threading
@@ -80,8 +81,9 @@ class ServiceThread:
 
     def stop(self) -> None:
         """Answer who waits that the controller is stopping, and end."""
-        if self._loop is not None and self._stop is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stop.set)
+        if self._loop is not None and self._stop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(timeout=10 * _GRACE_S)
 
     def _run(self) -> None:

@@ -98,7 +98,8 @@ def equal_paths(
             if len(shares) + len(following) > _MOST_PATHS:
                 following = (following[place % len(following)],)
             for node in following:
-                shares[(*path, node)] = share / len(following)
+                longer = (*path, node)
+                shares[longer] = share / len(following)
     least = min(shares.values())
     return {path: round(share / least) for path, share in sorted(shares.items())}
 

@@ -96,7 +96,7 @@ class CloseConnection:
 
 @dataclass(frozen=True)
 class Acknowledge:
-    """What follows for a switch was decided on this announcement of it; what was decided before is dropped."""
+    """What follows for a switch was decided on this announcement; what was decided before is dropped."""
 
     datapath_id: int
     announcement: int

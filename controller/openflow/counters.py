@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import struct
 from functools import lru_cache
 
@@ -156,7 +155,7 @@ def _pinned_by(match: bytes) -> PinnedBy | None:
     ports = _PORT_FIELDS.get(protocol, ())
     if not ports or any(field not in fields for field in (_IPV4_SRC, _IPV4_DST, *ports)):
         return None
-    source, destination = (str(ipaddress.IPv4Address(fields[field])) for field in (_IPV4_SRC, _IPV4_DST))
+    source, destination = (".".join(map(str, fields[field])) for field in (_IPV4_SRC, _IPV4_DST))
     source_port, destination_port = (int.from_bytes(fields[field], "big") for field in ports)
     return TcpConnection(source, destination, source_port, destination_port, protocol)
 

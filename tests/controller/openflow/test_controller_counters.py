@@ -102,7 +102,7 @@ def test_what_a_switch_has_counted_is_read() -> None:
 
 def _goto_pinned() -> model.FlowMod:
     goto = b"\0\1\0\x08" + bytes([TABLE_PINNED]) + bytes(3)
-    return model.FlowMod(0, 0, 0, 0, 0, 0, (), b"\0\1\0\4\0\0\0\0", goto)
+    return model.FlowMod(0, 0, 0, 0, 0, 0, 0, (), b"\0\1\0\4\0\0\0\0", goto)
 
 
 def test_answers_in_many_messages_are_read_whole() -> None:

@@ -63,7 +63,7 @@ async def test_what_hosts_send_to_the_controller_is_metered_where_switches_can(t
                 metered = [ports[name]] if name in ("S0", "S4") else []
                 assert sorted(switch.meters or ()) == metered
                 assert metered_rules(switch) == {
-                    (port, kind) for port in metered for kind in (0x0806, 0x88CC)
+                    (port, kind) for port in metered for kind in (0x0800, 0x0806, 0x88CC)
                 }
             await protected(fleet)
             before = installed_by(fleet)
