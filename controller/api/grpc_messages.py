@@ -9,7 +9,7 @@ from typing import Any
 
 from controller.api.event_history import ClientEvent
 from controller.api.schema import parse
-from controller.errors import ErrorCode, InvalidRequest, RequestError
+from controller.errors import InvalidRequest, RequestError
 from controller.model.preview_views import PreviewPathView, PreviewView
 from controller.model.requests import FlowRequest
 from controller.model.views import FlowView, LinkView, SplitView
@@ -27,8 +27,6 @@ __all__ = [
     "request_fields",
     "session_request",
 ]
-
-_ERROR_CODES = {code: control_pb2.Error.Code.Value(code.value) for code in ErrorCode}
 
 
 def request_fields(message: control_pb2.FlowRequest) -> dict[str, Any]:
@@ -147,7 +145,7 @@ def link_of(link: LinkView) -> control_pb2.Link:
 
 def error_of(error: RequestError) -> control_pb2.Error:
     """Return why something was refused."""
-    return control_pb2.Error(code=_ERROR_CODES[error.code], field=error.field, reason=error.reason)
+    return control_pb2.Error(code=error.code.value, field=error.field, reason=error.reason)
 
 
 def refusal(request_id: int, error: RequestError) -> control_pb2.ServerMessage:
@@ -172,7 +170,7 @@ def preview_of(view: PreviewView) -> control_pb2.PreviewResponse:
                 refusal=None
                 if added.refusal is None
                 else control_pb2.Error(
-                    code=_ERROR_CODES[ErrorCode(added.refusal.code)],
+                    code=added.refusal.code,
                     field=added.refusal.field,
                     reason=added.refusal.reason,
                 ),

@@ -34,9 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=int, default=1, metavar="N", help="seed of the generated flows and events (default 1)"
     )
-    parser.add_argument(
-        "--engine", default="native", metavar="E", help="native or pulp (default native)"
-    )
+    parser.add_argument("--engine", default="native", metavar="E", help="native or pulp (default native)")
     parser.add_argument(
         "--objective",
         default="max_throughput_min_delay",

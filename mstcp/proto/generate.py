@@ -24,18 +24,19 @@ def generate(into: Path) -> list[Path]:
     """
     from grpc_tools import protoc  # type: ignore[import-untyped]  # a development tool
 
-    plugins = Path(sys.executable).parent
-    outputs = [f"--python_out={into}", f"--mypy_out=quiet:{into}"]
-    services = [f"--grpc_python_out={into}", f"--mypy_grpc_out=quiet:{into}"]
-    plugin_options = [
-        f"--plugin={name}={plugins / name}" for name in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")
+    outputs = [f"--python_out={into}", f"--pyi_out={into}"]
+    stubs = Path(sys.executable).parent / "protoc-gen-mypy_grpc"
+    services = [
+        f"--grpc_python_out={into}",
+        f"--plugin=protoc-gen-mypy_grpc={stubs}",
+        f"--mypy_grpc_out=quiet:{into}",
     ]
     for proto, options in (
         (f"{FOLDER}/hello.proto", outputs),
         (f"{FOLDER}/control.proto", outputs + services),
         (f"{STORE}/etcd.proto", outputs),
     ):
-        status = protoc.main(["protoc", f"-I{ROOT}", *plugin_options, *options, proto])
+        status = protoc.main(["protoc", f"-I{ROOT}", *options, proto])
         if status != 0:
             raise RuntimeError(f"protoc failed on {proto} (status {status}); see its message above")
     # mypy-protobuf's stub of a service needs types-grpcio to check; its users are checked without.

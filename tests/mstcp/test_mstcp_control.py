@@ -106,9 +106,7 @@ async def test_paths_given_by_hand_are_asked_for() -> None:
 
 @pytest.mark.parametrize("code", ["INVALID", "NOT_FOUND", "CONFLICT", "INFEASIBLE", "UNAVAILABLE"])
 async def test_a_refusal_tells_code_field_and_reason(code: str) -> None:
-    error = pb.ServerMessage(
-        error=pb.Error(code=pb.Error.Code.Value(code), field="rate_bps", reason="too much")
-    )
+    error = pb.ServerMessage(error=pb.Error(code=code, field="rate_bps", reason="too much"))
     async with FlowController(lambda request: error) as controller:
         with pytest.raises(mstcp.ControllerError, match=rf"{code} \(rate_bps\): too much") as caught:
             await mstcp.open_connection("127.0.0.1", 9, rate=8e6, controller=controller.address)
