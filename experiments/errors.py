@@ -34,6 +34,12 @@ def reason_of(error: BaseException) -> str:
     return str(error).strip() or f"{type(error).__name__}, which says nothing more"
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the question whether the nearest of what is known was meant; empty where none is near."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean {near[0]}?" if near else ""
+
+
 class ExperimentError(Exception):
     """Root of the package's errors."""
 
@@ -94,8 +100,7 @@ class UnknownName(ExperimentError):
         super().__init__(kind, name, self.known)
 
     def __str__(self) -> str:
-        near = difflib.get_close_matches(self.name, self.known, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
+        hint = nearest(self.name, self.known)
         return f"There is no {self.kind} called {self.name!r}.{hint} Known: {', '.join(self.known)}."
 
 

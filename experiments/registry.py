@@ -15,10 +15,13 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from experiments.errors import ExtensionError, UnknownName
+from pydantic import BaseModel
+
+from experiments.errors import ExtensionError, UnknownName, nearest
 
 GROUP = "mstcp_lab.extensions"
 VARIABLE = "MSTCP_LAB_EXTENSIONS"
@@ -34,6 +37,7 @@ class Named(Protocol):
 
 
 Thing = TypeVar("Thing", bound=Named)
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class Registry(Mapping[str, Thing]):
@@ -71,6 +75,33 @@ class Registry(Mapping[str, Thing]):
     def __len__(self) -> int:
         _load_extensions()
         return len(self._things)
+
+
+@dataclass(frozen=True)
+class ModelEntry(Generic[Model]):
+    """A model by the value of its `kind`."""
+
+    name: str
+    model: type[Model]
+
+
+class Kinds(Registry[ModelEntry[Model]], Generic[Model]):
+    """Models of tables that are told apart by their `kind`."""
+
+    def register_kind(self, model: type[Any]) -> type[Any]:
+        """Add a model, by the default of its `kind`; decorates its class."""
+        self.register(ModelEntry(model.model_fields["kind"].default, model))
+        return model
+
+    def parse(self, value: Any) -> Any:
+        """Return the model that a table stands for; one that is there already as it is."""
+        if not isinstance(value, dict):
+            return value
+        kind = value.get("kind")
+        if not isinstance(kind, str) or kind not in self:
+            hint = nearest(str(kind), self) or f" Known are {', '.join(self)}"
+            raise ValueError(f"there is no {self.kind} of kind {kind!r}.{hint}")
+        return self[kind].model.model_validate(value)
 
 
 _loaded: set[Any] = set()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments import engines, places
+from experiments.analysis.fairness import bottlenecks
 from experiments.analysis.metrics import keep_further
 from experiments.engines.base import Engine
 from experiments.errors import (
@@ -157,7 +158,8 @@ def collect(job: Job, engine: Engine) -> Results:
         written = job.out / "environments" / path.name
         made_in = Environment.model_validate_json(written.read_text())
         run = RunResult.model_validate_json(path.read_text())
-        runs.append(keep_further(run).model_copy(update={"environment": _number(made_in, environments)}))
+        known = {"environment": _number(made_in, environments), "bottlenecks": bottlenecks(run)}
+        runs.append(keep_further(run).model_copy(update=known))
     if not environments:
         environments.append(engine.environment())
     first, *others = environments

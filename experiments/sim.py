@@ -23,7 +23,8 @@ import topologies
 from experiments.analysis.metrics import METRICS, value_of
 from experiments.engines.sim.engine import SimEngine
 from experiments.engines.together import run_together
-from experiments.model import demands, overrides, scenario
+from experiments.model import overrides, scenario
+from experiments.model.files import with_files
 from experiments.model.given_paths import check_given_paths
 from experiments.model.plan import RunPlan
 from experiments.model.results import FlowResult, RunResult, SimulationCost
@@ -151,7 +152,7 @@ class Simulation:
         study = cls(loaded.network, variant=variant or loaded.variant, settings=settings)
         final = overrides.apply(loaded, study._settings, [case])
         folder = scenario.path_of(spec).parent
-        study._scenario = demands.expand(final, folder, study.network.hosts, [case])
+        study._scenario = with_files(final, folder, study.network.hosts, [case])
         study._case = case
         return study
 

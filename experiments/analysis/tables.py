@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from experiments.analysis.metrics import METRICS, further_names, value_of
-from experiments.model.results import FlowResult, LinkResult, Results, RunResult
+from experiments.model.results import CommandResult, FlowResult, LinkResult, Results, RunResult
 
 Table: TypeAlias = dict[str, list[Any]]
 Row: TypeAlias = Mapping[str, Any]
 
 _WHICH = ("scenario", "engine", "case", "protocol", "seed")
 _RUN = ("duration_s", "started_at", "valid", "host_cpu_busy", "digest")
-_FLOW = ("src", "dst", "group", "workload", "paths", "congestion_control")
+_FLOW = ("src", "dst", "group", "workload", "paths", "own_protocol", "congestion_control", "bottleneck_share")
 _LINK = (
     "capacity_bps",
     "utilisation",
@@ -28,12 +28,13 @@ _LINK = (
     "lateness_max_us",
 )
 COLUMNS = {
-    "runs": (*_WHICH, *_RUN, "why_invalid", "attempts"),
+    "runs": (*_WHICH, *_RUN, "why_invalid", "attempts", "jain_index"),
     "flows": (*_WHICH, "valid", "flow", *_FLOW),
     "links": (*_WHICH, "valid", "link", *_LINK),
     "series": (*_WHICH, "flow", "time_s", "goodput_bps", "delay_mean_s"),
     "streams": (*_WHICH, "flow", "stream", "source_port", "path", "time_s", "rate_bps"),
     "link_series": (*_WHICH, "link", "time_s", "utilisation"),
+    "commands": (*_WHICH, *CommandResult.model_fields),
     "quantiles": (*_WHICH, "flow", "share", "delay_s", "fct_s"),
 }
 """The columns of each table, there even where it has no rows; `flows` has one for each metric beside them.
@@ -55,6 +56,7 @@ def tables(results: Results) -> dict[str, Table]:
         "series": (row for run in results.runs for flow in run.flows for row in _series(run, flow)),
         "streams": (row for run in results.runs for flow in run.flows for row in _streams(run, flow)),
         "link_series": (row for run in results.runs for link in run.links for row in _link_series(run, link)),
+        "commands": ({**_which(run), **each.model_dump()} for run in results.runs for each in run.commands),
         "quantiles": (row for run in results.runs for flow in run.flows for row in _quantiles(run, flow)),
     }
     same = {"scenario": results.scenario, "engine": results.engine}
@@ -78,6 +80,7 @@ def _run_row(run: RunResult) -> Row:
     reasons = {
         "why_invalid": "; ".join(run.why_invalid) or None,
         "attempts": len(run.earlier_attempts) + 1,
+        "jain_index": min((each.jain_index for each in run.bottlenecks), default=None),
     }
     return {**_which(run), **{name: getattr(run, name) for name in _RUN}, **reasons}
 
@@ -92,7 +95,11 @@ def _flow_row(run: RunResult, flow: FlowResult) -> Row:
         "group": flow.group,
         "workload": flow.workload_kind,
         "paths": " ".join(_path(path.path) for path in flow.allocated) or None,
+        "own_protocol": flow.protocol,
         "congestion_control": flow.congestion_control,
+        "bottleneck_share": min(
+            (each.shares[flow.flow] for each in run.bottlenecks if flow.flow in each.shares), default=None
+        ),
         **flow.metrics,
         **{name: value_of(metric, flow, run) for name, metric in METRICS.items()},
     }

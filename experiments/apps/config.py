@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -17,32 +17,6 @@ PORT = 5001
 _SEED_STRIDE = 1_000_003
 """Apart from each other, so that no two flows of nearby seeds share a scheduler's draws."""
 _WORKLOAD: TypeAdapter[Workload] = TypeAdapter(Workload)
-
-
-@dataclass(frozen=True)
-class RequestedPath:
-    """A path asked for by hand: nodes from host to host and its goodput in bit/s."""
-
-    nodes: tuple[str, ...]
-    rate_bps: float
-
-
-@dataclass(frozen=True)
-class Connection:
-    """How a source connects.
-
-    Without a controller it opens one plain TCP connection on the network's default routes. With one it asks
-    it for `rate_bps`: by an objective, or for the paths given. `kernel` is the protocol of its sockets,
-    `scheduler` what spreads frames over the streams of MSTCP. With `any_address` the destination
-    listens at all its addresses.
-    """
-
-    kernel: Literal["tcp", "mptcp"] = "tcp"
-    any_address: bool = False
-    controller: str | None = None
-    objective: str | None = None
-    paths: tuple[RequestedPath, ...] = ()
-    scheduler: str | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +53,8 @@ class Timing:
 class FlowConfig:
     """What both ends of a flow know: it is number `number` of a run with seed `run_seed`.
 
-    The sink listens at `host` and `port`. `log` is the .npz file that an end leaves.
+    The sink listens at `host` and `port`. `connection` is what its protocol has for both ends
+    (`ProtocolSpec.connection`). `log` is the .npz file that an end leaves.
     """
 
     flow: str
@@ -87,7 +62,12 @@ class FlowConfig:
     run_seed: int
     host: str
     port: int
+    protocol: str
+    connection: Mapping[str, Any]
     workload: Workload
+    packet_bytes: int
+    overhead_bytes: int
+    header_bytes: int
     sockets: SocketSettings
     timing: Timing
     log: str
@@ -97,26 +77,24 @@ class FlowConfig:
         """Seed of the flow's draws, of no other flow of a run with a near seed."""
         return flow_seed(self.run_seed, self.number)
 
+    @property
+    def payload_bytes(self) -> int:
+        """What a full segment carries of the application's bytes."""
+        return self.packet_bytes - self.overhead_bytes - self.header_bytes
+
 
 @dataclass(frozen=True)
 class SourceConfig(FlowConfig):
     """A source, which connects to the sink."""
 
     rate_bps: float
-    packet_bytes: int
-    overhead_bytes: int
-    header_bytes: int
-    connection: Connection
     sample_s: float
     drain_s: float
 
 
 @dataclass(frozen=True)
 class SinkConfig(FlowConfig):
-    """A sink, which checks every byte. Of a `plain` connection it is known that it is TCP, not MSTCP."""
-
-    plain: bool
-    kernel: Literal["tcp", "mptcp"]
+    """A sink, which checks every byte."""
 
 
 def flow_seed(run_seed: int, number: int) -> int:
@@ -137,12 +115,7 @@ def save(path: Path, configs: Sequence[SourceConfig | SinkConfig]) -> None:
 
 def load_sources(path: Path) -> list[SourceConfig]:
     """Return the sources that `save` wrote."""
-    configs = []
-    for data in _load(path):
-        connection = data.pop("connection")
-        paths = tuple(RequestedPath(tuple(p["nodes"]), p["rate_bps"]) for p in connection.pop("paths"))
-        configs.append(SourceConfig(connection=Connection(paths=paths, **connection), **data))
-    return configs
+    return [SourceConfig(**data) for data in _load(path)]
 
 
 def load_sinks(path: Path) -> list[SinkConfig]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from functools import partial
 
-from experiments.apps.config import SocketSettings
+from experiments.apps import carried
+from experiments.apps.config import SinkConfig, SocketSettings, SourceConfig
 from experiments.apps.path_manager import create_subflow, token_of
+from experiments.apps.transports import Accepting
 from mstcp import StreamSpec, _core, sockets
 from mstcp.open_stream import OpenStream
 from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport, Setup
@@ -18,12 +22,9 @@ CONNECT_TIMEOUT_S = 10.0
 WELCOME = b"\0"
 """Sent by the side that accepts: before it has heard from its peer, a client may open no subflow (RFC 8684,
 section 3.1)."""
-_READER_LIMIT_BYTES = 1 << 20
 
 
-async def open_connection(
-    destination: tuple[str, int], source_ports: Sequence[int], settings: SocketSettings, payload_bytes: int
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def connect(config: SourceConfig, source_ports: Sequence[int]) -> ConnectionTransport:
     """Connect, from the first port; each further port becomes a subflow of its own.
 
     Without ports the kernel chooses one, and its path manager may add subflows.
@@ -31,8 +32,8 @@ async def open_connection(
     Raises:
         OSError: something was refused, or the peer has no MPTCP.
     """
-    loop = asyncio.get_running_loop()
-    sock = _socket(settings)
+    destination = (config.host, config.port)
+    sock = _socket(config.sockets)
     try:
         if source_ports:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -50,27 +51,30 @@ async def open_connection(
     except BaseException:
         sock.close()
         raise
-    reader = asyncio.StreamReader(limit=_READER_LIMIT_BYTES, loop=loop)
-    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-    transport = _start(protocol, sock, settings, payload_bytes)
-    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+    return _start(asyncio.Protocol(), sock, config.sockets, config.payload_bytes)
 
 
-def listen(address: tuple[str, int], settings: SocketSettings) -> socket.socket:
-    """Return a listening socket. It has to stay open, or the kernel takes no more subflows."""
-    listener = _socket(settings)
+async def serve(config: SinkConfig, protocol: Accepting, stack: AsyncExitStack) -> None:
+    """Accept one connection, and give it to a protocol; the stack ends that.
+
+    The listening socket has to stay open, or the kernel takes no more subflows.
+    """
+    listener = stack.enter_context(_socket(config.sockets))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(address)
+    listener.bind((config.host, config.port))
     listener.listen()
-    return listener
+    accepting = asyncio.ensure_future(_accept(listener, config.sockets, protocol))
+    stack.callback(accepting.cancel)
 
 
-async def accept(listener: socket.socket, settings: SocketSettings, protocol: asyncio.Protocol) -> None:
-    """Take one connection, and give it to a protocol."""
+async def _accept(listener: socket.socket, settings: SocketSettings, protocol: Accepting) -> None:
     loop = asyncio.get_running_loop()
-    sock, _ = await loop.sock_accept(listener)
-    await loop.sock_sendall(sock, WELCOME)
-    _start(protocol, sock, settings, payload_bytes=1)
+    try:
+        sock, _ = await loop.sock_accept(listener)
+        await loop.sock_sendall(sock, WELCOME)
+        _start(protocol, sock, settings, payload_bytes=1)
+    except Exception as error:
+        protocol.failed(error)
 
 
 def _socket(settings: SocketSettings) -> socket.socket:
@@ -102,7 +106,7 @@ def _start(
             [OpenStream(sock, StreamSpec(source_port=sock.getsockname()[1]))],
             frame_payload_bytes=payload_bytes,
             send_buffer_bytes=settings.send_buffer_bytes,
-            extra={"socket": sock},
+            extra={"socket": sock, "subflows": partial(carried.by_port, sock)},
         )
     )
     transport.start()

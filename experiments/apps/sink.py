@@ -24,12 +24,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-import mstcp
-from experiments.apps import kernel_mptcp
+from experiments import protocols
 from experiments.apps.asking import Asker
 from experiments.apps.config import SinkConfig, load_sinks
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import emit, now_ns, order, run, selector_for
+from experiments.apps.transports import Accepting
 
 _T = TypeVar("_T")
 
@@ -63,7 +63,7 @@ async def _unless(ended: asyncio.Future[Any], awaited: Awaitable[_T]) -> _T:
     return task.result()
 
 
-class Sink(asyncio.Protocol):
+class Sink(Accepting):
     """Takes a connection's bytes as they come, checks them against the pattern and keeps the log.
 
     A protocol, since at 7,000 packets a second the wake-ups of a stream's reader would cost as much again as
@@ -93,59 +93,38 @@ class Sink(asyncio.Protocol):
 
     async def listen(self, stack: AsyncExitStack) -> None:
         """Listen on the flow's port, until the stack is left."""
-        config = self._config
-        if config.kernel == "mptcp":
-            listener = stack.enter_context(kernel_mptcp.listen((config.host, config.port), config.sockets))
-            accepting = asyncio.ensure_future(self._accept(listener))
-            stack.callback(accepting.cancel)
-            return
-        server = await mstcp.create_server(
-            lambda: self,
-            config.host,
-            config.port,
-            plain=True if config.plain else "auto",
-            congestion_control=config.sockets.congestion_control,
-            send_buffer_bytes=config.sockets.send_buffer_bytes,
-            receive_buffer_bytes=config.sockets.receive_buffer_bytes,
-        )
-        stack.push_async_callback(server.wait_closed)
-        stack.callback(server.close)
+        await protocols.get(self._config.protocol).server(self._config, self, stack)
 
     def begin(self, start_ns: int, stop_ns: int) -> None:
         """Begin to ask, if that is what this sink does."""
         if self._asker is not None:
             self._asker.begin(start_ns, stop_ns)
 
-    async def _accept(self, listener: Any) -> None:
-        try:
-            await kernel_mptcp.accept(listener, self._config.sockets, self)
-        except Exception as error:
-            self._fail(error)
+    def failed(self, error: Exception) -> None:
+        """End with what went wrong."""
+        if not self.ended.done():
+            self.ended.set_exception(
+                RuntimeError(f"flow {self._config.flow}: {error or type(error).__name__}")
+            )
 
     def connection_made(self, transport: Any) -> None:
         """Begin with the flow's one connection."""
         if self._serving is not None:
-            self._fail(ConnectionError("a second connection was made"))
+            self.failed(ConnectionError("a second connection was made"))
             return
         self._serving = asyncio.ensure_future(self._serve(transport))
         if not self.can_ask.done():
             self.can_ask.set_result(None)
-            self._asker = Asker(self._config, transport, self._run_pattern, self._fail)
+            self._asker = Asker(self._config, transport, self._run_pattern, self.failed)
 
     async def _serve(self, transport: Any) -> None:
         try:
             report = await self._read(transport)
         except Exception as error:
-            self._fail(error)
+            self.failed(error)
         else:
             if not self.ended.done():
                 self.ended.set_result(report)
-
-    def _fail(self, error: Exception) -> None:
-        if not self.ended.done():
-            self.ended.set_exception(
-                RuntimeError(f"flow {self._config.flow}: {error or type(error).__name__}")
-            )
 
     async def _read(self, transport: Any) -> dict[str, Any]:
         """Wait for the end, close in turn, and return what is to be reported."""
@@ -161,7 +140,9 @@ class Sink(asyncio.Protocol):
             "frames_received": counters.frames_received,
             "out_of_order_frames": counters.out_of_order_frames,
             "reorder_max_bytes": counters.reorder_max_bytes,
-            "congestion_control": sorted({stream.congestion_control for stream in streams}),
+            "congestion_control": sorted(
+                {each.congestion_control for each in streams if each.congestion_control}
+            ),
         }
 
     def data_received(self, data: bytes) -> None:

@@ -18,24 +18,18 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import mstcp
-from experiments.apps import carried, kernel_mptcp
+from experiments import protocols
 from experiments.apps.config import SourceConfig, load_sources
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import emit, emit_if_there_is_room, order, run, selector_for
+from experiments.apps.transports import Session
 from experiments.apps.writing import BacklogSource, Source, TickSource
 from experiments.errors import reason_of
-from mstcp.control import ControllerClient
-from mstcp.transport import SCHEDULER
-
-STREAMS_S = 0.25
-"""How long all streams are waited for once the first is open."""
 
 
 async def main(configs: list[SourceConfig]) -> None:
@@ -44,29 +38,19 @@ async def main(configs: list[SourceConfig]) -> None:
     pattern = Pattern(configs[0].run_seed)
     sources: dict[str, Source] = {}
     async with AsyncExitStack() as stack:
-        controllers = {
-            address: await stack.enter_async_context(ControllerClient(address))
-            for address in {config.connection.controller for config in configs}
-            if address is not None
-        }
+        session = Session(stack)
         while (told := await order())["order"] == "connect":
             config = by_name[told["flow"]]
-            _, writer = await _connect(config, told.get("source_ports", []), controllers)
+            protocol = protocols.get(config.protocol)
+            transport = await protocol.client(config, told.get("source_ports", []), session)
             kind = TickSource if config.workload.writes == "ticks" else BacklogSource
-            source = sources[config.flow] = kind(config, writer, pattern, _subflows(config, writer))
+            source = sources[config.flow] = kind(config, transport, pattern)
             source.on_sample = partial(emit_if_there_is_room, "sampled", flow=config.flow)
             emit("connected", **source.describe())
         reports = await asyncio.gather(
             *(_send(source, told["flows"][name], by_name[name]) for name, source in sources.items())
         )
     emit("done", flows=dict(zip(sources, reports, strict=True)))
-
-
-def _subflows(config: SourceConfig, writer: Any) -> Callable[[], Mapping[int, int]] | None:
-    """Return what reads the bytes that a connection's subflows have carried; None where it has none."""
-    if config.connection.kernel != "mptcp":
-        return None
-    return partial(carried.by_port, writer.get_extra_info("socket"))
 
 
 async def _send(source: Source, times: dict[str, Any], config: SourceConfig) -> dict[str, Any]:
@@ -80,43 +64,6 @@ async def _send(source: Source, times: dict[str, Any], config: SourceConfig) -> 
         raise RuntimeError(f"flow {config.flow}: {reason_of(error)}") from error
     source.save(config.log)
     return {**source.report(), "drained": drained}
-
-
-async def _connect(
-    config: SourceConfig, source_ports: list[int], controllers: Mapping[str, ControllerClient]
-) -> tuple[asyncio.StreamReader, Any]:
-    if config.connection.kernel == "mptcp":
-        payload_bytes = config.packet_bytes - config.overhead_bytes - config.header_bytes
-        return await kernel_mptcp.open_connection(
-            (config.host, config.port), source_ports, config.sockets, payload_bytes
-        )
-    options: dict[str, Any] = {
-        "packet_bytes": config.packet_bytes,
-        "congestion_control": config.sockets.congestion_control,
-        "send_buffer_bytes": config.sockets.send_buffer_bytes,
-        "receive_buffer_bytes": config.sockets.receive_buffer_bytes,
-        "seed": config.seed,
-    }
-    connection = config.connection
-    if connection.controller is None:
-        streams = [mstcp.StreamSpec(source_port=port) for port in source_ports or [0]]
-        # Whatever the protocol, the flow begins when its streams are there.
-        return await mstcp.open_connection(
-            config.host, config.port, streams=streams, join_timeout=STREAMS_S, **options
-        )
-    from mstcp.allocation import RequestedPath
-
-    paths = [RequestedPath(path.nodes, path.rate_bps) for path in connection.paths]
-    return await mstcp.open_connection(
-        config.host,
-        config.port,
-        rate=config.rate_bps,
-        controller=controllers[connection.controller],
-        objective=connection.objective,
-        paths=paths or None,
-        scheduler=connection.scheduler or SCHEDULER,
-        **options,
-    )
 
 
 def serve(config: Path) -> int:

@@ -34,21 +34,13 @@ class Source(asyncio.Protocol):
 
     Args:
         config: of the flow.
-        writer: of the connection.
+        transport: of the connection.
         pattern: the payload of the run.
-        subflows: returns the bytes that each subflow has carried, by its port, where the connection has any.
     """
 
-    def __init__(
-        self,
-        config: SourceConfig,
-        writer: Any,
-        pattern: Pattern,
-        subflows: Callable[[], Mapping[int, int]] | None = None,
-    ) -> None:
+    def __init__(self, config: SourceConfig, transport: Any, pattern: Pattern) -> None:
         self.config = config
-        self.transport = transport = writer.transport
-        self._writer = writer  # which closes its transport when nobody holds it
+        self.transport = transport
         self.payload_bytes: int = transport.get_extra_info("frame_payload_bytes")
         self.offset = 0
         self.skipped = 0
@@ -61,7 +53,7 @@ class Source(asyncio.Protocol):
         self._sample_times_ns = array("q")
         self._samples: list[list[int]] = []
         self._carried = [0] * len(transport.get_extra_info("streams"))
-        self._subflows = subflows
+        self._subflows: Callable[[], Mapping[int, int]] | None = transport.get_extra_info("subflows")
         self._subflow_samples: list[tuple[int, int, int]] = []
         self.on_sample: Callable[..., None] = _ignore
         """Told `time_ns`, the bytes of all `streams` and those of `subflows` by port, at each sample."""

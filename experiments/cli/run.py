@@ -14,7 +14,8 @@ from experiments.cli.run_arguments import add_jobs, add_output, add_retries, add
 from experiments.cli.watch import add_watch_arguments, watching
 from experiments.engines.base import Engine
 from experiments.errors import ScenarioError
-from experiments.model import demands, overrides, scenario
+from experiments.model import overrides, scenario
+from experiments.model.files import with_files
 from experiments.model.given_paths import check_given_paths
 from experiments.model.job import Job
 from experiments.model.scenario import Scenario
@@ -134,7 +135,7 @@ def job_from(args: argparse.Namespace, now: float) -> Job:
     network = load_network(final.network, variant=final.variant, overrides=asked.network or None)
     scenario.check_network(final, cases, network)
     check_given_paths(final, cases, network)
-    final = demands.expand(final, scenario.path_of(args.scenario_file).parent, network.hosts, cases)
+    final = with_files(final, scenario.path_of(args.scenario_file).parent, network.hosts, cases)
     recorded = asked.recorded() | ({"allocation": args.allocation} if args.allocation else {})
     out = args.out or runner.default_output(final.name, now)
     return Job(

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=names,
         default=PROTOCOLS,
         metavar="P,…",
-        help=f"{PROTOCOLS}, or some of these (default all)",
+        help=f"any that the simulator has, by name (default {PROTOCOLS}; see `list`)",
     )
     parser.add_argument("--engine", default=ENGINE, metavar="E", help=f"{ENGINE}, the only engine for sweeps")
     parser.add_argument(
@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--metric",
         choices=("delay", "hops"),
         default="delay",
-        help="metric of the shortest paths of ospf and ecmp: delay, as in the controller (default), or hops",
+        help="metric of default routes: delay, as in the controller (default), or hops",
     )
     add_scheduler(parser)
     parser.add_argument(
@@ -146,16 +146,19 @@ def sweep_from(args: argparse.Namespace) -> Sweep:
     """
     from gomr import OBJECTIVES
 
-    from experiments.sweep.plan import PROTOCOLS as KNOWN
+    from experiments.protocols import PROTOCOLS as REGISTERED
     from experiments.sweep.plan import Conditions, Sweep
 
-    for kind, name, known in (
+    known = [
+        name for name, each in REGISTERED.items() if each.is_simulated and not each.uses_second_interfaces
+    ]
+    for kind, name, names_of_kind in (
         ("engine for sweeps", args.engine, (ENGINE,)),
         ("objective", args.objective, tuple(OBJECTIVES)),
-        *(("protocol for sweeps", name, KNOWN) for name in args.protocol),
+        *(("protocol for sweeps", name, known) for name in args.protocol),
     ):
-        if name not in known:
-            raise UnknownName(kind, name, known)
+        if name not in names_of_kind:
+            raise UnknownName(kind, name, names_of_kind)
     conditions = Conditions(
         network=args.network,
         demands=args.demands,

@@ -31,7 +31,7 @@ def check_routes(plans: Sequence[RunPlan], *, in_kernels: bool) -> None:
         except Exception:  # noqa: S112 (of an extension; the run will say where)
             continue
         for name, route in ways.items() if in_kernels else ():
-            reason = _refused(plan.protocol, route)
+            reason = _refused(plan.protocol_of(name), route)
             if reason:
                 raise ScenarioError(plan.scenario.name, f"{place}.flows.{name}", reason)
 

@@ -16,16 +16,18 @@ def with_second_interfaces(plan: RunPlan) -> tuple[RunPlan, dict[str, str]]:
         ScenarioError: the scenario does not say where a terminal's second interface leads.
         TopologyError: it leads to no switch.
     """
-    if not protocols.get(plan.protocol).uses_second_interfaces:
+    using = {name: part for name, part in plan.parts().items() if protocols.get(name).uses_second_interfaces}
+    flows = (flow for part in using.values() for flow in part.case.flows.values())
+    terminals = dict.fromkeys(host for flow in flows for host in (flow.src, flow.dst))
+    if not terminals:
         return plan, {}
     known = plan.scenario.second_links
-    terminals = dict.fromkeys(host for flow in plan.case.flows.values() for host in (flow.src, flow.dst))
     missing = [host for host in terminals if host not in known]
     if missing:
         raise ScenarioError(
             plan.scenario.name,
             "second_links",
-            f"{plan.protocol} needs a second link of {', '.join(missing)}: write one for each, as "
+            f"{', '.join(using)} needs a second link of {', '.join(missing)}: write one for each, as "
             f'{missing[0]} = {{ switch = "…", rate_bps = 80e6, delay_us = 1000 }}',
         )
     links = {host: SecondLink(**known[host].model_dump()) for host in terminals}

@@ -1,7 +1,8 @@
-"""What happens to the network during a run: `[[events]]` of a scenario, and what they change for a seed."""
+"""What happens to the network during a run: `[[events]]` and `[[traces]]` of a scenario, for a seed."""
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,10 +10,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from experiments.traces import LinkSettings, Trace
+from experiments.traces.base import SETTINGS
 from topologies.model import Link, Network
 
-SETTINGS = ("rate_bps", "delay_us", "loss", "jitter_us", "queue_packets", "queue_bytes")
-"""Properties of a link that an event can change."""
+MOST_STEPS = 100_000
+"""Of a link's trace in a run."""
+
 Time = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
 
 
@@ -30,15 +34,13 @@ class NetworkChange:
     """New values of `SETTINGS`."""
 
 
-class Event(BaseModel):
+class Event(LinkSettings):
     """One event: a link goes down or up or changes, or a host is away.
 
     It is at `at_s` from the start of the measurement, or at a time that the run's seed draws from
     `between_s`. With `for_s` it is undone that much later. `link` names a link by its ends, in either order;
     `host` stands for all links of a host. Without `cases` it is for all cases.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     at_s: Time | None = None
     between_s: tuple[Time, Time] | None = None
@@ -47,12 +49,6 @@ class Event(BaseModel):
     host: str | None = None
     up: bool | None = None
     silent: bool = False
-    rate_bps: Annotated[float, Field(gt=0, le=1e13, allow_inf_nan=False)] | None = None
-    delay_us: Annotated[float, Field(ge=0, le=10e6, allow_inf_nan=False)] | None = None
-    loss: Annotated[float, Field(ge=0, lt=1)] | None = None
-    jitter_us: Annotated[float, Field(ge=0, le=10e6, allow_inf_nan=False)] | None = None
-    queue_packets: Annotated[int, Field(ge=1)] | None = None
-    queue_bytes: Annotated[int, Field(ge=1)] | None = None
     cases: tuple[str, ...] = ()
 
     @model_validator(mode="after")
@@ -69,11 +65,6 @@ class Event(BaseModel):
             raise ValueError("silent goes with up = false")
         return self
 
-    @property
-    def settings(self) -> dict[str, float | int | None]:
-        """What it changes of a link."""
-        return {name: value for name in SETTINGS if (value := getattr(self, name)) is not None}
-
     def links(self, network: Network) -> list[Link]:
         """Return the links that it is of; KeyError if there is none."""
         if self.link is not None:
@@ -84,10 +75,36 @@ class Event(BaseModel):
         return found
 
 
+class LinkTrace(BaseModel):
+    """A link that changes as a trace says, in both directions; without `cases` in all of them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    link: str
+    trace: Trace
+    cases: tuple[str, ...] = ()
+
+    def changes(self, network: Network, seed: int, duration_s: float) -> Iterator[NetworkChange]:
+        """Yield what changes in a run."""
+        name = network.link(self.link).name
+        before: dict[str, Any] = {}
+        for step in itertools.islice(self.trace.steps(seed), MOST_STEPS):
+            if step.time_s >= duration_s:
+                return
+            if step.settings != before:
+                yield NetworkChange(step.time_s, name, settings=dict(step.settings))
+            before = step.settings
+
+
 def changes_of(
-    events: Sequence[Event], network: Network, case: str, seed: int, duration_s: float
+    events: Sequence[Event],
+    traces: Sequence[LinkTrace],
+    network: Network,
+    case: str,
+    seed: int,
+    duration_s: float,
 ) -> tuple[NetworkChange, ...]:
-    """Return the changes that events are in a run, in the order of time; those after its end are left out."""
+    """Return the changes of a run, in the order of time; those after its end are left out."""
     changes = [
         change
         for number, event in enumerate(events)
@@ -95,6 +112,9 @@ def changes_of(
         for change in _changes(event, network, random.Random(f"{seed} event {number}"))
         if change.time_s < duration_s
     ]
+    for number, trace in enumerate(traces):
+        if not trace.cases or case in trace.cases:
+            changes += trace.changes(network, seed * len(traces) + number, duration_s)
     return tuple(sorted(changes, key=lambda change: change.time_s))
 
 

@@ -69,4 +69,4 @@ class Evidence(_Model):
     network: dict[str, int] = Field(default_factory=dict)
     """The simulator's counters of all packets."""
     further: dict[str, Any] = Field(default_factory=dict)
-    """What a protocol says beyond this."""
+    """What a protocol's agent says beyond this."""

@@ -111,6 +111,8 @@ class FlowResult(_Model):
     """As the scenario has it; None stands for a constant bit rate."""
     group: str | None = None
     """Flows of one group are reported together."""
+    protocol: str | None = None
+    """The flow's own, where it has another than the run's."""
     active_goodput_bps: float | None = None
     """Goodput over the on periods of on/off, or from start to last byte of bulk; None for others."""
     transfers: TransferCounts | None = None
@@ -120,7 +122,7 @@ class FlowResult(_Model):
     fct_s: CompletionTimes | None = None
     """Flow completion times of requests; None where none was completed."""
     metrics: dict[str, float | None] = Field(default_factory=dict)
-    """Metrics that the program that wrote the document had beside those above, by name with unit."""
+    """Metrics beside those above, of extensions and of workloads, by name with unit."""
 
     @property
     def workload_kind(self) -> str:
@@ -184,6 +186,35 @@ class PathChange(_Model):
     paths: list[PathAllocation]
 
 
+class Bottleneck(_Model):
+    """A link, `tail->head`, that was full and that several flows used."""
+
+    link: str
+    shares: dict[str, float]
+    """Each flow's part of the goodput that it carried."""
+    jain_index: float
+    """Jain's fairness index of these parts: 1 where all have the same."""
+
+
+class CommandResult(_Model):
+    """One time that a program of the scenario ran; times are from the start of the measurement."""
+
+    program: str
+    host: str
+    server: bool
+    started_s: float
+    ended_s: float
+    exit_status: int | None
+    """Negative where a signal ended it; None where the run did, as it asked for or with the measurement."""
+    output: str
+    """The end of its standard output."""
+    errors: str
+    """Likewise of its standard error."""
+    bytes_sent: int
+    """What the links of its host have carried from there meanwhile, headers and other traffic included."""
+    bytes_received: int
+
+
 class RunResult(_Model):
     """One protocol on one case of the scenario, with one seed."""
 
@@ -219,6 +250,10 @@ class RunResult(_Model):
     """In the order of time. The document's network, and `allocated` of flows, are as before the first one."""
     path_changes: list[PathChange] = Field(default_factory=list)
     """Likewise; empty where no link was changed."""
+    bottlenecks: list[Bottleneck] = Field(default_factory=list)
+    """Links that several flows shared at 90 % of their rate or more."""
+    commands: list[CommandResult] = Field(default_factory=list)
+    """What became of the scenario's programs, in the order in which they started."""
 
 
 class SimulationCost(_Model):

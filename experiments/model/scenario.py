@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -23,8 +23,9 @@ from pydantic import (
     model_validator,
 )
 
-from experiments.errors import ScenarioError, UnknownName
-from experiments.model.dynamics import Event
+from experiments.errors import ScenarioError, UnknownName, nearest
+from experiments.model.dynamics import Event, LinkTrace
+from experiments.model.programs import Program
 from experiments.workloads import Cbr, Workload
 from topologies.model import Network
 from topologies.validation import requirement
@@ -67,6 +68,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")]
 NodeName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,31}$")]
 Rate = Annotated[float, Field(gt=0, le=1e13, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
+CongestionControl = Annotated[str, Field(pattern=rf"^([a-z0-9_]{{1,15}}|{OWN})$")]
 BufferBytes = Annotated[int, Field(ge=4096, le=1 << 30)]
 MIN_SAMPLE_S = 1e-3
 START_JITTER_S, TICK_JITTER = 1e-3, 0.1
@@ -96,7 +98,7 @@ class Flow(_Model):
     It is what a controller is asked for, and the rate of constant-bit-rate sources while they are on.
     `given` holds named allocations written down instead of computed, each by protocol in the same way.
     `start_s` delays the flow's first byte after the start of the run. Flows of one `group` are reported
-    together.
+    together. `protocol` and `congestion_control` are the flow's own, whatever the run's are.
     """
 
     src: NodeName
@@ -105,6 +107,8 @@ class Flow(_Model):
     workload: Workload = Cbr()
     start_s: Seconds = 0.0
     group: Name | None = None
+    protocol: Name | None = None
+    congestion_control: CongestionControl | None = None
     given: dict[Name, dict[Name, Annotated[tuple[GivenPath, ...], Field(min_length=1)]]] = Field(
         default_factory=dict
     )
@@ -164,8 +168,6 @@ class Case(_Model):
 
     @model_validator(mode="after")
     def _allocation_exists(self) -> Case:
-        if not self.flows and self.demands is None:
-            raise ValueError("it needs flows, or demands = a file of them")
         missing = [name for name, flow in self.flows.items() if self.allocation not in flow.given]
         if self.allocation not in OBJECTIVES and missing:
             known = sorted({*OBJECTIVES, *(name for flow in self.flows.values() for name in flow.given)})
@@ -183,7 +185,7 @@ class Tcp(_Model):
     `net.ipv4.tcp_<key>` of the hosts' network namespaces, set before the first connection and read back.
     """
 
-    congestion_control: Annotated[str, Field(pattern=rf"^([a-z0-9_]{{1,15}}|{OWN})$")] = "reno"
+    congestion_control: CongestionControl = "reno"
     send_buffer_bytes: BufferBytes | None = None
     receive_buffer_bytes: BufferBytes | None = None
     sack: bool | None = None
@@ -419,7 +421,17 @@ class Scenario(_Model):
     virtual: Virtual = Virtual()
     sim: Sim = Sim()
     events: tuple[Event, ...] = ()
+    traces: tuple[LinkTrace, ...] = ()
+    programs: tuple[Program, ...] = ()
     cases: dict[Name, Case] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _cases_have_traffic(self) -> Scenario:
+        for name, case in self.cases.items():
+            runs = any(not each.cases or name in each.cases for each in self.programs)
+            if not case.flows and case.demands is None and not runs:
+                raise ValueError(f"cases.{name} needs flows, demands = a file of them, or programs")
+        return self
 
     @property
     def overhead_bytes(self) -> int:
@@ -475,22 +487,38 @@ def check_network(checked: Scenario, cases: Sequence[str], network: Network) -> 
                     reason = f"the network has no host {host!r}; its hosts are {', '.join(hosts)}"
                     raise ScenarioError(checked.name, place, reason)
     for number, event in enumerate(checked.events):
-        unknown = next((case for case in event.cases if case not in checked.cases), None)
-        if unknown is not None:
-            known = ", ".join(checked.cases)
-            raise ScenarioError(
-                checked.name, f"events.{number}.cases", f"there is no case {unknown!r}; its cases are {known}"
-            )
-        try:
-            wireless = [link.name for link in event.links(network) if link.wifi is not None]
-            if wireless and event.settings:
-                reason = f"{wireless[0]} is a Wi-Fi link, which can only go down and up"
-                raise ScenarioError(checked.name, f"events.{number}", reason)
-        except KeyError:
-            kind = "link" if event.link else "host"
-            known = ", ".join(hosts if event.host else (link.name for link in network.links))
-            reason = f"the network has no {kind} {event.link or event.host!r}; its {kind}s are {known}"
-            raise ScenarioError(checked.name, f"events.{number}.{kind}", reason) from None
+        _check_happening(checked, event, f"events.{number}", network)
+    for number, trace in enumerate(checked.traces):
+        _check_happening(checked, trace, f"traces.{number}", network)
+    for number, program in enumerate(checked.programs):
+        _check_cases(checked, program.cases, f"programs.{number}")
+        if program.host not in hosts:
+            reason = f"the network has no host {program.host!r}; its hosts are {', '.join(hosts)}"
+            raise ScenarioError(checked.name, f"programs.{number}.host", reason)
+
+
+def _check_cases(checked: Scenario, cases: Sequence[str], place: str) -> None:
+    unknown = next((case for case in cases if case not in checked.cases), None)
+    if unknown is not None:
+        reason = f"there is no case {unknown!r}; its cases are {', '.join(checked.cases)}"
+        raise ScenarioError(checked.name, f"{place}.cases", reason)
+
+
+def _check_happening(checked: Scenario, what: Event | LinkTrace, place: str, network: Network) -> None:
+    """Check that an event or a trace is of cases and links that are there."""
+    _check_cases(checked, what.cases, place)
+    host = what.host if isinstance(what, Event) else None
+    try:
+        links = what.links(network) if isinstance(what, Event) else [network.link(what.link)]
+    except KeyError:
+        kind = "host" if host else "link"
+        known = network.hosts if host else [link.name for link in network.links]
+        reason = f"the network has no {kind} {host or what.link!r}; its {kind}s are {', '.join(known)}"
+        raise ScenarioError(checked.name, f"{place}.{kind}", reason) from None
+    wireless = [link.name for link in links if link.wifi is not None]
+    if wireless and not (isinstance(what, Event) and not what.settings):
+        reason = f"{wireless[0]} is a Wi-Fi link, which can only go down and up"
+        raise ScenarioError(checked.name, place, reason)
 
 
 def first_problem(error: ValidationError) -> tuple[str, str]:
@@ -498,8 +526,29 @@ def first_problem(error: ValidationError) -> tuple[str, str]:
     problem = error.errors(include_url=False)[0]
     place = ".".join(str(part) for part in _keys_alone(problem["loc"]))
     if problem["type"] == "extra_forbidden":
-        return place, "there is no such key"
+        known = _known_keys(problem["loc"][:-1])
+        return place, f"there is no such key.{nearest(str(problem['loc'][-1]), known)}".rstrip(".")
     return place, requirement(problem)
+
+
+def _known_keys(place: tuple[int | str, ...]) -> list[str]:
+    """Return the keys that the schema has at a place."""
+    models: list[type[BaseModel]] = [Scenario]
+    for part in place:
+        annotations = [each.model_fields[str(part)] for each in models if str(part) in each.model_fields]
+        if annotations:
+            models = [found for field in annotations for found in _models_in(field.annotation)]
+    return [name for model in models for name in model.model_fields]
+
+
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    """Yield the models of an annotation, with those of their kinds."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+        for kind in annotation.__subclasses__():
+            yield from _models_in(kind)
+    for inner in get_args(annotation):
+        yield from _models_in(inner)
 
 
 def what_is_wrong(error: ValidationError) -> str:
@@ -547,7 +596,7 @@ def _of_results(path: Path) -> str | None:
 def load(spec: str) -> Scenario:
     """Read a scenario: the name of a built-in one, or the path of a TOML file.
 
-    Files of demands are not read yet: `experiments.model.demands.expand` does that, for a network.
+    Files that it names are not read yet: `experiments.model.files.with_files` does that, for a network.
 
     Raises:
         UnknownName: no built-in scenario has this name, and it is no path either.

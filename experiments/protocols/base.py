@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from experiments.apps.config import Connection
-from experiments.model.results import FlowResult, LinkResult
+from experiments.apps.config import SocketSettings
 from experiments.model.scenario import Case, Flow, Scenario
 from experiments.protocols.look import Look
 
 if TYPE_CHECKING:  # engines import protocols
-    from collections.abc import Mapping
+    from contextlib import AsyncExitStack
 
+    from experiments.apps.config import SinkConfig, SourceConfig
+    from experiments.apps.transports import Accepting, Session
     from experiments.engines.live.agent import Agent, Lab
     from experiments.engines.sim.routing import Route, Routing
     from experiments.model.plan import RunPlan
@@ -28,6 +29,7 @@ class FlowPlan:
     case: Case
     flow: Flow
     seed: int
+    protocol: str
     controller: str
     """`address:port` of the controller's gRPC service, as the hosts reach it."""
 
@@ -57,23 +59,45 @@ class ProtocolSpec:
     """Keys of a scenario, or tables of keys, that not all protocols read; `KEY=VALUE` for one value alone."""
     writes_at_assigned_rate: bool = False
     """Whether sources write no faster than the controller assigned, since their connections know no rates."""
-    simulated_as: Literal["tcp", "mptcp", "mstcp"] | None = "tcp"
-    """The simulator's sender that it has; None: the simulator does not have the protocol."""
-    kernel_protocol: Literal["tcp", "mptcp"] = "tcp"
-    """What the kernel has to have for its sockets."""
-    kernel_settings: tuple[str, ...] = ()
-    """Sysctls that the kernel has to have."""
+    is_simulated: bool = True
+    """Whether the simulator has it."""
+    kernel_settings: Mapping[str, str | None] = {}
+    """Sysctls that the kernel has to have, and what they have to be; None: whatever they are."""
+    has_tcp_sockets: bool = True
+    """Whether its connections are TCP sockets of the kernel, which can be looked at."""
     most_paths: int | None = None
     """How many paths a flow can have with real switches and kernels; None: as many as are allocated."""
     drain_advice: str = "allow more: --set drain_s=60"
     """What may help where a receiver has not read everything in time."""
 
-    # --- the live and the virtual engine
-    def connection(self, plan: FlowPlan) -> Connection:
-        """Return how the flow's source connects."""
+    # --- the ends of a flow, in the hosts of the live and the virtual engine
+    def connection(self, plan: FlowPlan) -> Mapping[str, Any]:
+        """Return what both ends of a flow are told beside addresses and sizes, as JSON has it."""
         del plan
-        return Connection()
+        return {}
 
+    def sockets(self, scenario: Scenario, congestion_control: str) -> SocketSettings:
+        """Return what the sockets at both ends are to have."""
+        tcp = scenario.tcp
+        return SocketSettings(congestion_control, tcp.send_buffer_bytes, tcp.receive_buffer_bytes)
+
+    async def client(self, config: SourceConfig, ports: Sequence[int], session: Session) -> Any:
+        """Connect to the sink, from given ports if there are any; returns a transport.
+
+        `experiments.apps.transports` says what a transport has to have, and wraps those of asyncio.
+        """
+        from experiments.apps.transports import connect_tcp
+
+        del session
+        return await connect_tcp(config, ports)
+
+    async def server(self, config: SinkConfig, sink: Accepting, stack: AsyncExitStack) -> None:
+        """Listen until the stack is left; the sink's `connection_made` gets the transport."""
+        from experiments.apps.transports import serve
+
+        await serve(config, sink, stack, plain=True)
+
+    # --- the live and the virtual engine
     def agent(self, lab: Lab) -> Agent:
         """Return what the engine does for the protocol beside its sources and sinks."""
         from experiments.engines.live.agent import Agent
@@ -88,13 +112,7 @@ class ProtocolSpec:
         """Return the way of each flow by its name, as the controller would route or allocate it."""
         return routing.shortest_routes(plan)
 
-    def simulated_settings(self, scenario: Scenario) -> dict[str, Any]:
-        """Return what a flow's description has beside its sender, as netsim takes it."""
+    def simulated(self, scenario: Scenario) -> Mapping[str, Any]:
+        """Return the simulator's transport: keys of a flow's description (docs/simulator.md)."""
         del scenario
-        return {}
-
-    # --- all engines
-    def further_evidence(self, flows: Sequence[FlowResult], links: Sequence[LinkResult]) -> dict[str, Any]:
-        """Return what shows that the protocol did what its name says, beyond what engines look at."""
-        del flows, links
-        return {}
+        return {"protocol": "tcp"}

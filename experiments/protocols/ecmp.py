@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from controller.model.rules import PRIORITY_LABEL, TABLE_BYPASS, TABLE_CLASSIFY, TABLE_PINNED
-from experiments.apps.config import PORT
 from experiments.engines.live.agent import Agent, CarriedPath, Lab
 from experiments.engines.live.arc_counts import Arc, peel_paths
 from experiments.model.evidence import FlowEvidence, PathEvidence
@@ -104,12 +103,12 @@ class EcmpAgent(Agent):
     def _rules(self, ports: Mapping[int, bool]) -> list[str]:
         """Return a switch's rules; by port, whether another switch is behind it: then packets have labels."""
         network, lines = self.lab.plan.network, []
-        for number, flow in enumerate(self.lab.plan.case.flows.values()):
+        for number, (name, flow) in enumerate(self.lab.plan.case.flows.items()):
             ends = f"nw_src={network.host_ip(flow.src)},nw_dst={network.host_ip(flow.dst)}"
             for port, is_labelled in ports.items():
                 table = TABLE_BYPASS if is_labelled else TABLE_PINNED
                 cookie = COUNTING_COOKIE | number << _PORT_BITS | port
-                match = f"tcp,in_port={port},{ends},tp_dst={PORT + number}"
+                match = f"tcp,in_port={port},{ends},tp_dst={self.lab.ports[name]}"
                 rule = f"cookie={cookie:#x},table={TABLE_CLASSIFY},priority={_COUNTING_PRIORITY},{match}"
                 lines.append(f"{rule},actions=goto_table:{table}\n")
         return lines

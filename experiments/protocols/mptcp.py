@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from experiments.apps.config import Connection
+from experiments.apps.config import SocketSettings
 from experiments.engines.live.agent import Agent, Lab
 from experiments.engines.live.child import ChildFailed
 from experiments.model.scenario import Scenario
-from experiments.protocols.base import FlowPlan, ProtocolSpec
+from experiments.protocols.base import ProtocolSpec
 from experiments.protocols.look import PINK, Look
 from experiments.protocols.registry import register
+
+if TYPE_CHECKING:
+    from contextlib import AsyncExitStack
+
+    from experiments.apps.config import SinkConfig, SourceConfig
+    from experiments.apps.transports import Accepting, Session
 
 DSS_BYTES = 28
 """Data sequence signal with 64-bit numbers, without checksum, padded (RFC 8684, section 3.3)."""
@@ -58,26 +66,42 @@ class Mptcp(ProtocolSpec):
     look: Look | None = PINK
     header_bytes = DSS_BYTES
     reads: tuple[str, ...] = ("mptcp", "sim.mptcp")
-    simulated_as: Literal["tcp", "mptcp", "mstcp"] | None = "mptcp"
-    kernel_protocol: Literal["tcp", "mptcp"] = "mptcp"
+    kernel_settings: Mapping[str, str | None] = {"net.mptcp.enabled": "1"}
     drain_advice = (
         "allow more time (--set drain_s=60), or more memory if the connection came to a stand "
         "(--set mptcp.receive_buffer_bytes=1048576; docs/tcp.md says why)"
     )
 
-    def connection(self, plan: FlowPlan) -> Connection:
-        """Return a connection by MPTCP."""
-        del plan
-        return Connection(kernel="mptcp")
+    def sockets(self, scenario: Scenario, congestion_control: str) -> SocketSettings:
+        """Return what the sockets are to have: a connection's subflows share its receive buffer."""
+        sockets = super().sockets(scenario, congestion_control)
+        return replace(sockets, receive_buffer_bytes=scenario.mptcp_receive_buffer_bytes)
+
+    async def client(self, config: SourceConfig, ports: Sequence[int], session: Session) -> Any:
+        """Connect by MPTCP; each further port becomes a subflow."""
+        from experiments.apps import kernel_mptcp
+
+        del session
+        return await kernel_mptcp.connect(config, ports)
+
+    async def server(self, config: SinkConfig, sink: Accepting, stack: AsyncExitStack) -> None:
+        """Listen by MPTCP."""
+        from experiments.apps import kernel_mptcp
+
+        await kernel_mptcp.serve(config, sink, stack)
 
     def agent(self, lab: Lab) -> Agent:
         """Return what sets the path managers up."""
         return MptcpAgent(lab)
 
-    def simulated_settings(self, scenario: Scenario) -> dict[str, Any]:
-        """Return the simulator's settings of MPTCP."""
+    def simulated(self, scenario: Scenario) -> Mapping[str, Any]:
+        """Return the simulator's MPTCP, whose segments carry less than TCP's."""
         settings = scenario.sim.mptcp.model_dump(exclude_none=True)
-        return {"mptcp": {**settings, "receive_buffer_bytes": scenario.mptcp_receive_buffer_bytes}}
+        return {
+            "protocol": "mptcp",
+            "mss_bytes": scenario.packet_bytes - scenario.overhead_bytes - self.header_bytes,
+            "mptcp": {**settings, "receive_buffer_bytes": scenario.mptcp_receive_buffer_bytes},
+        }
 
 
 register(Mptcp())

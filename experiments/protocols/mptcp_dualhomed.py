@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from experiments.apps.config import Connection
 from experiments.engines.live.agent import Agent, CarriedPath, Lab
 from experiments.model.evidence import FlowEvidence, PathEvidence
 from experiments.model.results import PathAllocation
-from experiments.protocols.base import FlowPlan
 from experiments.protocols.look import WINE
 from experiments.protocols.mptcp import MAX_SUBFLOWS, Mptcp, MptcpAgent
 from experiments.protocols.registry import register
 from topologies.second_interfaces import second_name
 
 if TYPE_CHECKING:
+    from contextlib import AsyncExitStack
+
+    from experiments.apps.config import SinkConfig
+    from experiments.apps.transports import Accepting
     from experiments.engines.sim.routing import Route, Routing
     from experiments.model.plan import RunPlan
+
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (of a host in a namespace of its own)
 
 
 class DualhomedAgent(MptcpAgent):
@@ -121,10 +126,9 @@ class MptcpDualhomed(Mptcp):
     )
     uses_second_interfaces = True
 
-    def connection(self, plan: FlowPlan) -> Connection:
-        """Return a connection by MPTCP whose destination is reached at any of its addresses."""
-        del plan
-        return Connection(kernel="mptcp", any_address=True)
+    async def server(self, config: SinkConfig, sink: Accepting, stack: AsyncExitStack) -> None:
+        """Listen by MPTCP at all addresses of the host."""
+        await super().server(replace(config, host=ANY_ADDRESS), sink, stack)
 
     def agent(self, lab: Lab) -> Agent:
         """Return what lets the kernel find the second interfaces."""

@@ -108,7 +108,7 @@ class MptcpSdn(Mptcp):
     look = VIOLET
     reads = (*Mptcp.reads, "allocation")
     writes_at_assigned_rate = True
-    kernel_settings = (PATH_MANAGER,)
+    kernel_settings: Mapping[str, str | None] = {**Mptcp.kernel_settings, PATH_MANAGER: None}
     most_paths = 1 + MAX_SUBFLOWS
 
     def request(self, plan: FlowPlan, port: int) -> dict[str, Any]:

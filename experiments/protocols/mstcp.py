@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from experiments.apps.config import Connection, RequestedPath
 from experiments.model.scenario import OBJECTIVES, Scenario
 from experiments.protocols.base import FlowPlan, ProtocolSpec
 from experiments.protocols.look import BLUE
@@ -13,6 +12,10 @@ from experiments.protocols.registry import register
 from mstcp.options import DEFAULT_MAX_PATHS
 
 if TYPE_CHECKING:
+    from contextlib import AsyncExitStack
+
+    from experiments.apps.config import SinkConfig, SourceConfig
+    from experiments.apps.transports import Accepting, Session
     from experiments.engines.sim.routing import Route, Routing
     from experiments.model.plan import RunPlan
 
@@ -28,34 +31,46 @@ class Mstcp(ProtocolSpec):
         *("allocation", "mstcp", "sim.binding", "sim.identify_single", "sim.reorder_buffer_bytes"),
         "sim.pacing=allocated",
     )
-    simulated_as: Literal["tcp", "mptcp", "mstcp"] | None = "mstcp"
 
-    def connection(self, plan: FlowPlan) -> Connection:
-        """Return a connection that asks the controller, by the case's allocation."""
+    def connection(self, plan: FlowPlan) -> Mapping[str, Any]:
+        """Return which controller is asked, by the case's allocation."""
         allocation = plan.case.allocation
-        scheduler = plan.scenario.mstcp.scheduler
+        told = {"controller": plan.controller, "scheduler": plan.scenario.mstcp.scheduler}
         if allocation in OBJECTIVES:
-            return Connection(controller=plan.controller, objective=allocation, scheduler=scheduler)
+            return {**told, "objective": allocation}
         given = plan.flow.given_paths(allocation, self.name)
-        paths = tuple(RequestedPath(path.path, path.rate_bps) for path in given)
-        return Connection(controller=plan.controller, paths=paths, scheduler=scheduler)
+        return {**told, "paths": [(path.path, path.rate_bps) for path in given]}
+
+    async def client(self, config: SourceConfig, ports: Sequence[int], session: Session) -> Any:
+        """Ask the controller for paths, and open a stream over each."""
+        from experiments.apps.transports import connect_mstcp
+
+        del ports
+        return await connect_mstcp(config, session)
+
+    async def server(self, config: SinkConfig, sink: Accepting, stack: AsyncExitStack) -> None:
+        """Listen for MSTCP, or TCP where one path was allocated."""
+        from experiments.apps.transports import serve
+
+        await serve(config, sink, stack, plain=False)
 
     def routes(self, plan: RunPlan, routing: Routing) -> Mapping[str, Route]:
         """Return the allocated paths."""
         limit = DEFAULT_MAX_PATHS
         return routing.allocated_routes(plan, plan.scenario.overhead_bytes, max_paths=limit)
 
-    def simulated_settings(self, scenario: Scenario) -> dict[str, Any]:
-        """Return the simulator's settings of MSTCP."""
+    def simulated(self, scenario: Scenario) -> Mapping[str, Any]:
+        """Return the simulator's MSTCP."""
         settings = scenario.sim
         return {
+            "protocol": "mstcp",
             "mstcp": {
                 "binding": settings.binds,
                 "scheduler": scenario.mstcp.scheduler,
                 "reorder_buffer_bytes": settings.reorder_buffer_bytes,
                 "identify_single": settings.identify_single,
                 "trust_streams": scenario.mstcp.trust_streams,
-            }
+            },
         }
 
 

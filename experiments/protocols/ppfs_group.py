@@ -17,7 +17,7 @@ class PpfsGroup(Ppfs):
     look = SKY
     splitting: Literal["packets", "group"] = "group"
     programs_ports = False
-    simulated_as = None
+    is_simulated = False
 
 
 register(PpfsGroup())

@@ -28,6 +28,7 @@ from experiments.report.plot_goodput import plot_goodputs
 from experiments.report.plot_rates import plot_rates
 from experiments.report.plot_topology import plot_topology
 from experiments.report.recovery import Recovery, recoveries
+from experiments.report.sharing import sharing_sentences
 from experiments.report.splits import FlowSplit, flow_splits
 from experiments.report.summary import (
     CaseSummary,
@@ -97,6 +98,7 @@ def render(results: Results, sections: list[Section]) -> str:
         dates=_dates(results.runs),
         run_name=run_name,
         change_rows=change_rows,
+        sharing_sentences=sharing_sentences,
         change_sentences=change_sentences(results.runs),
         run_problems=run_problems,
         worst_lateness_us=_worst_lateness_us,

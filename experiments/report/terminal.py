@@ -17,6 +17,7 @@ from experiments.report.collisions import collisions, network_of
 from experiments.report.completions import completions
 from experiments.report.further import further_metrics
 from experiments.report.notes import Notes, flow_notes, general_notes, validity_sentences
+from experiments.report.sharing import sharing_sentences
 from experiments.report.summary import CaseSummary, FlowSummary, summarise
 
 WIDTH = 120
@@ -60,7 +61,7 @@ def _parts(results: Results, plain: bool) -> Iterator[Text | Table]:
         if completed is not None:
             yield Text()
             yield completed
-        for sentence in _collisions(results, case):
+        for sentence in (*_collisions(results, case), *sharing_sentences(case)):
             yield visible(sentence, plain)
         yield Text()
     for sentence in general_notes(results):

@@ -2,68 +2,111 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from experiments.sweep.offer import LEAST_RATE_BPS, MSS_BYTES, Offered
+from experiments import protocols
+from experiments.engines.sim.description import way
+from experiments.engines.sim.routing import Route
+from experiments.model.plan import RunPlan
+from experiments.model.scenario import Case, Flow, Scenario
+from experiments.sweep.offer import FRAMING, LEAST_RATE_BPS, MSS_BYTES, Offered
 from experiments.sweep.plan import Conditions, Point
-from experiments.sweep.routes import Routes
+from experiments.sweep.routes import DefaultRoutes, SweepRouting
 from topologies.model import Network
 
 BITS_OF_A_WRITE = MSS_BYTES * 8
+CASE = "sweep"
 
 
-def admitted_bps(flow: Offered, protocol: str) -> float:
-    """Return the goodput at which a flow's application may write: without allocation, what it asks for."""
-    return flow.allocated_bps if protocol == "mstcp" else flow.requested_bps
+@dataclass(frozen=True)
+class Admitted:
+    """A flow with its way, and the goodput at which its application may write."""
+
+    offered: Offered
+    route: Route
+
+    @property
+    def rate_bps(self) -> float:
+        """What is allocated to the flow; without allocation what it asks for."""
+        rates = [path.rate_bps for path in self.route.allocated]
+        known = [rate for rate in rates if rate is not None]
+        return math.fsum(known) if len(known) == len(rates) else self.offered.requested_bps
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether it is admitted anything."""
+        return self.rate_bps >= LEAST_RATE_BPS
 
 
-def describe(
-    conditions: Conditions, point: Point, network: Network, routes: Routes, flows: Iterable[Offered]
-) -> dict[str, Any]:
+def plan_of(conditions: Conditions, point: Point, network: Network, flows: Iterable[Offered]) -> RunPlan:
+    """Return a point as a run, which is what protocols know."""
+    # Names of nodes are those of any network, and were checked when it was read.
+    of_point = {
+        flow.name: Flow.model_construct(src=flow.src, dst=flow.dst, requested_bps=flow.requested_bps)
+        for flow in flows
+    }
+    case = Case.model_construct(description="", allocation=conditions.objective, flows=of_point, demands=None)
+    scenario = Scenario(
+        format=1,
+        name=CASE,
+        network=conditions.network,
+        packet_bytes=FRAMING.packet_bytes,
+        duration_s=conditions.duration_s,
+        warm_up_s=conditions.warm_up_s,
+        cases={CASE: case},
+    )
+    return RunPlan(
+        scenario=scenario,
+        network=network,
+        case_name=CASE,
+        protocol=point.protocol,
+        seed=point.seed,
+        duration_s=conditions.duration_s,
+    )
+
+
+def admit(plan: RunPlan, routes: DefaultRoutes, flows: Iterable[Offered]) -> list[Admitted]:
+    """Route the flows of a point with its protocol."""
+    by_name = {flow.name: flow for flow in flows}
+    ways: Mapping[str, Route] = protocols.get(plan.protocol).routes(plan, SweepRouting(plan, routes, by_name))
+    return [Admitted(flow, ways[name]) for name, flow in by_name.items()]
+
+
+def describe(plan: RunPlan, flows: Iterable[Admitted]) -> dict[str, Any]:
     """Return the description of a point; flows that are admitted nothing are left out."""
     return {
         "format": 1,
-        "seed": point.seed,
-        "warm_up_s": conditions.warm_up_s,
-        "duration_s": conditions.duration_s,
-        "links": [link.model_dump() for link in network.links],
+        "seed": plan.seed,
+        "warm_up_s": plan.scenario.warm_up_s,
+        "duration_s": plan.duration_s,
+        "links": [link.model_dump() for link in plan.network.links],
         "tcp": {"profile": "linux", "mss_bytes": MSS_BYTES},
-        "flows": [
-            _flow(conditions, point, routes, flow)
-            for flow in flows
-            if admitted_bps(flow, point.protocol) >= LEAST_RATE_BPS
-        ],
+        "flows": [_flow(plan, flow) for flow in flows if flow.is_simulated],
     }
 
 
-def _flow(conditions: Conditions, point: Point, routes: Routes, flow: Offered) -> dict[str, Any]:
-    rate_bps = admitted_bps(flow, point.protocol)
+def _flow(plan: RunPlan, flow: Admitted) -> dict[str, Any]:
+    offered = flow.offered
     return {
-        "name": flow.name,
-        "src": flow.src,
-        "dst": flow.dst,
-        "protocol": "mstcp" if point.protocol == "mstcp" else "tcp",
-        "traffic": {"kind": "cbr", "rate_bps": rate_bps},
-        "start_s": _start_s(conditions, point, flow, rate_bps),
-        "paths": _paths(point, routes, flow),
+        "name": offered.name,
+        "src": offered.src,
+        "dst": offered.dst,
+        "traffic": {"kind": "cbr", "rate_bps": flow.rate_bps},
+        "start_s": _start_s(plan, flow),
+        **way(offered.src, offered.dst, flow.route),
+        **protocols.get(plan.protocol).simulated(plan.scenario),
     }
 
 
-def _paths(point: Point, routes: Routes, flow: Offered) -> list[dict[str, Any]]:
-    if point.protocol == "mstcp":
-        return [{"path": path.nodes, "rate_bps": path.rate_bps} for path in flow.paths]
-    if point.protocol == "ospf":
-        return [{"path": routes.shortest(flow.src, flow.dst)}]
-    return [{"path": routes.hashed(flow.src, flow.dst, f"{point.seed} {flow.name}")}]
-
-
-def _start_s(conditions: Conditions, point: Point, flow: Offered, rate_bps: float) -> float:
+def _start_s(plan: RunPlan, flow: Admitted) -> float:
     """Draw a flow's start.
 
     Over the interval of its writes at least, so that slow flows write in every span in proportion; over half
     the warm-up at least, so that not all begin at once.
     """
-    phase = random.Random(f"{point.seed} {flow.name}").random()
-    return phase * max(conditions.warm_up_s / 2, BITS_OF_A_WRITE / rate_bps)
+    phase = random.Random(f"{plan.seed} {flow.offered.name}").random()
+    return phase * max(plan.scenario.warm_up_s / 2, BITS_OF_A_WRITE / flow.rate_bps)

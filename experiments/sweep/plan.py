@@ -7,11 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-ProtocolName = Literal["mstcp", "ospf", "ecmp"]
 Metric = Literal["delay", "hops"]
-
-PROTOCOLS: tuple[ProtocolName, ...] = ("mstcp", "ospf", "ecmp")
-"""GOMR's allocation over MSTCP, and TCP over a shortest or a hashed path."""
 
 
 class _Model(BaseModel):
@@ -29,7 +25,7 @@ class Conditions(_Model):
         scale: Factor of all links' rates, which makes long runs short: the packets are fewer.
         queue_packets: Bound of the queues for which the network gives none.
         objective: Of the allocation.
-        metric: What is shortest for `ospf` and `ecmp`.
+        metric: What is shortest on default routes.
         warm_up_s: The measurement begins so long after the start.
         duration_s: Length of the measurement.
     """
@@ -51,7 +47,7 @@ class Point(_Model):
 
     seed: int
     load: Positive
-    protocol: ProtocolName
+    protocol: str
 
     @property
     def label(self) -> str:
@@ -64,7 +60,7 @@ class Sweep(_Model):
 
     conditions: Conditions
     loads: tuple[Positive, ...]
-    protocols: tuple[ProtocolName, ...] = PROTOCOLS
+    protocols: tuple[str, ...]
     seeds: Annotated[int, Field(ge=1)] = 1
 
     def points(self) -> list[Point]:

@@ -1,17 +1,21 @@
-"""The paths of flows without an allocation: the controller's default routes, between any two nodes."""
+"""The ways of a sweep's flows: the optimum's paths, or default routes between any two nodes."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from controller.compile.next_hops import equal_next_hops, next_hops
+from experiments.engines.sim.routing import Route, Routing, unrated
+from experiments.model.plan import RunPlan
+from experiments.model.results import PathAllocation
+from experiments.sweep.offer import Offered
 from experiments.sweep.plan import Metric
 from topologies.model import Network
 
 
-class Routes:
+class DefaultRoutes:
     """Shortest paths by delay or by the number of links, found when they are asked for."""
 
     def __init__(self, network: Network, metric: Metric) -> None:
@@ -46,3 +50,41 @@ def _walk(source: str, destination: str, choose: Callable[[str], str]) -> tuple[
     while nodes[-1] != destination:
         nodes.append(choose(nodes[-1]))
     return tuple(nodes)
+
+
+class SweepRouting(Routing):
+    """What protocols are routed by in a sweep: acknowledgements go back along the data's path."""
+
+    def __init__(self, plan: RunPlan, routes: DefaultRoutes, offered: Mapping[str, Offered]) -> None:
+        super().__init__(plan.network)
+        self._routes = routes
+        self._offered = offered
+
+    def shortest_routes(self, plan: RunPlan) -> dict[str, Route]:
+        """Return default routes by the sweep's metric."""
+        return {
+            name: Route(unrated(self._routes.shortest(flow.src, flow.dst)))
+            for name, flow in plan.case.flows.items()
+        }
+
+    def hashed_routes(self, plan: RunPlan) -> dict[str, Route]:
+        """Return routes of equal cost, drawn by the point's seed."""
+        return {
+            name: Route(unrated(self._routes.hashed(flow.src, flow.dst, f"{plan.seed} {name}")))
+            for name, flow in plan.case.flows.items()
+        }
+
+    def allocated_routes(
+        self, plan: RunPlan, overhead_bytes: int, acks: str | None = None, max_paths: int | None = None
+    ) -> dict[str, Route]:
+        """Return the paths of the optimum; acknowledgements of split flows go back along the shortest."""
+        del overhead_bytes, max_paths
+
+        def route(name: str) -> Route:
+            flow = self._offered[name]
+            paths = tuple(
+                PathAllocation(path=list(path.nodes), rate_bps=path.rate_bps) for path in flow.paths
+            )
+            return Route(paths, None if acks is None else self._routes.shortest(flow.dst, flow.src))
+
+        return {name: route(name) for name in plan.case.flows}

@@ -13,10 +13,10 @@ from experiments.engines.sim.process import Simulated, SimulationFailed
 from experiments.errors import Interrupted, RunFailed
 from experiments.scheduling.scheduler import each
 from experiments.scheduling.simulator import Simulator
-from experiments.sweep.description import admitted_bps, describe
-from experiments.sweep.offer import Offered, Offers
+from experiments.sweep.description import Admitted, admit, describe, plan_of
+from experiments.sweep.offer import Offers
 from experiments.sweep.plan import Point, Sweep
-from experiments.sweep.routes import Routes
+from experiments.sweep.routes import DefaultRoutes
 from experiments.sweep.store import PointResult, Store
 
 Report = Callable[[PointResult | RunFailed], None]
@@ -66,18 +66,18 @@ class _Runner:
 
     def __init__(self, offers: Offers, simulator: Simulator) -> None:
         self._offers = offers
-        self._routes = Routes(offers.network, offers.conditions.metric)
+        self._routes = DefaultRoutes(offers.network, offers.conditions.metric)
         self._simulator = simulator
 
     def point(self, point: Point) -> PointResult:
         """Run a point; SimulationFailed or SolverError if it cannot be."""
         flows = self._offers.flows(point.load, point.seed)
-        conditions, network = self._offers.conditions, self._offers.network
-        simulated = self._simulator.run(describe(conditions, point, network, self._routes, flows))
-        return summarise(point, flows, simulated)
+        plan = plan_of(self._offers.conditions, point, self._offers.network, flows)
+        admitted = admit(plan, self._routes, flows)
+        return summarise(point, admitted, self._simulator.run(describe(plan, admitted)))
 
 
-def summarise(point: Point, flows: tuple[Offered, ...], simulated: Simulated) -> PointResult:
+def summarise(point: Point, flows: list[Admitted], simulated: Simulated) -> PointResult:
     """Return what came of a point, summed over its flows."""
     simulated_flows, counters = simulated.document["flows"], simulated.document["counters"]
     received_bps = math.fsum(flow["goodput_bps"] for flow in simulated_flows)
@@ -91,8 +91,8 @@ def summarise(point: Point, flows: tuple[Offered, ...], simulated: Simulated) ->
         flows=len(flows),
         flows_admitted=len(simulated_flows),
         paths=sum(max(1, len(flow["streams"])) for flow in simulated_flows),
-        requested_bps=math.fsum(flow.requested_bps for flow in flows),
-        admitted_bps=math.fsum(admitted_bps(flow, point.protocol) for flow in flows),
+        requested_bps=math.fsum(flow.offered.requested_bps for flow in flows),
+        admitted_bps=math.fsum(flow.rate_bps for flow in flows),
         received_bps=received_bps,
         delay_mean_s=delay_bps_s / received_bps if received_bps else None,
         bytes_written=sum(flow["bytes_written"] for flow in simulated_flows),

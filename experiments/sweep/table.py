@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.analysis.statistics import Estimate
+from experiments.protocols import PROTOCOLS
 from experiments.report import units
 from experiments.report.terminal import printing, visible
 from experiments.sweep.plan import Sweep
@@ -84,10 +86,15 @@ def notes(results: Sequence[PointResult]) -> list[str]:
     """Return what a reader of the numbers should know."""
     told = []
     received = {(r.point.load, r.point.seed, r.point.protocol): r.received_bps for r in results}
-    shortest = {key: (key[0], key[1], "ospf") for key in received if key[2] == "ecmp"}
-    hashed = [(key, other) for key, other in shortest.items() if other in received]
-    if hashed and all(received[key] == received[other] for key, other in hashed):
-        told.append("No two paths are equally long, so ecmp is ospf; --metric hops makes ties.")
+    routing = {name: PROTOCOLS[name].default_routing for *_, name in received if name in PROTOCOLS}
+    hashed, shortest = (
+        [name for name, kind in routing.items() if kind == wanted] for wanted in ("ecmp", "shortest")
+    )
+    where = {(load, seed) for load, seed, _ in received}
+    for one, other in itertools.product(hashed, shortest):
+        pairs = [[received.get((*point, name)) for name in (one, other)] for point in where]
+        if all(bps == same for bps, same in pairs):
+            told.append(f"No two paths are equally long, so {one} is {other}; --metric hops makes ties.")
     if results:
         events = sum(result.events for result in results)
         seconds = sum(result.wall_s for result in results)

@@ -61,9 +61,10 @@ class Simulated:
 
 @dataclass(frozen=True)
 class Ended:
-    """A flow of the live engine after its end: what its source and sink noted.
+    """A flow after its end: what its source and sink noted, in any engine.
 
     Attributes:
+        writes: The source's log.
         reads: The sink's log.
         window: The measurement.
         start_ns: When the flow's source began.
@@ -72,6 +73,7 @@ class Ended:
         end_offset: Where in the stream its answer ends, in bytes.
     """
 
+    writes: Log
     reads: Log
     window: Window
     start_ns: int
@@ -153,9 +155,17 @@ class WorkloadBase(BaseModel):
         }
 
     def measured(self, flow: Ended) -> dict[str, Any]:
-        """Return the fields of a flow's result that only this workload has (`FlowResult`)."""
+        """Return what only this workload measures: fields of `FlowResult`, or numbers by names with units."""
         del flow
         return {}
+
+    @classmethod
+    def is_measured_from_logs(cls) -> bool:
+        """Whether the simulator has to log its flows: traffic that netsim draws itself it also measures."""
+        measuring, simulating = (
+            next(each for each in cls.__mro__ if name in vars(each)) for name in ("measured", "simulated")
+        )
+        return measuring not in (WorkloadBase, simulating)
 
 
 def generator(seed: int, purpose: int) -> np.random.Generator:

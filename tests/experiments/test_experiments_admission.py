@@ -75,6 +75,6 @@ def test_what_the_kernel_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requirements, "read_sysctl", settings.get)
     assert "net.ipv4.tcp_sack" in str(refusal("live", plan_of("ospf", tcp__sack=True)))
     multipath = line_plan("mptcp-sdn", half=1e6, rest=1e6, whole=1e6)
-    assert "does not have the setting net.mptcp.pm_type" in str(refusal("live", multipath))
+    assert "does not have net.mptcp.pm_type, which mptcp-sdn needs" in str(refusal("live", multipath))
     settings["net.mptcp.enabled"] = "0"
-    assert "has no MPTCP, which mptcp-sdn needs" in str(refusal("live", multipath))
+    assert "does not have net.mptcp.enabled = 1, which mptcp-sdn needs" in str(refusal("live", multipath))

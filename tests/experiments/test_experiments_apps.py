@@ -93,7 +93,12 @@ def common(folder: Path, port: int, workload: Workload, number: int, run_seed: i
         "run_seed": run_seed,
         "host": "127.0.0.1",
         "port": port,
+        "protocol": "ospf",
+        "connection": {"paths": [[["a", "s", "b"], 1e6]]},
         "workload": workload,
+        "packet_bytes": 590,
+        "overhead_bytes": 54,
+        "header_bytes": 0,
         "sockets": SOCKETS,
         "timing": config.Timing(),
     }
@@ -106,10 +111,6 @@ def source_config(
         **common(folder, port, workload, number, run_seed=3),
         log=str(folder / f"source-{number + 1}.npz"),
         rate_bps=rate_bps,
-        packet_bytes=590,
-        overhead_bytes=54,
-        header_bytes=0,
-        connection=config.Connection(paths=(config.RequestedPath(("a", "s", "b"), 1e6),)),
         sample_s=0.1,
         drain_s=20,
     )
@@ -121,8 +122,6 @@ def sink_config(
     return config.SinkConfig(
         **common(folder, port, workload, number, run_seed),
         log=str(folder / f"sink-{number + 1}.npz"),
-        plain=True,
-        kernel="tcp",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from pydantic import ValidationError
 import topologies
 from experiments.errors import ScenarioError
 from experiments.model import scenario
-from experiments.model.dynamics import SETTINGS, Event, changes_of
+from experiments.model.dynamics import Event, LinkTrace, changes_of
+from experiments.traces.base import SETTINGS
 
 BUTTERFLY = topologies.load("butterfly")
 CUT = {"link": "S4-S0", "up": False}
@@ -23,7 +25,7 @@ def changes(*events: dict[str, Any], case: str = "1", seed: int = 1, duration_s:
     parsed = [Event.model_validate(event) for event in events]
     return [
         (change.time_s, change.link, change.up, change.silent, change.settings)
-        for change in changes_of(parsed, BUTTERFLY, case, seed, duration_s)
+        for change in changes_of(parsed, (), BUTTERFLY, case, seed, duration_s)
     ]
 
 
@@ -96,3 +98,49 @@ def test_names_are_checked_before_anything_runs(event: dict[str, Any], sentence:
     butterfly = scenario.load("butterfly").model_copy(update={"events": (Event.model_validate(event),)})
     with pytest.raises(ScenarioError, match=sentence):
         scenario.check_network(butterfly, ["1"], BUTTERFLY)
+
+
+def traced(tmp_path: Path, text: str, **trace: Any) -> list[tuple[float, dict[str, Any]]]:
+    """The changes of a link in 1 s, by a trace whose file has a text."""
+    (tmp_path / "trace").write_text(text)
+    parsed = LinkTrace.model_validate({"link": "S4-S0", "trace": {"file": "trace", **trace}})
+    read = parsed.model_copy(update={"trace": parsed.trace.read(tmp_path)})
+    again = LinkTrace.model_validate_json(read.model_dump_json())
+    assert again == read, "results stand alone: the file is not needed again"
+    made = changes_of((), (read,), BUTTERFLY, "1", 1, 1.0)
+    assert {change.link for change in made} == {BUTTERFLY.link("S0-S4").name}
+    return [(change.time_s, change.settings) for change in made]
+
+
+def test_a_trace_of_mahimahi_carries_its_packets_and_begins_again(tmp_path: Path) -> None:
+    steps = traced(tmp_path, "5\n50\n100\n310\n\n", kind="mahimahi")
+    ends = [time_s for time_s, _ in steps[1:]] + [1.0]
+    bits = sum(
+        settings["rate_bps"] * (end_s - time_s) for (time_s, settings), end_s in zip(steps, ends, strict=True)
+    )
+    # 2, 1, none and 1 packets in 0.4 s, two and a half times; an interval without one has one all the same.
+    assert bits == pytest.approx((2 * 5 + 3) * 1504 * 8)
+
+
+def test_a_trace_of_a_table_sets_what_its_columns_say(tmp_path: Path) -> None:
+    text = "# a comment\ntime_s,rate_bps,loss\n0,4e6,\n0.3,,0.5\n"
+    expected = [(0.0, {"rate_bps": 4e6}), (0.3, {"loss": 0.5})]
+    assert traced(tmp_path, text, kind="csv") == expected
+    repeated = traced(tmp_path, text, kind="csv", repeat_s=0.5)
+    assert repeated == expected + [(0.5 + time_s, settings) for time_s, settings in expected]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "sentence"),
+    [
+        ("mahimahi", "5\nx\n", "line 2: 'x' is no time in whole milliseconds"),
+        ("mahimahi", "", "is no trace of mahimahi: it has no line"),
+        ("csv", "time_s,rate\n0,1\n", "row 2, rate: there is no such column; columns are time_s, rate_bps"),
+        ("csv", "time_s,loss\n0,2\n", "row 2, loss: "),
+        ("csv", "time_s,loss\n1,0\n0,0\n", "it needs rows whose time_s rise"),
+    ],
+)
+def test_a_file_that_is_no_trace_is_told(tmp_path: Path, kind: str, text: str, sentence: str) -> None:
+    with pytest.raises(ScenarioError) as raised:
+        traced(tmp_path, text, kind=kind)
+    assert sentence in str(raised.value)

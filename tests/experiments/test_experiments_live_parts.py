@@ -228,20 +228,19 @@ def test_cpu_meter_counts_what_is_not_idle(tmp_path: Path) -> None:
 def plan_of(case_name: str, flow_name: str) -> FlowPlan:
     butterfly = scenario.load("butterfly")
     case = butterfly.case(case_name)
-    return FlowPlan(flow_name, butterfly, case, case.flows[flow_name], 1, "10.255.0.1:50051")
+    return FlowPlan(flow_name, butterfly, case, case.flows[flow_name], 1, "mstcp", "10.255.0.1:50051")
 
 
 def test_protocols_connect_as_they_should() -> None:
-    assert protocols.get("ospf").connection(plan_of("1", "1")).controller is None
+    assert protocols.get("ospf").connection(plan_of("1", "1")) == {}
+    controller = {"controller": "10.255.0.1:50051", "scheduler": "weighted"}
     computed = protocols.get("mstcp").connection(plan_of("1", "1"))
-    assert (computed.controller, computed.objective, computed.paths) == ("10.255.0.1:50051", "even_split", ())
+    assert computed == {**controller, "objective": "even_split"}
     plan = plan_of("2", "1")
-    given_case = plan.case.model_copy(update={"allocation": "paper"})
-    given = FlowPlan(plan.name, plan.scenario, given_case, plan.flow, plan.seed, plan.controller)
+    given = replace(plan, case=plan.case.model_copy(update={"allocation": "paper"}))
     connection = protocols.get("mstcp").connection(given)
-    assert connection.objective is None
-    assert [path.rate_bps for path in connection.paths] == [4.475e6, 4.475e6]
-    assert protocols.get("mptcp").connection(plan).kernel == "mptcp"
+    assert "objective" not in connection
+    assert [rate_bps for _, rate_bps in connection["paths"]] == [4.475e6, 4.475e6]
     with pytest.raises(UnknownName, match="Did you mean mptcp"):
         protocols.get("mptpc")
 

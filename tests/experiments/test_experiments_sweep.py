@@ -17,10 +17,10 @@ from experiments import cli
 from experiments.engines.sim.process import Processes
 from experiments.errors import Interrupted, OutputError, RunFailed, ScenarioError
 from experiments.report.terminal import WIDTH
-from experiments.sweep.description import admitted_bps, describe
+from experiments.sweep.description import Admitted, admit, describe, plan_of
 from experiments.sweep.offer import FRAMING, PACKETS_PER_ACK, Offers
 from experiments.sweep.plan import Conditions, Metric, Point, Sweep
-from experiments.sweep.routes import Routes
+from experiments.sweep.routes import DefaultRoutes
 from experiments.sweep.runner import run
 from experiments.sweep.store import POINTS, PointResult, Store
 from experiments.sweep.summary import rows
@@ -128,16 +128,17 @@ def test_flows_that_get_nothing_are_not_simulated() -> None:
     flows = offers.flows(4.0, 1)
     nothing = {flow.name for flow in flows if not flow.paths}
     assert nothing, "a load at which flows get nothing"
-    routes = Routes(offers.network, "hops")
-    described = {
-        protocol: describe(
-            CONDITIONS, Point(seed=1, load=4.0, protocol=protocol), offers.network, routes, flows
-        )
-        for protocol in ("mstcp", "ospf")
-    }
+    routes = DefaultRoutes(offers.network, "hops")
+    described = {}
+    admitted: dict[str, list[Admitted]] = {}
+    for protocol in ("mstcp", "ospf"):
+        point = Point(seed=1, load=4.0, protocol=protocol)
+        plan = plan_of(CONDITIONS, point, offers.network, flows)
+        admitted[protocol] = admit(plan, routes, flows)
+        described[protocol] = describe(plan, admitted[protocol])
     assert {flow["name"] for flow in described["mstcp"]["flows"]} == {f.name for f in flows} - nothing
     assert len(described["ospf"]["flows"]) == len(flows)
-    asked_bps = {flow.name: admitted_bps(flow, "ospf") for flow in flows}
+    asked_bps = {flow.offered.name: flow.rate_bps for flow in admitted["ospf"]}
     assert {f["name"]: f["traffic"]["rate_bps"] for f in described["ospf"]["flows"]} == asked_bps
 
 
@@ -156,9 +157,11 @@ def test_routes_are_short_by_delay_or_by_links_and_hashing_uses_all_of_them() ->
             ],
         }
     )
-    assert Routes(square, "delay").shortest("A", "D") == ("A", "B", "D")
-    assert Routes(square, "hops").shortest("A", "D") == ("A", "D")
-    by_hops, by_delay = ({Routes(square, m).hashed("B", "C", str(k)) for k in range(30)} for m in METRICS)
+    assert DefaultRoutes(square, "delay").shortest("A", "D") == ("A", "B", "D")
+    assert DefaultRoutes(square, "hops").shortest("A", "D") == ("A", "D")
+    by_hops, by_delay = (
+        {DefaultRoutes(square, m).hashed("B", "C", str(k)) for k in range(30)} for m in METRICS
+    )
     assert by_hops == {("B", "A", "C"), ("B", "D", "C")}
     assert by_delay == {("B", "A", "C")}
 

@@ -20,8 +20,8 @@ def socket_with(congestion_control: str, *options: str) -> SocketState:
 
 def test_a_connection_as_asked_for_has_no_mismatch() -> None:
     asked = Tcp(congestion_control="cubic", sack=True, timestamps=False)
-    assert mismatches(asked, "1", [socket_with("cubic", "sack")]) == []
-    assert mismatches(Tcp(), "1", [socket_with("reno", "ts", "sack"), socket_with("reno")]) == []
+    assert mismatches(asked, "cubic", "1", [socket_with("cubic", "sack")]) == []
+    assert mismatches(Tcp(), "reno", "1", [socket_with("reno", "ts", "sack"), socket_with("reno")]) == []
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_connection_as_asked_for_has_no_mismatch() -> None:
 )
 def test_each_mismatch_is_told_even_of_one_connection_among_others(actual: SocketState, reason: str) -> None:
     asked = Tcp(congestion_control="cubic", sack=True, timestamps=False)
-    (told,) = mismatches(asked, "1", [socket_with("cubic", "sack"), actual])
+    (told,) = mismatches(asked, "cubic", "1", [socket_with("cubic", "sack"), actual])
     assert told.endswith(reason)
 
 

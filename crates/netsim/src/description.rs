@@ -147,6 +147,12 @@ pub struct FlowDescription {
     /// Congestion control of this flow; the run's unless given.
     #[serde(default)]
     pub congestion_control: Option<Named<CongestionName>>,
+    /// Payload of this flow's full segments; the run's unless given.
+    #[serde(default)]
+    pub mss_bytes: Option<u32>,
+    /// Whether the results have each write and each read with its time.
+    #[serde(default)]
+    pub log: bool,
     /// Slow-start threshold after the handshake; the run's unless given. Linux keeps that of the last connection to a destination.
     #[serde(default)]
     pub initial_ssthresh_bytes: Option<u64>,

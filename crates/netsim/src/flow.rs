@@ -32,6 +32,9 @@ pub enum Phase {
     Writing,
 }
 
+/// The offset behind each write, or each read in order, and when it was made.
+pub type Log = Vec<(u64, Nanos)>;
+
 /// One flow.
 #[derive(Debug)]
 pub struct Flow {
@@ -71,6 +74,8 @@ pub struct Flow {
     pub ticks: [u64; 2],
     /// Bytes written and bytes read, since the start.
     pub totals: [u64; 2],
+    /// Each write and each read, if that is wanted.
+    pub log: Option<Box<[Log; 2]>>,
     /// The end of each write that has not been read, in bytes of the flow, and when it was made.
     stamps: VecDeque<(u64, Nanos)>,
 }
@@ -144,6 +149,7 @@ impl Flow {
             meter: Meter::default(),
             ticks: [0; 2],
             totals: [0; 2],
+            log: None,
             stamps: VecDeque::new(),
         }
     }
@@ -155,6 +161,9 @@ impl Flow {
         }
         self.totals[0] += u64::from(bytes);
         self.stamps.push_back((self.totals[0], now));
+        if let Some(log) = &mut self.log {
+            log[0].push((self.totals[0], now));
+        }
     }
 
     /// Note that the next bytes in order were read: how many answers or files that made whole.
@@ -173,6 +182,9 @@ impl Flow {
             }
         }
         let read = self.totals[1];
+        if let Some(log) = &mut self.log {
+            log[1].push((read, now));
+        }
         match &mut self.transfers {
             Some(transfers) => transfers.on_read(now, read),
             None => 0,

@@ -76,6 +76,20 @@ pub struct FlowResults {
     /// What MPTCP alone has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mptcp: Option<MptcpResults>,
+    /// Each write and each read, if the description asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<FlowLog>,
+}
+
+/// Writes and reads from the start of the run: the offset behind each in bytes, and its time in nanoseconds.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct FlowLog {
+    /// When the application began, and when the measurement did, in nanoseconds.
+    pub begun_ns: [Nanos; 2],
+    /// Writes.
+    pub writes: Vec<(u64, Nanos)>,
+    /// Reads in order.
+    pub reads: Vec<(u64, Nanos)>,
 }
 
 /// What an MPTCP connection has done beyond plain sending, from the start of the run.
@@ -271,6 +285,14 @@ impl Simulation {
             delay_cdf_s: percentiles_s(delay),
             series: (self.schedule.series_interval > 0).then(|| self.flow_series(index)),
             mptcp: report.mptcp.as_ref().map(mptcp_results),
+            log: flow.log.as_ref().map(|log| FlowLog {
+                begun_ns: [
+                    flow.begun.unwrap_or(flow.write_from),
+                    self.schedule.measure_from,
+                ],
+                writes: log[0].clone(),
+                reads: log[1].clone(),
+            }),
         }
     }
 

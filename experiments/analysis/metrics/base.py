@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from experiments.model.results import FlowResult, RunResult
+
+if TYPE_CHECKING:
+    from experiments.workloads import Ended
 
 
 class MetricSpec:
@@ -28,7 +31,13 @@ class MetricSpec:
 
     def of(self, flow: FlowResult, run: RunResult) -> float | None:
         """Return the metric of a flow, whose run tells of links and of the other flows."""
-        raise NotImplementedError
+        del run
+        return flow.metrics.get(self.name)
+
+    def of_logs(self, flow: Ended) -> float | None:
+        """Return the metric of a flow from its writes and reads; a metric has this or `of`."""
+        del flow
+        return None
 
     def text(self, value: float) -> str:
         """Return a value as it is shown."""
@@ -36,12 +45,7 @@ class MetricSpec:
 
 
 class Kept(MetricSpec):
-    """A metric of another program, of which a document has the values alone."""
+    """A metric of another program, or a measure of a workload, of which a document has the values alone."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-
-    def of(self, flow: FlowResult, run: RunResult) -> float | None:
-        """Return what was kept with the flow."""
-        del run
-        return flow.metrics.get(self.name)

@@ -31,7 +31,7 @@ def keep_further(run: RunResult) -> RunResult:
         return run
     flows = [
         flow.model_copy(
-            update={"metrics": {**flow.metrics, **{each.name: each.of(flow, run) for each in further}}}
+            update={"metrics": {**flow.metrics, **{each.name: value_of(each, flow, run) for each in further}}}
         )
         for flow in run.flows
     ]

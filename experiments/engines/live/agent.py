@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from experiments.apps.config import PORT
+from experiments import protocols
 from experiments.engines.live.routes import DEFAULT_TABLE, default_path
 from experiments.engines.live.socket_state import SocketState, read_counters, read_sockets
 from experiments.engines.live.verification import mismatches, not_vouched_for, unverified
@@ -35,13 +35,15 @@ MOST_FLOWS = 10_000
 
 @dataclass(frozen=True)
 class Lab:
-    """The running network, as agents use it."""
+    """The running network, as agents use it; `plan` has the flows of the agent's protocol alone."""
 
     plan: RunPlan
     emulation: Emulation
     controller: ControllerProcess
     ovs: PrivateInstance
     names: InterfaceNames
+    ports: Mapping[str, int]
+    """Where the destination of each flow listens."""
     _default_rules: dict[str, str] = field(default_factory=dict)
     """By switch, read once: hundreds of flows pass the same ones."""
 
@@ -117,11 +119,14 @@ class Agent:
             counting: whether what the connections have counted is of interest yet.
         """
         flows = self.lab.plan.case.flows
-        ports = range(PORT, PORT + len(flows))
+        if not flows:
+            return
+        ports = range(min(self.lab.ports.values()), max(self.lab.ports.values()) + 1)
         connections = {
             host: read_sockets(self.lab.emulation, host, ports) for host in {f.src for f in flows.values()}
         }
-        for port, (name, flow) in zip(ports, flows.items(), strict=True):
+        for name, flow in flows.items():
+            port = self.lab.ports[name]
             states = [state for state in connections[flow.src] if state.destination_port == port]
             if states:
                 self.sockets[name] = states if counting else [replace(state, counts={}) for state in states]
@@ -158,8 +163,8 @@ class Agent:
             for flow in self.lab.controller.get(f"/v1/flows?limit={MOST_FLOWS}")
         }
         paths = {}
-        for number, (name, flow) in enumerate(self.lab.plan.case.flows.items()):
-            streams = granted.get((flow.src, flow.dst, PORT + number))
+        for name, flow in self.lab.plan.case.flows.items():
+            streams = granted.get((flow.src, flow.dst, self.lab.ports[name]))
             found = (
                 self._default_paths(name)
                 if streams is None
@@ -196,9 +201,13 @@ class Agent:
 
     def problems(self) -> list[str]:
         """Return a sentence for each thing that makes the run invalid."""
-        tcp = self.lab.plan.scenario.tcp
+        plan = self.lab.plan
+        if not protocols.get(plan.protocol).has_tcp_sockets:
+            return []
         reasons = [
-            reason for name, states in self.sockets.items() for reason in mismatches(tcp, name, states)
+            reason
+            for name, states in self.sockets.items()
+            for reason in mismatches(plan.scenario.tcp, plan.congestion_control_of(name), name, states)
         ]
         return reasons + not_vouched_for(self._hosts_by_flow(), self.sockets)
 

@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 
 from experiments.analysis.logs import Log, Window
+from experiments.analysis.measuring import measured_fields
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.traffic import Transfer
 from experiments.workloads import Ended
 
 
-def workload_results(transfer: Transfer, reads: Log, window: Window) -> dict[str, Any]:
+def workload_results(transfer: Transfer, writes: Log, reads: Log, window: Window) -> dict[str, Any]:
     """Return the fields of a flow's result that depend on its workload.
 
     Args:
         transfer: a finished transfer.
+        writes: its source's log.
         reads: its sink's log.
         window: the measurement.
 
@@ -33,5 +35,5 @@ def workload_results(transfer: Transfer, reads: Log, window: Window) -> dict[str
                 f"flow {transfer.name}: {made} bytes of requests were sent and {arrived} arrived"
             )
         asked_ns, end_offset = transfer.requests()
-    ended = Ended(reads, window, transfer.start_ns, transfer.source.seed, asked_ns, end_offset)
-    return {"workload": workload.model_dump(mode="json"), **workload.measured(ended)}
+    ended = Ended(writes, reads, window, transfer.start_ns, transfer.source.seed, asked_ns, end_offset)
+    return {"workload": workload.model_dump(mode="json"), **measured_fields(workload, ended)}

@@ -13,11 +13,12 @@ from typing import Literal
 from experiments import environment, protocols
 from experiments.analysis.logs import Window
 from experiments.analysis.validity import CpuMeter, why_invalid
-from experiments.apps.config import Timing
+from experiments.apps.config import PORT, Timing
 from experiments.engines.base import Abilities, Clock
 from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.live import requirements
 from experiments.engines.live.agent import Agent, Lab
+from experiments.engines.live.agents import agent_of
 from experiments.engines.live.changes import Changes
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerProcess
@@ -25,11 +26,12 @@ from experiments.engines.live.host_programs import begin_imports
 from experiments.engines.live.hosts import configure_hosts
 from experiments.engines.live.machine_drops import MachineDrops
 from experiments.engines.live.program_times import ProgramMeter
+from experiments.engines.live.programs import Programs
 from experiments.engines.live.results import flow_result
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.telling import Telling
 from experiments.engines.live.traffic import MODULES, Traffic, Transfer
-from experiments.errors import RunFailed, reason_of
+from experiments.errors import MissingRequirement, RunFailed, reason_of
 from experiments.model.events import PhaseBegun, Report, TimeMeasured
 from experiments.model.plan import RunPlan
 from experiments.model.results import Environment, ProgramTimes, RunResult
@@ -66,7 +68,14 @@ class LiveEngine:
         plans = [with_second_interfaces(plan)[0] for plan in plans]
         for plan in plans:
             check_wired(plan.network)
-            protocols.get(plan.protocol).check_live(plan)
+            requirements.check_programs(plan)
+            routings = set()
+            for name, part in plan.parts().items():
+                protocols.get(name).check_live(part)
+                routings.add(protocols.get(name).default_routing)
+            if len(routings) > 1:
+                what = f"{' and '.join(plan.parts())} want other default routes, and a run has one kind."
+                raise MissingRequirement(what, "Give these flows protocols that agree, or use --engine sim.")
             if self.abilities.clock is Clock.MACHINE:
                 requirements.check_kernel(plan)
         check_routes(plans, in_kernels=True)
@@ -95,17 +104,17 @@ class LiveEngine:
         requirements.check_kernel(plan)
         report(PhaseBegun(text="building the network"))
         plan, homes = with_second_interfaces(plan)
-        protocol = protocols.get(plan.protocol)
+        specs = [protocols.get(name) for name in plan.parts()]
         takes_time = self.abilities.clock is Clock.MACHINE
         charged_s = self._charged_s(plan)
         planning_s = charged_s["planning"] if charged_s else 0.0
         if takes_time:
             begin_imports(list(MODULES.values()))
         controller = stack.enter_context(
-            ControllerProcess(plan.network, out, protocol.default_routing, planning_s)
+            ControllerProcess(plan.network, out, specs[0].default_routing, planning_s)
         )
         # At ordinary priority: in real time ovs-vswitchd wakes for every packet and costs four times more.
-        ports: Literal["auto", "packet"] = "packet" if protocol.programs_ports else "auto"
+        ports: Literal["auto", "packet"] = "packet" if any(spec.programs_ports for spec in specs) else "auto"
         ovs = stack.enter_context(PrivateInstance(requirements.OVS_FOLDER, ports=ports))
         emulation = stack.enter_context(
             Emulation(
@@ -131,12 +140,15 @@ class LiveEngine:
         report(PhaseBegun(text="waiting for the controller"))
         controller.wait_ready()
         report(PhaseBegun(text="connecting"))
-        lab = Lab(plan, emulation, controller, ovs, InterfaceNames(plan.network))
-        agent = stack.enter_context(protocol.agent(lab))
+        ports_of_flows = {name: PORT + number for number, name in enumerate(plan.case.flows)}
+        lab = Lab(plan, emulation, controller, ovs, InterfaceNames(plan.network), ports_of_flows)
+        agent = stack.enter_context(agent_of(lab))
         changes = Changes(emulation, agent)
         agent.prepare()
         if not takes_time:  # in virtual time that spares nothing, and the order of events would change
             traffic.start_programs()
+        commands = stack.enter_context(Programs(plan, emulation, controller.grpc_for_hosts))
+        commands.start_servers()
         traffic.connect(agent)
         changes.connected()
         agent.look(counting=False)
@@ -146,8 +158,17 @@ class LiveEngine:
         programs = _programs(traffic, ovs) if takes_time else {}
         sampler = LinkSampler(emulation.link_counters)
         measured = _measure(
-            plan, begin_ns, traffic, programs, sampler, agent, changes, report, takes_time=takes_time
+            plan,
+            begin_ns,
+            traffic,
+            programs,
+            sampler,
+            agent,
+            _Happening(changes, commands),
+            report,
+            takes_time=takes_time,
         )
+        commands.finish()
         if not takes_time:
             measured = replace(measured, cpu_busy=None)
         report(PhaseBegun(text="draining"))
@@ -155,7 +176,8 @@ class LiveEngine:
         agent.finish()
         lost = measured.sampler.machine_drops() | drops.since_start()
         result = _result(lab, measured, transfers, sysctls, agent, changes, lost)
-        result = result.model_copy(update={"digest": watched(), "charged_s": charged_s})
+        told = {"commands": commands.results(measured.window.start_ns)}
+        result = result.model_copy(update={"digest": watched(), "charged_s": charged_s, **told})
         reasons = result.why_invalid + changes.problems()
         result = result.model_copy(update={"valid": not reasons, "why_invalid": reasons})
         controller.begin_stop()  # ends while the network is removed
@@ -177,6 +199,14 @@ class LiveEngine:
 
 
 @dataclass(frozen=True)
+class _Happening:
+    """What the scenario lets happen during a run."""
+
+    changes: Changes
+    commands: Programs
+
+
+@dataclass(frozen=True)
 class _Measured:
     """What the engine itself saw of a run."""
 
@@ -194,7 +224,7 @@ def _measure(
     programs: Mapping[str, int],
     sampler: LinkSampler,
     agent: Agent,
-    changes: Changes,
+    happening: _Happening,
     report: Report,
     *,
     takes_time: bool,
@@ -208,7 +238,7 @@ def _measure(
         programs: process ids of what packets pass.
         sampler: of the links.
         agent: of the protocol.
-        changes: of the links.
+        happening: changes of links, and the scenario's programs.
         report: takes what is measured as it comes.
         takes_time: whether programs take time on the engine's clock.
     """
@@ -224,11 +254,13 @@ def _measure(
     pending = [(start_ns + round(change.time_s * 1e9), change) for change in plan.changes]
     while True:
         now_ns = time.monotonic_ns()
-        changes.make([change for at_ns, change in pending if at_ns <= now_ns])
+        happening.changes.make([change for at_ns, change in pending if at_ns <= now_ns])
         pending = [(at_ns, change) for at_ns, change in pending if at_ns > now_ns]
+        elapsed_s = (now_ns - start_ns) * 1e-9
+        program_s = happening.commands.advance(elapsed_s)
         sampler.sample(now_ns)
         agent.sample(now_ns)
-        changes.sample(now_ns)
+        happening.changes.sample(now_ns)
         if meters is None and now_ns >= window.start_ns:
             meters = CpuMeter(), ProgramMeter(programs)
         if now_ns >= window.end_ns:
@@ -243,6 +275,8 @@ def _measure(
             looked = True
             agent.look()
         to_change_s = min(((at_ns - now_ns) * 1e-9 for at_ns, _ in pending), default=left_s)
+        if program_s is not None:
+            to_change_s = min(to_change_s, program_s - elapsed_s)
         time.sleep(min(settings.sample_s, max(min(left_s, to_change_s), 0.001)))
 
 
@@ -272,7 +306,6 @@ def _result(
     links = measured.sampler.results(plan.network, window)
     reasons = why_invalid(plan.scenario.live, measured.cpu_busy, measured.programs, links, lost)
     reasons += agent.problems()
-    further = protocols.get(plan.protocol).further_evidence(flows, links)
     return RunResult(
         protocol=plan.protocol,
         case=plan.case_name,
@@ -286,7 +319,7 @@ def _result(
         sysctls=sysctls,
         flows=flows,
         links=links,
-        evidence=agent.evidence().model_copy(update={"further": further}),
+        evidence=agent.evidence(),
         link_changes=changes.links(window.start_ns),
         path_changes=changes.paths(window.start_ns),
     )

@@ -48,30 +48,47 @@ def check() -> None:
         raise MissingRequirement("The compiled core of mstcp is not built.", f"Run: {repair_command()}")
 
 
+def check_programs(plan: RunPlan) -> None:
+    """Refuse programs of the scenario that are not installed; MissingRequirement names the first."""
+    for program in plan.programs:
+        needed = [program.command[0], *(["mptcpize"] if program.over == "mptcp" else [])]
+        for name in needed:
+            if shutil.which(name) is None:
+                what = f"There is no program {name}, which {program.name} of the scenario needs."
+                raise MissingRequirement(what, "Install it, or leave the program out.")
+
+
 def check_kernel(plan: RunPlan) -> None:
     """Refuse a run that needs of TCP or MPTCP what the kernel here does not have.
 
     Raises:
         MissingRequirement: with what to do about it.
     """
-    protocol, tcp = protocols.get(plan.protocol), plan.scenario.tcp
-    if protocol.kernel_protocol == "mptcp" and read_sysctl("net.mptcp.enabled") != "1":
-        raise MissingRequirement(
-            f"This kernel has no MPTCP, which {plan.protocol} needs, or it is off.",
-            "Use one with CONFIG_MPTCP and net.mptcp.enabled = 1, or --engine virtual or sim.",
-        )
-    known = (read_sysctl("net.ipv4.tcp_available_congestion_control") or "").split()
-    if tcp.congestion_control not in known and not _can_load(tcp.congestion_control):
-        raise MissingRequirement(
-            f"This kernel does not have congestion control {tcp.congestion_control}.",
-            f"It has {', '.join(known)}: take one of them (--set tcp.congestion_control=…).",
-        )
-    for name in (*protocol.kernel_settings, *tcp.sysctls()):
-        if read_sysctl(name) is None:
+    for name, part in plan.parts().items():
+        for setting, wanted in protocols.get(name).kernel_settings.items():
+            if read_sysctl(setting) is None or wanted not in (None, read_sysctl(setting)):
+                needed = setting if wanted is None else f"{setting} = {wanted}"
+                raise MissingRequirement(
+                    f"This kernel does not have {needed}, which {name} needs.",
+                    "Use one that has it, or --engine virtual or sim.",
+                )
+        for congestion_control in dict.fromkeys(map(part.congestion_control_of, part.case.flows)):
+            _check_congestion_control(congestion_control)
+    for setting in plan.scenario.tcp.sysctls():
+        if read_sysctl(setting) is None:
             raise MissingRequirement(
-                f"This kernel does not have the setting {name}, which the run needs.",
+                f"This kernel does not have the setting {setting}, which the run needs.",
                 "Leave it out, or use another kernel or --engine sim.",
             )
+
+
+def _check_congestion_control(name: str) -> None:
+    known = (read_sysctl("net.ipv4.tcp_available_congestion_control") or "").split()
+    if name not in known and not _can_load(name):
+        raise MissingRequirement(
+            f"This kernel does not have congestion control {name}.",
+            f"It has {', '.join(known)}: take one of them (--set tcp.congestion_control=…).",
+        )
 
 
 def _can_load(congestion_control: str) -> bool:

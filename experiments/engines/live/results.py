@@ -54,7 +54,7 @@ def flow_result(
         flow=transfer.name,
         src=flow.src,
         dst=flow.dst,
-        requested_bps=flow.requested_for(plan.protocol),
+        requested_bps=plan.requested_bps(transfer.name),
         allocated=allocated,
         goodput_bps=logs.goodput_bps(reads, window),
         delay_s=logs.delay_statistics(delays),
@@ -64,9 +64,10 @@ def flow_result(
         bytes_read=transfer.received["bytes_read"],
         bytes_wrong=transfer.received["bytes_wrong"] + transfer.sent.get("request_bytes_wrong", 0),
         ticks_skipped=transfer.sent["ticks_skipped"],
-        congestion_control=_congestion_control(transfer, plan.scenario.tcp.congestion_control),
+        congestion_control=_congestion_control(transfer, plan.congestion_control_of(transfer.name)),
         group=flow.group,
-        **workload_results(transfer, reads, window),
+        protocol=flow.protocol,
+        **workload_results(transfer, writes, reads, window),
         series=FlowSeries(
             time_s=[float(time) for time in window.times_s()],
             goodput_bps=logs.goodput_series(reads, window),
@@ -82,10 +83,12 @@ def _ratio(received: dict[str, Any]) -> float | None:
     return early / frames if early is not None and frames else None
 
 
-def _congestion_control(transfer: Transfer, asked: str) -> str:
-    """Return what the sockets of both ends use, which must be what was asked for."""
-    used = {stream["congestion_control"] for stream in transfer.connected["streams"]}
+def _congestion_control(transfer: Transfer, asked: str) -> str | None:
+    """Return what the sockets of both ends use, which must be what was asked for; None where none says."""
+    used = {stream["congestion_control"] for stream in transfer.connected["streams"]} - {None}
     used.update(transfer.received["congestion_control"])
+    if not used:
+        return None
     if used != {asked}:
         names = ", ".join(sorted(str(name) for name in used))
         raise ChildFailed(f"flow {transfer.name} used congestion control {names} where {asked} was asked for")

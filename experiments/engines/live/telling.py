@@ -71,7 +71,7 @@ class Telling:
                 flow=transfer.name,
                 src=transfer.flow.flow.src,
                 dst=transfer.flow.flow.dst,
-                requested_bps=transfer.flow.flow.requested_for(self._plan.protocol),
+                requested_bps=self._plan.requested_bps(transfer.name),
                 streams=self._streams(transfer.name, transfer.connected["streams"]),
             )
             for transfer in self._traffic.connections()

@@ -18,12 +18,11 @@ import numpy as np
 from experiments import protocols
 from experiments.analysis.logs import Log
 from experiments.apps import config as apps
-from experiments.apps.config import PORT, Connection, SinkConfig, SocketSettings, SourceConfig, Timing
+from experiments.apps.config import PORT, SinkConfig, SourceConfig, Timing
 from experiments.engines.live.agent import Agent
 from experiments.engines.live.child import Child, ChildFailed
 from experiments.engines.live.host_programs import ForkedProgram, Running
 from experiments.model.plan import RunPlan
-from experiments.model.scenario import Scenario
 from experiments.protocols.base import FlowPlan
 from topologies.mininet_builder import Emulation
 
@@ -33,8 +32,6 @@ REPORT_TIMEOUT_S = 15.0
 """For the logs to be written, after the last byte."""
 
 MODULES = {kind: f"experiments.apps.{kind}" for kind in ("sink", "source")}
-
-ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (of a host in a namespace of its own)
 
 
 @dataclass
@@ -213,7 +210,8 @@ class Traffic:
             if not transfer.sent["drained"]:
                 raise ChildFailed(
                     f"The receiver of flow {transfer.name} had not read everything "
-                    f"{self._plan.scenario.drain_s:g} s after the last write; {self._advice()}"
+                    f"{self._plan.scenario.drain_s:g} s after the last write; "
+                    f"{protocols.get(transfer.source.protocol).drain_advice}"
                 )
         received = self._reports(self._sinks, patience_s)
         for transfer in self._transfers:
@@ -233,45 +231,35 @@ class Traffic:
         """Time for processes to come up beside each other."""
         return START_TIMEOUT_S + len(self._children)
 
-    def _advice(self) -> str:
-        """Return what may help a transfer that does not come to its end."""
-        return protocols.get(self._plan.protocol).drain_advice
-
     def _transfer(self, number: int, name: str) -> Transfer:
-        flow = self._plan.case.flows[name]
-        scenario = self._plan.scenario
+        scenario, flow = self._plan.scenario, self._plan.case.flows[name]
+        spec = protocols.get(self._plan.protocol_of(name))
         seed = apps.flow_seed(self._plan.seed, number)
-        flow_plan = FlowPlan(name, scenario, self._plan.case, flow, seed, self._controller)
-        protocol = protocols.get(self._plan.protocol)
-        connection = protocol.connection(flow_plan)
+        plan = FlowPlan(name, scenario, self._plan.case, flow, seed, spec.name, self._controller)
         common: dict[str, Any] = {
             "flow": name,
             "number": number,
             "run_seed": self._plan.seed,
             "host": self._emulation.host_ip(flow.dst),
             "port": PORT + number,
+            "protocol": spec.name,
+            "connection": spec.connection(plan),
             "workload": flow.workload,
-            "sockets": _sockets(scenario, connection),
+            "packet_bytes": scenario.packet_bytes,
+            "overhead_bytes": scenario.overhead_bytes,
+            "header_bytes": spec.header_bytes,
+            "sockets": spec.sockets(scenario, self._plan.congestion_control_of(name)),
             "timing": self._timing,
         }
         source = SourceConfig(
             **common,
             log=str(self._out / f"source-{name}.npz"),
-            rate_bps=flow.requested_for(self._plan.protocol),
-            packet_bytes=scenario.packet_bytes,
-            overhead_bytes=scenario.overhead_bytes,
-            header_bytes=protocol.header_bytes,
-            connection=connection,
+            rate_bps=flow.requested_for(spec.name),
             sample_s=scenario.live.sample_s,
             drain_s=scenario.drain_s,
         )
-        sink = SinkConfig(
-            **{**common, "host": ANY_ADDRESS if connection.any_address else source.host},
-            log=str(self._out / f"sink-{name}.npz"),
-            plain=connection.controller is None,
-            kernel=connection.kernel,
-        )
-        return Transfer(flow_plan, source, sink)
+        sink = SinkConfig(**common, log=str(self._out / f"sink-{name}.npz"))
+        return Transfer(plan, source, sink)
 
     def _child(self, kind: str, host: str, configs: Sequence[SourceConfig | SinkConfig]) -> Child:
         config_path, log_path = self._out / f"{kind}-{host}.json", self._out / f"{kind}-{host}.log"
@@ -293,12 +281,3 @@ class Traffic:
                 stdout=subprocess.PIPE,
                 stderr=log_file,
             )
-
-
-def _sockets(scenario: Scenario, connection: Connection) -> SocketSettings:
-    """Return what a connection's sockets are to have, at both ends."""
-    tcp = scenario.tcp
-    receive = (
-        scenario.mptcp_receive_buffer_bytes if connection.kernel == "mptcp" else tcp.receive_buffer_bytes
-    )
-    return SocketSettings(tcp.congestion_control, tcp.send_buffer_bytes, receive)

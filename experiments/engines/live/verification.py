@@ -11,19 +11,20 @@ _OPTIONS = {"timestamps": "ts", "sack": "sack"}
 """What both ends agree on when they connect, and `ss` shows. The other settings are read back as sysctls."""
 
 
-def mismatches(tcp: Tcp, flow: str, states: Sequence[SocketState]) -> list[str]:
+def mismatches(tcp: Tcp, congestion_control: str, flow: str, states: Sequence[SocketState]) -> list[str]:
     """Return a sentence for each thing that a flow's connections or subflows did otherwise than asked.
 
     Args:
         tcp: what was asked for.
+        congestion_control: what was asked for of this flow.
         flow: name of the flow.
         states: of its connections at the side that sends.
     """
     reasons = [
         f"flow {flow} sent with congestion control {state.congestion_control} where "
-        f"{tcp.congestion_control} was asked for"
+        f"{congestion_control} was asked for"
         for state in states
-        if state.congestion_control != tcp.congestion_control
+        if state.congestion_control != congestion_control
     ]
     for name, option in _OPTIONS.items():
         asked = getattr(tcp, name)

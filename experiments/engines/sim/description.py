@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments import protocols
+from experiments.analysis.measuring import logs_wanted
 from experiments.apps.config import flow_seed, start_jitter_s
 from experiments.engines.sim.rerouting import Reroute
 from experiments.engines.sim.routing import Route
-from experiments.model.dynamics import SETTINGS, NetworkChange
+from experiments.model.dynamics import NetworkChange
 from experiments.model.plan import RunPlan
-from experiments.model.scenario import ETHERNET_BYTES, Flow, Scenario
+from experiments.model.scenario import ETHERNET_BYTES, Scenario
+from experiments.traces.base import SETTINGS
 from experiments.workloads import Simulated
 from topologies import Link
 
@@ -121,14 +123,11 @@ def tcp_of(plan: RunPlan) -> dict[str, Any]:
         "window_scaling": tcp.window_scaling,
     }
     given = {key: value for key, value in shared.items() if value is not None}
-    protocol = protocols.get(plan.protocol)
-    option_bytes = protocol.header_bytes if protocol.simulated_as == "mptcp" else 0
-    mss_bytes = scenario.packet_bytes - scenario.overhead_bytes - option_bytes
-    return {**given, **scenario.sim.tcp(), "mss_bytes": mss_bytes}
+    return {**given, **scenario.sim.tcp(), "mss_bytes": scenario.packet_bytes - scenario.overhead_bytes}
 
 
 def _flow(plan: RunPlan, number: int, name: str, route: Route, reroutes: Sequence[Reroute]) -> dict[str, Any]:
-    protocol, flow = protocols.get(plan.protocol), plan.case.flows[name]
+    protocol, flow = protocols.get(plan.protocol_of(name)), plan.case.flows[name]
     delayed_s = number * plan.scenario.stagger_s + start_jitter_s(
         plan.scenario.sim.start_lateness_s, flow_seed(plan.seed, number)
     )
@@ -136,43 +135,49 @@ def _flow(plan: RunPlan, number: int, name: str, route: Route, reroutes: Sequenc
         "name": name,
         "src": flow.src,
         "dst": flow.dst,
-        "protocol": protocol.simulated_as,
-        "traffic": flow.workload.simulated(_simulated(plan, number, flow, route, delayed_s)),
+        "traffic": flow.workload.simulated(_simulated(plan, number, name, route, delayed_s)),
         "start_s": flow.start_s + delayed_s,
         "write_from_s": flow.start_s + delayed_s + plan.scenario.sim.connects_ahead_s,
-        **_way(flow, route),
+        **way(flow.src, flow.dst, route),
     }
     if reroutes:
         from_s = _measured_from_s(plan.scenario)
-        described["reroutes"] = [{"at_s": from_s + each.at_s, **_way(flow, each.route)} for each in reroutes]
-    return described | protocol.simulated_settings(plan.scenario)
+        described["reroutes"] = [
+            {"at_s": from_s + each.at_s, **way(flow.src, flow.dst, each.route)} for each in reroutes
+        ]
+    if flow.congestion_control is not None:
+        described["congestion_control"] = flow.congestion_control
+    if logs_wanted(flow.workload):
+        described["log"] = True
+    return described | dict(protocol.simulated(plan.scenario))
 
 
-def _way(flow: Flow, route: Route) -> dict[str, Any]:
-    paths = [{"path": _from_host(flow, path.path)} | _rate(path.rate_bps) for path in route.allocated]
+def way(src: str, dst: str, route: Route) -> dict[str, Any]:
+    """Return the way of a flow between two hosts, as a description has it."""
+    paths = [{"path": _between(src, dst, path.path)} | _rate(path.rate_bps) for path in route.allocated]
     return {"paths": paths} | ({} if route.acks is None else {"ack_path": route.acks})
 
 
-def _from_host(flow: Flow, path: list[str]) -> list[str]:
+def _between(src: str, dst: str, path: list[str]) -> list[str]:
     """Return a path that may begin and end at second interfaces as one between the hosts."""
-    return path if path[0] == flow.src else [flow.src, *path, flow.dst]
+    return path if path[0] == src else [src, *path, dst]
 
 
 def _rate(rate_bps: float | None) -> dict[str, float]:
     return {} if rate_bps is None else {"rate_bps": rate_bps}
 
 
-def _simulated(plan: RunPlan, number: int, flow: Flow, route: Route, delayed_s: float) -> Simulated:
+def _simulated(plan: RunPlan, number: int, name: str, route: Route, delayed_s: float) -> Simulated:
     """Return what a flow's workload has to know to be simulated."""
-    scenario, protocol = plan.scenario, protocols.get(plan.protocol)
+    scenario, protocol = plan.scenario, protocols.get(plan.protocol_of(name))
     assigned_bps = sum(path.rate_bps or 0.0 for path in route.allocated)
     assigned = assigned_bps if protocol.writes_at_assigned_rate else None
     return Simulated(
-        rate_bps=assigned or flow.requested_for(plan.protocol),
+        rate_bps=assigned or plan.requested_bps(name),
         write_rate_bps=assigned,
         payload_bytes=scenario.packet_bytes - scenario.overhead_bytes - protocol.header_bytes,
         seed=flow_seed(plan.seed, number),
-        duration_s=scenario.warm_up_s + plan.duration_s - flow.start_s - delayed_s,
+        duration_s=scenario.warm_up_s + plan.duration_s - plan.case.flows[name].start_s - delayed_s,
         when_full=scenario.sim.when_full,
         arrivals=scenario.sim.arrivals,
         tick_jitter=scenario.sim.tick_lateness,

@@ -9,7 +9,7 @@ from pathlib import Path
 import netsim_native as sim
 
 from controller.errors import FAILURES
-from experiments import environment
+from experiments import environment, protocols
 from experiments.engines.admission import check_routes
 from experiments.engines.base import Abilities, Clock
 from experiments.engines.dual_homing import with_second_interfaces
@@ -24,7 +24,7 @@ from experiments.installation import extra_command
 from experiments.model.events import Report
 from experiments.model.plan import RunPlan
 from experiments.model.results import Environment, RunResult, SimulationCost
-from experiments.model.scenario import CONGESTION_CONTROLS, Scenario
+from experiments.model.scenario import CONGESTION_CONTROLS
 from experiments.protocols import PROTOCOLS
 from experiments.scheduling.simulator import simulator
 
@@ -44,7 +44,7 @@ class SimEngine:
         self.most_at_once = self._simulator.at_once
         self._remote = scheduler is not None
         self._costs: dict[tuple[str, str, int], SimulationCost] = {}
-        simulated = tuple(name for name, each in PROTOCOLS.items() if each.simulated_as is not None)
+        simulated = tuple(name for name, each in PROTOCOLS.items() if each.is_simulated)
         self.abilities = Abilities(clock=Clock.SIMULATED, protocols=simulated, drains=False)
 
     def check(self, plans: list[RunPlan]) -> None:
@@ -60,9 +60,10 @@ class SimEngine:
                 raise MissingRequirement(
                     "Traces are files of this machine.", "Leave --trace or --scheduler out."
                 )
-            for reason in _unsupported(plan, self.abilities.protocols or ()):
+            reason = _unsupported(plan, self.abilities.protocols or ())
+            if reason is not None:
                 raise MissingRequirement(*reason)
-            _check_own_methods(plan.scenario)
+            _check_own_methods(plan)
             _check_tcp(plan)
         check_routes([with_second_interfaces(plan)[0] for plan in plans], in_kernels=False)
 
@@ -115,9 +116,17 @@ class SimEngine:
         self._simulator.stop()
 
 
-def _check_own_methods(scenario: Scenario) -> None:
-    """Load the methods of one's own that a scenario names; ScenarioError says which cannot be."""
+def _check_own_methods(plan: RunPlan) -> None:
+    """Load the methods of one's own that a run has; ScenarioError says which cannot be."""
+    scenario = plan.scenario
     named = {
+        **{
+            f"cases.{plan.case_name}.flows.{name}.congestion_control": (
+                "congestion control",
+                flow.congestion_control,
+            )
+            for name, flow in plan.case.flows.items()
+        },
         "tcp.congestion_control": ("congestion control", scenario.tcp.congestion_control),
         "sim.mptcp.scheduler": ("scheduler", scenario.sim.mptcp.scheduler),
         "sim.mptcp.congestion_control": ("congestion control", scenario.sim.mptcp.congestion_control),
@@ -143,22 +152,20 @@ def _check_tcp(plan: RunPlan) -> None:
         raise ScenarioError(plan.scenario.name, place or "tcp", reason) from None
 
 
-def _unsupported(plan: RunPlan, protocols: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Return what of a plan the simulator does not have, each with what to do about it."""
-    if plan.protocol not in protocols:
-        known = ", ".join(protocols)
-        remedy = f"It has {known}; the live engine has all protocols (--engine live)."
-        return [(f"The simulator does not have protocol {plan.protocol}.", remedy)]
+def _unsupported(plan: RunPlan, known: tuple[str, ...]) -> tuple[str, str] | None:
+    """Return what of a plan the simulator does not have, with what to do about it."""
+    for protocol in plan.parts():
+        if not protocols.get(protocol).is_simulated:
+            remedy = f"It has {', '.join(known)}; the live engine has all protocols (--engine live)."
+            return f"The simulator does not have protocol {protocol}.", remedy
+    if plan.programs:
+        names = ", ".join(program.name for program in plan.programs)
+        return f"The simulator runs no programs: {names}.", "Use --engine live or virtual, or leave them out."
     if "parquet" in plan.scenario.sim.trace and find_spec("pyarrow") is None:
-        return [
-            (
-                "Parquet needs pyarrow, which is not installed.",
-                f"Install it ({extra_command('parquet')}), or take csv.",
-            )
-        ]
-    congestion_control = plan.scenario.tcp.congestion_control
-    if congestion_control not in CONGESTION_CONTROLS and not is_own(congestion_control):
-        what = f"The simulator does not have congestion control {congestion_control}."
-        remedy = f"It has {', '.join(CONGESTION_CONTROLS)}; the live engine has those of the kernel."
-        return [(what, remedy)]
-    return []
+        remedy = f"Install it ({extra_command('parquet')}), or take csv."
+        return "Parquet needs pyarrow, which is not installed.", remedy
+    for name in (plan.scenario.tcp.congestion_control, *map(plan.congestion_control_of, plan.case.flows)):
+        if name not in CONGESTION_CONTROLS and not is_own(name):
+            remedy = f"It has {', '.join(CONGESTION_CONTROLS)}; the live engine has those of the kernel."
+            return f"The simulator does not have congestion control {name}.", remedy
+    return None

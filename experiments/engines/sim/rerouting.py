@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from experiments import protocols
-from experiments.engines.sim.routing import Route, Routing
+from experiments.engines.sim.routing import Route, routes
 from experiments.model.dynamics import NetworkChange
 from experiments.model.plan import RunPlan
 from experiments.model.results import PathAllocation
@@ -26,7 +25,7 @@ class Reroute:
     route: Route
 
 
-def reroutes(plan: RunPlan, routes: Mapping[str, Route]) -> dict[str, list[Reroute]]:
+def reroutes(plan: RunPlan, before: Mapping[str, Route]) -> dict[str, list[Reroute]]:
     """Return the ways that flows take after changes of links, by the flow's name.
 
     Whoever is cut off keeps the way that it had. As in the other engines the controller learns of links that
@@ -34,10 +33,10 @@ def reroutes(plan: RunPlan, routes: Mapping[str, Route]) -> dict[str, list[Rerou
 
     Args:
         plan: what is run.
-        routes: the ways at the beginning.
+        before: the ways at the beginning.
     """
-    found: dict[str, list[Reroute]] = {name: [] for name in routes}
-    latest = dict(routes)
+    found: dict[str, list[Reroute]] = {name: [] for name in before}
+    latest = dict(before)
     failed: set[str] = set()
     for change in plan.changes:
         if change.up is None:
@@ -57,20 +56,16 @@ def _reaction_s(change: NetworkChange) -> float:
 def _routes_without(plan: RunPlan, failed: Collection[str], before: Mapping[str, Route]) -> dict[str, Route]:
     """Return the ways of the flows that have any, with as many paths as they have streams."""
     parts = _connected_parts(plan.network, failed)
-    flows = {
-        name: flow
+    flows = [
+        name
         for name, flow in plan.case.flows.items()
         if before[name].allocated and parts[flow.src] == parts[flow.dst]
-    }
+    ]
     if not flows:
         return {}
-    case = plan.case.model_copy(update={"flows": flows})
-    scenario = plan.scenario.model_copy(update={"cases": {plan.case_name: case}})
-    reduced = plan.model_copy(update={"scenario": scenario})
-    routes = protocols.get(plan.protocol).routes(reduced, Routing(plan.network, failed))
     return {
         name: Route(_onto_streams(before[name].allocated, route.allocated), route.acks)
-        for name, route in routes.items()
+        for name, route in routes(plan.with_flows(flows), failed).items()
         if route.allocated
     }
 

@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from experiments import protocols
+import numpy as np
+
+from experiments.analysis.logs import Log, Window
+from experiments.analysis.measuring import measured_fields
+from experiments.apps.config import flow_seed
 from experiments.engines.sim.rerouting import Reroute
 from experiments.engines.sim.routing import Route
 from experiments.model.evidence import ConnectionEvidence, Evidence, FlowEvidence, PathEvidence
@@ -25,7 +29,7 @@ from experiments.model.results import (
     TransferCounts,
 )
 from experiments.model.scenario import Flow
-from experiments.workloads import Cbr
+from experiments.workloads import Cbr, Ended
 
 _Kind = TypeVar("_Kind", DelayStatistics, CompletionTimes, TransferCounts)
 
@@ -68,7 +72,6 @@ def run_result(
         evidence=Evidence(
             flows={name: _evidence(routes[name], flow) for name, flow in by_name.items()},
             network=simulated["counters"],
-            further=protocols.get(plan.protocol).further_evidence(flows, links),
         ),
         link_changes=[LinkChange(**asdict(change)) for change in plan.changes],
         path_changes=sorted(
@@ -88,13 +91,22 @@ def _flow(plan: RunPlan, name: str, flow: Flow, route: Route, simulated: dict[st
         "flow": name,
         "src": flow.src,
         "dst": flow.dst,
-        "requested_bps": flow.requested_for(plan.protocol),
+        "requested_bps": plan.requested_bps(name),
         "allocated": list(route.allocated),
         "workload": None if isinstance(flow.workload, Cbr) else flow.workload.model_dump(mode="json"),
         "group": flow.group,
+        "protocol": flow.protocol,
     }
     if simulated is None:
         return _not_admitted(common)
+    measured: dict[str, Any] = {
+        "active_goodput_bps": simulated["active_goodput_bps"],
+        "transfers": _or_none(TransferCounts, simulated["transfers"]),
+        "completion_s": simulated["completion_s"],
+        "fct_s": _or_none(CompletionTimes, simulated["fct_s"]),
+    }
+    if "log" in simulated:
+        measured |= measured_fields(flow.workload, _ended(plan, name, simulated["log"]))
     return FlowResult(
         **common,
         goodput_bps=simulated["goodput_bps"],
@@ -105,13 +117,27 @@ def _flow(plan: RunPlan, name: str, flow: Flow, route: Route, simulated: dict[st
         bytes_read=simulated["bytes_read"],
         bytes_wrong=simulated["bytes_wrong"],
         ticks_skipped=simulated["ticks_skipped"],
-        congestion_control=plan.scenario.tcp.congestion_control,
-        active_goodput_bps=simulated["active_goodput_bps"],
-        transfers=_or_none(TransferCounts, simulated["transfers"]),
-        completion_s=simulated["completion_s"],
-        fct_s=_or_none(CompletionTimes, simulated["fct_s"]),
+        congestion_control=plan.congestion_control_of(name),
+        **measured,
         series=_series(route, simulated),
     )
+
+
+def _ended(plan: RunPlan, name: str, log: dict[str, Any]) -> Ended:
+    """Return a flow's writes and reads; a write of a workload that is asked answers one request."""
+    begun_ns, measured_ns = log["begun_ns"]
+    writes, reads = (_log(log[end]) for end in ("writes", "reads"))
+    seed = flow_seed(plan.seed, list(plan.case.flows).index(name))
+    window = Window(measured_ns, plan.duration_s)
+    asks = plan.case.flows[name].workload.asking is not None
+    asked = writes if asks else _log([])
+    return Ended(writes, reads, window, begun_ns, seed, asked.time_ns, asked.offset)
+
+
+def _log(entries: list[list[int]]) -> Log:
+    """Return a log; entries of one time and offset come once."""
+    offset, time_ns = np.array(entries, dtype=np.int64).reshape(-1, 2).T
+    return Log(offset, time_ns)
 
 
 def _or_none(kind: type[_Kind], fields: dict[str, Any] | None) -> _Kind | None:

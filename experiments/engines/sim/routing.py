@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 
 from controller.decide.offline import FlowRequest, Framing, OfflineController, Path
 from experiments import protocols
@@ -28,21 +29,30 @@ class Route:
     acks: Path | str | None = None
 
 
-def routes(plan: RunPlan) -> Mapping[str, Route]:
-    """Return the way of each flow of a plan, by the flow's name.
+def routes(plan: RunPlan, failed: Collection[str] = ()) -> dict[str, Route]:
+    """Return the way of each flow of a plan, by the flow's name, around failed links.
 
     Raises:
         InvalidRequest: the acknowledgements shall go back along a path that the flow does not have.
         SolverError: the solver failed.
     """
-    return protocols.get(plan.protocol).routes(plan, Routing(plan.network))
+    routing = Routing(plan.network, failed)
+    found: dict[str, Route] = {}
+    for protocol, part in plan.parts().items():
+        found.update(protocols.get(protocol).routes(part, routing))
+    return {name: found[name] for name in plan.case.flows}
 
 
 class Routing:
     """Finds the ways of all flows of a plan; protocols choose how. `controller` answers anything else."""
 
     def __init__(self, network: Network, failed: Collection[str] = ()) -> None:
-        self.controller = OfflineController(network, failed)
+        self._network, self._failed = network, failed
+
+    @cached_property
+    def controller(self) -> OfflineController:
+        """The controller's own code over the network."""
+        return OfflineController(self._network, self._failed)
 
     def shortest_routes(self, plan: RunPlan) -> dict[str, Route]:
         """Return default routes, in both directions."""
@@ -102,7 +112,7 @@ class Routing:
         # Of acknowledgements that are split themselves, the planned load is that of the shortest path.
         rule = "shortest" if acks == SPLIT_ACKS else acks
         requests = [
-            FlowRequest(name, flow.src, flow.dst, flow.requested_for(plan.protocol), framing, rule, max_paths)
+            FlowRequest(name, flow.src, flow.dst, plan.requested_bps(name), framing, rule, max_paths)
             for name, flow in plan.case.flows.items()
         ]
         allocated = self.controller.allocate(plan.case.allocation, requests)

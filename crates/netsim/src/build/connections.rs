@@ -48,6 +48,9 @@ impl Builder<'_> {
         if let Some(bytes) = flow.initial_ssthresh_bytes {
             config.initial_ssthresh_bytes = bytes;
         }
+        if let Some(bytes) = flow.mss_bytes {
+            config.mss_bytes = bytes;
+        }
         config
     }
 

@@ -77,12 +77,15 @@ impl Builder<'_> {
             ));
         }
         let times = [flow.start_s, write_from_s, stop].map(seconds);
-        Ok(Flow::new(flow.name.clone(), carrier, application, times))
+        let mut made = Flow::new(flow.name.clone(), carrier, application, times);
+        made.log = flow.log.then(Box::default);
+        Ok(made)
     }
 
     /// Bytes of the application in a full segment.
     pub(super) fn payload_bytes(&self, place: &str, flow: &FlowDescription) -> Result<u32, Error> {
-        let mss = self.description.tcp.config(None).mss_bytes;
+        let of_run = || self.description.tcp.config(None).mss_bytes;
+        let mss = flow.mss_bytes.unwrap_or_else(of_run);
         match (is_framed(flow), flow.mstcp.frame_payload_bytes) {
             (false, _) => Ok(mss),
             (true, Some(bytes)) if bytes > 0 => Ok(bytes),
