@@ -47,6 +47,10 @@ web: setup web/node_modules ## build the pages of the controller and the lab fro
 	@cd web && npm run --silent check && npm run --silent build
 	@echo "web: built controller/api/page and experiments/page"
 
+.PHONY: mpquic
+mpquic: ## build the program of the protocol mpquic (Rust 1.88 or newer; some two minutes)
+	@cargo=$(CARGO_COMMAND); PATH="$$(dirname "$$cargo"):$$PATH" "$$cargo" build --release --locked --manifest-path lab/mpquic/Cargo.toml
+
 .PHONY: proto
 proto: setup ## renew the Python modules made from mstcp/proto/*.proto
 	@$(VENV)/python -m mstcp.proto.generate

@@ -8,7 +8,7 @@ A client is an asyncio transport with `try_write`, `abort`, `wait_closed` and th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -106,6 +106,7 @@ class Wrapped(asyncio.Protocol):
         payload_bytes: what a full packet of the transport carries.
         protocol: gets what arrives; a source sets its own later.
         streams: what is known of the paths; one whose path is unknown by default.
+        subflows: returns the bytes that each path has carried, by its port, if that is known.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Wrapped(asyncio.Protocol):
         payload_bytes: int,
         protocol: asyncio.Protocol | None = None,
         streams: Sequence[mstcp.StreamInfo] | None = None,
+        subflows: Callable[[], Mapping[int, int]] | None = None,
     ) -> None:
         self._protocol = protocol or asyncio.Protocol()
         self._inner: asyncio.Transport | None = None
@@ -122,6 +124,7 @@ class Wrapped(asyncio.Protocol):
             "frame_payload_bytes": payload_bytes,
             "streams": tuple(streams or (unknown,)),
             "sockets": (),
+            "subflows": subflows,
             "counters": mstcp.ConnectionCounters((), None, None, None, queued_bytes=0),
         }
 

@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run the demonstration; returns the exit status."""
     # What cannot be run is refused before anything is written.
-    wanted = tuple(protocols.PROTOCOLS) if args.protocol in (None, (ALL,)) else args.protocol
+    wanted = tuple(protocols.usual()) if args.protocol in (None, (ALL,)) else args.protocol
     job = job_of(args.duration, wanted)
     out: Path = (args.out or runner.default_output("demo", time.time())).absolute()
     print("1. Table I of the paper, simulated:", flush=True)

@@ -163,7 +163,7 @@ def _default_protocols(engine: Engine, loaded: Scenario) -> list[str]:
 
 def _protocols(text: str | None, engine: Engine) -> list[str]:
     wanted = _names(text, "--protocol")
-    return list(engine.abilities.protocols or protocols.PROTOCOLS) if wanted == [ALL] else wanted
+    return list(engine.abilities.protocols or protocols.usual()) if wanted == [ALL] else wanted
 
 
 def _names(text: str | None, option: str) -> list[str]:

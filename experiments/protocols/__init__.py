@@ -12,10 +12,11 @@ from experiments.protocols import (  # isort: skip
     ppfs_group,
     ppfs,
     mstcp,
+    mpquic,
 )
 from experiments.protocols.base import FlowPlan, ProtocolSpec
-from experiments.protocols.registry import PROTOCOLS, get, register
+from experiments.protocols.registry import PROTOCOLS, get, register, usual
 
-__all__ = ["PROTOCOLS", "FlowPlan", "ProtocolSpec", "get", "register"]
+__all__ = ["PROTOCOLS", "FlowPlan", "ProtocolSpec", "get", "register", "usual"]
 
-_BUILT_IN = (ospf, ecmp, mptcp, mptcp_dualhomed, mptcp_sdn, ppfs_group, ppfs, mstcp)
+_BUILT_IN = (ospf, ecmp, mptcp, mptcp_dualhomed, mptcp_sdn, ppfs_group, ppfs, mstcp, mpquic)

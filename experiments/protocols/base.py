@@ -59,6 +59,8 @@ class ProtocolSpec:
     """Keys of a scenario, or tables of keys, that not all protocols read; `KEY=VALUE` for one value alone."""
     writes_at_assigned_rate: bool = False
     """Whether sources write no faster than the controller assigned, since their connections know no rates."""
+    is_named_alone: bool = False
+    """Whether `all` leaves it out, since not every machine or scenario can."""
     is_simulated: bool = True
     """Whether the simulator has it."""
     kernel_settings: Mapping[str, str | None] = {}

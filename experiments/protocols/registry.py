@@ -8,3 +8,8 @@ from experiments.registry import Registry
 PROTOCOLS: Registry[ProtocolSpec] = Registry("protocol")
 register = PROTOCOLS.register
 get = PROTOCOLS.find
+
+
+def usual() -> list[str]:
+    """Return the protocols that `all` stands for."""
+    return [name for name, each in PROTOCOLS.items() if not each.is_named_alone]

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 def test_csv_has_the_documents_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = make_results(("ospf", "mstcp"), seeds=2)
     assert cli.main(["export", str(folder), "--csv", str(folder / "csv")]) == 0
-    assert "7 tables" in capsys.readouterr().out
+    assert "8 tables" in capsys.readouterr().out
     rows = read(folder / "csv" / "flows.csv")
     assert len(rows) == sum(len(run.flows) for run in results.runs)
     flows = {(run.case, run.protocol, run.seed, f.flow): f for run in results.runs for f in run.flows}

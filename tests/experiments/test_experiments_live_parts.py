@@ -233,7 +233,7 @@ def plan_of(case_name: str, flow_name: str) -> FlowPlan:
 
 def test_protocols_connect_as_they_should() -> None:
     assert protocols.get("ospf").connection(plan_of("1", "1")) == {}
-    controller = {"controller": "10.255.0.1:50051", "scheduler": "weighted"}
+    controller = {"controller": "10.255.0.1:50051", "scheduler": "stochastic"}
     computed = protocols.get("mstcp").connection(plan_of("1", "1"))
     assert computed == {**controller, "objective": "even_split"}
     plan = plan_of("2", "1")

@@ -177,7 +177,7 @@ def test_published_distributions_have_the_means_that_are_known_of_them() -> None
         ({"kind": "bulk"}, "Field required"),
         ({"kind": "bulk", "size_bytes": 0}, "greater than or equal to 1"),
         ({"kind": "bulk", "size": 5}, "size"),
-        ({"kind": "web"}, "known are bulk, cbr, onoff, requests"),
+        ({"kind": "web"}, "Known are bulk, cbr, onoff, requests"),
         ({"kind": "onoff", "on_s": 1}, "off_s"),
         ({"kind": "onoff", "on_s": 0, "off_s": 1}, "greater than 0"),
         ({"kind": "requests", "sizes": 10}, "either per_s"),

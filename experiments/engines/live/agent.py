@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from experiments import protocols
 from experiments.engines.live.routes import DEFAULT_TABLE, default_path
 from experiments.engines.live.socket_state import SocketState, read_counters, read_sockets
 from experiments.engines.live.verification import mismatches, not_vouched_for, unverified
@@ -201,6 +200,8 @@ class Agent:
 
     def problems(self) -> list[str]:
         """Return a sentence for each thing that makes the run invalid."""
+        from experiments import protocols  # which import agents
+
         plan = self.lab.plan
         if not protocols.get(plan.protocol).has_tcp_sockets:
             return []

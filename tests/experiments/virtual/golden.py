@@ -36,7 +36,7 @@ def run(out: Path, *options: str, scenario: str = "butterfly", engine: str = "vi
 
 def run_all(out: Path) -> Results:
     """Make the golden runs."""
-    names = ",".join(protocols.PROTOCOLS)
+    names = ",".join(protocols.usual())
     return run(out, "--protocol", names, "--case", ",".join(CASES), "--duration", str(DURATION_S))
 
 

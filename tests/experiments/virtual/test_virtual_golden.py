@@ -14,7 +14,7 @@ import pytest
 
 import topologies
 from experiments.model.results import FlowResult, Results, RunResult
-from experiments.protocols import PROTOCOLS
+from experiments.protocols import usual
 from tests.experiments.virtual import golden
 
 pytestmark = pytest.mark.timeout(3600)
@@ -70,7 +70,7 @@ def test_every_protocol_is_as_it_was(results: Results) -> None:
 
 
 def test_every_run_is_valid_and_whole(results: Results) -> None:
-    assert {run.protocol for run in results.runs} == set(PROTOCOLS)
+    assert {run.protocol for run in results.runs} == set(usual())
     assert results.environment.valid
     for run in results.runs:
         assert run.sysctls["net.ipv4.tcp_sack"] == "0"

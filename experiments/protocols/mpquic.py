@@ -1,0 +1,205 @@
+"""Multipath QUIC over the paths that the controller allocates, which it pins by their UDP ports.
+
+A program carries the bytes of each flow (`lab/mpquic`, `make mpquic`); it needs a newer Rust than all else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.engines.live.agent import Agent, CarriedPath, Lab
+from experiments.errors import MissingRequirement
+from experiments.installation import ROOT
+from experiments.protocols.allocated import flow_request
+from experiments.protocols.base import FlowPlan, ProtocolSpec
+from experiments.protocols.look import YELLOW
+from experiments.protocols.registry import register
+
+if TYPE_CHECKING:
+    from experiments.apps.config import FlowConfig, SinkConfig, SourceConfig
+    from experiments.apps.transports import Accepting, Session
+    from experiments.engines.sim.routing import Route, Routing
+    from experiments.model.plan import RunPlan
+
+PROGRAM = "mpquic"
+BUILT = ROOT / "lab" / "mpquic" / "target" / "release" / PROGRAM
+LEAST_PACKET_BYTES = 14 + 20 + 8 + 1200
+"""A frame with a datagram of the size that QUIC's first packets need (RFC 9000, section 14)."""
+UDP_OVERHEAD_BYTES = 14 + 20 + 8
+QUIC_OVERHEAD_BYTES = 1 + 8 + 4 + 8 + 16
+"""Short header, packet number, stream frame and tag of a packet that is full."""
+CONTROLS = ("reno", "cubic", "bbr")
+STOP_S = 5.0
+
+
+class MpquicAgent(Agent):
+    """Asks the controller for paths by UDP; the client opens a path from each port."""
+
+    def __init__(self, lab: Lab) -> None:
+        super().__init__(lab)
+        self._flows: dict[str, dict[str, Any]] = {}
+
+    def connecting(self, flow: FlowPlan, port: int) -> dict[str, Any]:
+        """Ask for the flow's paths."""
+        overhead = UDP_OVERHEAD_BYTES + QUIC_OVERHEAD_BYTES
+        request = {
+            **flow_request(flow, flow.protocol, port),
+            "protocol": "udp",
+            "segment_overhead_bytes": overhead,
+        }
+        self._flows[flow.name] = view = self.lab.controller.request_flow(request)
+        return {"source_ports": [stream["source_port"] for stream in view["streams"]]}
+
+    def connected(self) -> Mapping[str, float]:
+        """Take over what later flows have changed of earlier ones; sources keep to what they were given."""
+        self._flows = {name: self.lab.controller.flow(view["flow_id"]) for name, view in self._flows.items()}
+        return {name: view["rate_bps"] for name, view in self._flows.items()}
+
+    def streams(self, flow: str) -> list[CarriedPath] | None:
+        """Return the allocated paths."""
+        return self.carried(flow)
+
+    def carried(self, flow: str) -> list[CarriedPath] | None:
+        """Return the allocated paths."""
+        return [
+            CarriedPath(list(stream["path"]), stream["rate_bps"], stream["source_port"])
+            for stream in self._flows[flow]["streams"]
+        ]
+
+
+class Mpquic(ProtocolSpec):
+    """A path from each UDP port; hosts have one address."""
+
+    name = "mpquic"
+    description = "multipath QUIC of single-homed hosts over the allocated paths"
+    look = YELLOW
+    reads = ("allocation",)
+    is_simulated = False
+    is_named_alone = True
+    has_tcp_sockets = False
+    writes_at_assigned_rate = True
+    most_paths = 16
+
+    def agent(self, lab: Lab) -> Agent:
+        """Return what asks the controller for the paths."""
+        return MpquicAgent(lab)
+
+    def check_live(self, plan: RunPlan) -> None:
+        """Refuse packets that are too small for QUIC, other congestion controls, and a missing program."""
+        if program() is None:
+            what = "The program that speaks multipath QUIC is not built."
+            raise MissingRequirement(what, "Build it with Rust 1.88 or newer: make mpquic.")
+        if plan.scenario.packet_bytes < LEAST_PACKET_BYTES:
+            what = f"QUIC needs packets of {LEAST_PACKET_BYTES} bytes at least (RFC 9000, section 14)."
+            raise MissingRequirement(what, "Set packet_bytes: --set packet_bytes=1514.")
+        for name in map(plan.congestion_control_of, plan.case.flows):
+            if name not in CONTROLS:
+                raise MissingRequirement(
+                    f"mpquic has no congestion control {name}.", f"It has {', '.join(CONTROLS)}."
+                )
+
+    def routes(self, plan: RunPlan, routing: Routing) -> Mapping[str, Route]:
+        """Return the allocated paths."""
+        return routing.allocated_routes(plan, UDP_OVERHEAD_BYTES + QUIC_OVERHEAD_BYTES)
+
+    async def client(self, config: SourceConfig, ports: Sequence[int], session: Session) -> Any:
+        """Start the client's program, and wait until all paths are open."""
+        from experiments.apps.transports import Wrapped
+        from mstcp import StreamInfo
+
+        unknown = [StreamInfo(index, port, None, None, None, None) for index, port in enumerate(ports)]
+        carried = dict.fromkeys(ports, 0)
+        ends = ["--from", ",".join(map(str, ports))]
+        process, sock = await _start("client", config, (config.host, config.port), ends, session.stack)
+        await _told(process)
+        transport = Wrapped(config.payload_bytes, streams=unknown[:1], subflows=lambda: carried)
+        await asyncio.get_running_loop().create_connection(lambda: transport, sock=sock)
+        session.stack.callback(asyncio.ensure_future(_follow(process, carried)).cancel)
+        return transport
+
+    async def server(self, config: SinkConfig, sink: Accepting, stack: AsyncExitStack) -> None:
+        """Start the server's program; the sink has its connection when a client is there."""
+        process, sock = await _start("server", config, (config.host, config.port), [], stack)
+        stack.callback(asyncio.ensure_future(_accept(process, sock, config, sink)).cancel)
+
+
+def program() -> Path | None:
+    """Return the program: in a checkout where `make mpquic` leaves it, else on the PATH."""
+    if BUILT.exists():
+        return BUILT
+    found = shutil.which(PROGRAM)
+    return None if found is None else Path(found)
+
+
+async def _start(
+    role: str, config: FlowConfig, address: tuple[str, int], options: Sequence[str], stack: AsyncExitStack
+) -> tuple[asyncio.subprocess.Process, socket.socket]:
+    """Start an end of a connection; returns it with the socket of its application."""
+    ours, its = socket.socketpair()
+    window = config.sockets.send_buffer_bytes
+    found = program()
+    assert found is not None, "check_live has seen it"
+    # The two socket buffers hold what the program has not taken: little, so that its window is what limits.
+    for end in (ours, its):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 * config.payload_bytes)
+    with its:
+        process = await asyncio.create_subprocess_exec(
+            found,
+            role,
+            "{}:{}".format(*address),
+            *options,
+            *("--congestion", config.sockets.congestion_control),
+            *(("--window", str(window)) if window is not None else ()),
+            stdin=its.fileno(),
+            stdout=asyncio.subprocess.PIPE,
+        )
+    stack.push_async_callback(_stop, process)
+    ours.setblocking(False)
+    return process, ours
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    """Wait for the end of a program that has carried everything; end it if that takes too long."""
+    with suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(process.wait(), STOP_S)
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+
+
+async def _told(process: asyncio.subprocess.Process) -> None:
+    """Wait until a program is connected; ConnectionError if it ends before."""
+    assert process.stdout is not None
+    if await process.stdout.readline() != b"connected\n":
+        raise ConnectionError(f"mpquic ended with status {await process.wait()} (its log says why)")
+
+
+async def _follow(process: asyncio.subprocess.Process, carried: dict[int, int]) -> None:
+    """Note what each path has carried, as the program tells it."""
+    assert process.stdout is not None
+    while line := await process.stdout.readline():
+        for word in line.split():
+            port, _, count = word.partition(b":")
+            carried[int(port)] = int(count)
+
+
+async def _accept(
+    process: asyncio.subprocess.Process, sock: socket.socket, config: SinkConfig, sink: Accepting
+) -> None:
+    from experiments.apps.transports import Wrapped
+
+    try:
+        await _told(process)
+        transport = Wrapped(config.payload_bytes, sink)
+        await asyncio.get_running_loop().create_connection(lambda: transport, sock=sock)
+    except Exception as error:
+        sink.failed(error)
+
+
+register(Mpquic())
