@@ -67,7 +67,7 @@ def test_settings_reach_the_simulator() -> None:
     # RFC 6182, 5.3: the buffer of all subflows together.
     assert mptcp["receive_buffer_bytes"] == 4 * 131072
     # A packet has room for 28 bytes of the data sequence signal.
-    assert described["tcp"]["mss_bytes"] == 536 - 28
+    assert described["flows"][0]["mss_bytes"] == 536 - 28
     assert described["flows"][0]["paths"][1]["path"][:3] == ["T0", "T0_2", "S2"]
 
 
