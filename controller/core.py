@@ -291,6 +291,7 @@ class Core(Journaled):
         return (
             *self._protection.groups(switch),
             *self._default_routes.sent_to(switch),
+            *self._protection.rules(switch),
             *self._flows.pinned_rules(switch),
         )
 

@@ -1,34 +1,86 @@
 """Bypasses: for each direction of a link between switches a way around it, up to the link's other end.
 
 One bypass serves all traffic over the link (as facility backup does, RFC 4090, section 3.2), and it is a
-tunnel that needs no rule on the way: the switch before the link keeps a packet's label in its Ethernet source
-and writes the label of the way around. The switch behind the link takes the first one back, and the packet
+tunnel: the switch before the link keeps a packet's label in its Ethernet source
+and writes the label of the way around. (Where that is longer than a label, a switch on it has a rule that
+writes the next one.) The switch behind the link takes the first one back, and the packet
 goes on as if it had come over the link. A packet on a bypass takes no other one: it could go in a circle.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
-from controller.model.labels import BYPASS
-from controller.model.rules import Bucket, Group, Output, port_group_number
+from controller.model.labels import BYPASS, MOST_BRANCHES
+from controller.model.rules import (
+    COOKIE_LABEL,
+    PRIORITY_LABEL,
+    TABLE_LABEL,
+    Bucket,
+    Group,
+    Match,
+    Output,
+    Rule,
+    port_group_number,
+)
 from controller.model.ways import Ways
 
-__all__ = ["fits_label", "port_group"]
+__all__ = ["MOST_BRANCHES", "port_group", "relay_rules", "relays"]
 
 
-def fits_label(nodes: tuple[str, ...], ways: Ways) -> bool:
-    """Return whether a way around a link, from the switch before it to the one behind, has a label."""
-    return len(nodes) - 1 <= ways.format.most_fields
+def relays(nodes: Sequence[str], ways: Ways) -> tuple[str, ...]:
+    """Return the switches at which a label ends on the way around a link, and the next one begins."""
+    return tuple(nodes[place] for place in _places(nodes, ways)[1:])
 
 
-def port_group(port: int, bypass: tuple[str, ...] | None, ways: Ways) -> Group:
+def _places(nodes: Sequence[str], ways: Ways) -> list[int]:
+    """Return the places of the switches of a way that write labels."""
+    places = [0]
+    while len(nodes) - 1 - places[-1] > ways.format.most_fields:
+        places.append(places[-1] + ways.format.most_continued + 1)
+    return places
+
+
+def _labels(nodes: Sequence[str], ways: Ways, branches: Sequence[int]) -> list[str]:
+    form, places = ways.format, _places(nodes, ways)
+    fields = [*(ways.numbers[step] for step in pairwise(nodes[1:])), form.end_of_bypass]
+    return [
+        *(
+            form.label(fields[place : place + form.most_continued], BYPASS, branch)
+            for place, branch in zip(places, branches, strict=False)
+        ),
+        form.label(fields[places[-1] :], BYPASS),
+    ]
+
+
+def relay_rules(nodes: Sequence[str], ways: Ways, branches: Sequence[int]) -> list[Rule]:
+    """Return the rules of the relays of a way around a link.
+
+    Args:
+        nodes: From the switch before the link to the one behind.
+        ways: The ports.
+        branches: What tells bypasses apart at each relay: from 1 to `MOST_BRANCHES`.
+    """
+    places = _places(nodes, ways)[1:]
+    return [
+        Rule(
+            TABLE_LABEL,
+            PRIORITY_LABEL,
+            Match(destination_mac=ways.format.label((), BYPASS, branch)),
+            Output(ways[nodes[place], nodes[place + 1]], destination_mac=label),
+            COOKIE_LABEL,
+        )
+        for place, branch, label in zip(places, branches, _labels(nodes, ways, branches)[1:], strict=True)
+    ]
+
+
+def port_group(port: int, bypass: Sequence[str] | None, ways: Ways, branches: Sequence[int] = ()) -> Group:
     """Return the group of a port, with the bypass of its link where there is one."""
     buckets = [Bucket(0, Output(port), port)]
     if bypass is not None:
         first = ways[bypass[0], bypass[1]]
-        fields = [ways.numbers[step] for step in pairwise(bypass[1:])]
-        label = ways.format.label((*fields, ways.format.end_of_bypass), BYPASS)
+        label = _labels(bypass, ways, branches)[0]
         # Packets may have come in by just this port.
         output = Output(first, may_return=True, destination_mac=label, saves_label=True)
         buckets.append(Bucket(0, output, first))

@@ -13,10 +13,12 @@ import math
 from collections.abc import Collection, Iterator
 from itertools import islice, pairwise
 
-from controller.compile.bypass import fits_label, port_group
+from controller.compile.bypass import port_group, relay_rules, relays
 from controller.install.outbox import Outbox
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
-from controller.model.rules import Entry, Group, GroupChange
+from controller.model.labels import MOST_BRANCHES
+from controller.model.messages import RemoveRule
+from controller.model.rules import COOKIE_LABEL, Entry, Group, GroupChange, Rule
 from controller.state.live_network import arc_name
 from controller.state.state import State
 from topologies.model import Arc
@@ -59,6 +61,9 @@ class Protection(Journaled):
         live.ports.guarded = frozenset((arc.tail, arc.head) for arc in self._arcs.values())
         self._bypasses: JournaledDict[str, tuple[str, ...]] = JournaledDict()  # by arc
         self._users: JournaledDict[str, JournaledDict[str, None]] = JournaledDict()  # arcs by arc of a bypass
+        # Where labels of bypasses end on the way: by arc, and by switch, the branches that stand for them.
+        self._branches: JournaledDict[str, tuple[int, ...]] = JournaledDict()
+        self._relays: JournaledDict[str, JournaledDict[int, Rule]] = JournaledDict()
         self._todo: JournaledDict[str, None] = JournaledDict()
         self._has_returned = False  # a link: it may be the way for all that have none
         self._unable: JournaledSet[str] = JournaledSet()
@@ -77,9 +82,14 @@ class Protection(Journaled):
         guarded = [self._arcs[name] for name in self._leaving.get(switch, ()) if name in self._arcs]
         return tuple(self._group(arc) for arc in guarded)
 
-    def owns(self, _cookie: int) -> bool:
-        """Return whether a rule is one of these: there are none but groups."""
-        return False
+    def rules(self, switch: str) -> tuple[Rule, ...]:
+        """Return the rules that a switch should have where labels of bypasses end."""
+        relayed = self._relays.get(switch)
+        return () if relayed is None else tuple(relayed.values())
+
+    def owns(self, cookie: int) -> bool:
+        """Return whether a rule is one of these."""
+        return cookie == COOKIE_LABEL
 
     def refused(self, switch: str, reason: str, _now: float) -> None:
         """Record that a switch did not accept its bypasses: it does without."""
@@ -140,25 +150,49 @@ class Protection(Journaled):
         """Find the bypass of an arc, and note what switches are to be given if it is another than before."""
         arc, before = self._arcs[name], self._bypasses.get(name)
         nodes = self._quick(arc) or self._search(arc)
-        if nodes is not None and not fits_label(nodes, self._state.live.ports):
-            nodes = None
         if before == nodes:
             return
         if before is not None:
             del self._bypasses[name]
             for step in pairwise(before):
                 self._users[arc_name(*step)].pop(name, None)
-        if nodes is not None:
+            self._free_branches(name, before)
+        if nodes is not None and self._take_branches(name, nodes, entries):
             self._bypasses[name] = nodes
             for step in pairwise(nodes):
                 self._users.setdefault(arc_name(*step), JournaledDict())[name] = None
         entries.setdefault(arc.tail, []).append(GroupChange(self._group(arc)))
 
+    def _take_branches(self, name: str, nodes: tuple[str, ...], entries: dict[str, list[Entry]]) -> bool:
+        """Give a bypass its rules where its labels end on the way; returns False if a switch has no room."""
+        places = relays(nodes, self._state.live.ports)
+        used = [self._relays.setdefault(place, JournaledDict()) for place in places]
+        free = [next((k for k in range(1, MOST_BRANCHES + 1) if k not in each), None) for each in used]
+        branches = tuple(each for each in free if each is not None)
+        if len(branches) < len(places):
+            return False
+        rules = relay_rules(nodes, self._state.live.ports, branches)
+        for place, those, branch, rule in zip(places, used, branches, rules, strict=True):
+            those[branch] = rule
+            entries.setdefault(place, []).append(rule)
+        if branches:
+            self._branches[name] = branches
+        return True
+
+    def _free_branches(self, name: str, nodes: tuple[str, ...]) -> None:
+        live = self._state.live
+        branches = self._branches.pop(name, ())
+        for place, branch in zip(relays(nodes, live.ports), branches, strict=True):
+            rule = self._relays[place].pop(branch)
+            if live.is_connected(place):
+                self._outbox.put(RemoveRule(live.datapath_id(place), rule))
+
     def _group(self, arc: Arc) -> Group:
         able = arc.tail not in self._unable
         bypass = self._bypasses.get(arc_name(arc.tail, arc.head)) if able else None
         ports = self._state.live.ports
-        return port_group(ports[arc.tail, arc.head], bypass, ports)
+        branches = self._branches.get(arc_name(arc.tail, arc.head), ())
+        return port_group(ports[arc.tail, arc.head], bypass, ports, branches)
 
     def _quick(self, around: Arc) -> tuple[str, ...] | None:
         """Return the best way by a neighbour whose own path of least delay is not over the link, or None.

@@ -16,6 +16,7 @@ __all__ = [
     "DEFAULT",
     "FLOW",
     "LABEL_BITS",
+    "MOST_BRANCHES",
     "STOP",
     "LabelFormat",
     "format_mac",
@@ -32,7 +33,10 @@ STOP = 0
 """The field at which a label ends: neighbours are numbered from 1."""
 
 _BRANCH_BITS = 4
-"""What tells the branches of a split flow apart where a label ends on the way."""
+"""What tells branches apart where a label ends on the way: of a split flow, or bypasses."""
+
+MOST_BRANCHES = (1 << _BRANCH_BITS) - 1
+"""Branches are numbered from 0, bypasses from 1."""
 
 
 def format_mac(value: int) -> str:

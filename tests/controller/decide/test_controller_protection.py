@@ -1,5 +1,6 @@
 """A port that goes down is healed by the switch, before the controller has heard of it."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -8,9 +9,10 @@ import pytest
 import topologies
 from controller.decide.protection import Protection
 from controller.install.outbox import Outbox
+from controller.model.client_events import ClientEventKind
 from controller.model.events import PortCameUp, PortWentDown
 from controller.model.journal import Journal
-from controller.model.rules import ETH_TYPE_IPV4, IP_PROTO_TCP
+from controller.model.rules import ETH_TYPE_IPV4, IP_PROTO_TCP, TABLE_LABEL, Rule
 from controller.state.state import Settings, State
 from tests.fakes.openflow_table import ControlledNetwork, Packet
 from topologies.model import Arc, Network
@@ -88,6 +90,43 @@ def test_switches_heal_any_link_that_the_network_can_do_without(network: str) ->
         for packet, source, destination in packets(net):
             assert arrives(net, packet, source) == destination, (link, packet)
         set_down(net, link, False)
+
+
+@pytest.mark.parametrize("size", [21, 22, 23, 45])
+def test_a_bypass_longer_than_a_label_takes_others_on_the_way(size: int) -> None:
+    """In a ring a label reaches 20 switches, and 17 where another one follows."""
+    net = bring_up(f"ring:{size}")
+    network = net.switches.network
+    links = sorted({arc.link for arc in between_switches(network)})
+    sample = packets(net)[:: size // 4]
+    for link in links[:: size // 4]:
+        set_down(net, link, True)
+        for packet, source, destination in sample:
+            assert arrives(net, packet, source) == destination, (link, packet)
+        set_down(net, link, False)
+    assert len(relays(net)) == {21: 0, 22: 2 * 22, 23: 2 * 23, 45: 2 * 45 * 2}[size]
+    first = between_switches(network)[0]
+    net.handle(PortWentDown(network.datapath_id(first.tail), first.tail_port))
+    let_run(net)
+    assert len(relays(net)) == {21: 0, 22: 2, 23: 2, 45: 4}[size], "of the link itself: others have no way"
+    net.handle(PortCameUp(network.datapath_id(first.tail), first.tail_port))
+    for event in net.switches.discoveries():
+        net.handle(event)
+    let_run(net)
+    assert len(relays(net)) == {21: 0, 22: 2 * 22, 23: 2 * 23, 45: 2 * 45 * 2}[size]
+    assert not [report for report in net.reports if report.kind is ClientEventKind.RULES_REPAIRED]
+
+
+def let_run(net: ControlledNetwork) -> None:
+    for _ in range(60):
+        net.pass_time(0.05)
+
+
+def relays(net: ControlledNetwork) -> list[Rule]:
+    """Return the rules at which a label of a bypass ends and another begins."""
+    rules = [rule for table in net.switches.tables.values() for rule in table.rules.values()]
+    relayed = [rule for rule in rules if rule.table == TABLE_LABEL and rule.match.destination_mac]
+    return [rule for rule in relayed if re.fullmatch("1e:[0-9a-f:]*", str(rule.match.destination_mac))]
 
 
 def test_without_another_way_packets_are_dropped() -> None:
