@@ -82,6 +82,7 @@ class Core(Journaled):
             self._state,
             self._outbox,
             self._beside_fixed,
+            self._count_beside_fixed,
             lambda switch, now: self._audit.refused(switch, now),
         )
         self._default_routes = DefaultRoutes(self._state, self._outbox, self._rules)
@@ -96,7 +97,7 @@ class Core(Journaled):
         self._gone_at: JournaledDict[int, float] = JournaledDict()  # when a switch that is away is given up
         self._down_since: JournaledDict[str, float] = JournaledDict()  # by link
         self._link_changes = LinkChanges(self._state, self._outbox, self._flows)
-        self._queries = Queries(self._state, self._rules, self._default_routes, self._flows)
+        self._queries = Queries(self._state, self._rules, self._flows)
         self._rule_counters = RuleCounters(self._state, self._outbox, self._queries.rules)
 
     def _event_handlers(self) -> dict[type, Callable[[Any], None]]:
@@ -114,21 +115,27 @@ class Core(Journaled):
             events.BarrierReceived: self._barrier_received,
             events.RulesRefused: self._rules_refused,
             events.CountersRead: self._counters_read,
-            events.CountersRefused: self._counters_refused,
-            events.RuleCountersRead: self._rule_counters_read,
-            events.FlowRequested: self._flow_requested,
-            events.RequestAbandoned: self._request_abandoned,
-            events.FlowChanged: self._flow_changed,
-            events.FlowReleased: self._flow_released,
-            events.LeaseRenewed: self._lease_renewed,
-            events.StreamsReported: self._streams_reported,
+            events.CountersRefused: lambda event: self._measuring.refused(event),
+            events.RuleCountersRead: lambda event: self._rule_counters.take(
+                event.datapath_id, event.counts, self._now
+            ),
+            events.FlowRequested: lambda event: self._flows.request(event, self._now),
+            events.RequestAbandoned: lambda event: self._flows.abandon(event.token, self._now),
+            events.FlowChanged: lambda event: self._flows.change(event, self._now),
+            events.FlowReleased: lambda event: self._flows.release(event, self._now),
+            events.LeaseRenewed: lambda event: self._flows.renew(event, self._now),
+            events.StreamsReported: lambda event: self._flows.streams_reported(event, self._now),
             events.LinkChanged: self._link_changed,
             events.ConfigurationChanged: self._configuration_changed,
             events.ConfigurationRefused: self._configuration_refused,
-            events.SnapshotRequested: self._snapshot_requested,
+            events.SnapshotRequested: lambda event: self._outbox.answer(
+                event.token, self._state.snapshot(self._now)
+            ),
             events.ViewRequested: self._view_requested,
-            events.FlowsRequested: self._flows_requested,
-            events.CopyRequested: self._copy_requested,
+            events.FlowsRequested: lambda event: self._outbox.answer(
+                event.token, self._queries.page(event.query, self._now)
+            ),
+            events.CopyRequested: lambda event: self._outbox.answer(event.token, self._flows.copy()),
             events.ControllerStopping: self._controller_stopping,
             events.Together: self._together,
             events.TimePassed: self._time_passed,
@@ -294,6 +301,10 @@ class Core(Journaled):
             *self._protection.rules(switch),
             *self._flows.pinned_rules(switch),
         )
+
+    def _count_beside_fixed(self, switch: str) -> int:
+        relayed = len(self._protection.rules(switch))
+        return relayed + self._default_routes.count(switch) + self._flows.rule_count(switch)
 
     def _switch_disconnected(self, event: events.SwitchDisconnected) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
@@ -473,33 +484,6 @@ class Core(Journaled):
         if switch is not None and self._state.live.is_connected(switch):
             self._audit.counted(switch, event.rules, self._now)
 
-    def _counters_refused(self, event: events.CountersRefused) -> None:
-        self._measuring.refused(event)
-
-    def _rule_counters_read(self, event: events.RuleCountersRead) -> None:
-        self._rule_counters.take(event.datapath_id, event.counts, self._now)
-
-    def _flow_requested(self, event: events.FlowRequested) -> None:
-        self._flows.request(event, self._now)
-
-    def _request_abandoned(self, event: events.RequestAbandoned) -> None:
-        self._flows.abandon(event.token, self._now)
-
-    def _flow_changed(self, event: events.FlowChanged) -> None:
-        self._flows.change(event, self._now)
-
-    def _flow_released(self, event: events.FlowReleased) -> None:
-        self._flows.release(event, self._now)
-
-    def _lease_renewed(self, event: events.LeaseRenewed) -> None:
-        self._flows.renew(event, self._now)
-
-    def _streams_reported(self, event: events.StreamsReported) -> None:
-        self._flows.streams_reported(event, self._now)
-
-    def _snapshot_requested(self, event: events.SnapshotRequested) -> None:
-        self._outbox.answer(event.token, self._state.snapshot(self._now))
-
     def _link_changed(self, event: events.LinkChanged) -> None:
         try:
             name = self._link_changes.check(event.link, event.if_revisions)
@@ -545,12 +529,6 @@ class Core(Journaled):
             self._rule_counters.request(event.token, event.key, self._now)
         else:
             self._outbox.answer(event.token, self._queries.view(event, self._now))
-
-    def _flows_requested(self, event: events.FlowsRequested) -> None:
-        self._outbox.answer(event.token, self._queries.page(event.query, self._now))
-
-    def _copy_requested(self, event: events.CopyRequested) -> None:
-        self._outbox.answer(event.token, self._flows.copy())
 
     def _controller_stopping(self, event: events.ControllerStopping) -> None:
         """Take half-installed flows out, and all rules if so configured."""

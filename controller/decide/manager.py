@@ -275,6 +275,11 @@ class FlowManager(Journaled):
             if at == switch
         )
 
+    def rule_count(self, switch: str) -> int:
+        """Return how many of them are rules."""
+        flows, ways = self._state.flows.through(switch), self._state.live.ports
+        return sum(flow.rule_count(switch, ways) for flow in flows if flow.is_active)
+
     def is_unsettled(self, switch: str) -> bool:
         """Return whether rules of flows may be on their way to a switch."""
         through = self._state.flows.through(switch)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
-from controller.decide.default_routes import DefaultRoutes
 from controller.decide.manager import FlowManager
 from controller.decide.switch_rules import SwitchRules
 from controller.errors import NotFound
@@ -55,12 +54,9 @@ __all__ = ["Queries"]
 class Queries:
     """Answers what clients ask about the state; changes nothing."""
 
-    def __init__(
-        self, state: State, rules: SwitchRules, default_routes: DefaultRoutes, flows: FlowManager
-    ) -> None:
+    def __init__(self, state: State, rules: SwitchRules, flows: FlowManager) -> None:
         self._state = state
         self._rules = rules
-        self._default_routes = default_routes
         self._flows = flows
 
     def view(self, event: ViewRequested, now: float) -> Result:
@@ -197,14 +193,7 @@ class Queries:
 
     def _rule_counts(self) -> dict[str, int]:
         """Return how many rules each switch should have."""
-        counts = {
-            name: self._rules.fixed_count(name) + self._default_routes.count(name)
-            for name in self._state.live.network.switches
-        }
-        for flow in self._state.flows:
-            for switch, entry in flow.entries(self._state.live.ports):
-                counts[switch] += isinstance(entry, Rule)
-        return counts
+        return {name: self._rules.count(name) for name in self._state.live.network.switches}
 
     def _sizes(self) -> Sizes:
         state, live = self._state, self._state.live

@@ -16,7 +16,6 @@ from controller.model.faults import FaultKind
 from controller.model.journal import Journaled, JournaledDict
 from controller.model.messages import ReadInstalled
 from controller.model.reconcile import Installed
-from controller.model.rules import Rule
 from controller.state.state import State
 
 __all__ = ["RuleAudit"]
@@ -89,8 +88,7 @@ class RuleAudit(Journaled):
                 self._ask(switch, now, attempts=_MAX_DISTURBED)
             return
         self._disturbed.pop(switch, None)
-        expected = sum(isinstance(entry, Rule) for entry in self._rules.wanted(switch))
-        surplus = rules - expected
+        surplus = rules - self._rules.count(switch)
         if surplus != self._surplus.get(switch, 0):
             self._ask(switch, now, surplus)
 

@@ -27,6 +27,7 @@ class SwitchRules(Journaled):
         state: Network and hosts.
         outbox: Where messages go.
         beside: Returns what a switch should have beside its fixed rules, groups first.
+        count_beside: Returns how many of that are rules.
         retry: Called with a switch that refused some.
     """
 
@@ -35,11 +36,13 @@ class SwitchRules(Journaled):
         state: State,
         outbox: Outbox,
         beside: Callable[[str], tuple[Rule | Group, ...]],
+        count_beside: Callable[[str], int],
         retry: Callable[[str, float], None],
     ) -> None:
         self._state = state
         self._outbox = outbox
         self._beside = beside
+        self._count_beside = count_beside
         self._retry = retry
         self._labels: JournaledDict[str, tuple[Rule, ...]] = JournaledDict()  # of each connected switch
         self._awaited: JournaledDict[str, int] = JournaledDict()
@@ -80,10 +83,10 @@ class SwitchRules(Journaled):
         """Return all that a connected switch should have, in an order in which it can be installed."""
         return (*self._classification(switch), *self._beside(switch), *self._labels.get(switch, ()))
 
-    def fixed_count(self, switch: str) -> int:
-        """Return how many fixed rules a switch should have."""
+    def count(self, switch: str) -> int:
+        """Return how many rules a switch should have."""
         classifying = sum(isinstance(entry, Rule) for entry in self._classification(switch))
-        return classifying + len(self._labels.get(switch, ()))
+        return classifying + len(self._labels.get(switch, ())) + self._count_beside(switch)
 
     def _classification(self, switch: str) -> tuple[Meter | Rule, ...]:
         return classification(self._state.metered_ports.get(switch, ()))

@@ -248,6 +248,13 @@ class Flow(Journaled):
             *pinned_path(stream.path[::-1], connection.reverse, ways, cookie),
         ]
 
+    def rule_count(self, switch: str, ways: Ways) -> int:
+        """Return how many rules a switch has of it."""
+        streams = (*self.streams, *self.leaving)
+        if self.split is None and all(len(each.path) - 4 <= ways.format.most_fields for each in streams):
+            return sum((each.path[1] == switch) + (each.path[-2] == switch) for each in streams)
+        return sum(at == switch and isinstance(entry, Rule) for at, entry in self.entries(ways))
+
     def rule_switches(self, ways: Ways) -> tuple[str, ...]:
         """Return the switches that have rules of it: the ends of its paths, and where labels end before."""
         routes = [*self.routes(), *(stream.path for stream in self.leaving)]

@@ -8,6 +8,7 @@ import pytest
 
 import topologies
 from controller.model.events import LinkDiscovered, PortCameUp, PortWentDown
+from controller.model.rules import Rule
 from controller.model.views import FlowView
 from controller.state.state import Settings
 from tests.fakes.openflow_table import ControlledNetwork, Packet, segments_of
@@ -60,6 +61,8 @@ def installed_is_desired(net: ControlledNetwork) -> None:
         pinned = {rule for rule in table.rules.values() if rule.cookie >> 32 & 0xF == 2}
         wanted = {entry for entry in net.core._flows.pinned_rules(name) if hasattr(entry, "match")}
         assert pinned == wanted, name
+        rules = net.core._rules
+        assert rules.count(name) == sum(isinstance(entry, Rule) for entry in rules.wanted(name))
 
 
 def only_flow(net: ControlledNetwork) -> FlowView:
