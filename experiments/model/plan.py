@@ -43,6 +43,10 @@ class RunPlan(BaseModel):
         """Return the congestion control of a flow: its own, or the run's."""
         return self.case.flows[flow].congestion_control or self.scenario.tcp.congestion_control
 
+    def kernel_control_of(self, flow: str) -> str:
+        """Return what a flow's sockets are told in kernels: its own control, the run's, or its response."""
+        return self.case.flows[flow].congestion_control or self.scenario.tcp.kernel_control
+
     def requested_bps(self, flow: str) -> float:
         """Return the goodput that a flow asks for with its protocol."""
         return self.case.flows[flow].requested_for(self.protocol_of(flow))

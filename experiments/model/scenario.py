@@ -49,6 +49,17 @@ CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
 COUPLED_CONTROLS = ("uncoupled", "lia", "olia", "balia", "wvegas", "fully_coupled")
 RESPONSES = ("none", "dsack", "eifel", "frto", "door", "pr_r", "tcp_pr", "rack")
 """The simulator's methods by kind; beside them stand those of one's own (docs/own-methods.md)."""
+KERNEL_RESPONSES: Mapping[str, Mapping[str, int]] = {
+    "none": {"dsack": 0, "timestamps": 0, "frto": 0},
+    "dsack": {"sack": 1, "dsack": 1, "timestamps": 0, "frto": 0},
+    "eifel": {"dsack": 0, "timestamps": 1, "frto": 0},
+    "frto": {"dsack": 0, "timestamps": 0, "frto": 2},
+    "door": {"dsack": 0, "timestamps": 0, "frto": 0},
+    "pr_r": {"dsack": 0, "timestamps": 0, "frto": 0},
+}
+"""Responses to reordering that kernels have too, each with its `net.ipv4.tcp_*`: Linux runs three at once."""
+RESPONSE_CONTROLS = ("door", "pr_r")
+"""Responses that are congestion controls to a kernel: Reno with another reduction."""
 OWN = r"[^:]+:[A-Za-z_][A-Za-z0-9_]*"
 """`MODULE:NAME` or `FILE.py:NAME`."""
 
@@ -63,6 +74,9 @@ def _one_of(known: Sequence[str]) -> AfterValidator:
 
     return AfterValidator(check)
 
+
+_PR_R = BeforeValidator(lambda name: "pr_r" if name == "prr" else name)
+"""PR-R, which is also written without the line."""
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")]
 NodeName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,31}$")]
@@ -181,7 +195,8 @@ class Case(_Model):
 class Tcp(_Model):
     """TCP of the hosts. None leaves the kernel's default, which is recorded with every run all the same.
 
-    `congestion_control` and the buffers are set on each socket and read back; the other keys are
+    `congestion_control` and the buffers are set on each socket and read back. `reordering` is the response to
+    reordering and overrides other keys; `duplicate_threshold` is `net.ipv4.tcp_reordering`. The others are
     `net.ipv4.tcp_<key>` of the hosts' network namespaces, set before the first connection and read back.
     """
 
@@ -193,7 +208,8 @@ class Tcp(_Model):
     timestamps: bool | None = None
     window_scaling: bool | None = None
     recovery: int | None = Field(default=None, ge=0, le=7)
-    reordering: int | None = Field(default=None, ge=1, le=300)
+    reordering: Annotated[Literal["none", "dsack", "eifel", "frto", "door", "pr_r"], _PR_R] | None = None
+    duplicate_threshold: int | None = Field(default=None, ge=1, le=300)
     early_retrans: int | None = Field(default=None, ge=0, le=4)
     frto: int | None = Field(default=None, ge=0, le=2)
     ecn: int | None = Field(default=None, ge=0, le=3)
@@ -201,10 +217,41 @@ class Tcp(_Model):
     slow_start_after_idle: bool | None = None
     autocorking: bool | None = None
 
+    @model_validator(mode="after")
+    def _response_has_its_control(self) -> Tcp:
+        if self.reordering in RESPONSE_CONTROLS and self.congestion_control != "reno":
+            reason = "is a response of Reno: leave congestion_control out, or set it to reno"
+            raise ValueError(f"reordering = {self.reordering!r} {reason}")
+        return self
+
+    @property
+    def response(self) -> Mapping[str, int]:
+        """What `reordering` sets of the other keys, whatever these say."""
+        return {} if self.reordering is None else KERNEL_RESPONSES[self.reordering]
+
+    @property
+    def kernel_control(self) -> str:
+        """The congestion control that a kernel's sockets are told."""
+        return self.reordering if self.reordering in RESPONSE_CONTROLS else self.congestion_control
+
+    @property
+    def has_timestamps(self) -> bool:
+        """Whether segments carry timestamps (RFC 7323)."""
+        return bool(self.response.get("timestamps", self.timestamps is not False))
+
     def sysctls(self) -> dict[str, str]:
         """Return the sysctls that are asked for, by full name, as the text the kernel takes."""
-        per_socket = {"congestion_control", "send_buffer_bytes", "receive_buffer_bytes"}
-        asked = self.model_dump(exclude=per_socket, exclude_none=True)
+        apart = {
+            "congestion_control",
+            "send_buffer_bytes",
+            "receive_buffer_bytes",
+            "reordering",
+            "duplicate_threshold",
+        }
+        asked = self.model_dump(exclude=apart, exclude_none=True)
+        asked |= self.response
+        if self.duplicate_threshold is not None:
+            asked["reordering"] = self.duplicate_threshold
         return {f"net.ipv4.tcp_{name}": str(int(value)) for name, value in asked.items()}
 
 
@@ -379,9 +426,11 @@ class Mstcp(_Model):
 class Mptcp(_Model):
     """Settings of kernel MPTCP.
 
-    `receive_buffer_bytes` is that of a whole connection, which its subflows share.
+    `receive_buffer_bytes` is that of a whole connection, which its subflows share. `scheduler` is
+    `net.mptcp.scheduler` of the hosts; the simulator has those beside the default by the same names.
     """
 
+    scheduler: Literal["default", "roundrobin", "minrtt", "redundant"] = "default"
     receive_buffer_bytes: BufferBytes | None = None
 
 
@@ -436,8 +485,14 @@ class Scenario(_Model):
     @property
     def overhead_bytes(self) -> int:
         """Ethernet, IPv4 and TCP header and options of every data segment."""
-        timestamps = 0 if self.tcp.timestamps is False else TIMESTAMP_OPTION_BYTES
-        return ETHERNET_BYTES + IP_TCP_BYTES + timestamps
+        return ETHERNET_BYTES + IP_TCP_BYTES + TIMESTAMP_OPTION_BYTES * self.tcp.has_timestamps
+
+    def sysctls(self) -> dict[str, str]:
+        """Return the hosts' sysctls that are asked for, by full name, as the text the kernel takes."""
+        asked = self.tcp.sysctls()
+        if self.mptcp.scheduler != DEFAULT:
+            asked["net.mptcp.scheduler"] = self.mptcp.scheduler
+        return asked
 
     @property
     def mptcp_receive_buffer_bytes(self) -> int | None:

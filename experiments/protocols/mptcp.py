@@ -97,6 +97,8 @@ class Mptcp(ProtocolSpec):
     def simulated(self, scenario: Scenario) -> Mapping[str, Any]:
         """Return the simulator's MPTCP, whose segments carry less than TCP's."""
         settings = scenario.sim.mptcp.model_dump(exclude_none=True)
+        if scenario.mptcp.scheduler != "default":
+            settings["scheduler"] = scenario.mptcp.scheduler
         return {
             "protocol": "mptcp",
             "mss_bytes": scenario.packet_bytes - scenario.overhead_bytes - self.header_bytes,

@@ -1,13 +1,14 @@
 """Compiles the BPF programs: `python -m switch.bpf.build`. Does nothing where an object is of its source.
 
-The objects are shipped, so that only who changes a source needs clang. Each carries the hash of its source,
-which says more than the times of files that came out of a repository.
+The objects are shipped, so that only who changes a source needs clang. Each carries the hash of its source
+and of the headers beside it, which says more than the times of files that came out of a repository.
 """
 
 from __future__ import annotations
 
 import hashlib
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -16,9 +17,10 @@ from pathlib import Path
 from switch.errors import BpfUnavailable, CommandFailed, SwitchError
 from switch.packet_digest import digest
 from switch.ppfs import splitter
+from switch.tcp import controls
 
-OBJECTS = (splitter.OBJECT, digest.OBJECT)
-INSTALL = "apt-get install clang llvm linux-libc-dev"
+OBJECTS = (splitter.OBJECT, digest.OBJECT, controls.OBJECT)
+INSTALL = "apt-get install clang llvm libbpf-dev linux-libc-dev"
 # v3 (5.1 and later) has 32-bit comparisons.
 FLAGS = ("-O2", "-g", "-Wall", "-Wextra", "-Werror", "-target", "bpf", "-mcpu=v3")
 
@@ -29,8 +31,12 @@ def source_of(compiled: Path) -> Path:
 
 
 def source_sha256(source: Path) -> str:
-    """Return the hash of a source, as its object carries it."""
-    return hashlib.sha256(source.read_bytes()).hexdigest()
+    """Return the hash of a source and the headers beside it, as its object carries it."""
+    text = source.read_bytes()
+    names = re.findall(r'^#include "(.+)"$', text.decode(), re.MULTILINE)
+    headers = [source.with_name(name) for name in names]
+    parts = [text, *(header.read_bytes() for header in headers if header.exists())]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def is_current(compiled: Path, source: Path | None = None) -> bool:

@@ -17,6 +17,7 @@ import re
 import resource
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from switch.errors import BpfFailed, BpfUnavailable
@@ -29,6 +30,11 @@ ACCOUNTS_MEMORY = (5, 11)
 """From here on, BPF memory counts in the control group; before, against RLIMIT_MEMLOCK."""
 MAP_TYPE_ARRAY = 2
 ATTACH_TYPE_XDP = 37
+ATTACH_TYPE_STRUCT_OPS = 44
+STRUCT_OPS_LINK = 1 << 13
+"""BPF_F_LINK of <linux/bpf.h>: what is registered goes with the link that registers it."""
+LINKS_STRUCT_OPS = (1, 2)
+"""From this libbpf on, attaching makes the link by itself."""
 XDP_FLAGS = {"generic": 2, "native": 4}
 """XDP_FLAGS_SKB_MODE and XDP_FLAGS_DRV_MODE of <linux/if_link.h>."""
 ANY, NO_EXIST = 0, 1
@@ -47,7 +53,12 @@ _SIGNATURES: dict[str, tuple[type, tuple[type, ...]]] = {
     "bpf_object__close": (_INT, (_POINTER,)),
     "bpf_object__find_map_fd_by_name": (_INT, (_POINTER, _STRING)),
     "bpf_object__find_program_by_name": (_POINTER, (_POINTER, _STRING)),
+    "bpf_object__find_map_by_name": (_POINTER, (_POINTER, _STRING)),
+    "bpf_map__fd": (_INT, (_POINTER,)),
+    "bpf_map__set_map_flags": (_INT, (_POINTER, _U32)),
+    "bpf_map__attach_struct_ops": (_POINTER, (_POINTER,)),
     "bpf_program__fd": (_INT, (_POINTER,)),
+    "bpf_link__fd": (_INT, (_POINTER,)),
     "bpf_link_create": (_INT, (_INT, _INT, _INT, _POINTER)),
     "bpf_map_update_elem": (_INT, (_INT, _STRING, _POINTER, _U64)),
     "bpf_map_lookup_elem": (_INT, (_INT, _STRING, _POINTER)),
@@ -90,6 +101,8 @@ class BpfObject:
 
     Args:
         path: the object file.
+        renamed: text of it that is replaced by another of the same length.
+        struct_ops: its tables of functions that the kernel may call, all of them.
 
     Raises:
         BpfUnavailable: the file or libbpf is not there, there is no right to load programs, or the kernel
@@ -97,13 +110,20 @@ class BpfObject:
         BpfFailed: the kernel refuses this object.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self, path: Path, renamed: Mapping[bytes, bytes] | None = None, struct_ops: Sequence[str] = ()
+    ) -> None:
         compiled = _read(path)
+        for old, new in (renamed or {}).items():
+            compiled = compiled.replace(old, new)
         self._library = library()
         self._object = self._library.bpf_object__open_mem(compiled, len(compiled), None)
         self._require_pointer(self._object, f"reading {path.name}")
         try:
             _allow_memory()
+            for name in struct_ops:
+                flagged = self._library.bpf_map__set_map_flags(self._table(name), STRUCT_OPS_LINK)
+                _checked(flagged, f"preparing {name}")
             self._load(path.name)
         except BaseException:
             self.close()
@@ -143,6 +163,27 @@ class BpfObject:
             descriptor, interface_index, ATTACH_TYPE_XDP, ctypes.byref(options)
         )
         return _checked(link, f"attaching {program} in {mode} mode")
+
+    def register(self, name: str) -> int:
+        """Register a table of functions, and return the descriptor that holds it registered.
+
+        Raises:
+            BpfFailed: as EEXIST where the kernel has one of its name.
+        """
+        table = self._table(name)
+        attached = self._library.bpf_map__attach_struct_ops(table)
+        self._require_pointer(attached, f"registering {name}")
+        if _library_version(self._library) >= LINKS_STRUCT_OPS:
+            return _checked(self._library.bpf_link__fd(attached), f"registering {name}")
+        descriptor = self._library.bpf_map__fd(table)
+        link = self._library.bpf_link_create(descriptor, 0, ATTACH_TYPE_STRUCT_OPS, None)
+        return _checked(link, f"registering {name}")
+
+    def _table(self, name: str) -> int:
+        table: int | None = self._library.bpf_object__find_map_by_name(self._object, name.encode())
+        self._require_pointer(table, f"finding {name}")
+        assert table is not None
+        return table
 
     def _load(self, name: str) -> None:
         try:
@@ -246,6 +287,10 @@ def _open_library() -> ctypes.CDLL:
         with contextlib.suppress(OSError):
             return ctypes.CDLL(name, use_errno=True)
     raise BpfUnavailable("libbpf is not installed", INSTALL)
+
+
+def _library_version(loaded: ctypes.CDLL) -> tuple[int, int]:
+    return loaded.libbpf_major_version(), loaded.libbpf_minor_version()
 
 
 def _kernel_version(release: str) -> tuple[int, int]:

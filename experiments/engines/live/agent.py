@@ -208,7 +208,7 @@ class Agent:
         reasons = [
             reason
             for name, states in self.sockets.items()
-            for reason in mismatches(plan.scenario.tcp, plan.congestion_control_of(name), name, states)
+            for reason in mismatches(plan.scenario.tcp, plan.kernel_control_of(name), name, states)
         ]
         return reasons + not_vouched_for(self._hosts_by_flow(), self.sockets)
 

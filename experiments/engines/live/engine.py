@@ -37,6 +37,7 @@ from experiments.model.plan import RunPlan
 from experiments.model.results import Environment, ProgramTimes, RunResult
 from switch.errors import SwitchError
 from switch.ovs import PrivateInstance
+from switch.tcp import Controls
 from topologies.check import check_wired
 from topologies.errors import TopologyError
 from topologies.interface_names import InterfaceNames
@@ -131,10 +132,12 @@ class LiveEngine:
         has_af_xdp = ovs.port_kind == "af_xdp"
         self._link_backend = emulation.link_backend
         self._datapath = f"{ovs.datapath} with AF_XDP" if has_af_xdp else ovs.datapath
-        sysctls = configure_hosts(emulation, plan.scenario.tcp)
+        sysctls = configure_hosts(emulation, plan.scenario.sysctls())
         controller.wait_listening()
         emulation.connect_switches(controller.openflow)
-        traffic = stack.enter_context(self._traffic(plan, emulation, out, controller.grpc_for_hosts))
+        controls = stack.enter_context(requirements.missing_controls(plan))
+        reached_at = controller.grpc_for_hosts
+        traffic = stack.enter_context(self._traffic(plan, emulation, out, reached_at, controls))
         if takes_time:  # they come up while the controller looks for links
             traffic.start_programs()
         report(PhaseBegun(text="waiting for the controller"))
@@ -188,9 +191,11 @@ class LiveEngine:
         del plan
         return None
 
-    def _traffic(self, plan: RunPlan, emulation: Emulation, out: Path, controller: str) -> Traffic:
+    def _traffic(
+        self, plan: RunPlan, emulation: Emulation, out: Path, controller: str, controls: Controls
+    ) -> Traffic:
         """Return the sources and sinks of a plan, not yet started."""
-        return Traffic(plan, emulation, out, controller, Timing(), forks=True)
+        return Traffic(plan, emulation, out, controller, Timing(), controls, forks=True)
 
     def _watch_packets(self, lab: Lab, begin_ns: int) -> AbstractContextManager[Callable[[], str | None]]:
         """Return what tells the run's digest at its end, if packets' times are worth one."""

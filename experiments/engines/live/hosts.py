@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from experiments.engines.live.child import ChildFailed
-from experiments.model.scenario import Tcp
 from topologies.mininet_builder import Emulation
 
 RECORDED = tuple(
@@ -29,13 +30,12 @@ RECORDED = tuple(
 )
 
 
-def configure_hosts(emulation: Emulation, tcp: Tcp) -> dict[str, str]:
+def configure_hosts(emulation: Emulation, asked: Mapping[str, str]) -> dict[str, str]:
     """Set the sysctls that a scenario asks for on every host, and return what the hosts have then.
 
     Raises:
         ChildFailed: a setting was refused, or is not what was asked for.
     """
-    asked = tcp.sysctls()
     settings: dict[str, str] = {}
     for host in emulation.network.hosts:
         if asked:

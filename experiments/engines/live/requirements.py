@@ -13,6 +13,9 @@ from experiments.environment import read_sysctl
 from experiments.errors import MissingRequirement
 from experiments.installation import repair_command
 from experiments.model.plan import RunPlan
+from switch.errors import BpfUnavailable
+from switch.tcp import NAMES as OUR_CONTROLS
+from switch.tcp import Controls
 
 PROGRAMS = {
     "ovs-vswitchd": "openvswitch-switch",
@@ -64,7 +67,7 @@ def check_kernel(plan: RunPlan) -> None:
     Raises:
         MissingRequirement: with what to do about it.
     """
-    for name, part in plan.parts().items():
+    for name in plan.parts():
         for setting, wanted in protocols.get(name).kernel_settings.items():
             if read_sysctl(setting) is None or wanted not in (None, read_sysctl(setting)):
                 needed = setting if wanted is None else f"{setting} = {wanted}"
@@ -72,9 +75,19 @@ def check_kernel(plan: RunPlan) -> None:
                     f"This kernel does not have {needed}, which {name} needs.",
                     "Use one that has it, or --engine virtual or sim.",
                 )
-        for congestion_control in dict.fromkeys(map(part.congestion_control_of, part.case.flows)):
-            _check_congestion_control(congestion_control)
-    for setting in plan.scenario.tcp.sysctls():
+    try:
+        with missing_controls(plan):
+            pass
+    except BpfUnavailable as problem:
+        raise MissingRequirement(f"{problem.reason}.", f"{problem.remedy}.") from None
+    asked = plan.scenario.sysctls()
+    scheduler = asked.get("net.mptcp.scheduler", "default")
+    if scheduler not in (read_sysctl("net.mptcp.available_schedulers") or "default").split():
+        raise MissingRequirement(
+            f"This kernel's MPTCP has no packet scheduler {scheduler}: Linux itself has the default alone.",
+            "Use --engine virtual or sim, or a kernel that registers it.",
+        )
+    for setting in asked:
         if read_sysctl(setting) is None:
             raise MissingRequirement(
                 f"This kernel does not have the setting {setting}, which the run needs.",
@@ -82,13 +95,21 @@ def check_kernel(plan: RunPlan) -> None:
             )
 
 
-def _check_congestion_control(name: str) -> None:
+def missing_controls(plan: RunPlan) -> Controls:
+    """Return what registers those congestion controls of a plan that the kernel lacks, while it is open.
+
+    Raises:
+        MissingRequirement: one of them is none of ours either.
+    """
     known = (read_sysctl("net.ipv4.tcp_available_congestion_control") or "").split()
-    if name not in known and not _can_load(name):
+    names = dict.fromkeys(map(plan.kernel_control_of, plan.case.flows))
+    missing = [name for name in names if name not in known and not _can_load(name)]
+    for name in set(missing) - set(OUR_CONTROLS):
         raise MissingRequirement(
             f"This kernel does not have congestion control {name}.",
-            f"It has {', '.join(known)}: take one of them (--set tcp.congestion_control=…).",
+            f"Take one of {', '.join(sorted({*known, *OUR_CONTROLS}))} (--set tcp.congestion_control=…).",
         )
+    return Controls(missing)
 
 
 def _can_load(congestion_control: str) -> bool:

@@ -14,6 +14,7 @@ from experiments.engines.live.completions import workload_results
 from experiments.engines.live.traffic import Transfer
 from experiments.model.plan import RunPlan
 from experiments.model.results import FlowResult, FlowSeries, PathAllocation, StreamSeries
+from switch.tcp import given_name
 
 Route = Callable[[str, str], list[str] | None]
 
@@ -64,7 +65,7 @@ def flow_result(
         bytes_read=transfer.received["bytes_read"],
         bytes_wrong=transfer.received["bytes_wrong"] + transfer.sent.get("request_bytes_wrong", 0),
         ticks_skipped=transfer.sent["ticks_skipped"],
-        congestion_control=_congestion_control(transfer, plan.congestion_control_of(transfer.name)),
+        congestion_control=_congestion_control(transfer, plan.kernel_control_of(transfer.name)),
         group=flow.group,
         protocol=flow.protocol,
         **workload_results(transfer, writes, reads, window),
@@ -85,8 +86,9 @@ def _ratio(received: dict[str, Any]) -> float | None:
 
 def _congestion_control(transfer: Transfer, asked: str) -> str | None:
     """Return what the sockets of both ends use, which must be what was asked for; None where none says."""
-    used = {stream["congestion_control"] for stream in transfer.connected["streams"]} - {None}
-    used.update(transfer.received["congestion_control"])
+    streams = (stream["congestion_control"] for stream in transfer.connected["streams"])
+    told = [*(name for name in streams if name is not None), *transfer.received["congestion_control"]]
+    used = {given_name(name) for name in told}
     if not used:
         return None
     if used != {asked}:

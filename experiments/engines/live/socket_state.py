@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from experiments.model.evidence import ConnectionEvidence
+from switch.tcp import given_name
 
 if TYPE_CHECKING:
     from topologies.mininet_builder import Emulation
@@ -73,7 +74,7 @@ def _socket(match: re.Match[str]) -> SocketState:
         source_ip=match[1],
         source_port=int(match[2]),
         destination_port=int(match[3]),
-        congestion_control=next(names, None),
+        congestion_control=next(map(given_name, names), None),
         is_subflow="tcp-ulp-mptcp" in words,
         options=options,
         rtt_s=rtt_s,

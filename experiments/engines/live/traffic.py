@@ -24,6 +24,7 @@ from experiments.engines.live.child import Child, ChildFailed
 from experiments.engines.live.host_programs import ForkedProgram, Running
 from experiments.model.plan import RunPlan
 from experiments.protocols.base import FlowPlan
+from switch.tcp import Controls
 from topologies.mininet_builder import Emulation
 
 START_TIMEOUT_S = 30.0
@@ -88,6 +89,7 @@ class Traffic:
         out: folder for their logs.
         controller: address and port of the controller's gRPC service as the hosts reach it.
         timing: how their processes keep time.
+        controls: congestion controls that the kernel does not have by itself.
         start_jitter_s: each flow starts up to so much later, drawn by the run's seed.
         forks: whether their processes are forked (`host_programs`) instead of started as programs.
     """
@@ -99,6 +101,7 @@ class Traffic:
         out: Path,
         controller: str,
         timing: Timing,
+        controls: Controls,
         start_jitter_s: float = 0.0,
         *,
         forks: bool = False,
@@ -106,6 +109,7 @@ class Traffic:
         self._forks = forks
         self._plan = plan
         self._timing = timing
+        self._controls = controls
         self._start_jitter_s = start_jitter_s
         self._emulation = emulation
         self._out = out
@@ -248,7 +252,7 @@ class Traffic:
             "packet_bytes": scenario.packet_bytes,
             "overhead_bytes": scenario.overhead_bytes,
             "header_bytes": spec.header_bytes,
-            "sockets": spec.sockets(scenario, self._plan.congestion_control_of(name)),
+            "sockets": spec.sockets(scenario, self._controls.registered(self._plan.kernel_control_of(name))),
             "timing": self._timing,
         }
         source = SourceConfig(

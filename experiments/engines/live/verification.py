@@ -27,7 +27,7 @@ def mismatches(tcp: Tcp, congestion_control: str, flow: str, states: Sequence[So
         if state.congestion_control != congestion_control
     ]
     for name, option in _OPTIONS.items():
-        asked = getattr(tcp, name)
+        asked = tcp.response.get(name, getattr(tcp, name))
         used = {option in state.options for state in states}
         if asked is not None and used - {asked}:
             actual = "without" if asked else "with"

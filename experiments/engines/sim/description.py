@@ -12,7 +12,7 @@ from experiments.engines.sim.rerouting import Reroute
 from experiments.engines.sim.routing import Route
 from experiments.model.dynamics import NetworkChange
 from experiments.model.plan import RunPlan
-from experiments.model.scenario import ETHERNET_BYTES, Scenario
+from experiments.model.scenario import COUPLED_CONTROLS, ETHERNET_BYTES, Scenario
 from experiments.traces.base import SETTINGS
 from experiments.workloads import Simulated
 from topologies import Link
@@ -115,12 +115,13 @@ def tcp_of(plan: RunPlan) -> dict[str, Any]:
     scenario = plan.scenario
     tcp = scenario.tcp
     shared = {
-        "congestion_control": tcp.congestion_control,
+        "congestion_control": _of_one_path(tcp.congestion_control),
         "send_buffer_bytes": tcp.send_buffer_bytes,
         "receive_buffer_bytes": tcp.receive_buffer_bytes,
-        "sack": tcp.sack,
-        "timestamps": tcp.timestamps,
+        "sack": True if "sack" in tcp.response else tcp.sack,
+        "timestamps": tcp.timestamps if tcp.reordering is None else tcp.has_timestamps,
         "window_scaling": tcp.window_scaling,
+        "reordering": tcp.reordering,
     }
     given = {key: value for key, value in shared.items() if value is not None}
     return {**given, **scenario.sim.tcp(), "mss_bytes": scenario.packet_bytes - scenario.overhead_bytes}
@@ -146,10 +147,19 @@ def _flow(plan: RunPlan, number: int, name: str, route: Route, reroutes: Sequenc
             {"at_s": from_s + each.at_s, **way(flow.src, flow.dst, each.route)} for each in reroutes
         ]
     if flow.congestion_control is not None:
-        described["congestion_control"] = flow.congestion_control
+        described["congestion_control"] = _of_one_path(flow.congestion_control)
     if logs_wanted(flow.workload):
         described["log"] = True
-    return described | dict(protocol.simulated(plan.scenario))
+    described |= protocol.simulated(plan.scenario)
+    control = plan.congestion_control_of(name)
+    if control in COUPLED_CONTROLS and "mptcp" in described:
+        described["mptcp"] = {**described["mptcp"], "congestion_control": control}
+    return described
+
+
+def _of_one_path(control: str) -> str:
+    """Return what a control is to a single path, which is coupled with nothing."""
+    return "reno" if control in COUPLED_CONTROLS else control
 
 
 def way(src: str, dst: str, route: Route) -> dict[str, Any]:

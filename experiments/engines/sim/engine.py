@@ -24,7 +24,7 @@ from experiments.installation import extra_command
 from experiments.model.events import Report
 from experiments.model.plan import RunPlan
 from experiments.model.results import Environment, RunResult, SimulationCost
-from experiments.model.scenario import CONGESTION_CONTROLS
+from experiments.model.scenario import CONGESTION_CONTROLS, COUPLED_CONTROLS
 from experiments.protocols import PROTOCOLS
 from experiments.scheduling.simulator import simulator
 
@@ -164,8 +164,9 @@ def _unsupported(plan: RunPlan, known: tuple[str, ...]) -> tuple[str, str] | Non
     if "parquet" in plan.scenario.sim.trace and find_spec("pyarrow") is None:
         remedy = f"Install it ({extra_command('parquet')}), or take csv."
         return "Parquet needs pyarrow, which is not installed.", remedy
+    controls = (*CONGESTION_CONTROLS, *COUPLED_CONTROLS)
     for name in (plan.scenario.tcp.congestion_control, *map(plan.congestion_control_of, plan.case.flows)):
-        if name not in CONGESTION_CONTROLS and not is_own(name):
-            remedy = f"It has {', '.join(CONGESTION_CONTROLS)}; the live engine has those of the kernel."
+        if name not in controls and not is_own(name):
+            remedy = f"It has {', '.join(controls)}; the live engine has those of the kernel."
             return f"The simulator does not have congestion control {name}.", remedy
     return None

@@ -14,6 +14,7 @@ from experiments.engines.live.engine import LiveEngine
 from experiments.engines.live.traffic import Traffic
 from experiments.model.plan import RunPlan
 from switch.packet_digest import PacketDigest
+from switch.tcp import Controls
 from topologies.mininet_builder import Emulation
 
 
@@ -23,7 +24,9 @@ class VirtualEngine(LiveEngine):
     name = "virtual"
     abilities = Abilities(clock=Clock.VIRTUAL, protocols=None, drains=True)
 
-    def _traffic(self, plan: RunPlan, emulation: Emulation, out: Path, controller: str) -> Traffic:
+    def _traffic(
+        self, plan: RunPlan, emulation: Emulation, out: Path, controller: str, controls: Controls
+    ) -> Traffic:
         settings = plan.scenario.virtual
         timing = Timing(
             wake_early_ns=0,
@@ -32,7 +35,7 @@ class VirtualEngine(LiveEngine):
             tick_jitter=settings.tick_jitter,
             wakeup_ns=round(settings.wakeup_s * 1e9),
         )
-        return Traffic(plan, emulation, out, controller, timing, settings.start_jitter_s)
+        return Traffic(plan, emulation, out, controller, timing, controls, settings.start_jitter_s)
 
     def _charged_s(self, plan: RunPlan) -> dict[str, float]:
         settings = plan.scenario.virtual

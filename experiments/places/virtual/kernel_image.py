@@ -17,16 +17,22 @@ else:
     import tomli as tomllib
 
 from experiments.errors import MissingRequirement
+from experiments.installation import ROOT
 
 FOLDER = Path(__file__).with_name("kernel")
 COMPRESSED = FOLDER / "linux.xz"
+ADDED = ROOT / "switch/tcp"
+"""What is compiled into it beside the source package."""
 OVERRIDE = "MSTCP_LAB_KERNEL"
 """Names a kernel to use instead of the shipped one, as `make kernel` does for its comparison."""
 
 
 @dataclass(frozen=True)
 class KernelRecord:
-    """What is recorded of the shipped kernel (kernel/kernel.toml); hashes are SHA-256 in hexadecimal."""
+    """What is recorded of the shipped kernel (kernel/kernel.toml); hashes are SHA-256 in hexadecimal.
+
+    `patches` and `added` are names of files, with spaces between them.
+    """
 
     source_package: str
     source_version: str
@@ -36,13 +42,21 @@ class KernelRecord:
     architecture: str
     compressed_sha256: str
     kernel_sha256: str
-    config_sha256: str
-    patch_sha256: str
+    patches: str
+    added: str
+    sources_sha256: str
 
 
 def record() -> KernelRecord:
     """Return the record of the shipped kernel."""
     return KernelRecord(**tomllib.loads((FOLDER / "kernel.toml").read_text()))
+
+
+def sources() -> list[Path]:
+    """Return the files of the project that the shipped kernel was built from, in the order of its hash."""
+    shipped = record()
+    patches = [FOLDER / name for name in ("config", *shipped.patches.split())]
+    return [*patches, *(ADDED / name for name in shipped.added.split())]
 
 
 def kernel() -> Path:

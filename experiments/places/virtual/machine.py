@@ -26,7 +26,7 @@ from types import TracebackType
 from experiments.errors import MissingRequirement, RunFailed
 from experiments.installation import ROOT
 from experiments.places.virtual import kernel_image
-from experiments.places.virtual.init import SPARE_FOLDERS
+from experiments.places.virtual.init import SPARE_FOLDERS, WRITABLE
 
 START_NS = 1_767_225_600 * 10**9
 """What every machine's clock says when it starts: 2026-01-01, so that files and results have one time."""
@@ -220,7 +220,7 @@ class Machine:
         lines = ["#!/bin/sh -e", f"export {MOUNT_AT_ONCE}", "mount -t tmpfs tmpfs /run"]
         lines.append(f"mkdir {GUEST_FOLDER}")
         for name, host in folders.items():
-            mode = "rw" if name == _CONTROL else "ro"
+            mode = WRITABLE if name == _CONTROL else "ro"
             lines.append(f"mkdir {guest_path(name)}")
             lines.append(f"mount -t hostfs -o {mode},{shlex.quote(str(host))} hostfs {guest_path(name)}")
         lines += self._moved_links()

@@ -1,0 +1,150 @@
+"""Compares controls and responses in the virtual kernel with the simulator's.
+
+    python -m benchmarks.kernel_tcp controls --seeds 10      # one bottleneck, MPTCP over TCP
+    python -m benchmarks.kernel_tcp bottlenecks --seeds 3    # two, with a TCP on each
+    python -m benchmarks.kernel_tcp reordering --seeds 5     # 2 % of packets 15 ms late
+
+Neither root nor an idle machine is needed; each seed is a kernel of its own. It prints 95 % intervals.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import netsim_native
+
+from benchmarks.kernel_tcp.guest import Order
+from benchmarks.virtual_kernel import guest_file, lines_of
+from experiments.analysis.statistics import estimate
+from experiments.model.scenario import KERNEL_RESPONSES, RESPONSE_CONTROLS, Tcp
+from experiments.protocols.mptcp import DSS_BYTES
+
+CONTROLS = ("reno", "lia", "olia", "balia", "fully_coupled")
+MSS_BYTES = 1448
+Rates = list[float]
+
+
+def in_kernel(orders: Sequence[Order], core: int) -> list[Rates]:
+    """Run the orders in a kernel of their own, whose random numbers are of the first one's seed."""
+    with tempfile.TemporaryDirectory(prefix="kernel-tcp-") as name:
+        folder = Path(name)
+        (folder / "wanted").write_text("".join(json.dumps(asdict(order)) + "\n" for order in orders))
+        words = ["-m", "benchmarks.kernel_tcp.guest", guest_file("wanted"), guest_file("told")]
+        told = lines_of(words, folder, "told", seed=orders[0].seed, core=core)
+    return [each["goodput_bps"] for each in told]
+
+
+def simulated(order: Order) -> Rates:
+    """Run an order in the simulator, which delays no packets by chance."""
+    coupled = "uncoupled" if order.control == "reno" else order.control
+    delay_us = order.round_trip_s * 1e6
+    links: list[dict[str, Any]] = []
+    for index in range(order.bottlenecks):
+        links.append(_link(f"R{index}", f"D{index}", order.rate_bps, delay_us / 2, order.queue_packets))
+        links += [_link("M", f"R{index}"), _link(f"T{index}", f"R{index}"), _link(f"D{index}", "B")]
+    ways = [["M", f"R{index % order.bottlenecks}", f"D{index % order.bottlenecks}", "B"] for index in (0, 1)]
+    mptcp = {"mss_bytes": MSS_BYTES - DSS_BYTES, "mptcp": {"congestion_control": coupled}}
+    flows = [_flow("m", "M", "mptcp", ways) | mptcp]
+    flows += [
+        _flow(f"t{index}", f"T{index}", "tcp", [[f"T{index}", f"R{index}", f"D{index}", "B"]])
+        for index in range(order.bottlenecks)
+    ]
+    for number, flow in enumerate(flows):
+        flow["start_s"] = (order.seed * 0.37 + number * 0.61) % 1
+    description = {
+        "format": 1,
+        "seed": order.seed,
+        "duration_s": order.seconds,
+        "warm_up_s": order.warm_up_s,
+        "packet_overhead_bytes": 34,
+        "links": links,
+        "flows": flows,
+        "tcp": {"profile": "linux", "congestion_control": "reno", "mss_bytes": MSS_BYTES} | _BUFFERS,
+    }
+    told = json.loads(netsim_native.run(json.dumps(description)))
+    return [flow["goodput_bps"] for flow in told["flows"]]
+
+
+_BUFFERS = {"send_buffer_bytes": 4 << 20, "receive_buffer_bytes": 6 << 20}
+
+
+def _link(
+    a: str, b: str, rate_bps: float = 1e9, delay_us: float = 1.0, queue_packets: int = 10_000
+) -> dict[str, Any]:
+    return {"ends": [a, b], "rate_bps": rate_bps, "delay_us": delay_us, "queue_packets": queue_packets}
+
+
+def _flow(name: str, src: str, protocol: str, ways: list[list[str]]) -> dict[str, Any]:
+    traffic = {"kind": "bulk"}
+    paths = [{"path": way} for way in ways]
+    return {"name": name, "src": src, "dst": "B", "protocol": protocol, "traffic": traffic, "paths": paths}
+
+
+def controls(seed: int) -> dict[str, Order]:
+    """Return MPTCP of two subflows against one TCP, by control."""
+    return {name: Order(name, seed) for name in CONTROLS}
+
+
+def bottlenecks(seed: int) -> dict[str, Order]:
+    """Return MPTCP over two bottlenecks with a TCP on each, by control."""
+    return {name: replace(order, bottlenecks=2) for name, order in controls(seed).items()}
+
+
+def reordering(seed: int) -> dict[str, Order]:
+    """Return one TCP of which 2 % of packets come late, by response."""
+    plain = Order("reno", seed, kind="tcp", competes=False, late=0.02)
+    orders = {"Linux's default": plain}
+    for name in KERNEL_RESPONSES:
+        given = Tcp(reordering=name).sysctls()  # type: ignore[arg-type]
+        sysctls = tuple(f"{key.removeprefix('net.')}={value}" for key, value in given.items())
+        control = name if name in RESPONSE_CONTROLS else "reno"
+        orders[name] = replace(plain, control=control, sysctls=sysctls)
+    return orders
+
+
+def _text(values: Sequence[float]) -> str:
+    found = estimate(values)
+    assert found is not None
+    width = f" ± {found.half_width:.2f}" if found.half_width is not None else ""
+    return f"{found.mean:.2f}{width}"
+
+
+def _table(runs: Sequence[Rates], ratio: bool) -> str:
+    """Return the cells of one row: goodputs in Mbit/s over the seeds, or the first over the second."""
+    if ratio:
+        return _text([first / second for first, second, *_ in runs])
+    return " | ".join(_text([rate / 1e6 for rate in column]) for column in zip(*runs, strict=True))
+
+
+TABLES: dict[str, Callable[[int], dict[str, Order]]] = {
+    "controls": controls,
+    "bottlenecks": bottlenecks,
+    "reordering": reordering,
+}
+
+
+def main() -> None:
+    """Run a table's orders and print it."""
+    parser = argparse.ArgumentParser(prog="benchmarks.kernel_tcp", description=__doc__)
+    parser.add_argument("table", choices=TABLES)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--core", type=int, default=0, help="the processor that the kernels run on")
+    arguments = parser.parse_args()
+    wanted = [TABLES[arguments.table](seed) for seed in range(1, arguments.seeds + 1)]
+    kernel = [in_kernel(list(orders.values()), arguments.core) for orders in wanted]
+    ratio = arguments.table == "controls"
+    for row, name in enumerate(wanted[0]):
+        cells = [_table([told[row] for told in kernel], ratio)]
+        if arguments.table != "reordering":
+            cells.append(_table([simulated(orders[name]) for orders in wanted], ratio))
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
