@@ -53,7 +53,10 @@ def spring_layout(
     crossed, places = best
     if crossed > 0 and len(names) <= MAX_UNTANGLED and nx.is_planar(graph):
         places = _relaxed(_array(names, nx.planar_layout(graph)), lines)
-    return {name: (float(x), float(y)) for name, (x, y) in zip(names, places, strict=True)}
+    # Pages are wide: the longest way across is horizontal.
+    centred = places - places.mean(axis=0)
+    turned = centred @ np.linalg.eigh(centred.T @ centred)[1][:, ::-1]
+    return {name: (float(x), float(y)) for name, (x, y) in zip(names, turned, strict=True)}
 
 
 def _array(names: Sequence[str], layout: dict[str, Any]) -> Floats:
@@ -102,8 +105,8 @@ def _force(places: Floats, node: int, neighbours: Lines, others: Lines) -> Float
     off_lines = _offsets(places[[node]], places[others])[:, 0]
     off_lines = off_lines[np.linalg.norm(off_lines, axis=1) < 1]
     towards = places[neighbours] - places[node]
-    drawn: Floats = (towards * np.linalg.norm(towards, axis=1, keepdims=True)).sum(axis=0)
-    return drawn + _repulsion(off_nodes) + 0.3 * _repulsion(off_lines)
+    drawn: Floats = towards.sum(axis=0)
+    return drawn + _repulsion(off_nodes) + _repulsion(off_lines)
 
 
 def _repulsion(offsets: Floats) -> Floats:

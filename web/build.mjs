@@ -11,8 +11,8 @@ const root = dirname(fileURLToPath(import.meta.url));
 
 /** Where each page is built to. tests/web/test_web_built.py reads this file's sources the same way. */
 const pages = {
-  controller: "../controller/api/page",
-  lab: "../experiments/page",
+  controller: { target: "../controller/api/page", title: "MSTCP controller" },
+  lab: { target: "../experiments/page", title: "MSTCP lab" },
 };
 
 /** What a page is made of, beside src/shared and src/<page>. */
@@ -53,7 +53,7 @@ async function licensesOf(inputs) {
 }
 
 const wanted = process.argv.slice(2);
-for (const [page, target] of Object.entries(pages)) {
+for (const [page, { target, title }] of Object.entries(pages)) {
   if (wanted.length > 0 && !wanted.includes(page)) continue;
   const outdir = join(root, target);
   await mkdir(outdir, { recursive: true });
@@ -72,7 +72,8 @@ for (const [page, target] of Object.entries(pages)) {
     jsxImportSource: "preact",
     logLevel: "warning",
   });
-  await copyFile(join(root, `src/${page}/index.html`), join(outdir, "index.html"));
+  const html = await readFile(join(root, "src/shared/index.html"), "utf8");
+  await writeFile(join(outdir, "index.html"), html.replace("{title}", title));
   await copyFile(join(root, "src/shared/icon.svg"), join(outdir, "icon.svg"));
   await writeFile(join(outdir, "licenses.txt"), await licensesOf(metafile.inputs));
   await writeFile(join(outdir, "sources.sha256"), `${await hashOf(page)}\n`);

@@ -1,4 +1,4 @@
-"""The lab's page: a run in hand (`mstcp-lab run … --watch`) and finished results (`mstcp-lab browse`).
+"""The lab's page: current runs (`mstcp-lab run … --watch`) and finished results (`mstcp-lab browse`).
 
 `event_log` keeps what a page has to be told, `watching` makes it of the runner's events, `documents` reads
 results for it, `app` offers all that over HTTP, `views` describes the answers and `server` runs that in a

@@ -81,6 +81,19 @@ def open_page(
     assert not [text for text in complaints if not any(part in text for part in allowed)]
 
 
+def cut_cells(page: Page) -> list[str]:
+    """Return the cells of tables that are not wholly seen."""
+    cut: list[str] = page.evaluate(
+        """[...document.querySelectorAll("[role=gridcell], [role=columnheader]")].filter((cell) => {
+          const row = cell.parentElement.getBoundingClientRect();
+          const { left, right, height } = cell.getBoundingClientRect();
+          const isOutside = left < row.left || right > row.right || height > row.height;
+          return isOutside || cell.scrollWidth > cell.clientWidth;
+        }).map((cell) => cell.textContent)"""
+    )
+    return cut
+
+
 def serious_faults(page: Page) -> list[Any]:
     """Return what axe calls serious or critical."""
     if not AXE.exists():

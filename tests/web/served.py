@@ -51,11 +51,14 @@ class Served:
 
 
 @contextmanager
-def serve(controller: Controller, access: Access | None = None) -> Iterator[Served]:
-    """Start a controller and its REST interface."""
+def serve(controller: Controller, access: Access | None = None, arrive: bool = True) -> Iterator[Served]:
+    """Start a controller and its REST interface; its switches `arrive` at once, or not at all."""
     listener, bound = listen("--rest", Address("127.0.0.1", 0))
     services = ServiceThread(Api(controller.service, access or Access()), [listener], [])
-    controller.start()
+    if arrive:
+        controller.start()
+    else:
+        controller.loop.start()
     services.start()
     address = f"http://{bound}"
     try:

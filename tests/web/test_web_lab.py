@@ -38,12 +38,12 @@ from experiments.web.event_log import EventLog
 from experiments.web.server import PageServer
 from experiments.web.watching import Watch
 from tests.fakes.results import make_results, make_run
-from tests.web.browser import PATIENCE_MS, open_page, serious_faults
+from tests.web.browser import PATIENCE_MS, cut_cells, open_page, serious_faults
 
 expect.set_options(timeout=PATIENCE_MS)
 
 MARKUP = "<img src=x onerror=alert(1)>"
-WIDTHS = pytest.mark.parametrize(("width", "is_dark"), [(1440, False), (390, True)])
+WIDTHS = pytest.mark.parametrize(("width", "is_dark"), [(1280, False), (500, False), (400, True)])
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +141,7 @@ def test_results_have_no_serious_fault_of_access(
         expect(page.get_by_role("heading", name="Network over time")).to_be_visible()
         expect(page.locator(".chart canvas").first).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert cut_cells(page) == []
         assert serious_faults(page) == []
 
 

@@ -11,15 +11,15 @@ const INK: Ink = { paper: "#fff", text: "#000", quiet: "#555", line: "#ddd", ser
 
 test("intervals are Student's, as the report has them", () => {
   assert.deepEqual(estimate([]), null);
-  assert.deepEqual(estimate([4]), { mean: 4, halfWidth: null, count: 1 });
+  assert.deepEqual(estimate([4]), { mean: 4, half_width: null, count: 1 });
   const estimated = estimate([1, 2, 3, 4]);
   assert.equal(estimated?.mean, 2.5);
-  assert.ok(Math.abs((estimated?.halfWidth ?? 0) - (3.18245 * Math.sqrt(5 / 3)) / 2) < 1e-9);
+  assert.ok(Math.abs((estimated?.half_width ?? 0) - (3.18245 * Math.sqrt(5 / 3)) / 2) < 1e-9);
 });
 
 test("the quantile beyond the table goes on from it", () => {
   const spread = (count: number): number =>
-    (estimate(Array.from({ length: count }, (_, index) => index % 2))?.halfWidth ?? 0) * Math.sqrt(count - 1) * 2;
+    (estimate(Array.from({ length: count }, (_, index) => index % 2))?.half_width ?? 0) * Math.sqrt(count - 1) * 2;
   assert.ok(Math.abs(spread(32) - 2.0395) < 1e-3); // 31 degrees
   assert.ok(Math.abs(spread(122) - 1.9798) < 1e-3); // 121 degrees
 });

@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { bitrate, plural } from "../shared/format.ts";
 import { ApiError, call } from "../shared/http.ts";
 import type { FlowRequestBody, LiveFlowView, PreviewBody } from "./rest.ts";
-import { applyFlow, preview, refreshNow, removeFlow, selection } from "./store.ts";
+import { applyFlow, preview, refreshNow, removeFlow, select, selection } from "./store.ts";
 
 export type OpenDialog =
   | { kind: "request" }
@@ -12,13 +12,17 @@ export type OpenDialog =
   | { kind: "link"; link: string; enable: boolean };
 
 export const dialog = signal<OpenDialog | null>(null);
-/** What was done last, told to screen readers too. */
+export function openDialog(which: OpenDialog): void {
+  dialog.value = which;
+}
+
+/** What was done last; read out by screen readers. */
 export const done = signal("");
 
-export async function requestFlow(wish: FlowRequestBody): Promise<void> {
-  const flow = await call<LiveFlowView>("POST", "/v1/flows", wish, { "Idempotency-Key": crypto.randomUUID() });
+export async function requestFlow(request: FlowRequestBody): Promise<void> {
+  const flow = await call<LiveFlowView>("POST", "/v1/flows", request, { "Idempotency-Key": crypto.randomUUID() });
   applyFlow(flow);
-  selection.value = { kind: "flow", id: flow.flow_id };
+  select({ kind: "flow", id: flow.flow_id });
   done.value = `${flow.source} → ${flow.destination}: ${bitrate(flow.rate_bps)} of ${bitrate(flow.requested_bps)} granted over ${plural(flow.streams.length, "path")}`;
 }
 
@@ -36,14 +40,14 @@ export async function renewFlow(flow: LiveFlowView): Promise<void> {
 export async function releaseFlow(flow: LiveFlowView): Promise<void> {
   await call<undefined>("DELETE", `/v1/flows/${encodeURIComponent(flow.flow_id)}`);
   removeFlow(flow.flow_id);
-  if (selection.value?.id === flow.flow_id) selection.value = null;
+  if (selection.value?.id === flow.flow_id) select(null);
   done.value = `${flow.source} → ${flow.destination} is released`;
 }
 
 export async function enableLink(link: string, enabled: boolean): Promise<void> {
   await call<unknown>("PATCH", `/v1/links/${encodeURIComponent(link)}`, { enabled });
   refreshNow();
-  done.value = enabled ? `${link} may be used again` : `${link} is out of use`;
+  done.value = enabled ? `${link} is enabled` : `${link} is disabled`;
 }
 
 export async function ask(question: PreviewBody, title: string): Promise<void> {

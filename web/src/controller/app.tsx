@@ -1,134 +1,129 @@
 /** The controller's page: map, flows, and beside them what is selected, what happened, what if, and health. */
 import { useSignalEffect } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Names } from "../shared/dialog.tsx";
 import { bitrate, clock, percent, plural } from "../shared/format.ts";
 import { bearer, needsToken, setBearer, tokenRefusal } from "../shared/http.ts";
 import { MapLegend, NetworkMapView } from "../shared/map.tsx";
 import { isNarrow } from "../shared/narrow.ts";
 import { Badge, Loading, Notice } from "../shared/notices.tsx";
+import { PageHead } from "../shared/page.tsx";
+import { Segments } from "../shared/segments.tsx";
 import { TabPanel, Tabs } from "../shared/tabs.tsx";
-import { theme, toggleTheme } from "../shared/theme.ts";
 import { dialog, done } from "./actions.ts";
 import { Details } from "./details.tsx";
 import { Dialogs } from "./dialogs.tsx";
 import { Flows } from "./flows.tsx";
 import { Health } from "./health.tsx";
 import {
+  connectedSwitches,
   connection,
   flows,
+  hostNames,
   isMeasured,
+  linkNames,
   live,
   loadKind,
   mapLinks,
   mapNodes,
   preview,
   previewLinks,
+  select,
   selectedFlow,
   selection,
+  switchNames,
   topology,
 } from "./store.ts";
 import { Timeline } from "./timeline.tsx";
 import { leave, previewPaths, tab, WhatIf } from "./whatif.tsx";
 
+const DEFAULT_TAB = { id: "events", title: "Events", Panel: Timeline };
 const TABS = [
-  { id: "details", title: "Details" },
-  { id: "events", title: "Events" },
-  { id: "whatif", title: "What if" },
-  { id: "health", title: "Health" },
+  { id: "details", title: "Details", Panel: Details },
+  DEFAULT_TAB,
+  { id: "whatif", title: "What if", Panel: WhatIf },
+  { id: "health", title: "Health", Panel: Health },
 ];
 
+/** The state of the network, as far as it is known. */
 function Status() {
-  const now = connection.value;
+  const { state } = connection.value;
   if (needsToken.value) return <Badge tone="warn">token needed</Badge>;
-  if (now.state === "loading") return <Badge tone="plain">connecting</Badge>;
-  return now.state === "live" ? <Badge tone="good">live</Badge> : <Badge tone="bad">disconnected</Badge>;
+  if (state === "lost") return <Badge tone="bad">disconnected</Badge>;
+  if (state === "loading" || !live.value) return <Badge tone="plain">connecting</Badge>;
+  if (connectedSwitches.value === 0) return <Badge tone="bad">no switches</Badge>;
+  const isWhole = connectedSwitches.value === switchNames.value.length && mapLinks.value.every((link) => link.up);
+  return isWhole ? <Badge tone="good">live</Badge> : <Badge tone="warn">degraded</Badge>;
+}
+
+function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
 }
 
 function Summary() {
   const links = mapLinks.value;
   const down = links.filter((link) => !link.up);
-  const away = mapNodes.value.filter((node) => node.kind === "switch" && node.state !== "up").length;
-  const fullest = links.reduce<(typeof links)[number] | null>(
-    (most, link) => (link.up && (link.utilisation ?? -1) > (most?.utilisation ?? -1) ? link : most),
-    null,
-  );
-  const granted = flows.value.reduce((sum, flow) => sum + flow.rate_bps, 0);
-  const asked = flows.value.reduce((sum, flow) => sum + flow.requested_bps, 0);
-  const choose = (id: string) => (): void => {
-    selection.value = { kind: "link", id };
-  };
+  const busiest = links
+    .filter((link) => link.up && (link.utilisation ?? 0) > 0)
+    .sort((a, b) => (b.utilisation ?? 0) - (a.utilisation ?? 0))[0];
+  const total = (key: "rate_bps" | "requested_bps"): string =>
+    bitrate(flows.value.reduce((sum, flow) => sum + flow[key], 0));
+  const [connected, switches] = [connectedSwitches.value, switchNames.value.length];
   return (
     <dl class="summary">
-      <div>
-        <dt>Granted</dt>
-        <dd>
-          {bitrate(granted)} <span class="quiet">of {bitrate(asked)}</span>
-        </dd>
-      </div>
-      <div>
-        <dt>Fullest link</dt>
-        <dd>
-          {fullest && (fullest.utilisation ?? 0) > 0 ? (
-            <button class="link" onClick={choose(fullest.id)}>
-              {fullest.id} {percent(fullest.utilisation)}
-            </button>
-          ) : (
-            "–"
-          )}
-        </dd>
-      </div>
-      <div>
-        <dt>Links down</dt>
-        <dd>
-          {down[0] ? (
-            <button class="link bad" onClick={choose(down[0].id)}>
-              {down.length === 1 ? down[0].id : down.length}
-            </button>
-          ) : (
-            "none"
-          )}
-        </dd>
-      </div>
-      <div>
-        <dt>Switches</dt>
-        <dd>{away > 0 ? <span class="bad">{away} not connected</span> : "all connected"}</dd>
-      </div>
+      <Fact name="Granted">
+        {total("rate_bps")} <span class="quiet">of {total("requested_bps")}</span>
+      </Fact>
+      <Fact name="Busiest link">
+        {busiest ? (
+          <button class="link" onClick={() => select({ kind: "link", id: busiest.id })}>
+            {busiest.id} {percent(busiest.utilisation)}
+          </button>
+        ) : (
+          "–"
+        )}
+      </Fact>
+      <Fact name="Links down">
+        {down[0] ? (
+          <button class="link bad" onClick={() => select({ kind: "link", id: down[0]?.id ?? "" })}>
+            {down.length === 1 ? down[0].id : down.length}
+          </button>
+        ) : (
+          "none"
+        )}
+      </Fact>
+      <Fact name="Switches">
+        {connected < switches ? (
+          <span class="bad">
+            {connected} of {switches} connected
+          </span>
+        ) : (
+          "all connected"
+        )}
+      </Fact>
     </dl>
   );
 }
 
 function Header() {
   const network = topology.value;
-  const count = (kind: string): number => network?.nodes.filter((node) => node.kind === kind).length ?? 0;
+  const sizes = `${plural(switchNames.value.length, "switch", "switches")}, ${plural(hostNames.value.length, "host")}`;
   return (
-    <header class="page-head">
-      <div class="page-name">
-        <img src="page/icon.svg" alt="" />
-        <div>
-          <h1>{network?.name ?? "MSTCP controller"}</h1>
-          <div class="quiet">
-            {network ? `${plural(count("switch"), "switch", "switches")}, ${plural(count("host"), "host")}` : " "}
-          </div>
-        </div>
-      </div>
-      <Status />
-      <span class="spacer" />
-      {topology.value ? <Summary /> : null}
+    <PageHead title={network?.name ?? "MSTCP controller"} subtitle={network ? sizes : " "} status={<Status />}>
+      {network ? <Summary /> : null}
       <div class="row head-buttons">
         <a class="wide-only" href="/docs">
           API
         </a>
         {bearer() !== null && !needsToken.value ? <button onClick={() => setBearer(null)}>Forget token</button> : null}
-        <button
-          class="icon"
-          onClick={toggleTheme}
-          aria-label={theme.value === "dark" ? "Light colours" : "Dark colours"}
-          title={theme.value === "dark" ? "Light colours" : "Dark colours"}
-        >
-          {theme.value === "dark" ? "☀" : "☾"}
-        </button>
       </div>
-    </header>
+    </PageHead>
   );
 }
 
@@ -181,10 +176,8 @@ function FindOnMap() {
   const [name, setName] = useState("");
   const find = (text: string): void => {
     setName(text);
-    const link = mapLinks.value.find((each) => each.id === text);
-    const node = mapNodes.value.find((each) => each.id === text);
-    if (link) selection.value = { kind: "link", id: link.id };
-    else if (node) selection.value = { kind: "node", id: node.id };
+    if (linkNames.value.includes(text)) select({ kind: "link", id: text });
+    else if (mapNodes.value.some((each) => each.id === text)) select({ kind: "node", id: text });
   };
   return (
     <>
@@ -197,11 +190,7 @@ function FindOnMap() {
         value={name}
         onInput={(event) => find(event.currentTarget.value)}
       />
-      <datalist id="map-names">
-        {[...mapNodes.value, ...mapLinks.value].map((each) => (
-          <option key={each.id} value={each.id} />
-        ))}
-      </datalist>
+      <Names id="map-names" names={[...switchNames.value, ...hostNames.value, ...linkNames.value]} />
     </>
   );
 }
@@ -223,26 +212,17 @@ function MapCard() {
         ) : (
           <>
             <FindOnMap />
-            <div class="segments" role="group" aria-label="Colour links by">
-              <button
-                aria-pressed={loadKind.value === "allocated"}
-                onClick={() => {
-                  loadKind.value = "allocated";
-                }}
-              >
-                Allocated
-              </button>
-              <button
-                aria-pressed={loadKind.value === "measured"}
-                disabled={!isMeasured.value}
-                title={isMeasured.value ? "What switches count" : "The controller counts nothing yet"}
-                onClick={() => {
-                  loadKind.value = "measured";
-                }}
-              >
-                Measured
-              </button>
-            </div>
+            <Segments
+              label="Colour links by"
+              segments={[
+                { id: "allocated", title: "Allocated" },
+                { id: "measured", title: "Measured", isDisabled: !isMeasured.value, hint: "What switches count" },
+              ]}
+              current={loadKind.value}
+              onChange={(kind) => {
+                loadKind.value = kind;
+              }}
+            />
           </>
         )}
       </div>
@@ -253,9 +233,7 @@ function MapCard() {
           links={previewLinks.value ?? mapLinks.value}
           paths={paths}
           selected={selection.value}
-          onSelect={(chosen) => {
-            selection.value = chosen;
-          }}
+          onSelect={select}
         />
       ) : (
         <Loading what="the network" />
@@ -274,30 +252,16 @@ function MapCard() {
 }
 
 function Side() {
-  const tabs = isNarrow.value ? [{ id: "flows", title: "Flows" }, ...TABS] : TABS;
-  const current = tabs.some((each) => each.id === tab.value) ? tab.value : "events";
+  const tabs = isNarrow.value ? [{ id: "flows", title: "Flows", Panel: Flows }, ...TABS] : TABS;
+  const { id, Panel } = tabs.find((each) => each.id === tab.value) ?? DEFAULT_TAB;
+  const open = (wanted: string): void => {
+    tab.value = wanted;
+  };
   return (
     <section class="card side" aria-label="About the network">
-      <Tabs
-        label="About the network"
-        tabs={tabs}
-        current={current}
-        onChange={(id) => {
-          tab.value = id;
-        }}
-      />
-      <TabPanel id={current}>
-        {current === "flows" ? (
-          <Flows />
-        ) : current === "details" ? (
-          <Details />
-        ) : current === "events" ? (
-          <Timeline />
-        ) : current === "whatif" ? (
-          <WhatIf />
-        ) : (
-          <Health />
-        )}
+      <Tabs label="About the network" tabs={tabs} current={id} onChange={open} />
+      <TabPanel id={id}>
+        <Panel />
       </TabPanel>
     </section>
   );
@@ -325,8 +289,7 @@ export function App() {
   });
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent): void => {
-      if (event.key === "Escape" && !dialog.value && !(event.target instanceof HTMLInputElement))
-        selection.value = null;
+      if (event.key === "Escape" && !dialog.value && !(event.target instanceof HTMLInputElement)) select(null);
     };
     document.addEventListener("keydown", onKeyDown);
     return () => document.removeEventListener("keydown", onKeyDown);

@@ -1,25 +1,28 @@
 /** What is selected: a flow with its paths, a link with its flows, a switch or a host. */
 import type { ComponentChildren } from "preact";
-import { Chart } from "../shared/chart.tsx";
+import { Chart, type Line } from "../shared/chart.tsx";
+import { Facts } from "../shared/facts.tsx";
 import { bitrate, duration, percent, plural, remaining } from "../shared/format.ts";
 import { Badge, Empty } from "../shared/notices.tsx";
 import { levelOf } from "../shared/utilisation.ts";
-import { dialog, done, renewFlow, sentence } from "./actions.ts";
+import { done, openDialog, renewFlow, sentence } from "./actions.ts";
 import { isShort } from "./flows.tsx";
 import { measuredGoodput, measuredOf } from "./history.ts";
 import type { LiveFlowView } from "./rest.ts";
+import { Rows } from "./rows.tsx";
 import {
   type DirectionNow,
   directionsOf,
   flowHistory,
   flows,
   live,
+  mapLinks,
   mapNodes,
+  select,
   selectedFlow,
   selection,
-  topology,
 } from "./store.ts";
-import { suppose } from "./whatif.tsx";
+import { supposeFailure, supposeScaled } from "./whatif.tsx";
 
 /** Whether a flow's paths lead over a link, in either direction. */
 function usesLink(flow: LiveFlowView, link: string): boolean {
@@ -40,14 +43,7 @@ function Title({ kind, name, children }: { kind: string; name: string; children?
       </div>
       <span class="spacer" />
       {children}
-      <button
-        class="icon"
-        aria-label="Close the details"
-        title="Close (Esc)"
-        onClick={() => {
-          selection.value = null;
-        }}
-      >
+      <button class="icon" aria-label="Close the details" title="Close (Esc)" onClick={() => select(null)}>
         ×
       </button>
     </header>
@@ -59,21 +55,13 @@ function FlowDetails({ flow }: { flow: LiveFlowView }) {
   const measured = measuredOf(flow);
   const times = samples.map((sample) => sample.time_s);
   const lines = flow.streams.flatMap((_, index) => {
-    const granted = {
-      label: `path ${index + 1}${measured === null ? "" : " granted"}`,
+    const line = (kind: "granted" | "measured", more: Partial<Line>): Line => ({
+      label: `path ${index + 1} ${kind}`,
       colour: index,
-      values: samples.map((sample) => sample.granted[index] ?? null),
-    };
-    return measured === null
-      ? [granted]
-      : [
-          { ...granted, dashed: true },
-          {
-            label: `path ${index + 1} measured`,
-            colour: index,
-            values: samples.map((sample) => sample.measured[index] ?? null),
-          },
-        ];
+      values: samples.map((sample) => sample[kind][index] ?? null),
+      ...more,
+    });
+    return measured === null ? [line("granted", {})] : [line("granted", { dashed: true }), line("measured", {})];
   });
   const renew = (): void =>
     void renewFlow(flow).catch((error: unknown) => {
@@ -85,36 +73,24 @@ function FlowDetails({ flow }: { flow: LiveFlowView }) {
         <FlowBadge flow={flow} />
       </Title>
       <div class="stack">
-        <dl class="facts">
-          <dt>Asked</dt>
-          <dd>{bitrate(flow.requested_bps)}</dd>
-          <dt>Granted</dt>
-          <dd class={isShort(flow) ? "short" : ""}>{bitrate(flow.rate_bps)}</dd>
-          <dt>Measured</dt>
-          <dd>{measured === null ? <span class="quiet">not counted</span> : bitrate(measured)}</dd>
-          <dt>Lease</dt>
-          <dd>
-            {remaining(flow.expires_in_s)} left of {duration(flow.lease_s)}
-          </dd>
-          <dt>Destination port</dt>
-          <dd>{flow.destination_port}</dd>
-          <dt>Objective</dt>
-          <dd>{flow.objective ?? "paths by hand"}</dd>
-          {flow.owner ? (
-            <>
-              <dt>Owner</dt>
-              <dd>{flow.owner}</dd>
-            </>
-          ) : null}
-          <dt>Id</dt>
-          <dd class="mono">{flow.flow_id}</dd>
-        </dl>
+        <Facts
+          facts={[
+            ["Requested", bitrate(flow.requested_bps)],
+            ["Granted", <span class={isShort(flow) ? "short" : ""}>{bitrate(flow.rate_bps)}</span>],
+            ["Measured", measured === null ? <span class="quiet">not counted</span> : bitrate(measured)],
+            ["Lease", `${remaining(flow.expires_in_s)} left of ${duration(flow.lease_s)}`],
+            ["Destination port", flow.destination_port],
+            ["Objective", flow.objective ?? "manual paths"],
+            ["Owner", flow.owner],
+            ["Id", <span class="mono">{flow.flow_id}</span>],
+          ]}
+        />
         <section>
           <h3>{plural(flow.streams.length, "path")}</h3>
           <ol class="paths">
             {flow.streams.map((stream, index) => (
               <li key={`${stream.source_port} ${index}`}>
-                <i class={`swatch series-${index % 6}`} aria-hidden="true" />
+                <i class="swatch" style={{ borderColor: `var(--series-${index % 6})` }} aria-hidden="true" />
                 <div>
                   <div class="path-rate">
                     <b>{bitrate(stream.rate_bps)}</b>
@@ -143,31 +119,14 @@ function FlowDetails({ flow }: { flow: LiveFlowView }) {
               atLeast={Math.max(...flow.streams.map((stream) => stream.rate_bps))}
             />
           ) : (
-            <div class="chart-wait quiet">It is drawn from now on.</div>
+            <div class="chart-wait quiet">Recording starts now.</div>
           )}
         </section>
         <div class="actions left">
-          <button
-            onClick={() => {
-              dialog.value = { kind: "change", flow };
-            }}
-          >
-            Change rate…
-          </button>
+          <button onClick={() => openDialog({ kind: "change", flow })}>Change rate…</button>
           <button onClick={renew}>Renew lease</button>
-          <button
-            onClick={() =>
-              suppose({ scale: { flow_id: flow.flow_id, factor: 2, name: `${flow.source} → ${flow.destination}` } })
-            }
-          >
-            What if it doubles?
-          </button>
-          <button
-            class="danger"
-            onClick={() => {
-              dialog.value = { kind: "release", flow };
-            }}
-          >
+          <button onClick={() => supposeScaled(flow, 2)}>What if it doubles?</button>
+          <button class="danger" onClick={() => openDialog({ kind: "release", flow })}>
             Release…
           </button>
         </div>
@@ -177,9 +136,9 @@ function FlowDetails({ flow }: { flow: LiveFlowView }) {
 }
 
 function FlowBadge({ flow }: { flow: LiveFlowView }) {
-  if (flow.lost_links.length > 0) return <Badge tone="bad">on a lost link</Badge>;
+  if (flow.lost_links.length > 0) return <Badge tone="bad">on a failed link</Badge>;
   if (flow.state === "installing") return <Badge tone="plain">installing</Badge>;
-  return isShort(flow) ? <Badge tone="warn">less than asked</Badge> : <Badge tone="good">active</Badge>;
+  return isShort(flow) ? <Badge tone="warn">less than requested</Badge> : <Badge tone="good">active</Badge>;
 }
 
 function Direction({ direction }: { direction: DirectionNow }) {
@@ -218,34 +177,33 @@ function Direction({ direction }: { direction: DirectionNow }) {
   );
 }
 
+function Select({ kind, id, children }: { kind: "flow" | "link"; id: string; children: ComponentChildren }) {
+  return (
+    <button class="link" onClick={() => select({ kind, id })}>
+      {children}
+    </button>
+  );
+}
+
 function FlowList({ of, list }: { of: string; list: readonly LiveFlowView[] }) {
   return (
     <section>
       <h3>
         {plural(list.length, "flow")} {of}
       </h3>
-      {list.length === 0 ? (
-        <p class="quiet">None is planned over it.</p>
-      ) : (
-        <ul class="flow-list">
-          {list.slice(0, 50).map((flow) => (
-            <li key={flow.flow_id}>
-              <button
-                class="link"
-                onClick={() => {
-                  selection.value = { kind: "flow", id: flow.flow_id };
-                }}
-              >
-                {flow.source} → {flow.destination} <span class="quiet">:{flow.destination_port}</span>
-              </button>
-              <span>{bitrate(flow.rate_bps)}</span>
-            </li>
-          ))}
-          {list.length > 50 ? (
-            <li class="quiet">and {list.length - 50} more; the table finds them by their ends</li>
-          ) : null}
-        </ul>
-      )}
+      {list.length === 0 ? <p class="quiet">None is planned over it.</p> : null}
+      <Rows
+        rows={list.map((flow) => ({
+          key: flow.flow_id,
+          name: (
+            <Select kind="flow" id={flow.flow_id}>
+              {flow.source} → {flow.destination} <span class="quiet">:{flow.destination_port}</span>
+            </Select>
+          ),
+          value: bitrate(flow.rate_bps),
+        }))}
+        more="the table finds them by their ends"
+      />
     </section>
   );
 }
@@ -258,37 +216,29 @@ function LinkDetails({ name }: { name: string }) {
   return (
     <>
       <Title kind="Link" name={name}>
-        {first.enabled ? (
-          isUp ? (
-            <Badge tone="good">up</Badge>
-          ) : (
-            <Badge tone="bad">down</Badge>
-          )
-        ) : (
-          <Badge tone="warn">out of use</Badge>
-        )}
+        <Badge tone={!first.enabled ? "warn" : isUp ? "good" : "bad"}>
+          {!first.enabled ? "disabled" : isUp ? "up" : "down"}
+        </Badge>
       </Title>
       <div class="stack">
-        <dl class="facts">
-          <dt>Capacity</dt>
-          <dd>{bitrate(first.capacity_bps)}</dd>
-          <dt>Delay</dt>
-          <dd>{duration(first.delay_s)}</dd>
-        </dl>
+        <Facts
+          facts={[
+            ["Capacity", bitrate(first.capacity_bps)],
+            ["Delay", duration(first.delay_s)],
+          ]}
+        />
         {both.map((direction) => (
           <Direction key={direction.tail} direction={direction} />
         ))}
         <p class="quiet">Rates of links are wire rates: with headers and acknowledgements.</p>
         <FlowList of="over it" list={flows.value.filter((flow) => usesLink(flow, name))} />
         <div class="actions left">
-          <button onClick={() => suppose({ link: name })}>What if it fails?</button>
+          <button onClick={() => supposeFailure(name, "link")}>What if it fails?</button>
           <button
             class={first.enabled ? "danger" : ""}
-            onClick={() => {
-              dialog.value = { kind: "link", link: name, enable: !first.enabled };
-            }}
+            onClick={() => openDialog({ kind: "link", link: name, enable: !first.enabled })}
           >
-            {first.enabled ? "Take out of use…" : "Put into use…"}
+            {first.enabled ? "Disable…" : "Enable…"}
           </button>
         </div>
       </div>
@@ -305,45 +255,34 @@ function NodeDetails({ name }: { name: string }) {
     away: "away",
     down: node.kind === "switch" ? "not connected" : "not reachable",
   };
-  const links = (topology.value?.links ?? [])
-    .filter((link) => link.ends.includes(name))
-    .map((link) => link.ends.join("-"));
+  const links = mapLinks.value.filter((link) => link.ends.includes(name));
   return (
     <>
       <Title kind={node.kind === "switch" ? "Switch" : "Host"} name={name}>
         <Badge tone={tone}>{words[node.state]}</Badge>
       </Title>
       <div class="stack">
-        {node.kind === "switch" ? (
-          <dl class="facts">
-            <dt>Rules it should have</dt>
-            <dd>{live.value?.rules[name] ?? "–"}</dd>
-          </dl>
-        ) : null}
+        {node.kind === "switch" ? <Facts facts={[["Rules it should have", live.value?.rules[name] ?? "–"]]} /> : null}
         {node.state === "away" ? (
           <p class="quiet">Its connection ended a moment ago; it is assumed to forward still.</p>
         ) : null}
         <section>
           <h3>{plural(links.length, "link")}</h3>
-          <ul class="flow-list">
-            {links.map((link) => {
-              const both = directionsOf(link);
+          <Rows
+            rows={links.map(({ id }) => {
+              const both = directionsOf(id);
               const use = Math.max(0, ...both.map((direction) => direction.allocated_bps / direction.capacity_bps));
-              return (
-                <li key={link}>
-                  <button
-                    class="link"
-                    onClick={() => {
-                      selection.value = { kind: "link", id: link };
-                    }}
-                  >
-                    {link}
-                  </button>
-                  <span>{both.every((direction) => direction.up) ? percent(use) : "down"}</span>
-                </li>
-              );
+              return {
+                key: id,
+                name: (
+                  <Select kind="link" id={id}>
+                    {id}
+                  </Select>
+                ),
+                value: both.every((direction) => direction.up) ? percent(use) : "down",
+              };
             })}
-          </ul>
+          />
         </section>
         <FlowList
           of={node.kind === "switch" ? "through it" : "from or to it"}
@@ -351,7 +290,7 @@ function NodeDetails({ name }: { name: string }) {
         />
         {node.kind === "switch" ? (
           <div class="actions left">
-            <button onClick={() => suppose({ node: name })}>What if it fails?</button>
+            <button onClick={() => supposeFailure(name, "node")}>What if it fails?</button>
           </div>
         ) : null}
       </div>

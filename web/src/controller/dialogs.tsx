@@ -1,13 +1,13 @@
-/** Request, change and release a flow; take a link out of use. The API's refusals are shown as it says them. */
+/** Request, change and release a flow; disable a link. The API's refusals are shown as it says them. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { Dialog, Field } from "../shared/dialog.tsx";
+import { Dialog, Field, Names } from "../shared/dialog.tsx";
 import { bitrate, parseBitrate } from "../shared/format.ts";
 import { ApiError } from "../shared/http.ts";
 import { Notice } from "../shared/notices.tsx";
 import { changeFlow, dialog, enableLink, releaseFlow, requestFlow, sentence } from "./actions.ts";
 import type { FlowRequestBody, LiveFlowView } from "./rest.ts";
-import { topology } from "./store.ts";
+import { hostNames } from "./store.ts";
 
 const RATE_HINT = "Goodput: a number with k, M or G, as 8.5M for 8.5 Mbit/s.";
 
@@ -72,7 +72,7 @@ function wholeNumber(text: string, field: string, name: string): number {
 }
 
 function RequestDialog() {
-  const [wish, setWish] = useState({
+  const [wanted, setWish] = useState({
     source: "",
     destination: "",
     port: "5001",
@@ -81,17 +81,17 @@ function RequestDialog() {
     paths: "",
     objective: "",
   });
-  const set = (name: keyof typeof wish) => (event: Event) =>
-    setWish({ ...wish, [name]: (event.target as HTMLInputElement).value });
+  const set = (name: keyof typeof wanted) => (event: Event) =>
+    setWish({ ...wanted, [name]: (event.target as HTMLInputElement).value });
   const input = (
-    name: keyof typeof wish,
+    name: keyof typeof wanted,
     field: string,
     blamed: string,
     more: Record<string, string | boolean> = {},
   ) => (
     <input
       name={field}
-      value={wish[name]}
+      value={wanted[name]}
       onInput={set(name)}
       aria-invalid={blamed === field}
       autocomplete="off"
@@ -101,14 +101,14 @@ function RequestDialog() {
   );
   const send = (): Promise<void> => {
     const body: FlowRequestBody = {
-      source: wish.source.trim(),
-      destination: wish.destination.trim(),
-      destination_port: wholeNumber(wish.port, "destination_port", "port"),
-      rate_bps: rateOf(wish.rate),
+      source: wanted.source.trim(),
+      destination: wanted.destination.trim(),
+      destination_port: wholeNumber(wanted.port, "destination_port", "port"),
+      rate_bps: rateOf(wanted.rate),
     };
-    if (wish.lease.trim()) body.lease_s = wholeNumber(wish.lease, "lease_s", "lease");
-    if (wish.paths.trim()) body.max_paths = wholeNumber(wish.paths, "max_paths", "paths");
-    if (wish.objective.trim()) body.objective = wish.objective.trim();
+    if (wanted.lease.trim()) body.lease_s = wholeNumber(wanted.lease, "lease_s", "lease");
+    if (wanted.paths.trim()) body.max_paths = wholeNumber(wanted.paths, "max_paths", "paths");
+    if (wanted.objective.trim()) body.objective = wanted.objective.trim();
     return requestFlow(body);
   };
   return (
@@ -116,7 +116,7 @@ function RequestDialog() {
       <Form send={async () => send()} verb="Request" sending="Requesting…">
         {(blamed) => (
           <>
-            <HostNames />
+            <Names id="host-names" names={hostNames.value} />
             <div class="fields">
               <Field label="From">
                 {input("source", "source", blamed, {
@@ -141,7 +141,7 @@ function RequestDialog() {
                 <Field label="Lease (s)" hint="It ends then unless renewed; empty: the controller's own.">
                   {input("lease", "lease_s", blamed, { inputmode: "numeric" })}
                 </Field>
-                <Field label="Paths at most" hint="Empty: as many as serve the whole best.">
+                <Field label="Maximum paths" hint="Empty: as the optimum has them.">
                   {input("paths", "max_paths", blamed, { inputmode: "numeric" })}
                 </Field>
                 <Field label="Objective" hint="Empty: the controller's default.">
@@ -153,18 +153,6 @@ function RequestDialog() {
         )}
       </Form>
     </Dialog>
-  );
-}
-
-/** Completes the names of hosts. */
-export function HostNames() {
-  const hosts = (topology.value?.nodes ?? []).filter((node) => node.kind === "host");
-  return (
-    <datalist id="host-names">
-      {hosts.map((host) => (
-        <option key={host.name} value={host.name} />
-      ))}
-    </datalist>
   );
 }
 
@@ -207,10 +195,10 @@ function ReleaseDialog({ flow }: { flow: LiveFlowView }) {
 
 function LinkDialog({ link, enable }: { link: string; enable: boolean }) {
   return (
-    <Dialog title={enable ? `Put ${link} into use again?` : `Take ${link} out of use?`} onClose={close}>
+    <Dialog title={enable ? `Enable ${link}?` : `Disable ${link}?`} onClose={close}>
       <Form
         send={() => enableLink(link, enable)}
-        verb={enable ? "Put into use" : "Take out of use"}
+        verb={enable ? "Enable" : "Disable"}
         sending="Changing…"
         isDanger={!enable}
       >

@@ -4,14 +4,14 @@ import { bitrate, plural, remaining } from "../shared/format.ts";
 import { Empty } from "../shared/notices.tsx";
 import { Sparkline } from "../shared/sparkline.tsx";
 import { type Column, Table } from "../shared/table.tsx";
-import { dialog } from "./actions.ts";
+import { openDialog } from "./actions.ts";
 import { measuredOf } from "./history.ts";
 import type { LiveFlowView } from "./rest.ts";
-import { flowHistory, flows, selection } from "./store.ts";
+import { connectedSwitches, flowHistory, flows, live, select, selection } from "./store.ts";
 
 const search = signal("");
 
-/** Whether it has less than it asked for. */
+/** Whether it is granted less than it requested. */
 export function isShort(flow: LiveFlowView): boolean {
   return flow.rate_bps < flow.requested_bps * (1 - 1e-4);
 }
@@ -29,10 +29,10 @@ const COLUMNS: readonly Column<LiveFlowView>[] = [
     ),
   },
   {
-    key: "asked",
-    title: "Asked",
-    hint: "Goodput asked for",
-    width: "minmax(84px, 1fr)",
+    key: "requested",
+    title: "Requested",
+    hint: "Goodput requested",
+    width: "minmax(92px, 1fr)",
     isNumber: true,
     isExtra: true,
     sort: (flow) => flow.requested_bps,
@@ -47,7 +47,7 @@ const COLUMNS: readonly Column<LiveFlowView>[] = [
     sort: (flow) => flow.rate_bps,
     render: (flow) =>
       isShort(flow) ? (
-        <span class="short" title="Less than it asked for">
+        <span class="short" title="Less than it requested">
           ▾ {bitrate(flow.rate_bps)}
         </span>
       ) : (
@@ -79,7 +79,7 @@ const COLUMNS: readonly Column<LiveFlowView>[] = [
   {
     key: "paths",
     title: "Paths",
-    width: "58px",
+    width: "62px",
     isNumber: true,
     isExtra: true,
     sort: (flow) => flow.streams.length,
@@ -98,7 +98,7 @@ const COLUMNS: readonly Column<LiveFlowView>[] = [
   {
     key: "owner",
     title: "Owner",
-    width: "minmax(56px, 0.7fr)",
+    width: "minmax(68px, 0.7fr)",
     isExtra: true,
     sort: (flow) => flow.owner ?? "",
     render: (flow) => flow.owner ?? <span class="quiet">–</span>,
@@ -135,12 +135,7 @@ export function Flows() {
             search.value = event.currentTarget.value;
           }}
         />
-        <button
-          class="primary"
-          onClick={() => {
-            dialog.value = { kind: "request" };
-          }}
-        >
+        <button class="primary" onClick={() => openDialog({ kind: "request" })}>
           Request<span class="wide-only"> a flow</span>
         </button>
       </div>
@@ -150,9 +145,7 @@ export function Flows() {
         rows={shown.value}
         id={(flow) => flow.flow_id}
         selected={chosen}
-        onSelect={(flow) => {
-          selection.value = { kind: "flow", id: flow.flow_id };
-        }}
+        onSelect={(flow) => select({ kind: "flow", id: flow.flow_id })}
         empty={
           flows.value.length > 0 ? (
             <Empty title={`No flow matches “${search.value}”`}>
@@ -165,6 +158,11 @@ export function Flows() {
               >
                 Clear the search
               </button>
+            </Empty>
+          ) : live.value && connectedSwitches.value === 0 ? (
+            <Empty title="No switch is connected">
+              Let the switches connect to this controller, as with{" "}
+              <code>ovs-vsctl set-controller BRIDGE tcp:ADDRESS:6653</code>. Flows are refused until then.
             </Empty>
           ) : (
             <Empty title="No flows yet">

@@ -66,7 +66,7 @@ export function Health() {
         now={last?.events_per_s === null || last === undefined ? "–" : `${last.events_per_s.toFixed(1)} /s`}
       >
         {chart(
-          "Events told to clients each second",
+          "Events sent to clients per second",
           [line("events", "events_per_s", 2)],
           (value) => `${value.toFixed(value < 10 ? 1 : 0)} /s`,
           1,
@@ -114,7 +114,7 @@ function Rules({ rules }: { rules: Record<string, number> }) {
       </ul>
       {most.length > SHOWN ? (
         <p class="quiet">
-          The fullest {SHOWN} of {most.length} switches.
+          The busiest {SHOWN} of {most.length} switches.
         </p>
       ) : null}
     </Panel>

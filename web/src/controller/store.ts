@@ -43,6 +43,18 @@ export const healthHistory = new HealthHistory();
 
 export const flows = computed<readonly LiveFlowView[]>(() => live.value?.flows ?? []);
 
+/** Select something on the map and in the panel beside it; null: nothing. */
+export function select(what: Selection): void {
+  selection.value = what;
+}
+
+const namesOf = (kind: "host" | "switch"): string[] =>
+  (topology.value?.nodes ?? []).filter((node) => node.kind === kind).map((node) => node.name);
+
+export const hostNames = computed(() => namesOf("host"));
+export const switchNames = computed(() => namesOf("switch"));
+export const linkNames = computed(() => (topology.value?.links ?? []).map((link) => link.ends.join("-")));
+
 export const selectedFlow = computed<LiveFlowView | null>(() => {
   const chosen = selection.value;
   return chosen?.kind === "flow" ? (flows.value.find((flow) => flow.flow_id === chosen.id) ?? null) : null;
@@ -108,6 +120,10 @@ export const mapNodes = computed<MapNode[]>(() => {
     state: states?.[index] ?? "up",
   }));
 });
+
+export const connectedSwitches = computed(
+  () => mapNodes.value.filter((node) => node.kind === "switch" && node.state === "up").length,
+);
 
 /** The links as they would be; null while nothing is supposed. */
 export const previewLinks = computed<MapLink[] | null>(() => {

@@ -1,8 +1,10 @@
 /** What happened, newest first, with how long recovery took. */
 import { signal } from "@preact/signals";
 import { bitrate, clock, duration, plural } from "../shared/format.ts";
+import type { Selection } from "../shared/map.tsx";
 import { Badge, Empty, type Tone } from "../shared/notices.tsx";
-import { areEventsLive, events, eventsVersion, GAP, selection, type TimelineEvent } from "./store.ts";
+import { Segments } from "../shared/segments.tsx";
+import { areEventsLive, events, eventsVersion, GAP, select, type TimelineEvent } from "./store.ts";
 
 type Group = "all" | "failures" | "flows" | "refusals";
 
@@ -39,7 +41,7 @@ function textOf(event: TimelineEvent): string {
     // A flow's ends tell people more than its id.
     const isOfFlow = typeof flow === "string" && typeof source === "string";
     let text = isOfFlow ? event.text.replace(`flow ${flow}`, `${source} → ${String(destination)}`) : event.text;
-    if (typeof event.data.recovery_s === "number") text = text.replace(/ in [0-9.]+ s$/, ""); // it is told below
+    if (typeof event.data.recovery_s === "number") text = text.replace(/ in [0-9.]+ s$/, ""); // shown below
     return text;
   }
   return typeof missed === "number"
@@ -55,13 +57,17 @@ function ratesOf(event: TimelineEvent): string {
   return `${bitrate(rate_bps)} of ${bitrate(requested_bps)}${over}${typeof owner === "string" ? `, ${owner}` : ""}`;
 }
 
-function choose(event: TimelineEvent): void {
-  const flow = event.data.flow;
-  const link = event.data.name ?? event.data.link;
-  const node = event.data.switch;
-  if (typeof flow === "string") selection.value = { kind: "flow", id: flow };
-  else if (typeof link === "string") selection.value = { kind: "link", id: link };
-  else if (typeof node === "string") selection.value = { kind: "node", id: node };
+/** What an event is of. */
+function subjectOf({ data }: TimelineEvent): Selection {
+  const link = data.name ?? data.link;
+  if (typeof data.flow === "string") return { kind: "flow", id: data.flow };
+  if (typeof link === "string") return { kind: "link", id: link };
+  return typeof data.switch === "string" ? { kind: "node", id: data.switch } : null;
+}
+
+function show(wanted: Group, most = PAGE): void {
+  group.value = wanted;
+  shown.value = most;
 }
 
 export function Timeline() {
@@ -74,26 +80,13 @@ export function Timeline() {
   const hasMore = rows.length > shown.value;
   return (
     <div class="timeline">
-      <div class="segments" role="group" aria-label="Which events">
-        {GROUPS.map((each) => (
-          <button
-            key={each.id}
-            aria-pressed={group.value === each.id}
-            onClick={() => {
-              group.value = each.id;
-              shown.value = PAGE;
-            }}
-          >
-            {each.title}
-          </button>
-        ))}
+      <div class="row timeline-head">
+        <Segments label="Which events" segments={GROUPS} current={group.value} onChange={show} />
         <span class="spacer" />
         {areEventsLive.value ? <Badge tone="good">live</Badge> : <Badge tone="warn">reconnecting</Badge>}
       </div>
       {rows.length === 0 ? (
-        <Empty title="Nothing has happened yet">
-          Links, switches and flows that come, go or move are told here as it happens.
-        </Empty>
+        <Empty title="No events yet">Changes of links, switches and flows appear here.</Empty>
       ) : (
         <ol class="events" aria-label="Events, newest first">
           {rows.slice(0, shown.value).map((event) => (
@@ -102,12 +95,7 @@ export function Timeline() {
         </ol>
       )}
       {hasMore ? (
-        <button
-          class="more"
-          onClick={() => {
-            shown.value += PAGE;
-          }}
-        >
+        <button class="more" onClick={() => show(group.value, shown.value + PAGE)}>
           Show older events
         </button>
       ) : null}
@@ -117,7 +105,7 @@ export function Timeline() {
 
 function Row({ event }: { event: TimelineEvent }) {
   const recovery = event.data.recovery_s;
-  const canChoose = ["flow", "link", "name", "switch"].some((name) => typeof event.data[name] === "string");
+  const subject = subjectOf(event);
   const text = textOf(event);
   const rates = ratesOf(event);
   return (
@@ -127,8 +115,8 @@ function Row({ event }: { event: TimelineEvent }) {
       </time>
       <span class="event-mark" aria-hidden="true" />
       <div>
-        {canChoose ? (
-          <button class="link event-text" onClick={() => choose(event)}>
+        {subject ? (
+          <button class="link event-text" onClick={() => select(subject)}>
             {text}
           </button>
         ) : (

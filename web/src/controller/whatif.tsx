@@ -1,52 +1,57 @@
 /** What would happen if: choose, ask the controller, look; nothing is installed. */
 import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
+import { Names } from "../shared/dialog.tsx";
+import { Facts } from "../shared/facts.tsx";
 import { bitrate, parseBitrate, percent, plural } from "../shared/format.ts";
 import { isNarrow } from "../shared/narrow.ts";
 import { Badge, Notice } from "../shared/notices.tsx";
 import { ask, sentence } from "./actions.ts";
-import type { AddedFlowView, MovedFlowView, PreviewPathView, PreviewView } from "./rest.ts";
-import { flows, preview, topology } from "./store.ts";
+import type {
+  AddedFlowView,
+  MovedFlowView,
+  PreviewBody,
+  PreviewLinkView,
+  PreviewPathView,
+  PreviewView,
+} from "./rest.ts";
+import { Rows } from "./rows.tsx";
+import { flows, hostNames, linkNames, preview, switchNames } from "./store.ts";
 
-interface Scaled {
-  flow_id: string | null;
-  factor: number;
-  name: string;
-}
-interface Added {
-  source: string;
-  destination: string;
-  rate_bps: number;
-}
+/** A failure, a scaled demand or a new flow: what is supposed, and in which words. */
+export type Supposition = { text: string } & (
+  | { link: string }
+  | { node: string }
+  | { scale: { flow_id?: string; factor: number } }
+  | { add: { source: string; destination: string; rate_bps: number } }
+);
 
-interface Question {
-  links: readonly string[];
-  switches: readonly string[];
-  scaled: readonly Scaled[];
-  added: readonly Added[];
-}
-
-const NOTHING: Question = { links: [], switches: [], scaled: [], added: [] };
-
-const question = signal<Question>(NOTHING);
+const question = signal<readonly Supposition[]>([]);
 /** Paths of the answer that are looked at; they are drawn on the map. */
 export const previewPaths = signal<readonly PreviewPathView[]>([]);
 /** Which tab is open; the panel opens itself when something is to be supposed. */
 export const tab = signal(isNarrow.peek() ? "flows" : "events");
 
-/** Add something to the question, and open the panel. */
-export function suppose(what: { link?: string; node?: string; scale?: Scaled }): void {
-  const now = question.value;
-  question.value = {
-    ...now,
-    links: what.link === undefined ? now.links : [...new Set([...now.links, what.link])],
-    switches: what.node === undefined ? now.switches : [...new Set([...now.switches, what.node])],
-    scaled:
-      what.scale === undefined
-        ? now.scaled
-        : [...now.scaled.filter((each) => each.flow_id !== what.scale?.flow_id), what.scale],
-  };
+/** Add something to the question, and open the panel; a demand is scaled once. */
+export function suppose(what: Supposition): void {
+  const isReplaced = (each: Supposition): boolean =>
+    each.text === what.text || ("scale" in each && "scale" in what && each.scale.flow_id === what.scale.flow_id);
+  question.value = [...question.value.filter((each) => !isReplaced(each)), what];
   tab.value = "whatif";
+}
+
+export function supposeFailure(name: string, kind: "link" | "node"): void {
+  suppose({ text: `${name} fails`, ...(kind === "link" ? { link: name } : { node: name }) });
+}
+
+/** Suppose that a demand, or each, is multiplied. */
+export function supposeScaled(
+  flow: { flow_id: string; source: string; destination: string } | null,
+  factor: number,
+): void {
+  const name = flow ? `${flow.source} → ${flow.destination}` : "all demands";
+  suppose({ text: `${name} × ${factor}`, scale: { ...(flow ? { flow_id: flow.flow_id } : {}), factor } });
 }
 
 /** Look at the network as it is again. */
@@ -55,18 +60,20 @@ export function leave(): void {
   previewPaths.value = [];
 }
 
-function titleOf(asked: Question): string {
-  const parts = [
-    ...asked.links.map((link) => `${link} fails`),
-    ...asked.switches.map((name) => `${name} fails`),
-    ...asked.scaled.map((each) => `${each.name} × ${each.factor}`),
-    ...asked.added.map((each) => `new ${each.source} → ${each.destination} of ${bitrate(each.rate_bps)}`),
-  ];
+function titleOf(asked: readonly Supposition[]): string {
+  const parts = asked.map((each) => each.text);
   return parts.length > 3 ? `${parts.slice(0, 3).join(", ")} and ${parts.length - 3} more` : parts.join(", ");
 }
 
-function isEmpty(asked: Question): boolean {
-  return asked.links.length + asked.switches.length + asked.scaled.length + asked.added.length === 0;
+function bodyOf(asked: readonly Supposition[]): PreviewBody {
+  return {
+    fail: {
+      links: asked.flatMap((each) => ("link" in each ? [each.link] : [])),
+      switches: asked.flatMap((each) => ("node" in each ? [each.node] : [])),
+    },
+    scale: asked.flatMap((each) => ("scale" in each ? [each.scale] : [])),
+    add: asked.flatMap((each) => ("add" in each ? [{ ...each.add, destination_port: 5001 }] : [])),
+  };
 }
 
 export function WhatIf() {
@@ -77,16 +84,13 @@ export function WhatIf() {
     setAsking(true);
     setRefusal("");
     previewPaths.value = [];
-    try {
-      const scale = asked.scaled.map((each) =>
-        each.flow_id === null ? { factor: each.factor } : { flow_id: each.flow_id, factor: each.factor },
-      );
-      const add = asked.added.map((each) => ({ ...each, destination_port: 5001 }));
-      await ask({ fail: { links: [...asked.links], switches: [...asked.switches] }, scale, add }, titleOf(asked));
-    } catch (error) {
-      setRefusal(sentence(error));
-    }
+    await ask(bodyOf(asked), titleOf(asked)).catch((error: unknown) => setRefusal(sentence(error)));
     setAsking(false);
+  };
+  const clear = (): void => {
+    question.value = [];
+    setRefusal("");
+    leave();
   };
   return (
     <div class="stack whatif">
@@ -100,17 +104,10 @@ export function WhatIf() {
       <Chips />
       {refusal ? <Notice tone="bad" title={refusal} /> : null}
       <div class="actions">
-        <button
-          disabled={isEmpty(asked) && !preview.value}
-          onClick={() => {
-            question.value = NOTHING;
-            setRefusal("");
-            leave();
-          }}
-        >
+        <button disabled={asked.length === 0 && !preview.value} onClick={clear}>
           Clear
         </button>
-        <button class="primary" disabled={isEmpty(asked) || isAsking} onClick={() => void submit()}>
+        <button class="primary" disabled={asked.length === 0 || isAsking} onClick={() => void submit()}>
           {isAsking ? "Computing…" : "Show what would happen"}
         </button>
       </div>
@@ -119,28 +116,47 @@ export function WhatIf() {
   );
 }
 
-function FailForm() {
-  const [name, setName] = useState("");
+interface FormProps {
+  label: string;
+  /** Of the first control. */
+  id: string;
+  /** Returns what is wrong; empty if it was added. */
+  add: () => string;
+  children: ComponentChildren;
+}
+
+function Form({ label, id, add, children }: FormProps) {
   const [hint, setHint] = useState("");
-  const links = (topology.value?.links ?? []).map((link) => link.ends.join("-"));
-  const switches = (topology.value?.nodes ?? []).filter((node) => node.kind === "switch").map((node) => node.name);
-  const add = (event: Event): void => {
+  const submit = (event: Event): void => {
     event.preventDefault();
-    const wanted = name.trim();
-    const turned = wanted.split("-").reverse().join("-");
-    const link = links.find((each) => each === wanted || each === turned);
-    if (link) suppose({ link });
-    else if (switches.includes(wanted)) suppose({ node: wanted });
-    else {
-      setHint(wanted ? `There is no link or switch “${wanted}”.` : "Write the name of a link or a switch.");
-      return;
-    }
-    setName("");
-    setHint("");
+    setHint(add());
   };
   return (
-    <form class="suppose" onSubmit={add} noValidate>
-      <label for="fail-name">Fail</label>
+    <form class="suppose" onSubmit={submit} noValidate>
+      <label for={id}>{label}</label>
+      <div class="suppose-fields">{children}</div>
+      <button type="submit">Add</button>
+      <span class="suppose-hint" role="status">
+        {hint}
+      </span>
+    </form>
+  );
+}
+
+function FailForm() {
+  const [name, setName] = useState("");
+  const add = (): string => {
+    const wanted = name.trim();
+    const turned = wanted.split("-").reverse().join("-");
+    const link = linkNames.value.find((each) => each === wanted || each === turned);
+    if (!link && !switchNames.value.includes(wanted))
+      return wanted ? `There is no link or switch “${wanted}”.` : "Write the name of a link or a switch.";
+    supposeFailure(link ?? wanted, link ? "link" : "node");
+    setName("");
+    return "";
+  };
+  return (
+    <Form label="Fail" id="fail-name" add={add}>
       <input
         id="fail-name"
         list="fail-names"
@@ -149,166 +165,93 @@ function FailForm() {
         autocomplete="off"
         spellcheck={false}
         onInput={(event) => setName(event.currentTarget.value)}
-        aria-describedby="fail-hint"
       />
-      <datalist id="fail-names">
-        {[...links, ...switches].map((each) => (
-          <option key={each} value={each} />
-        ))}
-      </datalist>
-      <button type="submit">Add</button>
-      <span id="fail-hint" class="suppose-hint" role="status">
-        {hint}
-      </span>
-    </form>
+      <Names id="fail-names" names={[...linkNames.value, ...switchNames.value]} />
+    </Form>
   );
 }
 
 function ScaleForm() {
   const [flowId, setFlowId] = useState("");
   const [factor, setFactor] = useState("2");
-  const [hint, setHint] = useState("");
   const scalable = flows.value.filter((flow) => flow.objective !== null);
-  const add = (event: Event): void => {
-    event.preventDefault();
+  const add = (): string => {
     const value = Number(factor.replace(",", "."));
-    if (!(value > 0)) {
-      setHint("A factor is a number above 0, as 1.5.");
-      return;
-    }
-    setHint("");
-    const flow = scalable.find((each) => each.flow_id === flowId);
-    suppose({
-      scale: {
-        flow_id: flow?.flow_id ?? null,
-        factor: value,
-        name: flow ? `${flow.source} → ${flow.destination}` : "all demands",
-      },
-    });
+    if (!(value > 0)) return "A factor is a number above 0, as 1.5.";
+    supposeScaled(scalable.find((each) => each.flow_id === flowId) ?? null, value);
+    return "";
   };
   return (
-    <form class="suppose" onSubmit={add} noValidate>
-      <label for="scale-flow">Scale</label>
-      <div class="suppose-fields">
-        <select id="scale-flow" value={flowId} onChange={(event) => setFlowId(event.currentTarget.value)}>
-          <option value="">all demands</option>
-          {scalable.slice(0, 2000).map((flow) => (
-            <option key={flow.flow_id} value={flow.flow_id}>
-              {flow.source} → {flow.destination} :{flow.destination_port}
-            </option>
-          ))}
-        </select>
-        <span aria-hidden="true">×</span>
-        <input
-          class="factor"
-          aria-label="Factor"
-          inputMode="decimal"
-          value={factor}
-          onInput={(event) => setFactor(event.currentTarget.value)}
-        />
-      </div>
-      <button type="submit">Add</button>
-      <span class="suppose-hint" role="status">
-        {hint}
-      </span>
-    </form>
+    <Form label="Scale" id="scale-flow" add={add}>
+      <select id="scale-flow" value={flowId} onChange={(event) => setFlowId(event.currentTarget.value)}>
+        <option value="">all demands</option>
+        {scalable.slice(0, 2000).map((flow) => (
+          <option key={flow.flow_id} value={flow.flow_id}>
+            {flow.source} → {flow.destination} :{flow.destination_port}
+          </option>
+        ))}
+      </select>
+      <span aria-hidden="true">×</span>
+      <input
+        class="factor"
+        aria-label="Factor"
+        inputMode="decimal"
+        value={factor}
+        onInput={(event) => setFactor(event.currentTarget.value)}
+      />
+    </Form>
   );
 }
 
+const NO_FLOW = { source: "", destination: "", rate: "" };
+
 function AddForm() {
-  const [wish, setWish] = useState({ source: "", destination: "", rate: "" });
-  const [hint, setHint] = useState("");
-  const hosts = (topology.value?.nodes ?? []).filter((node) => node.kind === "host");
-  const set = (name: keyof typeof wish) => (event: Event) =>
-    setWish({ ...wish, [name]: (event.target as HTMLInputElement).value });
-  const add = (event: Event): void => {
-    event.preventDefault();
-    const rate_bps = parseBitrate(wish.rate);
-    if (!wish.source.trim() || !wish.destination.trim()) {
-      setHint("Name the hosts at both ends.");
-      return;
-    }
-    if (rate_bps === null) {
-      setHint("Write a rate with k, M or G, as 8.5M.");
-      return;
-    }
-    question.value = {
-      ...question.value,
-      added: [...question.value.added, { source: wish.source.trim(), destination: wish.destination.trim(), rate_bps }],
-    };
-    setWish({ source: "", destination: "", rate: "" });
-    setHint("");
+  const [wanted, setWanted] = useState(NO_FLOW);
+  const add = (): string => {
+    const [source, destination, rate_bps] = [
+      wanted.source.trim(),
+      wanted.destination.trim(),
+      parseBitrate(wanted.rate),
+    ];
+    if (!source || !destination) return "Name the hosts at both ends.";
+    if (rate_bps === null) return "Write a rate with k, M or G, as 8.5M.";
+    suppose({ text: `new ${source} → ${destination}, ${bitrate(rate_bps)}`, add: { source, destination, rate_bps } });
+    setWanted(NO_FLOW);
+    return "";
   };
+  const input = (name: keyof typeof NO_FLOW, label: string, placeholder: string) => (
+    <input
+      id={`add-${name}`}
+      list={name === "rate" ? undefined : "whatif-hosts"}
+      placeholder={placeholder}
+      aria-label={label}
+      value={wanted[name]}
+      onInput={(event) => setWanted({ ...wanted, [name]: event.currentTarget.value })}
+      autocomplete="off"
+    />
+  );
   return (
-    <form class="suppose" onSubmit={add} noValidate>
-      <label for="add-source">New flow</label>
-      <div class="suppose-fields">
-        <input
-          id="add-source"
-          list="whatif-hosts"
-          placeholder="from"
-          aria-label="From"
-          value={wish.source}
-          onInput={set("source")}
-          autocomplete="off"
-        />
-        <input
-          list="whatif-hosts"
-          placeholder="to"
-          aria-label="To"
-          value={wish.destination}
-          onInput={set("destination")}
-          autocomplete="off"
-        />
-        <input placeholder="8.5M" aria-label="Rate" value={wish.rate} onInput={set("rate")} autocomplete="off" />
-      </div>
-      <datalist id="whatif-hosts">
-        {hosts.map((host) => (
-          <option key={host.name} value={host.name} />
-        ))}
-      </datalist>
-      <button type="submit">Add</button>
-      <span class="suppose-hint" role="status">
-        {hint}
-      </span>
-    </form>
+    <Form label="New flow" id="add-source" add={add}>
+      {input("source", "From", "from")}
+      {input("destination", "To", "to")}
+      {input("rate", "Rate", "8.5M")}
+      <Names id="whatif-hosts" names={hostNames.value} />
+    </Form>
   );
 }
 
 function Chips() {
   const asked = question.value;
-  const without = <T,>(list: readonly T[], one: T): T[] => list.filter((each) => each !== one);
-  const chips = [
-    ...asked.links.map((link) => ({
-      text: `${link} fails`,
-      drop: () => ({ ...asked, links: without(asked.links, link) }),
-    })),
-    ...asked.switches.map((name) => ({
-      text: `${name} fails`,
-      drop: () => ({ ...asked, switches: without(asked.switches, name) }),
-    })),
-    ...asked.scaled.map((each) => ({
-      text: `${each.name} × ${each.factor}`,
-      drop: () => ({ ...asked, scaled: without(asked.scaled, each) }),
-    })),
-    ...asked.added.map((each) => ({
-      text: `new ${each.source} → ${each.destination}, ${bitrate(each.rate_bps)}`,
-      drop: () => ({ ...asked, added: without(asked.added, each) }),
-    })),
-  ];
-  if (chips.length === 0) return <p class="chips-none">Nothing is supposed yet.</p>;
+  if (asked.length === 0) return <p class="chips-none">Nothing is supposed yet.</p>;
+  const drop = (one: Supposition): void => {
+    question.value = asked.filter((each) => each !== one);
+  };
   return (
     <ul class="chips" aria-label="Supposed">
-      {chips.map((chip) => (
-        <li key={chip.text}>
-          {chip.text}
-          <button
-            class="icon"
-            aria-label={`Remove: ${chip.text}`}
-            onClick={() => {
-              question.value = chip.drop();
-            }}
-          >
+      {asked.map((each) => (
+        <li key={each.text}>
+          {each.text}
+          <button class="icon" aria-label={`Remove: ${each.text}`} onClick={() => drop(each)}>
             ×
           </button>
         </li>
@@ -317,50 +260,37 @@ function Chips() {
   );
 }
 
+const changeOf = (link: PreviewLinkView): number => Math.abs(link.utilisation_after - link.utilisation_before);
+
 function Answer({ title, answer }: { title: string; answer: PreviewView }) {
   const { summary } = answer;
   const links = answer.links
-    .filter((link) => link.up && Math.abs(link.utilisation_after - link.utilisation_before) > 0.005)
-    .sort(
-      (a, b) =>
-        Math.abs(b.utilisation_after - b.utilisation_before) - Math.abs(a.utilisation_after - a.utilisation_before),
-    );
+    .filter((link) => link.up && changeOf(link) > 0.005)
+    .sort((a, b) => changeOf(b) - changeOf(a));
   const isUnchanged = answer.added.length === 0 && answer.flows.length === 0 && links.length === 0;
   return (
     <section class="answer" aria-label="What would happen">
       <h3>If {title}</h3>
       <div class="tiles" role="status">
         {answer.added.length > 0 ? (
-          <div class="tile">
-            <b>
-              {summary.admitted} of {answer.added.length}
-            </b>
-            <span>admitted</span>
-          </div>
+          <Tile value={`${summary.admitted} of ${answer.added.length}`} word="admitted" />
         ) : null}
-        <div class="tile">
-          <b>{summary.moved}</b>
-          <span>moved</span>
-        </div>
-        <div class={`tile ${summary.lost > 0 ? "tile-bad" : ""}`}>
-          <b>{summary.lost}</b>
-          <span>lost</span>
-        </div>
-        <div class="tile">
-          <b>{summary.rate_changed}</b>
-          <span>other rate</span>
-        </div>
+        <Tile value={summary.moved} word="moved" />
+        <Tile value={summary.lost} word="lost" isBad={summary.lost > 0} />
+        <Tile value={summary.rate_changed} word="rate changed" />
       </div>
-      <dl class="facts">
-        <dt>Goodput of all</dt>
-        <dd>
-          {bitrate(summary.rate_before_bps)} → <b>{bitrate(summary.rate_after_bps)}</b>
-        </dd>
-        <dt>Fullest link</dt>
-        <dd>
-          {percent(summary.max_utilisation_before)} → <b>{percent(summary.max_utilisation_after)}</b>
-        </dd>
-      </dl>
+      <Facts
+        facts={[
+          [
+            "Goodput of all flows",
+            <Change before={bitrate(summary.rate_before_bps)} after={bitrate(summary.rate_after_bps)} />,
+          ],
+          [
+            "Busiest link",
+            <Change before={percent(summary.max_utilisation_before)} after={percent(summary.max_utilisation_after)} />,
+          ],
+        ]}
+      />
       {isUnchanged ? (
         <Notice tone="good" title="Nothing would change">
           No flow would move, and all links would carry what they do now.
@@ -369,56 +299,60 @@ function Answer({ title, answer }: { title: string; answer: PreviewView }) {
       {answer.added.map((flow, index) => (
         <AddedRow key={index} flow={flow} />
       ))}
-      {answer.flows.length > 0 ? (
-        <ul class="flow-list moved">
-          {answer.flows.slice(0, 100).map((flow) => (
-            <MovedRow key={flow.flow_id} flow={flow} />
-          ))}
-        </ul>
-      ) : null}
-      {answer.flows.length > 100 ? <p class="quiet">and {plural(answer.flows.length - 100, "more flow")}</p> : null}
-      {links.length > 0 ? (
-        <>
-          <h3>Links</h3>
-          <ul class="flow-list">
-            {links.slice(0, 12).map((link) => (
-              <li key={link.link}>
-                <span>{link.link.replace("->", " → ")}</span>
-                <span>
-                  {percent(link.utilisation_before)} → <b>{percent(link.utilisation_after)}</b>
-                </span>
-              </li>
-            ))}
-          </ul>
-          {links.length > 12 ? <p class="quiet">and {links.length - 12} more; the map shows all</p> : null}
-        </>
-      ) : null}
+      <Rows
+        rows={answer.flows.map((flow) => ({
+          key: flow.flow_id,
+          name: <Moved flow={flow} />,
+          value: <Change before={bitrate(flow.rate_before_bps)} after={bitrate(flow.rate_after_bps)} />,
+        }))}
+        most={100}
+        more="the map shows the utilisation"
+      />
+      {links.length > 0 ? <h3>Links</h3> : null}
+      <Rows
+        rows={links.map((link) => ({
+          key: link.link,
+          name: link.link.replace("->", " → "),
+          value: <Change before={percent(link.utilisation_before)} after={percent(link.utilisation_after)} />,
+        }))}
+        most={12}
+        more="the map shows all"
+      />
     </section>
   );
 }
 
-const OUTCOMES = { moved: ["warn", "moved"], rate_changed: ["plain", "other rate"], lost: ["bad", "lost"] } as const;
+const OUTCOMES = { moved: ["warn", "moved"], rate_changed: ["plain", "rate changed"], lost: ["bad", "lost"] } as const;
 
-function MovedRow({ flow }: { flow: MovedFlowView }) {
+function Moved({ flow }: { flow: MovedFlowView }) {
   const [tone, word] = OUTCOMES[flow.outcome];
+  const show = (): void => {
+    previewPaths.value = flow.paths_after;
+  };
   return (
-    <li>
-      <span>
-        <Badge tone={tone}>{word}</Badge>{" "}
-        <button
-          class="link"
-          title="Show its paths on the map"
-          onClick={() => {
-            previewPaths.value = flow.paths_after;
-          }}
-        >
-          {flow.source} → {flow.destination}
-        </button>
-      </span>
-      <span>
-        {bitrate(flow.rate_before_bps)} → <b>{bitrate(flow.rate_after_bps)}</b>
-      </span>
-    </li>
+    <>
+      <Badge tone={tone}>{word}</Badge>{" "}
+      <button class="link" title="Show its paths on the map" onClick={show}>
+        {flow.source} → {flow.destination}
+      </button>
+    </>
+  );
+}
+
+function Change({ before, after }: { before: string; after: string }) {
+  return (
+    <>
+      {before} → <b>{after}</b>
+    </>
+  );
+}
+
+function Tile({ value, word, isBad }: { value: string | number; word: string; isBad?: boolean }) {
+  return (
+    <div class={`tile ${isBad ? "tile-bad" : ""}`}>
+      <b>{value}</b>
+      <span>{word}</span>
+    </div>
   );
 }
 
@@ -429,18 +363,16 @@ function AddedRow({ flow }: { flow: AddedFlowView }) {
         {flow.refusal ? `${flow.refusal.field}: ${flow.refusal.reason}` : ""}
       </Notice>
     );
+  const show = (): void => {
+    previewPaths.value = flow.paths;
+  };
   return (
     <Notice
       tone="good"
       title={`${flow.source} → ${flow.destination} would get ${bitrate(flow.rate_bps)} of ${bitrate(flow.requested_bps)}`}
     >
       over {plural(flow.paths.length, "path")}.{" "}
-      <button
-        class="link"
-        onClick={() => {
-          previewPaths.value = flow.paths;
-        }}
-      >
+      <button class="link" onClick={show}>
         Show on the map
       </button>
     </Notice>

@@ -1,5 +1,6 @@
 /** Finished results: what is chosen of them, its figures and plots. */
 import { useMemo, useState } from "preact/hooks";
+import { Facts } from "../shared/facts.tsx";
 import { plural } from "../shared/format.ts";
 import { Badge, Empty, Notice } from "../shared/notices.tsx";
 import type { Choice } from "./choice.ts";
@@ -33,7 +34,7 @@ import {
   seriesOf,
   streamLines,
 } from "./plots.ts";
-import type { FlowPart, ResultsOverview, RunRow } from "./rest.ts";
+import type { EnvironmentView, FlowPart, ResultsOverview, RunRow } from "./rest.ts";
 import { DASHES } from "./shapes.ts";
 import { Summary } from "./summary.tsx";
 import { useParts } from "./use_parts.ts";
@@ -157,7 +158,7 @@ function Check({
             x2="26"
             y1="4"
             y2="4"
-            class={`stroke-${series}`}
+            style={{ stroke: `var(--series-${series})` }}
             stroke-width="3"
             stroke-dasharray={(DASHES[series % DASHES.length] ?? []).join(" ")}
           />
@@ -295,45 +296,37 @@ function Chosen({ overview, index, runs, choice, onChange }: ChosenProps) {
   );
 }
 
+function environmentText({ kernel, machine, cpus, git_revision, versions }: EnvironmentView): string {
+  const revision = git_revision ? `, revision ${git_revision.slice(0, 12)}` : "";
+  const programs = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+  return `kernel ${kernel}, ${machine}, ${plural(cpus, "core")}${revision}; ${programs.join(", ")}`;
+}
+
 /** Where and with what the results were made. */
 function Origin({ overview }: { overview: ResultsOverview }) {
-  const changed = Object.entries(overview.overrides);
+  const { network } = overview;
+  const variant = overview.variant ? `, variant ${overview.variant}` : "";
+  const changed = Object.entries(overview.overrides).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
   return (
     <section class="card figure wide" aria-label="How it was made">
       <div class="card-head">
         <h2>How it was made</h2>
       </div>
       <div class="stack">
-        <dl class="facts">
-          <dt>Results</dt>
-          <dd class="mono">{overview.source}</dd>
-          <dt>Engine</dt>
-          <dd>{overview.engine}</dd>
-          <dt>Network</dt>
-          <dd>
-            {overview.network.name}
-            {overview.variant ? `, variant ${overview.variant}` : ""}: {plural(overview.network.nodes.length, "node")},{" "}
-            {plural(overview.network.links.length, "link")}
-          </dd>
-          <dt>Changed by --set</dt>
-          <dd>
-            {changed.length > 0
-              ? changed.map(([key, value]) => `${key} = ${JSON.stringify(value)}`).join(", ")
-              : "nothing"}
-          </dd>
-          {overview.environments.map((environment, position) => (
-            <>
-              <dt key={`name ${position}`}>Environment{overview.environments.length > 1 ? ` ${position + 1}` : ""}</dt>
-              <dd key={`value ${position}`}>
-                kernel {environment.kernel}, {environment.machine}, {plural(environment.cpus, "core")}
-                {environment.git_revision ? `, revision ${environment.git_revision.slice(0, 12)}` : ""};{" "}
-                {Object.entries(environment.versions)
-                  .map(([name, version]) => `${name} ${version}`)
-                  .join(", ")}
-              </dd>
-            </>
-          ))}
-        </dl>
+        <Facts
+          facts={[
+            ["Results", <span class="mono">{overview.source}</span>],
+            ["Engine", overview.engine],
+            [
+              "Network",
+              `${network.name}${variant}: ${plural(network.nodes.length, "node")}, ${plural(network.links.length, "link")}`,
+            ],
+            ["Changed by --set", changed.join(", ") || "nothing"],
+            ...overview.environments.map(
+              (each, index) => [index > 0 ? `Environment ${index + 1}` : "Environment", environmentText(each)] as const,
+            ),
+          ]}
+        />
       </div>
     </section>
   );

@@ -35,6 +35,10 @@ export const seedsOf = (runs: readonly RunRow[]): number[] =>
 export const flowsOf = (runs: readonly RunRow[]): string[] =>
   distinct(runs.flatMap((run) => run.flows.map((flow) => flow.flow)));
 
+/** The names of the flows that are looked at: the chosen one, or all. */
+export const namesOf = (runs: readonly RunRow[], flow: string): string[] =>
+  flow === ALL_FLOWS ? flowsOf(runs) : [flow];
+
 /** All runs of the chosen case. */
 export function runsOfCase(overview: ResultsOverview, choice: Choice): RunRow[] {
   return overview.runs.filter((run) => run.case === choice.case);

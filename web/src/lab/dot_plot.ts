@@ -10,7 +10,7 @@ export interface DotRow {
   label: string;
   series: number;
   points: readonly { seed: number; value: number }[];
-  /** What was asked for: a stroke across the row. */
+  /** The requested rate: a stroke across the row. */
   target: number | null;
 }
 
@@ -69,7 +69,7 @@ export function drawDots(plot: DotPlot, ink: Ink, width = 720): Drawing {
 
 function upperEnd(row: DotRow): number {
   const estimated = estimate(row.points.map((point) => point.value));
-  return estimated ? estimated.mean + (estimated.halfWidth ?? 0) : 0;
+  return estimated ? estimated.mean + (estimated.half_width ?? 0) : 0;
 }
 
 function drawRow(
@@ -90,13 +90,13 @@ function drawRow(
       title: `${plot.targetName}: ${plot.format(row.target)}`,
     });
   }
-  if (estimated.halfWidth !== null) {
+  if (estimated.half_width !== null) {
     shapes.push({
-      ...line(at(estimated.mean - estimated.halfWidth), y, at(estimated.mean + estimated.halfWidth), y, colour, {
+      ...line(at(estimated.mean - estimated.half_width), y, at(estimated.mean + estimated.half_width), y, colour, {
         "stroke-width": 5,
         "stroke-opacity": 0.35,
       }),
-      title: `${row.label}, ${row.group}: 95 % interval of the mean, ± ${plot.format(estimated.halfWidth)}`,
+      title: `${row.label}, ${row.group}: 95 % interval of the mean, ± ${plot.format(estimated.half_width)}`,
     });
   }
   for (const point of row.points) {

@@ -65,7 +65,7 @@ export function formatOf(axis: Axis): (value: number) => string {
   return (value) => `${Number((value / axis.scale).toPrecision(4))} ${unit}`;
 }
 
-/** More lines than this are not told apart. */
+/** More lines than this cannot be distinguished. */
 export const MOST_LINES = 40;
 
 export function LineFigure({

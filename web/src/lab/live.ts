@@ -1,4 +1,4 @@
-/** The runs in hand: what the server's events make of them. Pure; the same events in the same order give the same state. */
+/** The current runs as the server's events tell of them. Pure: the same events in the same order give the same state. */
 import type { ConnectedFlow, JobEnded, RunEvent, RunsBegun, ValidityMeasured, WatchPlan } from "./rest.ts";
 
 export type LabEvent = { at_s: number } & (RunsBegun | JobEnded | ({ number: number } & RunEvent));
@@ -61,7 +61,7 @@ export function begin(plan: WatchPlan): Live {
   return { runs: new Map(runs.map((run) => [run.number, run])), together: false, ended: null };
 }
 
-/** Take one event in; changes `live`. */
+/** Apply one event to `live`. */
 export function apply(live: Live, event: LabEvent): void {
   if (event.event === "runs-begun") {
     live.together = true;

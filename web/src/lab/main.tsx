@@ -1,12 +1,9 @@
-import "../shared/theme.css";
-import "../shared/layout.css";
 import "./lab.css";
 import { useSignal } from "@preact/signals";
-import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { needsToken } from "../shared/http.ts";
 import { Empty, Loading } from "../shared/notices.tsx";
-import { applyTheme, theme, toggleTheme } from "../shared/theme.ts";
+import { mount, PageHead } from "../shared/page.tsx";
 import { Browse } from "./browse.tsx";
 import type { Live } from "./live.ts";
 import { counts } from "./live.ts";
@@ -25,38 +22,26 @@ function Page() {
   }, [shown?.scenario, runs]);
   return (
     <div class="lab">
-      <header class="page-head">
-        <div class="page-name">
-          <img src="page/icon.svg" alt="" />
-          <div>
-            <h1>{shown ? shown.scenario : "MSTCP lab"}</h1>
-            {shown ? (
-              <p class="quiet">
-                {plan.value ? "runs in hand" : "results"}, engine {shown.engine}
-              </p>
-            ) : null}
-          </div>
-        </div>
-        <span class="spacer" />
+      <PageHead
+        title={shown?.scenario ?? "MSTCP lab"}
+        subtitle={shown ? `${plan.value ? "current runs" : "results"}, engine ${shown.engine}` : ""}
+      >
         {all.length > 1 ? (
-          <label class="row">
-            <span class="visually-hidden">Results</span>
-            <select
-              value={String(chosen.value)}
-              onChange={(event) => {
-                chosen.value = Number(event.currentTarget.value);
-              }}
-            >
-              {all.map((each, index) => (
-                <option key={index} value={String(index)}>
-                  {each.source}
-                </option>
-              ))}
-            </select>
-          </label>
+          <select
+            aria-label="Results"
+            value={String(chosen.value)}
+            onChange={(event) => {
+              chosen.value = Number(event.currentTarget.value);
+            }}
+          >
+            {all.map((each, index) => (
+              <option key={index} value={String(index)}>
+                {each.source}
+              </option>
+            ))}
+          </select>
         ) : null}
-        <button onClick={toggleTheme}>{theme.value === "dark" ? "Light" : "Dark"}</button>
-      </header>
+      </PageHead>
       <main>
         <Content shown={shown} index={chosen.value} />
       </main>
@@ -96,10 +81,5 @@ function Content({ shown, index }: { shown: Document | undefined; index: number 
   );
 }
 
-applyTheme();
 void open();
-const root = document.getElementById("page");
-if (root) {
-  root.replaceChildren();
-  render(<Page />, root);
-}
+mount(<Page />);

@@ -13,7 +13,6 @@ export interface MapPlot {
   utilisation: ReadonlyMap<string, number>;
 }
 
-const WIDTHS = [1.5, 2.5, 4, 5.5, 7];
 const EDGE = 46;
 const TOP = 44;
 /** Links of larger networks have no numbers beside them. */
@@ -56,7 +55,7 @@ function drawKey(y: number, ink: Ink): Shape[] {
   return LEVELS.flatMap((level, index) => {
     const x = 16 + index * 128;
     return [
-      line(x, y - 4, x + 26, y - 4, ink.use[index] ?? ink.quiet, { "stroke-width": WIDTHS[index] ?? 2 }),
+      line(x, y - 4, x + 26, y - 4, ink.use[index] ?? ink.quiet, { "stroke-width": level.width }),
       text(x + 32, y, level.text, ink.text, { "font-size": 11 }),
     ];
   });
@@ -89,7 +88,7 @@ function drawLink(
     const level = used === undefined ? 0 : levelOf(used);
     const dashes = used === undefined ? { "stroke-dasharray": "2 3" } : {};
     const shape = line(a.x + ox, a.y + oy, b.x + ox, b.y + oy, ink.use[level] ?? ink.quiet, {
-      "stroke-width": WIDTHS[level] ?? 2,
+      "stroke-width": LEVELS[level]?.width ?? 2,
       "stroke-linecap": "round",
       ...dashes,
     });

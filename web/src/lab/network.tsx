@@ -42,7 +42,7 @@ export function NetworkOverTime({ overview, index, runs, run, flow, onRun }: Pro
   const times = links?.find((link) => link.series)?.series?.time_s ?? [];
   const [at, setAt] = useState<number | null>(null);
   const [isPlaying, setPlaying] = useState(false);
-  const [isLit, setLit] = useState(false);
+  const [isHighlighted, setHighlighted] = useState(false);
   const [selected, setSelected] = useState<Selection>(null);
   const interval = at === null || times.length === 0 ? null : Math.min(at, times.length - 1);
 
@@ -55,10 +55,10 @@ export function NetworkOverTime({ overview, index, runs, run, flow, onRun }: Pro
   const utilisation = useMemo(() => utilisationAt(links ?? [], interval), [links, interval]);
   const paths = useMemo(
     (): MapPath[] =>
-      flow === ALL_FLOWS || !isLit
+      flow === ALL_FLOWS || !isHighlighted
         ? []
         : (flowOf(run, flow)?.allocated ?? []).map((each) => ({ nodes: each.path, rate_bps: each.rate_bps ?? 0 })),
-    [run, flow, isLit],
+    [run, flow, isHighlighted],
   );
   const when = interval === null ? "mean of the run" : `at ${Number((times[interval] ?? 0).toFixed(2))} s`;
   const plot = {
@@ -71,7 +71,7 @@ export function NetworkOverTime({ overview, index, runs, run, flow, onRun }: Pro
     <>
       {flow === ALL_FLOWS ? null : (
         <label class="check">
-          <input type="checkbox" checked={isLit} onChange={() => setLit(!isLit)} />
+          <input type="checkbox" checked={isHighlighted} onChange={() => setHighlighted(!isHighlighted)} />
           paths of flow {flow}
         </label>
       )}

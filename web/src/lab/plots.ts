@@ -1,6 +1,6 @@
 /** The plots of the chosen runs, as data. */
 import { bitrate, duration } from "../shared/format.ts";
-import { ALL_FLOWS, flowOf, flowTitle, protocolsOf } from "./choice.ts";
+import { ALL_FLOWS, flowOf, flowTitle, namesOf, protocolsOf } from "./choice.ts";
 import type { DotPlot, DotRow } from "./dot_plot.ts";
 import type { Axis, LinePlot, PlotLine } from "./line_plot.ts";
 import type { DelayStatistics, FlowPart, FlowRow, LinkResult, Look, RunRow } from "./rest.ts";
@@ -14,7 +14,7 @@ export const SHARE: Axis = { label: "share of the bytes in %", column: "quantile
 export const UTILISATION: Axis = { label: "utilisation in %", column: "utilisation", scale: 0.01 };
 export const COMPLETION: Axis = { label: "completion time in ms", column: "completion_s", scale: 1e-3 };
 
-/** More rows than this are not told apart; a flow has to be chosen. */
+/** More rows than this cannot be distinguished: a flow has to be chosen. */
 export const MOST_ROWS = 60;
 
 export type DelayKind = keyof DelayStatistics;
@@ -48,7 +48,7 @@ export function goodputDots(context: Context): DotPlot {
     x: GOODPUT,
     rows,
     format: bitrate,
-    targetName: "asked for",
+    targetName: "requested",
   };
 }
 
@@ -74,11 +74,7 @@ function dotRowsOf(
   value: (flow: FlowRow) => number | null,
   target: (flow: FlowRow) => number | null,
 ): DotRow[] {
-  const names =
-    context.flow === ALL_FLOWS
-      ? [...new Set(context.runs.flatMap((run) => run.flows.map((flow) => flow.flow)))]
-      : [context.flow];
-  return names.flatMap((name) =>
+  return namesOf(context.runs, context.flow).flatMap((name) =>
     protocolsOf(context.runs).flatMap((protocol) => {
       const own = context.runs.filter((run) => run.protocol === protocol);
       const first = own.map((run) => flowOf(run, name)).find((flow) => flow !== undefined);

@@ -1,4 +1,4 @@
-/** What the page has from its server: results, their parts as they are wanted, and the runs in hand. */
+/** What the page has from its server: results, their parts as they are wanted, and the current runs. */
 import { signal } from "@preact/signals";
 import { ApiError, getJson, setBearer } from "../shared/http.ts";
 import type { ServerEvent } from "../shared/sse.ts";
@@ -15,10 +15,10 @@ export const failure = signal("");
 export const documents = signal<readonly Document[] | null>(null);
 export const plan = signal<WatchPlan | null>(null);
 
-/** The runs in hand; a new object after new events, around the same map. */
+/** The current runs; a new object after new events, around the same map. */
 export const live = signal<Live | null>(null);
 export const connection = signal<{ connected: boolean; reason: string }>({ connected: false, reason: "" });
-/** Take the token of the address, ask what there is, and follow the runs if some are in hand. */
+/** Use the token of the address, ask what there is, and follow the current runs if there are any. */
 export async function open(): Promise<void> {
   const token = /^#token=([\w-]+)$/.exec(location.hash)?.[1];
   if (token) setBearer(token);
@@ -50,10 +50,10 @@ function watch(wanted: WatchPlan): void {
 }
 
 function take(now: Live, event: ServerEvent): void {
-  const told = JSON.parse(event.data) as LabEvent;
-  apply(now, told);
-  if (told.event === "run-finished") {
-    ended.add(told.number);
+  const parsed = JSON.parse(event.data) as LabEvent;
+  apply(now, parsed);
+  if (parsed.event === "run-finished") {
+    ended.add(parsed.number);
     _timer ??= setTimeout(() => {
       _timer = undefined;
       void addRows([...ended]);

@@ -29,7 +29,7 @@ export interface Ink {
 
 export const FONT = "system-ui, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', sans-serif";
 
-/** Lines that are told apart without colour too. */
+/** Dash patterns, so that lines differ without colour too. */
 export const DASHES: readonly (readonly number[])[] = [
   [],
   [7, 3],

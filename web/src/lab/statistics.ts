@@ -1,10 +1,5 @@
 /** Means over seeds with their 95 % confidence intervals (Student's t), as the report has them. */
-
-export interface Estimate {
-  mean: number;
-  halfWidth: number | null;
-  count: number;
-}
+import type { Estimate } from "./rest.ts";
 
 /** Two-sided 95 % quantiles by degrees of freedom, 1 to 30; beyond that the first terms of Cornish and Fisher's expansion. */
 const T95 = [
@@ -24,9 +19,9 @@ function t95(degrees: number): number {
 export function estimate(values: readonly number[]): Estimate | null {
   if (values.length === 0) return null;
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  if (values.length === 1) return { mean, halfWidth: null, count: 1 };
+  if (values.length === 1) return { mean, half_width: null, count: 1 };
   const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
-  return { mean, halfWidth: t95(values.length - 1) * Math.sqrt(variance / values.length), count: values.length };
+  return { mean, half_width: t95(values.length - 1) * Math.sqrt(variance / values.length), count: values.length };
 }
 
 /** A distribution of values by weight: what `quantiles` (as many as there are steps) say of each part, put together. */

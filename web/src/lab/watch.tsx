@@ -1,4 +1,4 @@
-/** The runs in hand: where they are, what is measured at the moment, whether it would be valid, what is still to come. */
+/** The current runs: their progress, what is measured at the moment, whether it would be valid, what is pending. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { duration, percent, plural, remaining } from "../shared/format.ts";
 import type { Selection } from "../shared/map.tsx";
@@ -14,7 +14,7 @@ import type { NetworkView, WatchPlan } from "./rest.ts";
 import { connection, plan, live as runsInHand } from "./session.ts";
 
 const WORDS: Record<RunState, string> = {
-  waiting: "to come",
+  waiting: "pending",
   running: "running",
   valid: "valid",
   invalid: "not valid",
@@ -31,7 +31,7 @@ export function Watch({ network }: { network: NetworkView }) {
   const running = [...live.runs.values()].filter((run) => run.state === "running");
   const shown = running.find((run) => run.number === chosen) ?? running[0];
   return (
-    <section class="watch" aria-label="Runs in hand">
+    <section class="watch" aria-label="Current runs">
       <Headline live={live} wanted={wanted} now_s={now_s} />
       <Runs live={live} shown={shown?.number ?? null} onChoose={setChosen} />
       {shown ? <Now run={shown} wanted={wanted} network={network} now_s={now_s} /> : null}
@@ -184,7 +184,7 @@ function Counted({ runs }: { runs: readonly LiveRun[] }) {
 function RunMark({ run, isShown, onChoose }: { run: LiveRun; isShown: boolean; onChoose: (number: number) => void }) {
   const again =
     run.repeated.length > 0 ? `; attempt ${run.repeated.length + 1}, before it: ${run.repeated.join("; ")}` : "";
-  const words = `seed ${run.seed}: ${WORDS[run.state]}${run.kept ? " (kept from before)" : ""}${run.text ? `, ${run.text}` : ""}${again}`;
+  const words = `seed ${run.seed}: ${WORDS[run.state]}${run.kept ? " (reused)" : ""}${run.text ? `, ${run.text}` : ""}${again}`;
   if (run.state !== "running")
     return (
       <span class={`run ${run.state}`} role="img" title={words} aria-label={words}>
@@ -233,8 +233,8 @@ function Now({ run, wanted, network, now_s }: NowProps) {
         <div class="stack">
           {wanted.clock === "simulated" ? (
             <p class="quiet">
-              Running for {since === null ? "–" : remaining(since)}. The simulator tells nothing of a run before its
-              end: rates and links appear below when it has ended.
+              Running for {since === null ? "–" : remaining(since)}. The simulator reports a run at its
+              end: rates and links appear below then.
             </p>
           ) : (
             <>
@@ -298,8 +298,7 @@ function Now({ run, wanted, network, now_s }: NowProps) {
 function ValiditySoFar({ run, clock }: { run: LiveRun; clock: WatchPlan["clock"] }) {
   const { validity } = run;
   if (clock === "virtual") return <p class="quiet">In virtual time the machine's load makes no run invalid.</p>;
-  if (!validity)
-    return <p class="quiet">Whether the machine keeps up is told once a second from the start of the measurement.</p>;
+  if (!validity) return <p class="quiet">Validity is checked once a second from the start of the measurement.</p>;
   const facts = `processor ${percent(validity.cpu_busy)} busy, packets at most ${duration(validity.lateness_max_us === null ? null : validity.lateness_max_us / 1e6)} late`;
   if (validity.problems.length === 0)
     return (

@@ -2,6 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { clock } from "./format.ts";
 import { theme, token } from "./theme.ts";
 
 export interface Line {
@@ -95,7 +96,7 @@ function markerDash(line: Line | undefined): string {
 /** How the values of the x axis are written. */
 function formatOfX(props: ChartProps): (value: number) => string {
   if (props.x) return props.x.format;
-  return props.isElapsed ? (seconds) => `${Number(seconds.toFixed(2))} s` : timeOfDay;
+  return props.isElapsed ? (seconds) => `${Number(seconds.toFixed(2))} s` : clock;
 }
 
 function options(props: ChartProps, width: number): uPlot.Options {
@@ -132,8 +133,4 @@ function options(props: ChartProps, width: number): uPlot.Options {
       })),
     ],
   };
-}
-
-function timeOfDay(time_s: number): string {
-  return new Date(time_s * 1000).toTimeString().slice(0, 8);
 }

@@ -40,6 +40,17 @@ export function Dialog({
   );
 }
 
+/** Completes names in the inputs whose `list` is this id. */
+export function Names({ id, names }: { id: string; names: readonly string[] }) {
+  return (
+    <datalist id={id}>
+      {names.map((name) => (
+        <option key={name} value={name} />
+      ))}
+    </datalist>
+  );
+}
+
 /** A control with its name, and a hint under it that describes it. */
 export function Field({ label, hint, children }: { label: string; hint?: string; children: VNode }) {
   const id = useId();

@@ -1,4 +1,4 @@
-/** A network as a map: places that can be dragged and are kept, links by utilisation, paths lit up. */
+/** A network as a map: places that can be dragged and are kept, links by utilisation, highlighted paths. */
 import cytoscape from "cytoscape";
 import { useEffect, useRef } from "preact/hooks";
 import { bitrate } from "./format.ts";
@@ -35,7 +35,7 @@ export interface MapProps {
   name: string;
   nodes: readonly MapNode[];
   links: readonly MapLink[];
-  /** Paths that are lit; all else steps back. */
+  /** Paths that are highlighted; all else is dimmed. */
   paths?: readonly MapPath[];
   selected?: Selection;
   onSelect?: (selection: Selection) => void;
@@ -44,7 +44,7 @@ export interface MapProps {
 /** Above this, nodes are dots and names appear when one comes near. */
 const MANY = 150;
 const SPAN = 1000;
-/** Below this width the buttons have a row of their own under the network. */
+/** Below this width the buttons have a row under the network, else a column beside it. */
 const NARROW_PX = 500;
 const BUTTONS_PX = 32;
 /** The zoom from which names in a large network can be read. */
@@ -64,6 +64,13 @@ function read(key: string): Kept {
     // What is there is none of ours: begin again.
   }
   return { places: {}, zoom: null, pan: null };
+}
+
+/** By how much more nodes stand apart in a small network, so that the two nearest do not overlap. */
+function spread(nodes: readonly MapNode[], span: number): number {
+  if (nodes.length > MANY) return 1;
+  const distances = nodes.flatMap((a, index) => nodes.slice(index + 1).map((b) => Math.hypot(a.x - b.x, a.y - b.y)));
+  return Math.min(1.7, Math.max(1, span / 9 / Math.max(Math.min(...distances), span / 100)));
 }
 
 /** The map itself; draws only what has changed. */
@@ -113,9 +120,9 @@ class NetworkMap {
     const ys = props.nodes.map((node) => node.y);
     const left = Math.min(...xs);
     const top = Math.max(...ys);
-    const span = Math.max(Math.max(...xs) - left, top - Math.min(...ys)) || 1;
-    // So that all of it is seen at a zoom of about 1.
-    const size = SPAN * Math.min(1, Math.max(0.45, Math.sqrt(props.nodes.length / 40)));
+    // Maps are about twice as wide as high; all of a network is seen at a zoom of about 1.
+    const span = Math.max(Math.max(...xs) - left, 2 * (top - Math.min(...ys))) || 1;
+    const size = SPAN * Math.min(1, Math.max(0.45, Math.sqrt(props.nodes.length / 40))) * spread(props.nodes, span);
     const classes = classesOf(props);
     const nodes = props.nodes.map((node) => ({
       group: "nodes" as const,
@@ -204,23 +211,17 @@ class NetworkMap {
 
   fit(): void {
     // cytoscape's own fit measures every line and name; the places of the nodes are enough.
-    let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];
-    this.cy.nodes().forEach((node) => {
-      const { x, y } = node.position();
-      left = Math.min(left, x);
-      right = Math.max(right, x);
-      top = Math.min(top, y);
-      bottom = Math.max(bottom, y);
-    });
+    const places = this.cy.nodes().map((node) => node.position());
+    const [xs, ys] = [places.map(({ x }) => x), places.map(({ y }) => y)];
+    const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
     const isNarrow = this.cy.width() < NARROW_PX;
     const room = isNarrow || this.#isLarge ? 24 : 56;
-    const width = Math.max(1, this.cy.width() - 2 * room);
+    const width = Math.max(1, this.cy.width() - 2 * room - (isNarrow ? 0 : BUTTONS_PX));
     const height = Math.max(1, this.cy.height() - 2 * room - (isNarrow ? BUTTONS_PX : 0));
     const zoom = Math.min(1.4, width / Math.max(1, right - left), height / Math.max(1, bottom - top));
-    const middle = room + height / 2;
     this.cy.viewport({
       zoom,
-      pan: { x: this.cy.width() / 2 - (zoom * (left + right)) / 2, y: middle - (zoom * (top + bottom)) / 2 },
+      pan: { x: room + width / 2 - (zoom * (left + right)) / 2, y: room + height / 2 - (zoom * (top + bottom)) / 2 },
     });
   }
 
@@ -248,7 +249,7 @@ class NetworkMap {
     this.cy.style(styleSheet(this.#isLarge));
   }
 
-  /** Take in states, utilisations, paths and what is selected. */
+  /** Show states, utilisations, paths and what is selected. */
   update(props: MapProps): void {
     const wanted = classesOf(props);
     this.cy.batch(() => {
@@ -259,15 +260,15 @@ class NetworkMap {
       }
     });
     this.#classes = wanted;
-    this.#light(props.paths ?? []);
+    this.#highlight(props.paths ?? []);
   }
 
-  #light(paths: readonly MapPath[]): void {
+  #highlight(paths: readonly MapPath[]): void {
     const drawn = JSON.stringify(paths.map((path) => [path.nodes, bitrate(path.rate_bps)]));
     if (drawn === this.#paths) return;
     this.#paths = drawn;
     this.cy.batch(() => {
-      this.cy.edges(".lit").remove();
+      this.cy.edges(".highlighted").remove();
       this.cy.add(paths.flatMap((path, index) => this.#pathEdges(path, index, paths.length)));
     });
   }
@@ -280,7 +281,7 @@ class NetworkMap {
     return steps.map(({ tail, head }, step) => ({
       group: "edges",
       data: {
-        id: `lit ${index} ${step}`,
+        id: `path ${index} ${step}`,
         source: tail,
         target: head,
         link: this.#linkId(tail, head),
@@ -288,7 +289,7 @@ class NetworkMap {
         bend: (index - (count - 1) / 2) * (this.#isLarge ? 6 : 22),
         rate: step === roomiest ? bitrate(path.rate_bps) : "",
       },
-      classes: `lit series-${index % 6}`,
+      classes: `highlighted series-${index % 6}`,
     }));
   }
 
@@ -316,8 +317,8 @@ function isSelected(selected: Selection | undefined, kind: "node" | "link", id: 
 
 /** How each node and link is drawn: what style.css classes are to a page. */
 function classesOf(props: MapProps): Map<string, string> {
-  // In a large network stepping back would touch all of it; thin lines are out of the way as they are.
-  const lit = new Set(props.nodes.length > MANY ? [] : (props.paths ?? []).flatMap((path) => path.nodes));
+  // Dimming a large network would touch all of it, and its lines are thin.
+  const onPath = new Set(props.nodes.length > MANY ? [] : (props.paths ?? []).flatMap((path) => path.nodes));
   const join = (...classes: string[]): string => classes.filter(Boolean).join(" ");
   const all = new Map<string, string>();
   for (const node of props.nodes)
@@ -326,7 +327,7 @@ function classesOf(props: MapProps): Map<string, string> {
       join(
         node.kind,
         node.state,
-        lit.size > 0 && !lit.has(node.id) ? "dim" : "",
+        onPath.size > 0 && !onPath.has(node.id) ? "dim" : "",
         isSelected(props.selected, "node", node.id),
       ),
     );
@@ -334,7 +335,7 @@ function classesOf(props: MapProps): Map<string, string> {
     const use = link.utilisation === null ? "unknown" : `use-${levelOf(link.utilisation)}`;
     all.set(
       link.id,
-      join("link", link.up ? use : "broken", lit.size > 0 ? "dim" : "", isSelected(props.selected, "link", link.id)),
+      join("link", link.up ? use : "broken", onPath.size > 0 ? "dim" : "", isSelected(props.selected, "link", link.id)),
     );
   }
   return all;
@@ -347,10 +348,9 @@ function styleSheet(many: boolean): cytoscape.StylesheetJson {
     selector: `.series-${index}`,
     style: { "line-color": token(`series-${index}`), "target-arrow-color": token(`series-${index}`) },
   }));
-  const widths = [1.5, 2.5, 4, 5.5, 7];
-  const uses = LEVELS.map((_, level) => ({
+  const uses = LEVELS.map(({ width }, level) => ({
     selector: `.use-${level}`,
-    style: { "line-color": token(`use-${level}`), width: (widths[level] ?? 2) * (many ? 0.55 : 1) },
+    style: { "line-color": token(`use-${level}`), width: width * (many ? 0.55 : 1) },
   }));
   return [
     {
@@ -429,7 +429,7 @@ function styleSheet(many: boolean): cytoscape.StylesheetJson {
       style: { "underlay-color": token("accent"), "underlay-opacity": 0.4, "underlay-padding": 8 },
     },
     {
-      selector: ".lit",
+      selector: ".highlighted",
       style: {
         "curve-style": "unbundled-bezier",
         "control-point-distances": "data(bend)",
@@ -525,7 +525,7 @@ export function MapLegend({ title }: { title: string }) {
       <span class="legend-title">{title}</span>
       {LEVELS.map((level, index) => (
         <span class="legend-item" key={index}>
-          <i class={`swatch use-${index}`} aria-hidden="true" />
+          <i class="swatch" style={{ borderTop: `${level.width}px solid var(--use-${index})` }} aria-hidden="true" />
           {level.text}
         </span>
       ))}

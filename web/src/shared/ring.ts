@@ -1,4 +1,4 @@
-/** The last so many of what was added: what a page keeps must not grow with the day. */
+/** The last items of what was added: what a page keeps must not grow with the day. */
 export class Ring<T> {
   #items: (T | undefined)[] = [];
   #next = 0;
