@@ -1,5 +1,6 @@
 /** Finished results: what is chosen of them, its figures and plots. */
 import { useMemo, useState } from "preact/hooks";
+import { Card } from "../shared/card.tsx";
 import { Facts } from "../shared/facts.tsx";
 import { plural } from "../shared/format.ts";
 import { Badge, Empty, Notice } from "../shared/notices.tsx";
@@ -308,10 +309,7 @@ function Origin({ overview }: { overview: ResultsOverview }) {
   const variant = overview.variant ? `, variant ${overview.variant}` : "";
   const changed = Object.entries(overview.overrides).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
   return (
-    <section class="card figure wide" aria-label="How it was made">
-      <div class="card-head">
-        <h2>How it was made</h2>
-      </div>
+    <Card title="How it was made" class="figure wide">
       <div class="stack">
         <Facts
           facts={[
@@ -328,6 +326,6 @@ function Origin({ overview }: { overview: ResultsOverview }) {
           ]}
         />
       </div>
-    </section>
+    </Card>
   );
 }

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { h } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
+import { Card } from "../shared/card.tsx";
 import { Chart } from "../shared/chart.tsx";
 import { Empty, Loading } from "../shared/notices.tsx";
 import { theme } from "../shared/theme.ts";
@@ -24,23 +25,26 @@ export interface FigureProps {
   /** Beside the heading. */
   tools?: ComponentChildren;
   wide?: boolean;
-  note?: string;
+  note?: string | undefined;
   children: ComponentChildren;
 }
 
 /** A card around what is drawn, with its exports. */
 export function Figure({ title, name, draw, rows, tools, wide, note, children }: FigureProps) {
   return (
-    <section class={`card figure ${wide ? "wide" : ""}`} aria-label={title}>
-      <div class="card-head">
-        <h2>{title}</h2>
-        <span class="spacer" />
-        {tools}
-        <Exports title={title} name={name} draw={draw} rows={rows} />
-      </div>
+    <Card
+      title={title}
+      class={`figure ${wide ? "wide" : ""}`}
+      tools={
+        <>
+          {tools}
+          <Exports title={title} name={name} draw={draw} rows={rows} />
+        </>
+      }
+    >
       <div class="figure-body">{children}</div>
       {note ? <p class="figure-note quiet">{note}</p> : null}
-    </section>
+    </Card>
   );
 }
 
@@ -68,21 +72,13 @@ export function formatOf(axis: Axis): (value: number) => string {
 /** More lines than this cannot be distinguished. */
 export const MOST_LINES = 40;
 
-export function LineFigure({
-  plot,
-  tools,
-  note,
-  height = 220,
-  wide,
-  isLoading,
-}: {
+type LineFigureProps = Pick<FigureProps, "tools" | "note" | "wide"> & {
   plot: LinePlot;
-  tools?: ComponentChildren;
-  note?: string;
   height?: number;
-  wide?: boolean;
   isLoading?: boolean;
-}) {
+};
+
+export function LineFigure({ plot, height = 220, isLoading, ...shown }: LineFigureProps) {
   const { times, values } = useMemo(() => aligned(plot), [plot]);
   return (
     <Figure
@@ -90,9 +86,7 @@ export function LineFigure({
       name={plot.name}
       draw={(ink) => drawLines(plot, ink)}
       rows={() => lineRows(plot)}
-      tools={tools}
-      {...(note ? { note } : {})}
-      {...(wide ? { wide } : {})}
+      {...shown}
     >
       {plot.lines.length > MOST_LINES ? (
         <Empty title={`${plot.lines.length} lines`}>
@@ -114,7 +108,7 @@ export function LineFigure({
             hasLegend
             format={formatOf(plot.y)}
             x={{ name: plot.x.label.split(/ in |,| \(/)[0] ?? "", format: formatOf(plot.x) }}
-            {...(plot.atLeast === undefined ? {} : { atLeast: plot.atLeast })}
+            atLeast={plot.atLeast}
             lines={plot.lines.map((line, index) => ({
               label: line.label,
               colour: line.series,

@@ -29,7 +29,7 @@ export interface LinePlot {
   y: Axis;
   lines: readonly PlotLine[];
   /** The y axis reaches at least to this. */
-  atLeast?: number;
+  atLeast?: number | undefined;
 }
 
 const MARGIN = { left: 62, right: 16, top: 34, bottom: 44 };

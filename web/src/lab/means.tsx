@@ -1,5 +1,6 @@
 /** Means over seeds with their intervals: a table that is saved as CSV with all digits. */
 import type { ComponentChildren } from "preact";
+import { Card } from "../shared/card.tsx";
 import { type Column, Table } from "../shared/table.tsx";
 import { saveCsv } from "./export.ts";
 import type { Estimate } from "./rest.ts";
@@ -75,17 +76,16 @@ export function Means<Row>(props: MeansProps<Row>) {
     ),
   ];
   return (
-    <section class="card figure wide" aria-label="Means over seeds">
-      <div class="card-head">
-        <h2>Means over seeds</h2>
-        <span class="quiet">± 95 % interval of the mean</span>
-        <span class="spacer" />
-        <div class="exports">
-          <button class="export" aria-label="Save the table as CSV" onClick={() => saveCsv(name, csvRows(props))}>
-            CSV
-          </button>
-        </div>
-      </div>
+    <Card
+      title="Means over seeds"
+      class="figure wide"
+      note={<span class="quiet">± 95 % interval of the mean</span>}
+      tools={
+        <button class="export" aria-label="Save the table as CSV" onClick={() => saveCsv(name, csvRows(props))}>
+          CSV
+        </button>
+      }
+    >
       <div class="means" style={{ height: `${Math.min(MOST_ROWS, rows.length + 1) * ROW_PX + 4}px` }}>
         <Table
           label="Means over seeds"
@@ -95,6 +95,6 @@ export function Means<Row>(props: MeansProps<Row>) {
           columns={columns}
         />
       </div>
-    </section>
+    </Card>
   );
 }

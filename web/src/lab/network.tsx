@@ -15,7 +15,7 @@ import { useParts } from "./use_parts.ts";
 const PLAY_MS = 200;
 
 /** Links with the utilisation of their fuller direction. */
-export function mapLinks(network: NetworkView, utilisation: ReadonlyMap<string, number>): MapLink[] {
+function mapLinks(network: NetworkView, utilisation: ReadonlyMap<string, number>): MapLink[] {
   return network.links.map(({ a, b }) => {
     const known = [utilisation.get(`${a}->${b}`), utilisation.get(`${b}->${a}`)].filter(
       (each): each is number => each !== undefined,
@@ -23,9 +23,6 @@ export function mapLinks(network: NetworkView, utilisation: ReadonlyMap<string, 
     return { id: `${a}-${b}`, ends: [a, b], utilisation: known.length > 0 ? Math.max(...known) : null, up: true };
   });
 }
-
-export const mapNodes = (network: NetworkView) =>
-  network.nodes.map((node) => ({ id: node.name, kind: node.kind, x: node.x, y: node.y, state: "up" as const }));
 
 interface Props {
   overview: ResultsOverview;
@@ -106,25 +103,14 @@ export function NetworkOverTime({ overview, index, runs, run, flow, onRun }: Pro
         {!links && isLoading ? (
           <Loading what="the network" />
         ) : (
-          <div class="network">
-            <div class="network-map">
-              <NetworkMapView
-                name={overview.network.name}
-                nodes={mapNodes(overview.network)}
-                links={mapLinks(overview.network, utilisation)}
-                paths={paths}
-                selected={selected}
-                onSelect={setSelected}
-              />
-              <MapLegend title={`Utilisation of the fuller direction, ${when}`} />
-            </div>
-            <Directions
-              network={overview.network}
-              utilisation={utilisation}
-              selected={selected?.kind === "link" ? selected.id : null}
-              onSelect={(id) => setSelected({ kind: "link", id })}
-            />
-          </div>
+          <Utilisation
+            network={overview.network}
+            utilisation={utilisation}
+            paths={paths}
+            title={`Utilisation of the fuller direction, ${when}`}
+            selected={selected}
+            onSelect={setSelected}
+          />
         )}
         {times.length > 0 ? (
           <div class="scrub">
@@ -170,6 +156,41 @@ function endsOf(network: NetworkView, id: string): [string, string] {
   return link ? [link.a, link.b] : ["", ""];
 }
 
+interface UtilisationProps {
+  network: NetworkView;
+  /** By direction, as "S0->S4". */
+  utilisation: ReadonlyMap<string, number>;
+  title: string;
+  paths?: readonly MapPath[];
+  selected: Selection;
+  onSelect: (selection: Selection) => void;
+}
+
+/** A map of the links' utilisation, with both directions of each as a table. */
+export function Utilisation({ network, utilisation, title, paths = [], selected, onSelect }: UtilisationProps) {
+  return (
+    <div class="network">
+      <div class="network-map">
+        <NetworkMapView
+          name={network.name}
+          nodes={network.nodes.map(({ name, kind, x, y }) => ({ id: name, kind, x, y, state: "up" }))}
+          links={mapLinks(network, utilisation)}
+          paths={paths}
+          selected={selected}
+          onSelect={onSelect}
+        />
+        <MapLegend title={title} />
+      </div>
+      <Directions
+        network={network}
+        utilisation={utilisation}
+        selected={selected?.kind === "link" ? selected.id : null}
+        onSelect={(id) => onSelect({ kind: "link", id })}
+      />
+    </div>
+  );
+}
+
 interface Direction {
   id: string;
   link: string;
@@ -179,7 +200,7 @@ interface Direction {
 }
 
 /** The utilisation of each direction as a table, beside the map. */
-export function Directions({
+function Directions({
   network,
   utilisation,
   selected,

@@ -30,7 +30,7 @@ function plotOf(
       y: rows.map((row) => value(row)?.mean ?? null),
     };
   });
-  return { name: `sweep-${name}`, title, x: LOAD, y, lines, ...(atLeast === undefined ? {} : { atLeast }) };
+  return { name: `sweep-${name}`, title, x: LOAD, y, lines, atLeast };
 }
 
 export function Sweep({ overview }: { overview: SweepOverview }) {

@@ -1,14 +1,14 @@
 /** The current runs: their progress, what is measured at the moment, whether it would be valid, what is pending. */
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { Card } from "../shared/card.tsx";
 import { duration, percent, plural, remaining } from "../shared/format.ts";
 import type { Selection } from "../shared/map.tsx";
-import { MapLegend, NetworkMapView } from "../shared/map.tsx";
 import { Badge, Empty, Notice } from "../shared/notices.tsx";
 import { LineFigure, MOST_LINES } from "./figure.tsx";
 import type { LinePlot } from "./line_plot.ts";
 import type { Live, LiveRun, RunState } from "./live.ts";
 import { counts, timeLeft } from "./live.ts";
-import { Directions, mapLinks, mapNodes } from "./network.tsx";
+import { Utilisation } from "./network.tsx";
 import { RATE, TIME } from "./plots.ts";
 import type { NetworkView, WatchPlan } from "./rest.ts";
 import { connection, plan, live as runsInHand } from "./session.ts";
@@ -20,6 +20,7 @@ const WORDS: Record<RunState, string> = {
   invalid: "not valid",
   failed: "failed",
 };
+const STATES = Object.keys(WORDS) as RunState[];
 const MARKS: Record<RunState, string> = { waiting: "·", running: "▶", valid: "✓", invalid: "!", failed: "×" };
 
 export function Watch({ network }: { network: NetworkView }) {
@@ -115,21 +116,20 @@ function Runs({ live, shown, onChoose }: { live: Live; shown: number | null; onC
   const rows = useMemo(() => rowsOf(live), [live]);
   const isMany = live.runs.size > MOST_MARKED;
   return (
-    <div class="card runs">
-      <div class="card-head">
-        <h2>Runs</h2>
-        <span class="spacer" />
+    <Card
+      title="Runs"
+      class="runs"
+      tools={
         <span class="runs-key quiet">
-          {(Object.keys(WORDS) as RunState[]).map((state) => (
+          {STATES.map((state) => (
             <span key={state}>
-              <i class={`run ${state}`} aria-hidden="true">
-                {MARKS[state]}
-              </i>
+              <Mark state={state} />
               {WORDS[state]}
             </span>
           ))}
         </span>
-      </div>
+      }
+    >
       <div class="runs-body">
         {rows.map(({ name, runs }) => (
           <div class="runs-row" key={name}>
@@ -146,7 +146,7 @@ function Runs({ live, shown, onChoose }: { live: Live; shown: number | null; onC
           </div>
         ))}
       </div>
-    </div>
+    </Card>
   );
 }
 
@@ -161,23 +161,26 @@ function rowsOf(live: Live): { name: string; runs: LiveRun[] }[] {
 
 /** How many runs are in each state. */
 function Counted({ runs }: { runs: readonly LiveRun[] }) {
-  const states = (Object.keys(WORDS) as RunState[]).map((state) => ({
-    state,
-    count: runs.filter((run) => run.state === state).length,
-  }));
+  const states = STATES.map((state) => ({ state, count: runs.filter((run) => run.state === state).length }));
   return (
     <>
       {states
         .filter(({ count }) => count > 0)
         .map(({ state, count }) => (
           <span class="counted" key={state}>
-            <i class={`run ${state}`} aria-hidden="true">
-              {MARKS[state]}
-            </i>
+            <Mark state={state} />
             {count} {WORDS[state]}
           </span>
         ))}
     </>
+  );
+}
+
+function Mark({ state }: { state: RunState }) {
+  return (
+    <i class={`run ${state}`} aria-hidden="true">
+      {MARKS[state]}
+    </i>
   );
 }
 
@@ -211,6 +214,8 @@ interface NowProps {
   now_s: number;
 }
 
+const DEFAULT_ROUTED = "Streams without a path take the switches' default route, which is read at the end of the run.";
+
 /** The run that is looked at. */
 function Now({ run, wanted, network, now_s }: NowProps) {
   const title = `Case ${run.case} with ${run.protocol}, seed ${run.seed}`;
@@ -221,20 +226,20 @@ function Now({ run, wanted, network, now_s }: NowProps) {
   );
   const plot = useMemo(() => streamsNow(run, title), [run]);
   const [selected, setSelected] = useState<Selection>(null);
+  const isDefaultRouted = run.flows.some((flow) => flow.streams.some((stream) => stream.path === null));
   const since = run.began_s === null ? null : Math.max(0, now_s - run.began_s);
   return (
     <>
-      <div class="card now">
-        <div class="card-head">
-          <h2>{title}</h2>
-          <span class="spacer" />
-          <Badge tone="plain">{wanted.clock === "simulated" ? "simulating" : run.phase || "starting"}</Badge>
-        </div>
+      <Card
+        title={title}
+        class="now"
+        tools={<Badge tone="plain">{wanted.clock === "simulated" ? "simulating" : run.phase || "starting"}</Badge>}
+      >
         <div class="stack">
           {wanted.clock === "simulated" ? (
             <p class="quiet">
-              Running for {since === null ? "–" : remaining(since)}. The simulator reports a run at its
-              end: rates and links appear below then.
+              Running for {since === null ? "–" : remaining(since)}. The simulator reports a run at its end: rates and
+              links appear below then.
             </p>
           ) : (
             <>
@@ -249,42 +254,19 @@ function Now({ run, wanted, network, now_s }: NowProps) {
             </>
           )}
         </div>
-      </div>
+      </Card>
       {wanted.clock === "simulated" ? null : latest ? (
         <div class="figures now-figures">
-          <LineFigure
-            wide
-            plot={plot}
-            height={240}
-            {...(run.flows.some((flow) => flow.streams.some((stream) => stream.path === null))
-              ? {
-                  note: "Streams without a path take the switches' default route, which is read at the end of the run.",
-                }
-              : {})}
-          />
-          <section class="card figure wide" aria-label="Links at the moment">
-            <div class="card-head">
-              <h2>Links at the moment</h2>
-            </div>
-            <div class="network">
-              <div class="network-map">
-                <NetworkMapView
-                  name={network.name}
-                  nodes={mapNodes(network)}
-                  links={mapLinks(network, utilisation)}
-                  selected={selected}
-                  onSelect={setSelected}
-                />
-                <MapLegend title="Utilisation of the fuller direction" />
-              </div>
-              <Directions
-                network={network}
-                utilisation={utilisation}
-                selected={selected?.kind === "link" ? selected.id : null}
-                onSelect={(id) => setSelected({ kind: "link", id })}
-              />
-            </div>
-          </section>
+          <LineFigure wide plot={plot} height={240} note={isDefaultRouted ? DEFAULT_ROUTED : undefined} />
+          <Card title="Links at the moment" class="figure wide">
+            <Utilisation
+              network={network}
+              utilisation={utilisation}
+              title="Utilisation of the fuller direction"
+              selected={selected}
+              onSelect={setSelected}
+            />
+          </Card>
         </div>
       ) : (
         <Empty title="Nothing is measured yet">

@@ -27,7 +27,7 @@ export interface ChartProps {
   format: (value: number) => string;
   height?: number;
   /** The scale reaches at least from 0 to this. */
-  atLeast?: number;
+  atLeast?: number | undefined;
   isElapsed?: boolean;
   /** What `times` are if they are not times. */
   x?: { name: string; format: (value: number) => string };
