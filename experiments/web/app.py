@@ -53,17 +53,17 @@ class Readers:
     _waiting: set[asyncio.Event] = field(default_factory=set)
 
     def wake(self) -> None:
-        """Let everyone who waits look again; called in the server's loop."""
+        """Wake everyone who waits; called in the server's loop."""
         for event in self._waiting:
             event.set()
 
     def close(self) -> None:
-        """Let everyone go once all is told; called in the server's loop."""
+        """End the streams once all events are sent; called in the server's loop."""
         self.closed = True
         self.wake()
 
     async def wait(self, timeout_s: float) -> None:
-        """Wait until there may be something new, or for so long."""
+        """Wait until there may be something new, or `timeout_s` have passed."""
         event = asyncio.Event()
         self._waiting.add(event)
         try:
@@ -107,7 +107,7 @@ def make_app(content: Content, token: str, hosts: Sequence[str]) -> ASGIApp:
 
 
 class Guard:
-    """Refuses what is not the page's, and tells browsers what an answer may be used for."""
+    """Refuses what is not the page's, and sends browsers the security headers."""
 
     def __init__(self, app: ASGIApp, token: str, hosts: Sequence[str]) -> None:
         self._app = app

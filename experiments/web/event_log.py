@@ -27,8 +27,8 @@ class Entry:
 class EventLog:
     """Keeps entries for readers; any thread may add and read.
 
-    What a run has told in passing (samples, and what a later one replaces) goes with its end, and samples are
-    bounded before: what is kept grows with the number of runs alone.
+    Transient entries of a run (samples, and what a later entry replaces) are dropped at its end, and samples
+    are bounded: the log grows with the number of runs alone.
     """
 
     def __init__(self) -> None:
@@ -40,41 +40,41 @@ class EventLog:
         self._samples: dict[int, deque[Entry]] = {}
         self._latest: dict[tuple[int, str], Entry] = {}
 
-    def add(self, told: Mapping[str, Any]) -> None:
+    def add(self, fields: Mapping[str, Any]) -> None:
         """Add what stays."""
-        self._append(told, self._lasting.append)
+        self._append(fields, self._lasting.append)
 
-    def add_sample(self, run: int, told: Mapping[str, Any], values: int) -> None:
-        """Add one of a run's samples, which has so many values; the oldest go when there are too many."""
+    def add_sample(self, run: int, fields: Mapping[str, Any], values: int) -> None:
+        """Add a sample of a run, of this number of values; the oldest are dropped when there are too many."""
         most = max(FEWEST_SAMPLES, min(MOST_SAMPLES, VALUES_KEPT // max(1, values)))
         samples = self._samples.setdefault(run, deque(maxlen=most))
-        self._append(told, samples.append)
+        self._append(fields, samples.append)
 
-    def add_latest(self, run: int, kind: str, told: Mapping[str, Any]) -> None:
+    def add_latest(self, run: int, kind: str, fields: Mapping[str, Any]) -> None:
         """Add what replaces the last of its kind of a run."""
 
         def keep(entry: Entry) -> None:
             self._latest[run, kind] = entry
 
-        self._append(told, keep)
+        self._append(fields, keep)
 
-    def forget_passing(self, run: int) -> None:
-        """Drop what a run has told in passing: it is over, or begins again."""
+    def drop_transient(self, run: int) -> None:
+        """Drop the transient entries of a run that is over or is rerun."""
         with self._lock:
             self._samples.pop(run, None)
             self._latest = {key: entry for key, entry in self._latest.items() if key[0] != run}
 
     def after(self, number: int, most: int = 500) -> list[Entry]:
-        """Return the entries after a number, the oldest first, at most so many."""
+        """Return at most `most` entries after a number, the oldest first."""
         with self._lock:
             latest = sorted(self._latest.values(), key=_number)
             parts = [_newer(part, number) for part in (self._lasting, latest, *self._samples.values())]
         return list(heapq.merge(*parts, key=_number))[:most]
 
-    def _append(self, told: Mapping[str, Any], keep: Callable[[Entry], None]) -> None:
+    def _append(self, fields: Mapping[str, Any], keep: Callable[[Entry], None]) -> None:
         with self._lock:
             self._last += 1
-            keep(Entry(self._last, json.dumps(told, separators=(",", ":"), allow_nan=False)))
+            keep(Entry(self._last, json.dumps(fields, separators=(",", ":"), allow_nan=False)))
         self.changed()
 
 

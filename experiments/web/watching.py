@@ -1,4 +1,4 @@
-"""Makes of the runner's events what a page has to be told. Pure: events and `now_s` in, a log out."""
+"""Turns the runner's events into entries of the log that pages follow. Pure: events and `now_s` in."""
 
 from __future__ import annotations
 
@@ -64,43 +64,40 @@ class Watch:
         }
 
     def take(self, event: Event, now_s: float) -> None:
-        """Note an event; `now_s` is the time since the epoch."""
+        """Record an event; `now_s` is the time since the epoch."""
         match event:
-            case InRun(number=number, told=told):
-                self._note(number, told, now_s)
+            case InRun(number=number, told=of_run):
+                self._record(number, of_run, now_s)
             case RunsBegun():
-                self._add(None, event, now_s)
+                self.log.add(_fields(None, event, now_s))
             case RunStarted(number=number):
                 self._current = number
-                self._note(number, event, now_s)
+                self._record(number, event, now_s)
             case RunFinished(run=run) | RunBroken(run=run) | RunRepeated(run=run):
-                self._note(self._numbers[run], event, now_s)
+                self._record(self._numbers[run], event, now_s)
             case PhaseBegun() | TimeMeasured() | FlowsConnected() | RatesMeasured() | ValidityMeasured():
                 if self._current is not None:
-                    self._note(self._current, event, now_s)
+                    self._record(self._current, event, now_s)
             case _:
                 pass
 
     def end(self, state: str, text: str, now_s: float) -> None:
-        """Note that all is over: `finished`, `failed` or `stopped`, and a sentence."""
+        """Record that all is over: `finished`, `failed` or `stopped`, and a sentence."""
         self.log.add({"event": "job-ended", "state": state, "text": text, "at_s": now_s})
 
-    def _note(self, number: int, event: Event, now_s: float) -> None:
-        told = self._told(number, event, now_s)
+    def _record(self, number: int, event: Event, now_s: float) -> None:
+        fields = _fields(number, event, now_s)
         match event:
             case RatesMeasured(links=links, streams_bps=streams_bps):
                 values = len(links) + sum(map(len, streams_bps.values()))
-                self.log.add_sample(number, told, values)
+                self.log.add_sample(number, fields, values)
             case PhaseBegun() | TimeMeasured() | ValidityMeasured() | FlowsConnected():
-                self.log.add_latest(number, event.event, told)
+                self.log.add_latest(number, event.event, fields)
             case _:
                 if isinstance(event, _ENDS):
-                    self.log.forget_passing(number)
-                self.log.add(told)
+                    self.log.drop_transient(number)
+                self.log.add(fields)
 
-    def _add(self, number: int | None, event: Event, now_s: float) -> None:
-        self.log.add(self._told(number, event, now_s))
 
-    @staticmethod
-    def _told(number: int | None, event: Event, now_s: float) -> dict[str, Any]:
-        return {"number": number, "at_s": now_s, **event.model_dump(mode="json", exclude={"number"})}
+def _fields(number: int | None, event: Event, now_s: float) -> dict[str, Any]:
+    return {"number": number, "at_s": now_s, **event.model_dump(mode="json", exclude={"number"})}

@@ -42,7 +42,7 @@ def apply(log: EventLog, step: str, run: int, value: int) -> None:
     elif step == LATEST:
         log.add_latest(run, "time", told)
     else:
-        log.forget_passing(run)
+        log.drop_transient(run)
         log.add(told)
 
 
