@@ -176,7 +176,7 @@ async def _interact(page: Page) -> Result:
 def _actions(page: Page) -> list[Callable[[], Awaitable[None]]]:
     """Return what a person does."""
     rows = page.locator(".table-row")
-    head = page.get_by_role("columnheader", name="Asked").get_by_role("button")
+    head = page.get_by_role("columnheader", name="Requested").get_by_role("button")
     search = page.get_by_label("Search flows")
     tabs = [page.get_by_role("tab", name=name) for name in ("Events", "What if", "Health", "Details")]
     return [

@@ -122,7 +122,7 @@ def what_if(page: Page, target: Path) -> None:
     page.get_by_label("Fail", exact=True).fill("S2-S3")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Show what would happen").click()
-    page.locator(".moved button").first.click()
+    page.locator(".answer .flow-list button").first.click()
     time.sleep(2)
     page.screenshot(path=target / "dashboard-what-if.png")
 

@@ -293,7 +293,7 @@ def test_a_large_network(browser: Browser, tmp_path: Path) -> None:
 def test_of_many_events_the_last_ones_are_left(served: Served, browser: Browser) -> None:
     """A day's worth is in benchmarks.web."""
     with open_page(browser, served.address) as page:
-        expect(page.locator(".segments .badge")).to_contain_text("live")
+        expect(page.locator(".timeline .badge")).to_contain_text("live")
         count, batch = 12_000, 2_400
         for first in range(0, count, batch):
             for number in range(first, first + batch):

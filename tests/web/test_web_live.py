@@ -145,7 +145,7 @@ def restart(page: Page, lab: Lab, folder: Path, store: str) -> dict[str, Any]:
     lab.controller, _ = start_controller(folder, "--store", store)
     wait_until(lab.rest.ready, "all switches and links again")
     expect(page.get_by_text("Disconnected since")).to_have_count(0)
-    expect(page.locator(".segments .badge")).to_have_text("live")
+    expect(page.locator(".timeline .badge")).to_have_text("live")
     expect(page.get_by_role("row", name="T0 → T2")).to_be_visible()
     marks = page.locator(".event[data-kind=history_lost]")
     expect(marks).to_contain_text("The controller was restarted")
