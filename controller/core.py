@@ -8,6 +8,7 @@ from typing import Any
 
 from controller.decide.default_routes import DefaultRoutes
 from controller.decide.link_changes import LINK, LinkChanges, name_of
+from controller.decide.link_watch import LinkWatch
 from controller.decide.manager import FlowManager
 from controller.decide.measuring import Measuring
 from controller.decide.neighbours import Neighbours
@@ -19,16 +20,15 @@ from controller.decide.switch_rules import SwitchRules
 from controller.decide.telling import tell_topology
 from controller.errors import RequestError
 from controller.install.outbox import Outbox
-from controller.model import events, ipv4, lldp
+from controller.model import events, ipv4
 from controller.model.callers import CONFIGURATION, Caller
 from controller.model.client_events import ClientEventKind
 from controller.model.faults import FaultKind
 from controller.model.journal import Journal, Journaled, JournaledDict, JournaledSet
-from controller.model.messages import Acknowledge, IntroduceSwitch, Message, PacketOut, Postpone
+from controller.model.messages import Acknowledge, IntroduceSwitch, Message, Postpone
 from controller.model.records import Change, Records, changes_of
 from controller.model.requests import LinkChange, ViewName
 from controller.model.rules import Group, Rule
-from controller.state.discovery import Discovery
 from controller.state.flow_record import FLOW, FLOW_LEASE
 from controller.state.hosts import LEARNED_HOST
 from controller.state.state import Settings, State
@@ -77,28 +77,25 @@ class Core(Journaled):
 
     def _assemble(self, state: State) -> None:
         """Make all parts, for a network of which nothing is known yet."""
-        self._state, settings = state, state.settings
+        self._state, outbox = state, self._outbox
         self._rules = SwitchRules(
-            self._state,
-            self._outbox,
+            state,
+            outbox,
             self._beside_fixed,
             self._count_beside_fixed,
             lambda switch, now: self._audit.refused(switch, now),
         )
-        self._default_routes = DefaultRoutes(self._state, self._outbox, self._rules)
-        self._neighbours = Neighbours(self._state, self._outbox, self._default_routes, self._rules)
-        self._protection = Protection(self._state, self._outbox)
-        self._flows = FlowManager(self._state, self._outbox, self._new_flow_id, self._solved)
-        self._audit = RuleAudit(self._state, self._outbox, self._rules, self._flows)
-        self._measuring = Measuring(
-            self._state, self._outbox, self._flows.capacity_returned, self._audit.counters_asked
-        )
-        self._discovery = Discovery(settings.probe_interval_s, settings.silence_s)
+        self._default_routes = DefaultRoutes(state, outbox, self._rules)
+        self._neighbours = Neighbours(state, outbox, self._default_routes, self._rules)
+        self._protection = Protection(state, outbox)
+        self._flows = FlowManager(state, outbox, self._new_flow_id, self._solved)
+        self._audit = RuleAudit(state, outbox, self._rules, self._flows)
+        self._measuring = Measuring(state, outbox, self._flows.capacity_returned, self._audit.counters_asked)
+        self._links = LinkWatch(state, outbox)
         self._gone_at: JournaledDict[int, float] = JournaledDict()  # when a switch that is away is given up
-        self._down_since: JournaledDict[str, float] = JournaledDict()  # by link
-        self._link_changes = LinkChanges(self._state, self._outbox, self._flows)
-        self._queries = Queries(self._state, self._rules, self._flows)
-        self._rule_counters = RuleCounters(self._state, self._outbox, self._queries.rules)
+        self._link_changes = LinkChanges(state, outbox, self._flows)
+        self._queries = Queries(state, self._rules, self._flows)
+        self._rule_counters = RuleCounters(state, outbox, self._queries.rules)
 
     def _event_handlers(self) -> dict[type, Callable[[Any], None]]:
         return {
@@ -111,7 +108,7 @@ class Core(Journaled):
             events.PortWentDown: self._port_went_down,
             events.LinkDiscovered: self._link_discovered,
             events.PacketArrived: self._packet_arrived,
-            events.RuleExpired: self._rule_expired,
+            events.RuleExpired: lambda event: self._default_routes.expired(event.datapath_id, event.cookie),
             events.BarrierReceived: self._barrier_received,
             events.RulesRefused: self._rules_refused,
             events.CountersRead: self._counters_read,
@@ -150,7 +147,10 @@ class Core(Journaled):
         former = self._state
         flows, links = self._flows.hand_over(self._now), self._link_changes.records()
         self._rule_counters.stop()
-        ids, former_ids = _datapath_ids(network), _datapath_ids(former.live.network)
+        ids, former_ids = (
+            {each.datapath_id(switch): switch for switch in each.switches}
+            for each in (network, former.live.network)
+        )
         for datapath_id in former_ids.keys() - ids.keys():
             if former.live.is_connected_id(datapath_id):
                 self._rules.wipe(former_ids[datapath_id])
@@ -242,7 +242,7 @@ class Core(Journaled):
         parts = (
             self._flows,
             self._default_routes,
-            self._discovery,
+            self._links,
             self._state.hosts,
             self._neighbours,
             self._protection,
@@ -276,11 +276,7 @@ class Core(Journaled):
         if _RUN not in self._has_run:
             self._has_run.add(_RUN)
             self._outbox.store(_RUN, "switches", {})
-        for port in sorted(event.live_ports):
-            self._discovery.add((event.datapath_id, port))
-        for tail, head in live.seen_links(event.datapath_id):
-            if live.is_connected_id(tail[0]) and live.is_connected_id(head[0]):
-                self._discovery.expect(tail, head, self._now)
+        self._links.switch_joined(event.datapath_id, event.live_ports, self._now)
         ports = sorted(event.live_ports)
         facts = {"switch": switch, "ports": ports}
         self._outbox.tell(ClientEventKind.SWITCH_UP, f"{switch} is connected", facts)
@@ -346,8 +342,7 @@ class Core(Journaled):
         """Record that a switch's connection ended: it is assumed to forward as before, for a while."""
         self._state.live.leave(datapath_id)
         self._gone_at[datapath_id] = self._now + self._state.settings.switch_grace_s
-        for port in self._state.live.live_ports_of(datapath_id):
-            self._discovery.remove(port)
+        self._links.switch_left(datapath_id)
         self._default_routes.disconnect(switch)
         self._rules.disconnect(switch)
         self._flows.switch_lost(switch, self._now)
@@ -368,68 +363,25 @@ class Core(Journaled):
             self._links_may_have_changed()
 
     def _port_came_up(self, event: events.PortCameUp) -> None:
-        self._tell_port(event, ClientEventKind.PORT_UP)
-        self._state.live.port_up(event.datapath_id, event.port)
-        if self._state.live.port_is_live(event.datapath_id, event.port):
-            self._discovery.add((event.datapath_id, event.port))
-            switch = self._state.live.switch_name(event.datapath_id)
-            if switch is not None:
-                self._neighbours.port_came_up(switch, event.port, self._now)
+        self._links.port_came_up(event)
+        switch = self._state.live.switch_name(event.datapath_id)
+        if switch is not None and self._state.live.port_is_live(event.datapath_id, event.port):
+            self._neighbours.port_came_up(switch, event.port, self._now)
         self._links_may_have_changed()
 
     def _port_went_down(self, event: events.PortWentDown) -> None:
-        self._tell_port(event, ClientEventKind.PORT_DOWN)
-        self._state.live.port_down(event.datapath_id, event.port)
-        self._discovery.remove((event.datapath_id, event.port))
+        self._links.port_went_down(event)
         self._links_may_have_changed()
 
-    def _tell_port(self, event: events.PortCameUp | events.PortWentDown, kind: ClientEventKind) -> None:
-        """Tell clients of a port of the file that is about to change; ports may change without need."""
-        live, is_up = self._state.live, kind is ClientEventKind.PORT_UP
-        arc, switch = live.arc_at(event.datapath_id, event.port), live.switch_name(event.datapath_id)
-        if arc is None or live.port_is_live(event.datapath_id, event.port) == is_up:
-            return
-        text = f"port {event.port} of {switch} towards {arc.head} {'came up' if is_up else 'went down'}"
-        level = "info" if is_up else "warning"
-        self._outbox.tell(kind, text, {"switch": switch, "port": event.port, "link": arc.link}, level)
-
     def _link_discovered(self, event: events.LinkDiscovered) -> None:
-        live = self._state.live
-        tail, head = (event.tail_datapath_id, event.tail_port), (event.head_datapath_id, event.head_port)
-        if not live.is_known(tail, head):
-            fault = live.discovered(tail, head)
-            if fault is not None:
-                self._outbox.report("warning", fault)
+        if self._links.discovered(event, self._now):
             self._links_may_have_changed()
-        if live.is_known(tail, head):  # it is not if a port went down while the packet was under way
-            self._discovery.heard(tail, head, self._now)
-
-    def _discover(self) -> None:
-        """Send the probes that are due, and give up the links that no longer answer."""
-        for tail, head in self._discovery.take_lost(self._now):
-            self._state.live.lost(tail, head)
-            self._links_may_have_changed()
-        key = self._state.settings.lldp_key
-        for datapath_id, port in self._discovery.tick(self._now):
-            self._outbox.put(PacketOut(datapath_id, port, lldp.build(datapath_id, port, key)))
 
     def _links_may_have_changed(self) -> None:
         for switch in self._state.live.take_rebound():
             self._rules.update(switch)
             self._default_routes.refresh_soon(self._now, everything=True)
-        changed = self._state.live.take_changed_links()
-        down = [link for link in changed if not self._state.live.link_is_up(link)]
-        for link in changed:
-            if link in down:
-                self._down_since[link] = self._now
-                self._outbox.tell(
-                    ClientEventKind.LINK_DOWN, f"link {link} is down", {"link": link}, "warning"
-                )
-            else:
-                since = self._down_since.pop(link, None)
-                down_s = None if since is None else self._now - since
-                facts = {"link": link, "down_s": down_s}
-                self._outbox.tell(ClientEventKind.LINK_UP, f"link {link} is up", facts)
+        changed, down = self._links.take_changed(self._now)
         if changed:
             self._default_routes.refresh_soon(self._now)
             self._flows.links_changed(down, self._now)
@@ -445,11 +397,6 @@ class Core(Journaled):
             self._default_routes.arrived(switch, event.port, destination, event.frame)
         else:
             self._neighbours.arrived(switch, event.port, event.frame, self._now)
-
-    def _rule_expired(self, event: events.RuleExpired) -> None:
-        switch = self._state.live.switch_name(event.datapath_id)
-        if switch is not None:
-            self._default_routes.expired(switch, event.cookie)
 
     def _barrier_received(self, event: events.BarrierReceived) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
@@ -511,7 +458,7 @@ class Core(Journaled):
         settings = event.settings
         self._state.settings = settings
         self._state.hosts.set_age(settings.host_age_s)
-        self._discovery.set_times(settings.probe_interval_s, settings.silence_s)
+        self._links.settings_changed()
         self._state.flows.set_ack_ratio(settings.ack_ratio)
         self._measuring.settings_changed(self._now)
         self._change_links(links)
@@ -541,7 +488,8 @@ class Core(Journaled):
         if self._flows.tick(self._now):
             return  # what else is due is an event of its own, after the rules of flows have been sent
         self._give_up_switches()
-        self._discover()
+        if self._links.tick(self._now):
+            self._links_may_have_changed()
         if not self._default_routes.tick(self._now):
             self._protection.tick(self._now)  # else in an event of its own, so that it knows what it costs
         self._measuring.tick(self._now)
@@ -549,8 +497,3 @@ class Core(Journaled):
         self._audit.tick(self._now)
         self._neighbours.tick(self._now)
         self._state.faults.expire(self._now)
-
-
-def _datapath_ids(network: Network) -> dict[int, str]:
-    """Return the names of a network's switches, by their datapath ids."""
-    return {network.datapath_id(switch): switch for switch in network.switches}

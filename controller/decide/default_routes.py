@@ -83,10 +83,10 @@ class DefaultRoutes(Journaled):
                 users[switch] = None
                 pending += self._renew(switch, ip, entries)
 
-    def expired(self, switch: str, cookie: int) -> None:
+    def expired(self, datapath_id: int, cookie: int) -> None:
         """Record that a switch has removed a route that was not used; it stays where labels of others end."""
-        ip = host_of_cookie(cookie)
-        if ip is None or ip not in self._routes.get(switch, ()):
+        switch, ip = self._state.live.switch_name(datapath_id), host_of_cookie(cookie)
+        if switch is None or ip is None or ip not in self._routes.get(switch, ()):
             return
         del self._routes[switch][ip], self._users[ip][switch]
         others = [self._routes[other][ip] for other in self._users[ip] if ip in self._routes.get(other, ())]
