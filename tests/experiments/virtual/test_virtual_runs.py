@@ -219,6 +219,18 @@ def test_no_root_is_needed(alone: Results) -> None:
         aside.rmdir()
 
 
+def test_a_used_folder_and_another_locale_change_nothing(
+    alone: Results, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = tmp_path / "used"
+    shutil.copytree(folder / "logs", used / "logs")
+    for path in used.rglob("*"):
+        os.utime(path, (0, path.stat().st_mtime))
+    for name, value in (("LC_ALL", "tr_TR.UTF-8"), ("LANG", "tr_TR.UTF-8"), ("TZ", "Asia/Kathmandu")):
+        monkeypatch.setenv(name, value)
+    assert golden.run(used, *CASE_1).runs[0].digest == alone.runs[0].digest
+
+
 def test_ctrl_c_keeps_finished_runs_and_leaves_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out"
     call = [sys.executable, "-m", "experiments.cli", "run", "butterfly", "--engine", "virtual"]
