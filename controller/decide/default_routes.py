@@ -27,8 +27,8 @@ from controller.state.state import State
 
 __all__ = ["DefaultRoutes"]
 
-_HOSTS_A_TURN = 64
-"""The routes to so many hosts are computed again in one event: others wait for it no longer."""
+_ROUTES_A_TURN = 500
+"""Routes that are computed again in one event, or all of one host: others wait for it no longer."""
 
 
 class DefaultRoutes(Journaled):
@@ -153,13 +153,13 @@ class DefaultRoutes(Journaled):
             del self._todo[ip]
             if not self._has_changed(ip):
                 continue
+            turn += len(self._users[ip])
             for switch in list(self._users[ip]):
                 for relay in self._renew(switch, ip, entries):
                     self._add(relay, ip, entries)
             if self._state.hosts.find(ip) is None:
                 del self._users[ip], self._computed[ip]
-            turn += 1
-            if turn >= _HOSTS_A_TURN:
+            if turn >= _ROUTES_A_TURN:
                 break
         self._send(entries)
         self._due = now if self._todo else None

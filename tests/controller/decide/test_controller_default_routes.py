@@ -16,6 +16,7 @@ from controller.model.events import (
     RuleExpired,
     SwitchConnected,
     SwitchDisconnected,
+    TimePassed,
 )
 from controller.model.ipv4 import destination_of
 from controller.model.messages import InstallRules, PacketOut
@@ -24,6 +25,7 @@ from controller.state.state import Settings
 from tests.controller.decide.test_controller_labels import ask, ladder
 from tests.controller.decide.test_controller_neighbours import announces, asks
 from tests.fakes.openflow_table import CONTROLLER, ControlledNetwork, ipv4_frame
+from topologies.model import Network
 
 BUTTERFLY = topologies.load("butterfly")
 S0, S1, S2, S3, S4 = (BUTTERFLY.datapath_id(f"S{number}") for number in range(5))
@@ -183,3 +185,29 @@ def test_frames_are_read_as_far_as_they_go() -> None:
     assert destination_of(frame) == destination_of(frame + b"more") == "10.1.2.3"
     assert all(destination_of(frame[:end]) is None for end in range(len(frame)))
     assert destination_of(arp.build_probe("10.1.2.3")) is None
+
+
+def test_many_routes_change_in_several_events() -> None:
+    """A link of the core fails: other events come between, and all routes are right in the end."""
+    net = ControlledNetwork.brought_up(topologies.load("fat-tree:6"))
+    network, now = net.switches.network, net.now
+    pairs = list(permutations(network.hosts, 2))
+    for source, destination in pairs:
+        net.handle(PacketArrived(*edge_of(network, source), ipv4_frame(network.host_ip(destination))))
+    net.core.handle(PortWentDown(network.datapath_id("c0_0"), 1), now)
+    changed = []
+    while (due := net.core.next_deadline()) is not None and due <= now:
+        messages = net.core.handle(TimePassed(), now)
+        installed = [message for message in messages if isinstance(message, InstallRules)]
+        for message in installed:
+            net.switches.carry_out(message)
+        changed.append(sum(len(message.entries) for message in installed))
+    assert len(changed) > 1
+    assert 0 < max(changed) <= 500 + 18, "a turn ends with the host that passes 500"
+    for source, destination in pairs[::40]:
+        assert ask(net, source, destination)[-1] == destination
+
+
+def edge_of(network: Network, host: str) -> tuple[int, int]:
+    arc = next(arc for arc in network.arcs() if arc.head == host)
+    return network.datapath_id(arc.tail), arc.tail_port
