@@ -151,12 +151,11 @@ class DefaultRoutes(Journaled):
         turn = 0
         for ip in list(self._todo):
             del self._todo[ip]
-            if not self._has_changed(ip):
-                continue
-            turn += len(self._users[ip])
-            for switch in list(self._users[ip]):
-                for relay in self._renew(switch, ip, entries):
-                    self._add(relay, ip, entries)
+            if self._has_changed(ip):
+                turn += len(self._users[ip])
+                for switch in list(self._users[ip]):
+                    for relay in self._renew(switch, ip, entries):
+                        self._add(relay, ip, entries)
             if self._state.hosts.find(ip) is None:
                 del self._users[ip], self._computed[ip]
             if turn >= _ROUTES_A_TURN:

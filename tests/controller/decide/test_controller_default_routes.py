@@ -123,6 +123,9 @@ def test_routes_follow_a_host_that_moves_and_go_with_one_that_is_forgotten(net: 
     net.pass_time(1.1)  # it does not answer at its old place
     assert routes(net) == {S0: [IP], S3: ["10.0.0.1"]}
     assert before != net.switches.tables[S0].rules
+    net.handle(PortWentDown(S1, 8))
+    net.handle(PortWentDown(S0, 2))
+    assert routes(net) == {S3: ["10.0.0.1"]}
     net.pass_time(400.0)
     assert routes(net) == {S3: ["10.0.0.1"]}
     assert net.core._default_routes._users.keys() == {"10.0.0.1"}
