@@ -101,7 +101,8 @@ function Summary() {
       <Fact name="Switches">
         {connected < switches ? (
           <span class="bad">
-            {connected} of {switches} connected
+            {connected} of {switches}
+            <span class="quiet"> connected</span>
           </span>
         ) : (
           "all connected"

@@ -81,9 +81,11 @@ export function Means<Row>(props: MeansProps<Row>) {
       class="figure wide"
       note={<span class="quiet">± 95 % interval of the mean</span>}
       tools={
-        <button class="export" aria-label="Save the table as CSV" onClick={() => saveCsv(name, csvRows(props))}>
-          CSV
-        </button>
+        <div class="exports">
+          <button class="export" aria-label="Save the table as CSV" onClick={() => saveCsv(name, csvRows(props))}>
+            CSV
+          </button>
+        </div>
       }
     >
       <div class="means" style={{ height: `${Math.min(MOST_ROWS, rows.length + 1) * ROW_PX + 4}px` }}>

@@ -36,7 +36,7 @@ export function Summary({ runs, flow, name }: { runs: readonly RunRow[]; flow: s
           isExtra: true,
           of: (row) => `${row.flow.src} to ${row.flow.dst}`,
         },
-        { column: "protocol", title: "Protocol", width: "minmax(72px, 0.8fr)", of: (row) => row.protocol },
+        { column: "protocol", title: "Protocol", width: "minmax(68px, 0.8fr)", of: (row) => row.protocol },
         { column: "runs", title: "Runs", width: "56px", isNumber: true, isExtra: true, of: (row) => row.runs },
         {
           column: "requested_bps",
@@ -52,7 +52,7 @@ export function Summary({ runs, flow, name }: { runs: readonly RunRow[]; flow: s
         {
           column: "goodput_bps",
           title: "Goodput",
-          share: 2,
+          share: 1.6,
           of: (row) => row.over((each) => each.goodput_bps),
           format: bitrate,
         },
