@@ -48,6 +48,8 @@ SAME_ARITHMETIC = {
 }
 MOUNT_AT_ONCE = "LIBMOUNT_FORCE_MOUNT2=always"
 """Has `mount` use mount(2): fsconfig(2), its default from util-linux 2.41 on, takes no path for hostfs."""
+LIBRARY_LIST, LIBRARY_PATH = "/etc/ld.so.cache", "/usr/local/lib"
+"""A machine has no list of the host's shared libraries: they are in the system's folders, or here."""
 GUEST_FOLDER = Path("/run/mstcp-lab")
 """Where a machine sees the project, its Python and what it may write to, wherever they lie on the host: what
 programs read and say has paths in it."""
@@ -193,6 +195,7 @@ class Machine:
         environment = {
             "PATH": PATH,
             "HOME": TEMPORARY,
+            "LD_LIBRARY_PATH": LIBRARY_PATH,
             "TMPDIR": TEMPORARY,
             "LANG": "C.UTF-8",
             "PYTHONPATH": str(guest_path(_PROJECT)),
@@ -217,7 +220,10 @@ class Machine:
     def _write_init(self) -> None:
         """Write the script that becomes process 1; it alone has what differs between hosts."""
         folders = {_CONTROL: self._folder, _PROJECT: ROOT, _PYTHON: Path(sys.prefix)}
-        lines = ["#!/bin/sh -e", f"export {MOUNT_AT_ONCE}", "mount -t tmpfs tmpfs /run"]
+        libraries = f"LD_LIBRARY_PATH={LIBRARY_PATH}"
+        lines = ["#!/bin/sh -e", f"export {MOUNT_AT_ONCE} {libraries}", "mount -t tmpfs tmpfs /run"]
+        # Its size, which unrelated packages change, moves all that the dynamic linker maps after it.
+        lines.append(f"[ ! -e {LIBRARY_LIST} ] || mount --bind /dev/null {LIBRARY_LIST}")
         lines.append(f"mkdir {GUEST_FOLDER}")
         for name, host in folders.items():
             mode = WRITABLE if name == _CONTROL else "ro"

@@ -219,16 +219,23 @@ def test_no_root_is_needed(alone: Results) -> None:
         aside.rmdir()
 
 
-def test_a_used_folder_and_another_locale_change_nothing(
-    alone: Results, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_used_folder_other_libraries_and_another_locale_change_nothing(
+    alone: Results, folder: Path, tmp_path: Path
 ) -> None:
-    used = tmp_path / "used"
+    if os.geteuid() != 0:
+        pytest.skip("only root can show programs another list of libraries")
+    used, libraries = tmp_path / "used", tmp_path / "ld.so.cache"
     shutil.copytree(folder / "logs", used / "logs")
     for path in used.rglob("*"):
         os.utime(path, (0, path.stat().st_mtime))
-    for name, value in (("LC_ALL", "tr_TR.UTF-8"), ("LANG", "tr_TR.UTF-8"), ("TZ", "Asia/Kathmandu")):
-        monkeypatch.setenv(name, value)
-    assert golden.run(used, *CASE_1).runs[0].digest == alone.runs[0].digest
+    libraries.write_bytes(Path("/etc/ld.so.cache").read_bytes() + bytes(1 << 16))
+    call = ["unshare", "--mount", "--", "sh", "-euc", 'mount --bind "$1" /etc/ld.so.cache; shift; exec "$@"']
+    call += ["sh", str(libraries), sys.executable, "-m", "experiments.cli", "run", "butterfly"]
+    call += ["--engine", "virtual", *CASE_1, "--json", "--no-report", "--out", str(used)]
+    elsewhere = {**os.environ, "LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8", "TZ": "Asia/Kathmandu"}
+    done = subprocess.run(call, capture_output=True, text=True, check=False, env=elsewhere)
+    assert done.returncode == 0, done.stderr
+    assert Results.model_validate_json(done.stdout).runs[0].digest == alone.runs[0].digest
 
 
 def test_ctrl_c_keeps_finished_runs_and_leaves_nothing(tmp_path: Path) -> None:
