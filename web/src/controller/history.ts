@@ -23,7 +23,7 @@ export function measuredOf(flow: LiveFlowView): number | null {
     : null;
 }
 
-export interface FlowSample {
+interface FlowSample {
   time_s: number;
   granted: number[];
   measured: (number | null)[];

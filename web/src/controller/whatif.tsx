@@ -34,7 +34,7 @@ export const previewPaths = signal<readonly PreviewPathView[]>([]);
 export const tab = signal(isNarrow.peek() ? "flows" : "events");
 
 /** Add something to the question, and open the panel; a demand is scaled once. */
-export function suppose(what: Supposition): void {
+function suppose(what: Supposition): void {
   const isReplaced = (each: Supposition): boolean =>
     each.text === what.text || ("scale" in each && "scale" in what && each.scale.flow_id === what.scale.flow_id);
   question.value = [...question.value.filter((each) => !isReplaced(each)), what];

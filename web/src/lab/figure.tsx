@@ -64,7 +64,7 @@ function Exports({ title, name, draw, rows }: Pick<FigureProps, "title" | "name"
 }
 
 /** A value of an axis with its unit; the unit is the end of the axis' label. */
-export function formatOf(axis: Axis): (value: number) => string {
+function formatOf(axis: Axis): (value: number) => string {
   const unit = / in ([^,]+)/.exec(axis.label)?.[1] ?? "";
   return (value) => `${Number((value / axis.scale).toPrecision(4))} ${unit}`;
 }
@@ -123,7 +123,7 @@ export function LineFigure({ plot, height = 220, isLoading, ...shown }: LineFigu
 }
 
 /** The lines over all their x together; what a line has no value for is spanned. */
-export function aligned(plot: LinePlot): { times: readonly number[]; values: readonly (readonly (number | null)[])[] } {
+function aligned(plot: LinePlot): { times: readonly number[]; values: readonly (readonly (number | null)[])[] } {
   const first = plot.lines[0]?.x ?? [];
   const isSame = plot.lines.every(
     (line) => line.x.length === first.length && line.x.every((x, index) => x === first[index]),
@@ -178,7 +178,7 @@ export function DotFigure({ plot, tools }: { plot: DotPlot; tools?: ComponentChi
 }
 
 /** A drawing on the page. */
-export function Shapes({ drawing, label }: { drawing: Drawing; label: string }) {
+function Shapes({ drawing, label }: { drawing: Drawing; label: string }) {
   return (
     <svg
       class="shapes"

@@ -83,7 +83,7 @@ export function drawLines(plot: LinePlot, ink: Ink, width = 720, plotHeight = 26
 }
 
 /** The stroke of a series: colour and dashes. */
-export function strokeOf(series: number, ink: Ink): Record<string, string | number> {
+function strokeOf(series: number, ink: Ink): Record<string, string | number> {
   const dashes = DASHES[series % DASHES.length] ?? [];
   return {
     stroke: ink.series[series % ink.series.length] ?? ink.text,

@@ -26,7 +26,7 @@ export interface LiveRun {
   validity: ValidityMeasured | null;
 }
 
-export interface Sample {
+interface Sample {
   seconds: number;
   links: number[];
   streams_bps: Record<string, number[]>;

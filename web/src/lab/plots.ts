@@ -10,9 +10,9 @@ export const TIME: Axis = { label: "time in s", column: "time_s", scale: 1 };
 export const GOODPUT: Axis = { label: "goodput in Mbit/s", column: "goodput_bps", scale: 1e6 };
 export const RATE: Axis = { label: "sent in Mbit/s", column: "rate_bps", scale: 1e6 };
 export const DELAY: Axis = { label: "delay in ms", column: "delay_s", scale: 1e-3 };
-export const SHARE: Axis = { label: "share of the bytes in %", column: "quantile", scale: 0.01 };
-export const UTILISATION: Axis = { label: "utilisation in %", column: "utilisation", scale: 0.01 };
-export const COMPLETION: Axis = { label: "completion time in ms", column: "completion_s", scale: 1e-3 };
+const SHARE: Axis = { label: "share of the bytes in %", column: "quantile", scale: 0.01 };
+const UTILISATION: Axis = { label: "utilisation in %", column: "utilisation", scale: 0.01 };
+const COMPLETION: Axis = { label: "completion time in ms", column: "completion_s", scale: 1e-3 };
 
 /** More rows than this cannot be distinguished: a flow has to be chosen. */
 export const MOST_ROWS = 60;
@@ -27,7 +27,7 @@ export const DELAY_KINDS: Record<DelayKind, string> = {
 };
 
 /** Of a run, its series by flow. */
-export type SeriesOf = ReadonlyMap<number, readonly FlowPart[]>;
+type SeriesOf = ReadonlyMap<number, readonly FlowPart[]>;
 
 interface Context {
   case: string;
@@ -101,7 +101,7 @@ export function seriesOf(looks: Record<string, Look>, protocol: string): number 
   return looks[protocol]?.series ?? 0;
 }
 
-export interface OverTime {
+interface OverTime {
   context: Context;
   series: SeriesOf;
   isEachSeed: boolean;

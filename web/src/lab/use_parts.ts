@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ApiError } from "../shared/http.ts";
 import { partOf } from "./session.ts";
 
-export interface Parts<T> {
+interface Parts<T> {
   byRun: ReadonlyMap<number, T>;
   isLoading: boolean;
   failure: string;

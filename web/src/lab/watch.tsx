@@ -296,7 +296,7 @@ function ValiditySoFar({ run, clock }: { run: LiveRun; clock: WatchPlan["clock"]
 }
 
 /** The rates of all streams so far. */
-export function streamsNow(run: LiveRun, title: string): LinePlot {
+function streamsNow(run: LiveRun, title: string): LinePlot {
   const x = run.samples.map((sample) => sample.seconds);
   let series = 0;
   const flows = new Set([
