@@ -290,6 +290,8 @@ def _open_library() -> ctypes.CDLL:
 
 
 def _library_version(loaded: ctypes.CDLL) -> tuple[int, int]:
+    if not hasattr(loaded, "libbpf_major_version"):  # before 0.6
+        return 0, 0
     return loaded.libbpf_major_version(), loaded.libbpf_minor_version()
 
 
