@@ -15,6 +15,7 @@ __all__ = [
     "PROTOCOL_VERSION",
     "RECORD_OVERHEAD_BYTES",
     "SCHEDULERS",
+    "Action",
     "Admission",
     "Bell",
     "Client",
@@ -80,8 +81,50 @@ class Counters:
     def duplicate_bytes(self) -> int: ...
 
 @final
+class Action:
+    """What a transport is to do.
+
+    By `kind`:
+
+    | | |
+    |---|---|
+    | watch | have the loop tell of `socket`: `for_bytes`, `for_room`, or neither |
+    | unwatch | `socket` is used no more: close it |
+    | timer | call `due` at `due_ns` |
+    | opened | the first hello was answered |
+    | deliver | bytes are in order, or have ended: `take` until there are none |
+    | pause, resume | write no more, write again |
+    | lost | `stream` is gone, by `loss`: finished, removed, ended, silent, or broken with an `errno` |
+    | stalled, recovered | nothing comes through `stream`, or something does again |
+    | ended | it is over, by `error`, or by `loss`: lost (all streams), broken (the plain one) |
+    """
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def socket(self) -> int: ...
+    @property
+    def for_bytes(self) -> bool: ...
+    @property
+    def for_room(self) -> bool: ...
+    @property
+    def stream(self) -> int: ...
+    @property
+    def loss(self) -> str: ...
+    @property
+    def errno(self) -> int: ...
+    @property
+    def error(self) -> Exception | None: ...
+    @property
+    def due_ns(self) -> int: ...
+
+@final
 class Connection:
-    """Both directions of one connection, after the hellos."""
+    """The driver of a connection (`mstcp_net::Driver`): it waits for nothing, and `actions` says what to do.
+
+    Streams are opened by the shell, and attached once their hellos are done. After each call that takes
+    `now_ns` what `actions` says is to be done.
+    """
 
     def __new__(
         cls,
@@ -95,23 +138,45 @@ class Connection:
     ) -> Connection:
         """Make a connection of `len(weights)` streams; LocalProtocolError on impossible values."""
 
+    @staticmethod
+    def plain(frame_payload_bytes: int, *, send_queue_bytes: int, is_decided: bool = True) -> Connection:
+        """Return plain TCP behind the same interface: one stream, no hello, bytes in, the same bytes out.
+
+        Unless `is_decided` RemoteProtocolError tells of a hello that comes late.
+        """
+
+    def readable(self, now_ns: int, socket: int, deliver: bool, /) -> list[bytes]:
+        """Read a socket, send what follows, and return what is in order if `deliver`; see `take`."""
+
+    def writable(self, now_ns: int, socket: int, /) -> None:
+        """Note that a socket has room, and send."""
+
+    def due(self, now_ns: int, /) -> None:
+        """Do what is due."""
+
+    def settle(self, now_ns: int, /) -> None:
+        """Send what is to be sent: after calls that take no `now_ns`."""
+
+    def actions(self) -> list[Action]:
+        """Return what is to be done, in this order."""
+
+    def stand_by(self, stands_by: bool, /) -> None:
+        """Have no socket watched, as others use them and at first; or have them watched again."""
+
+    def hold(self, holds: bool, /) -> None:
+        """Say whether the application takes nothing now: what comes is joined, or stays in the kernel."""
+
+    def take(self) -> list[bytes]:
+        """Return bytes that are in order, half a megabyte or so, in as many objects as spares copying them.
+
+        The peer may then send as many more, and hears of it by `settle`.
+        """
+
+    def lend(self, bell: Bell, number: int, /) -> Loan:
+        """Allow threads to drive the connection; they ring the bell with the number for its loop."""
+
     def write(self, data: bytes, /) -> None:
         """Queue application bytes; BufferLimitExceeded if the queue is not empty and would pass its bound."""
-
-    def end(self) -> None:
-        """Say that no more application bytes will come."""
-
-    def close_streams(self) -> None:
-        """Say that nothing more will be sent or awaited: each stream gets its last frame."""
-
-    def close(self, code: int, reason: str, /) -> None:
-        """Tell the peer that the connection is given up."""
-
-    def poll(self, now_ns: int, /) -> tuple[int, int] | None:
-        """Return the stream that sends next and how many bytes; None if nothing can be sent."""
-
-    def offered(self, stream: int, /) -> bytes:
-        """Return a copy of the polled bytes, for sockets that are not the kernel's."""
 
     def write_file(self, descriptor: int, offset: int, length: int, /) -> None:
         """Queue a part of a file, 1 byte at least, without copying it; OSError if it cannot be mapped.
@@ -119,118 +184,53 @@ class Connection:
         The part must be within the file, which must not be cut short until the peer has it.
         """
 
-    def write_now(
-        self, now_ns: int, data: bytes, /
-    ) -> tuple[int, int, int, int, tuple[int, int] | None, int | None]:
-        """`write` and `transmit` in one call."""
+    def write_now(self, now_ns: int, data: bytes, /) -> None:
+        """Queue application bytes and send."""
 
-    @staticmethod
-    def plain(frame_payload_bytes: int, *, send_queue_bytes: int, is_decided: bool = True) -> Connection:
-        """Return plain TCP behind the same interface: one stream, no hello, bytes in, the same bytes out.
+    def end(self, now_ns: int, /) -> None:
+        """Send the end after what was written."""
 
-        An empty frame of `poll` stands for the end of what was written, and `stream_end` for the end of what
-        is read. Unless `is_decided` RemoteProtocolError tells of a hello that comes late.
-        """
+    def close(self, now_ns: int, /) -> None:
+        """Send what was written and the end, then close; nothing more is received."""
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is plain TCP."""
+    def abort(self, now_ns: int, code: int, reason: str, /) -> None:
+        """Close at once, and tell the peer why."""
 
-    def attach(self, stream: int, descriptor: int, rate_bps: float | None, header_bytes: int, /) -> None:
-        """Name a stream's socket, and pace it at its rate; OSError if the system refuses that.
+    def give_up(self, now_ns: int, /) -> None:
+        """Close at once, without a word."""
+
+    def set_write_limits(self, most_bytes: int, few_bytes: int, /) -> None:
+        """Pause writing above so many queued bytes, and resume at so few."""
+
+    def attach(
+        self,
+        stream: int,
+        descriptor: int,
+        rate_bps: float | None,
+        header_bytes: int,
+        layer: object | None = None,
+        /,
+    ) -> int:
+        """Use a socket for a stream, and pace it at its rate; OSError if that is refused.
 
         Of a stream that has no rate TCP is asked what it carries: its weight, delay and limit follow.
-        `header_bytes` is what a frame costs beside its payload.
-        """
-
-    def measure(self, now_ns: int, /) -> None:
-        """Ask TCP what attached streams without a rate carry, each every 10 ms; `transmit` does so itself."""
-
-    def has_room(self, now_ns: int, stream: int, size: int, held: int, /) -> bool:
-        """Return whether so many bytes more in a stream's socket are not too many unsent ones.
-
-        `held` are those that TLS has and the socket has not taken.
-        """
-
-    def transmit(self, now_ns: int, /) -> tuple[int, int, int, int, tuple[int, int] | None, int | None]:
-        """Poll and send until nothing is left to be sent or no attached socket has room.
+        `header_bytes` is what a frame costs beside its payload. The socket stays open until "unwatch".
 
         Returns:
-            Bytes that the sockets took, headers included; bytes still queued; streams whose sockets are full
-            and streams that have sent their last byte (one bit each); the stream that broke and its errno,
-            which ends the call; when to call again though nothing happened.
+            The socket's number.
         """
 
-    def exchange(
-        self, now_ns: int, stream: int, deliver: bool, /
-    ) -> tuple[
-        int,
-        list[bytes],
-        bool,
-        tuple[int, int, int, int, tuple[int, int] | None, int | None] | None,
-    ]:
-        """Read an attached socket, take what is in order if `deliver`, and transmit.
+    def pace(self, stream: int, rate_bps: float | None, /) -> None:
+        """Pace a stream at another rate."""
 
-        Returns:
-            As `receive_from`; as `take`; whether something ended (stream, bytes or connection),
-            upon which nothing is sent; as `transmit`, or None where there is nothing to be done.
-        """
-
-    def send(self, stream: int, /) -> int:
-        """Send the polled bytes on a stream's socket; return how many it took, or an errno below 0."""
-
-    def sent(self, stream: int, count: int, /) -> bool:
-        """Report how many of the polled bytes the socket took; True if the stream has sent its last byte."""
-
-    def writable(self, stream: int, /) -> None:
-        """Note that a stream's socket has room again."""
-
-    def receive(self, stream: int, data: bytes, /) -> None:
-        """Take a stream's bytes; RemoteProtocolError ends the connection."""
-
-    def receive_from(self, stream: int, /) -> int:
-        """Read a stream's socket; return how much came, 0 at the end, or an errno below 0."""
-
-    def take(self) -> list[bytes]:
-        """Return bytes that are in order, half a megabyte or so, in as many objects as spares copying them.
-
-        The peer may then send as many more.
-        """
-
-    @property
-    def ready_bytes(self) -> int:
-        """How many bytes `take` would return."""
-
-    def stream_end(self, stream: int, /) -> bool:
-        """Note that a stream is gone; True if the peer had ended it. Its frames go over the others."""
-
-    def remove_stream(self, stream: int, /) -> None:
+    def remove_stream(self, now_ns: int, stream: int, /) -> None:
         """Take a stream out once its frames are reported; LocalProtocolError if it is the last."""
 
-    def ping(self, token: int, /) -> None:
-        """Ask the peer for a sign of life."""
+    def drop_stream(self, now_ns: int, stream: int, /) -> None:
+        """Go on without a stream whose place another takes."""
 
     def add_stream(self, stream_id: int, weight: float, /) -> int:
-        """Use a further stream; return its index."""
-
-    def timeout_ns(self) -> int | None:
-        """Return when to poll again though nothing happened."""
-
-    @property
-    def alive(self) -> int:
-        """The streams that are alive, one bit each, stream 0 lowest."""
-
-    @property
-    def readable(self) -> int:
-        """The streams that should be read now: on a plain connection not while much waits to be taken."""
-
-    @property
-    def stalled(self) -> int:
-        """Those of them that bring nothing through."""
-
-    @property
-    def closed_by_peer(self) -> tuple[int, str] | None:
-        """Code and reason, if the peer gave the connection up."""
+        """Have a further stream, to be attached; return its index."""
 
     def set_weights(self, weights: list[float], /) -> None:
         """Take new weights, one per stream: rates in bit/s where they are known."""
@@ -238,20 +238,9 @@ class Connection:
     def set_delay(self, stream: int, delay_ns: int, /) -> None:
         """Take the one-way propagation delay of a stream's path."""
 
-    def blocked(self, stream: int, /) -> bool:
-        """Return whether the stream's socket was full when last tried."""
+    def set_priority(self, stream: int, priority: int, tell: bool, /) -> None:
+        """Use a stream by this priority, the lowest first, and `tell` the peer."""
 
-    @property
-    def queued_bytes(self) -> int: ...
-    @property
-    def finished(self) -> bool:
-        """Whether the peer has acknowledged everything, the end included."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether all of the peer's bytes have been delivered."""
-
-    def counters(self) -> Counters: ...
     def expect_confirm(self, stream: int, proof: bytes, /) -> None:
         """Have the first frame on a stream be a CONFIRM with this proof; else the stream is given up."""
 
@@ -283,30 +272,62 @@ class Connection:
     def early(self, data: bytes, /) -> None:
         """Take the bytes that came with the client's hello."""
 
-    def shut(self) -> None:
-        """Say that the application has closed: an event tells when the sockets can be closed."""
+    def receive(self, stream: int, data: bytes, /) -> None:
+        """Take bytes that were read elsewhere; RemoteProtocolError if the peer did not send them."""
 
-    def leave_budget(self) -> None:
-        """Give back the receive memory that was promised: the sockets are closed."""
-
-    def events(self) -> list[tuple[str, int]]:
-        """Return what has happened since the last call; while there is something `timeout_ns` is in the past.
-
-        ("gone", stream): reset its socket; ("stalled", stream), ("recovered", stream); of the connection,
-        whose sockets are to be closed: ("delivered", 0), ("undelivered", bytes), ("lost", 0).
-        """
+    def stream_end(self, now_ns: int, stream: int, /) -> None:
+        """Note that the peer has ended a stream, of which its socket does not tell."""
 
     def set_keepalive(self, idle_ns: int | None, probes: int, /) -> None:
-        """Ask for signs of life after so much silence; give all streams up after so many questions."""
+        """Ask for a sign of life after so much silence, and give up after so many that nothing answers."""
 
     def set_timeouts(self, reconnect_ns: int, close_ns: int, /) -> None:
-        """Set how long the connection waits without a stream, and closed while the peer takes nothing."""
+        """Set how long to wait without a stream, and after closing while the peer takes nothing more."""
 
-    def set_priority(self, stream: int, priority: int, tell: bool, /) -> None:
-        """Set a stream's priority, and tell the peer if `tell`."""
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is plain TCP."""
 
-    def lend(self, bell: Bell, number: int, /) -> Loan:
-        """Return what threads drive the connection by; they ring the bell with this number."""
+    @property
+    def alive(self) -> int:
+        """The streams that are alive, one bit each, stream 0 lowest."""
+
+    @property
+    def stalled(self) -> int:
+        """Those of them that bring nothing through."""
+
+    @property
+    def ready_bytes(self) -> int:
+        """How many bytes `take` would return."""
+
+    @property
+    def queued_bytes(self) -> int:
+        """Application bytes that no socket has taken."""
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes that the sockets have taken, headers included."""
+
+    @property
+    def unacknowledged_bytes(self) -> int:
+        """Those of them that the peer's kernel has not acknowledged."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether all of the peer's bytes have been taken."""
+
+    def counters(self) -> Counters: ...
+    def poll(self, now_ns: int, /) -> tuple[int, int] | None:
+        """Return the stream that sends next and how many bytes, to be sent by other means than `settle`."""
+
+    def offered(self, stream: int, /) -> bytes:
+        """Return a copy of the polled bytes."""
+
+    def sent(self, stream: int, count: int, /) -> bool:
+        """Report how many of the polled bytes were sent; True if the stream has sent its last byte."""
+
+    def measure(self, now_ns: int, /) -> None:
+        """Ask TCP what attached streams without a rate carry, each every 10 ms; `settle` does so itself."""
 
 @final
 class Bell:
@@ -381,15 +402,8 @@ class Loan:
         call, and rings when it leaves.
         """
 
-    def claim(self) -> tuple[int, int, list[tuple[int, int]], list[tuple[str, int]]]:
-        """Return what threads came upon, and take the connection back unless one of them polls it now.
-
-        Streams that TCP has ended and those whose direction is to be shut (one bit each), streams that broke
-        and their errnos, and as `events`. RemoteProtocolError if the peer broke the protocol.
-        """
-
-    def finish(self) -> None:
-        """Have threads use the sockets no more: they are about to be closed."""
+    def claim(self) -> bool:
+        """Take the connection back unless one of the threads polls it now; return whether the loop has it."""
 
 def unacknowledged_bytes(descriptor: int, /) -> int:
     """Return how many bytes of a socket the peer's kernel has not acknowledged; 0 where it does not say."""

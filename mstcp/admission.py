@@ -11,7 +11,7 @@ from mstcp import _core
 from mstcp.errors import RemoteProtocolError
 from mstcp.hello import NONCE_BYTES
 from mstcp.transport import ConnectionTransport
-from mstcp.transport.state import wake_all
+from mstcp.transport.setup import wake_all
 
 
 class Refused(Exception):
@@ -160,7 +160,7 @@ class Admission:
         if known.transport is None:
             self._core.withdraw(known.connection_id)
             return
-        farewell = known.transport.ending.farewell
+        farewell = known.transport.membership.farewell
         if farewell is None:
             self._core.forget(known.connection_id)
         else:

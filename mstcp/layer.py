@@ -10,31 +10,25 @@ class StreamLayer(Protocol):
     """Changes the bytes of one stream on their way to and from its socket, which is non-blocking."""
 
     @property
-    def unsent_bytes(self) -> int:
-        """Bytes that the socket has not taken."""
+    def native(self) -> object:
+        """What the driver uses: records of the core, or an object that encrypts and decrypts (TlsStream)."""
 
     @property
     def overhead_bytes(self) -> int:
         """What it adds to each frame, about."""
 
+    @property
+    def ended(self) -> bool:
+        """Whether the peer has ended its direction."""
+
     def encrypt(self, data: bytes) -> bytes:
-        """Return what stands for `data` on the wire; for what is sent by other means."""
+        """Return what stands for `data` on the wire."""
 
-    def send(self, sock: socket.socket, data: bytes) -> int:
-        """Send all of `data`, or nothing (0) while earlier bytes wait; OSError if the stream broke."""
+    def end(self) -> bytes:
+        """Return what ends this direction on the wire, if the layer has an end of its own."""
 
-    def flush(self, sock: socket.socket) -> bool:
-        """Send what waits; return whether nothing waits any more. OSError if TCP broke."""
-
-    def end(self, sock: socket.socket) -> None:
-        """Send the end of this direction, if the layer has one of its own."""
-
-    def receive(self, sock: socket.socket) -> tuple[bytes, bool]:
-        """Read the socket once; return what came and whether the peer has ended its direction.
-
-        Raises:
-            OSError: TCP broke, or the bytes were altered.
-        """
+    def take_early(self) -> bytes:
+        """Return what was fed and not read."""
 
     def read(self, size: int) -> bytes | None:
         """Return up to `size` bytes that were fed; None: there are none yet, b"": the end."""

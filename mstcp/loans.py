@@ -39,7 +39,7 @@ class Loans:
     def lend(self, transport: ConnectionTransport) -> _core.Loan | None:
         """Return what threads drive a connection by; None if only the loop can."""
         number = next(self._numbers)
-        loan = transport.lending.lend(self._bell, number)
+        loan = transport.shell.hand_over(self._bell, number)
         if loan is not None:
             self._all[number] = transport
             self._loans[transport] = loan
@@ -54,9 +54,9 @@ class Loans:
         loan = self._loans[transport]
         stand_by, attend, watch = loan.requests()
         if stand_by:
-            _guarded(transport, transport.lending.stand_by)
+            _guarded(transport, transport.shell.stand_by)
         if attend:
-            _guarded(transport, transport.lending.attend)
+            _guarded(transport, transport.shell.attend)
         if (stand_by or watch) and loan.is_out:
             self._out[number] = transport
             if self._timer is None:
@@ -70,7 +70,7 @@ class Loans:
             if use != "recent":
                 del self._out[number]
             if use == "idle":
-                _guarded(transport, transport.lending.take_back)
+                _guarded(transport, transport.shell.take_back)
         if self._out:
             self._timer = self._loop.call_later(max(IDLE_S, _LOOK_S * len(self._out)), self._look)
 
@@ -80,4 +80,4 @@ def _guarded(transport: ConnectionTransport, act: Callable[[], None]) -> None:
     try:
         act()
     except Exception as error:
-        transport.ending.fail_inside(error)
+        transport.shell.fail_inside(error)

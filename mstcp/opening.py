@@ -231,7 +231,7 @@ class Opener:
     def _expire(self) -> None:
         if self._client is None and self._transport is not None:
             error = RemoteProtocolError("no complete hello came in time")
-            self._transport.ending.finish(error, reset=True)
+            self._transport.shell.give_up(error)
 
     def on_answered(self) -> None:
         """Have other streams join: the first hello was answered."""
@@ -244,13 +244,16 @@ class Opener:
 
     def _lose_first(self, spec: StreamSpec) -> None:
         """Open a stream once the connection is; have another path say the first hello if none does."""
+        if self._client is not None:
+            self.reopen(spec)
+            return
         self._lost.append(spec)
         if self._transport is None or self._transport.alive_streams:
             return
         self._give_turn()
         if all(task.done() for task in self._tasks.values()):
             error = ConnectionLost("the stream ended before its hello was answered")
-            self._loop.call_soon(functools.partial(self._transport.ending.finish, error, reset=True))
+            self._loop.call_soon(functools.partial(self._transport.shell.give_up, error))
 
     async def _open_first(
         self, stream: OpenStream, first: asyncio.Future[Joined], connected_s: float
@@ -373,7 +376,8 @@ class Opener:
         From another where the port is taken meanwhile and neither the application nor a controller named it.
         """
         if self.first_client is not None and self._client is None:
-            self._lose_first(spec)
+            # The path that has just taken the first's place may be the one.
+            self._loop.call_soon(self._lose_first, spec)
             return
         task = self._tasks.get(_source(spec))
         if self._transport is None or (task is not None and not task.done()):

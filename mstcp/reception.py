@@ -215,7 +215,9 @@ class Reception:
         """Tell a client that its connection ended well; what it says on the stream is thrown away."""
         with stream.sock as sock, contextlib.suppress(OSError, asyncio.TimeoutError):
             await self._loop.sock_sendall(sock, _on_wire(answer, stream))
-            stream.shut()
+            if stream.layer is not None:
+                await self._loop.sock_sendall(sock, stream.layer.end())
+            sock.shutdown(socket.SHUT_WR)
             await asyncio.wait_for(self._read_out(sock), _FAREWELL_S)
 
     async def _read_out(self, sock: socket.socket) -> None:

@@ -81,8 +81,6 @@ class TlsStream:
             server_side=settings.server_hostname is None,
             server_hostname=settings.server_hostname or None,
         )
-        # Encrypted, and taken by no socket yet.
-        self._unsent = memoryview(b"")
         self._ahead = b""
         self._ended = False
 
@@ -123,73 +121,56 @@ class TlsStream:
                     raise ConnectionLost("the stream ended within the TLS handshake")
                 self._incoming.write(data)
 
-    def encrypt(self, data: bytes) -> bytes:
-        """Return what stands for `data` on the wire; for the hello, which is sent by other means."""
-        self._tls.write(data)
-        return self._outgoing.read()
-
-    # --- sending --------------------------------------------------------------------------------------------
+    # --- in the connection ----------------------------------------------------------------------------------
     @property
-    def unsent_bytes(self) -> int:
-        """Encrypted bytes that the socket has not taken."""
-        return len(self._unsent)
+    def native(self) -> TlsStream:
+        """What the driver uses."""
+        return self
 
-    def send(self, sock: socket.socket, data: bytes) -> int:
-        """Send all of `data`, or nothing (0) while earlier bytes wait; OSError if TCP or TLS broke."""
-        if not self.flush(sock):
-            return 0
+    @property
+    def ended(self) -> bool:
+        """Whether the peer has ended its direction."""
+        return self._ended
+
+    def encrypt(self, data: bytes) -> bytes:
+        """Return what stands for `data` on the wire."""
         with memoryview(data) as rest:
             at = 0
             while at < len(rest):
                 at += self._tls.write(rest[at:])
-        self._collect()
-        self.flush(sock)
-        return len(data)
+        return self._outgoing.read()
 
-    def flush(self, sock: socket.socket) -> bool:
-        """Send what waits; return whether nothing waits any more. OSError if TCP broke."""
-        try:
-            while self._unsent:
-                self._unsent = self._unsent[sock.send(self._unsent) :]
-        except (BlockingIOError, InterruptedError):
-            return False
-        return True
-
-    def end(self, sock: socket.socket) -> None:
-        """Send the end of this direction (close_notify)."""
-        # OpenSSL would take bytes that wait here for an error.
-        self._ahead += self._decrypt()
+    def end(self) -> bytes:
+        """Return what ends this direction (close_notify)."""
         with contextlib.suppress(ssl.SSLError):
+            # OpenSSL would take bytes that wait here for an error.
+            self._ahead += self._decrypt()
             self._tls.unwrap()
-        self._collect()
-        self.flush(sock)
+        return self._outgoing.read()
 
-    def _collect(self) -> None:
-        if self._outgoing.pending:
-            self._unsent = memoryview(bytes(self._unsent) + self._outgoing.read())
-
-    # --- receiving ------------------------------------------------------------------------------------------
-    def receive(self, sock: socket.socket) -> tuple[bytes, bool]:
-        """Read the socket once; return what came and whether the peer has ended its direction.
+    def decrypt(self, data: bytes) -> bytes:
+        """Take bytes of the socket, none of them at TCP's end, and return what they carry.
 
         Raises:
-            OSError: TCP broke, the bytes were altered, or TCP ended without TLS's end: who is on the path may
-                have cut the stream short.
+            ssl.SSLError: The bytes were altered, or TCP ended without TLS's end: who is on the path may have
+                cut the stream short.
         """
-        try:
-            data = sock.recv(READ_BYTES)
-        except (BlockingIOError, InterruptedError):
-            pass
+        if data:
+            self._incoming.write(data)
         else:
-            if data:
-                self._incoming.write(data)
-            else:
-                self._incoming.write_eof()
-        plain, self._ahead = self._ahead + self._decrypt(), b""
-        self._collect()  # TLS may have something to say of its own
-        self.flush(sock)
-        return plain, self._ended
+            self._incoming.write_eof()
+        return self.take_early()
 
+    def take_early(self) -> bytes:
+        """Return what was fed and decrypted before."""
+        early, self._ahead = self._ahead + self._decrypt(), b""
+        return early
+
+    def answer(self) -> bytes:
+        """Return what TLS has to say of its own."""
+        return self._outgoing.read()
+
+    # --- while the stream opens -----------------------------------------------------------------------------
     def read(self, size: int) -> bytes | None:
         """Return up to `size` bytes that were fed; None: there are none yet, b"": the end."""
         try:

@@ -74,7 +74,7 @@ class Bridge(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=QUEUED_BYTES)
         self.background.transports.add(self.transport)
         self.loan = self.background.loans.lend(self.transport)
-        self.transport.lending.on_change = self._changed
+        self.transport.shell.on_change = self._changed
         if self._on_made is not None:
             self._on_made(self)
 
@@ -251,7 +251,7 @@ class Bridge(asyncio.Protocol):
 
     def _close(self) -> None:
         # The library's thread carries it on.
-        self.transport.lending.attend()
+        self.transport.shell.attend()
         self.transport.close()
 
     def _take(self, size: int, deadline: Deadline, *, keeps: bool = False) -> list[bytes | memoryview]:

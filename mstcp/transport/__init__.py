@@ -1,20 +1,13 @@
-"""The asyncio transport of a connection: sockets and event loop around a sans-IO core.
-
-`ConnectionTransport` is asyncio's interface and owns the parts, which share a `State` and know of each other
-only what they are given.
+"""The asyncio transport of a connection: event loop and protocol around the driver (`mstcp_net::Driver`).
 
 | module | |
 |---|---|
 | `connection` | asyncio's interface: `ConnectionTransport` |
-| `parts` | how the parts are put together |
-| `state` | the core, the streams, how far the connection is; what a transport is made of |
-| `watching` | what the event loop watches the sockets for |
-| `sending` | from the core into the sockets, back-pressure, the core's timer |
-| `delivery`, `receiving` | from the sockets through the core to the protocol |
+| `shell` | applies what the driver says to the event loop |
+| `delivery` | gives the protocol what is in order |
 | `membership` | streams that come, go and change their rates |
 | `health` | figures, traces, keepalive |
-| `ending` | closing, breaking, and what is said of it |
-| `lending` | threads that drive the connection in the loop's stead |
+| `setup` | what a transport is made of |
 """
 
 from mstcp.transport.connection import ConnectionTransport
@@ -26,7 +19,7 @@ from mstcp.transport.defaults import (
     SEND_QUEUE_BYTES,
     USER_TIMEOUT_S,
 )
-from mstcp.transport.state import Setup
+from mstcp.transport.setup import Setup
 
 __all__ = [
     "HARD_QUEUE_BYTES",

@@ -20,8 +20,10 @@ from mstcp.errors import ConnectionClosed, LocalProtocolError
 from mstcp.stats import ConnectionStats
 from mstcp.streams import ConnectionCounters, StreamInfo
 from mstcp.transport.defaults import SEND_QUEUE_BYTES
-from mstcp.transport.parts import Parts
-from mstcp.transport.state import Setup
+from mstcp.transport.health import Health
+from mstcp.transport.membership import Membership
+from mstcp.transport.setup import Setup
+from mstcp.transport.shell import Shell
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -39,7 +41,7 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
     Made by `open_connection` and `start_server`. All methods belong to the event loop's thread.
 
     Attributes:
-        ending, health, lending, membership: Parts of the connection, for the library's own use.
+        shell, health, membership: Parts of the connection, for the library's own use.
     """
 
     # `loop.sendfile` reads the file and writes it; `loop.start_tls` puts TLS into the connection, end to end.
@@ -47,70 +49,63 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
     _start_tls_compatible = True
 
     def __init__(self, setup: Setup) -> None:
-        parts = Parts(setup, self)
-        self._state, self._sender, self._receiver = parts.state, parts.sender, parts.receiver
-        self.ending, self.health = parts.ending, parts.health
-        self.lending, self.membership = parts.lending, parts.membership
+        self.shell = Shell(setup, self)
+        self.health = Health(self.shell)
         super().__init__(loop=setup.loop)
         self._send_buffer_bytes = setup.send_buffer_bytes
+        self._frame_payload_bytes = setup.frame_payload_bytes
+        # Of what the sockets had sent when the kernel was last asked, headers included.
+        self._acknowledged_bytes = 0
         self._dropped_writes = 0
+        self._is_ended = False
         self.set_write_buffer_limits()
-        for index in range(len(setup.streams)):
-            self.membership.pace(index)
+        self.membership = Membership(setup, self.shell, self.health)
 
     # What `loop.sendfile` asks.
     @property
     def _protocol_paused(self) -> bool:
-        return self._sender.is_paused
+        return self.shell.is_paused
 
     @_protocol_paused.setter
     def _protocol_paused(self, is_paused: bool) -> None:
-        self._sender.is_paused = is_paused
+        self.shell.is_paused = is_paused
 
     @property
     def is_closed(self) -> bool:
         """Whether the connection is over, and takes no stream any more."""
-        return self._state.is_closed
+        return self.shell.is_closed
 
     @property
     def lost(self) -> BaseException | None:
         """Why the connection is over, if it was not closed."""
-        return self._state.lost
+        return self.shell.lost
 
     def unread(self, data: bytes) -> None:
         """Put bytes back that the protocol has got, for the protocol that is set next; reading is paused."""
         if data:
-            self._receiver.delivery.held.insert(0, data)
+            self.shell.delivery.held.insert(0, data)
 
     def start(self, opening: bytes = b"") -> None:
         """Begin: tell the protocol, then read. `opening` are bytes that came before (plain TCP).
 
         What the protocol's `connection_made` raises goes on to the caller, who ends the connection.
         """
-        state, receiver = self._state, self._receiver
         self.membership.is_started = True
-        state.protocol.connection_made(self)
+        self.shell.protocol.connection_made(self)
         if opening:
-            state.core.receive(0, opening)
-            receiver.deliver()
-        receiver.watch_reading()
-        for index, stream in enumerate(state.streams):
-            receiver.expect_decrypted(index, stream)
-        self._sender.pump()
-        if self.membership.is_opening:
-            # What the application writes first goes along.
-            state.loop.call_soon(self.membership.greet)
+            self.shell.core.receive(0, opening)
+        self.membership.start()
 
     # --- asyncio.BaseTransport ------------------------------------------------------------------------------
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         """Set the protocol that gets the bytes."""
         # As asyncio's own transports do: the caller passes an asyncio.Protocol.
-        self._state.protocol = protocol  # type: ignore[assignment]
-        self._receiver.delivery.set_protocol(protocol)
+        self.shell.protocol = protocol  # type: ignore[assignment]
+        self.shell.delivery.set_protocol(protocol)
 
     def get_protocol(self) -> asyncio.BaseProtocol:
         """Return the protocol."""
-        return self._state.protocol
+        return self.shell.protocol
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Return asyncio's `peername`, `sockname`, `socket`, or ours.
@@ -123,14 +118,14 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
         if name == "counters":
             return self.counters()
         if name == "protocol":
-            return "tcp" if self._state.is_plain else "mstcp"
+            return "tcp" if self.shell.is_plain else "mstcp"
         if name == "frame_payload_bytes":
-            return self._sender.frame_payload_bytes
-        return self._state.information.get(name, default)
+            return self._frame_payload_bytes
+        return self.shell.information.get(name, default)
 
     def is_closing(self) -> bool:
         """Return whether the connection is closing or closed."""
-        return self._state.is_closing
+        return self.shell.is_closing
 
     def close(self) -> None:
         """Send what is queued and the end, then close; nothing more is received.
@@ -138,11 +133,11 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
         The sockets stay until the peer has acknowledged everything and ended a stream too, 2 s at most after
         the last byte was handed over: closing before could reset the connection under data in flight.
         """
-        self.ending.close()
+        self.shell.close()
 
     async def wait_closed(self) -> None:
         """Wait until the connection is closed, and its allocation given back."""
-        await self.ending.wait()
+        await self.shell.wait_closed()
 
     async def __aenter__(self) -> Self:
         return self
@@ -157,27 +152,26 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
 
     def abort(self) -> None:
         """Close at once, sending nothing more; the peer sees a broken connection."""
-        self.ending.abort()
+        self.shell.abort()
 
     def _force_close(self, error: Exception | None) -> None:
         """Do what asyncio's TLS asks of a transport when it fails."""
-        self.ending.abort(error)
+        self.shell.abort(error)
 
     # --- asyncio.ReadTransport ------------------------------------------------------------------------------
     def is_reading(self) -> bool:
         """Return whether the protocol gets bytes as they come."""
-        return not (self._state.is_closing or self._receiver.delivery.is_paused)
+        return not (self.shell.is_closing or self.shell.delivery.is_paused)
 
     def pause_reading(self) -> None:
         """Read no stream until `resume_reading`."""
-        self._receiver.delivery.is_paused = True
-        self._receiver.watch_reading()
+        self.shell.pause()
 
     def resume_reading(self) -> None:
         """Read again."""
-        if self._receiver.delivery.is_paused:
-            self._receiver.delivery.is_paused = False
-            self._state.loop.call_soon(self._receiver.resume)
+        if self.shell.delivery.is_paused:
+            self.shell.delivery.is_paused = False
+            self.shell.loop.call_soon(self.shell.resume)
 
     # --- asyncio.WriteTransport -----------------------------------------------------------------------------
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
@@ -192,15 +186,13 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
             TypeError: `data` is not bytes-like.
         """
         octets = _octets(data)
-        if self._sender.is_ended and not self._state.is_closing:
+        if self._is_ended and not self.shell.is_closing:
             raise LocalProtocolError("write_eof() was called: nothing can be written after it")
-        if self._state.is_closing:
+        if self.shell.is_closing:
             self._note_dropped_write()
-        elif self._state.direct is not None:
-            self._sender.note(self._state.direct.write_now(time.monotonic_ns(), octets))
         else:
-            self._state.core.write(octets)
-            self._sender.pump()
+            self.shell.core.write_now(time.monotonic_ns(), octets)
+            self.shell.apply()
 
     def _note_dropped_write(self) -> None:
         self._dropped_writes += 1
@@ -219,38 +211,34 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
             LocalProtocolError: write_eof() was called before, or `data` would not fit into an empty buffer.
         """
         octets = _octets(data)
-        if self._state.lost is not None:
-            raise self._state.lost
-        if self._state.is_closing:
+        if self.shell.lost is not None:
+            raise self.shell.lost
+        if self.shell.is_closing:
             raise ConnectionClosed("the connection was closed: nothing can be written any more")
-        if self._sender.is_ended:
+        if self._is_ended:
             raise LocalProtocolError("write_eof() was called: nothing can be written after it")
-        core = self._state.core
+        core = self.shell.core
         limit = self._send_buffer_bytes
         size = len(octets)
         if limit is None:
             if core.queued_bytes + size > SEND_QUEUE_BYTES:
                 self._check_fits(size, SEND_QUEUE_BYTES)
                 return False
-        elif core.queued_bytes + self._sender.kernel_bytes + size > limit:
-            # What we handed over is an upper bound of what the kernel still has: ask only when it matters.
-            self._sender.kernel_bytes = sum(
-                stream.unacknowledged_bytes()
-                for index, stream in enumerate(self._state.streams)
-                if core.alive >> index & 1
-            )
-            if core.queued_bytes + self._sender.kernel_bytes + size > limit:
+        elif core.queued_bytes + core.sent_bytes - self._acknowledged_bytes + size > limit:
+            # What the sockets took is an upper bound of what the kernel still has: ask only when it matters.
+            unacknowledged_bytes = core.unacknowledged_bytes
+            self._acknowledged_bytes = core.sent_bytes - unacknowledged_bytes
+            if core.queued_bytes + unacknowledged_bytes + size > limit:
                 self._check_fits(size, limit)
                 return False
-        core.write(octets)
-        self._sender.pump()
+        core.write_now(time.monotonic_ns(), octets)
+        self.shell.apply()
         return True
 
     async def sendfile(self, file: BinaryIO, offset: int = 0, count: int | None = None) -> int:
         """Send a file without copying it, and return how many bytes were queued.
 
-        Waits as `drain` does. The file must not be cut short until the peer has acknowledged it. Over TLS it
-        is read and written.
+        Waits as `drain` does. The file must not be cut short until the peer has acknowledged it.
 
         Args:
             file: Opened for reading in binary mode.
@@ -268,18 +256,15 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
             end = min(end, offset + count)
         at = offset
         while at < end:
-            await self._sender.wait_for_room()
-            if self._state.lost is not None:
-                raise self._state.lost
-            if self._state.is_closing or self._sender.is_ended:
+            await self.shell.wait_for_room()
+            if self.shell.lost is not None:
+                raise self.shell.lost
+            if self.shell.is_closing or self._is_ended:
                 raise LocalProtocolError("the connection was closed: the file cannot be sent")
             size = min(end - at, FILE_PIECE_BYTES)
-            if self._state.direct is not None:
-                self._state.direct.write_file(file.fileno(), at, size)
-            else:
-                self._state.core.write(os.pread(file.fileno(), size, at))
+            self.shell.core.write_file(file.fileno(), at, size)
             at += size
-            self._sender.pump()
+            self.shell.settle()
         return max(0, at - offset)
 
     def can_write_eof(self) -> bool:
@@ -288,8 +273,10 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
 
     def write_eof(self) -> None:
         """Send the end after what is queued; receiving goes on."""
-        if not self._state.is_closing:
-            self._sender.end()
+        if not (self.shell.is_closing or self._is_ended):
+            self._is_ended = True
+            self.shell.core.end(time.monotonic_ns())
+            self.shell.apply()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Set when drain() waits: above `high` bytes that no socket has taken, until `low` are left.
@@ -302,15 +289,16 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
             low = high // 4
         if not high >= low >= 0:
             raise ValueError(f"high ({high}) must not be below low ({low}), nor low below 0")
-        self._sender.high_water, self._sender.low_water = high, low
+        self._limits = low, high
+        self.shell.core.set_write_limits(high, low)
 
     def get_write_buffer_limits(self) -> tuple[int, int]:
         """Return (low, high)."""
-        return self._sender.low_water, self._sender.high_water
+        return self._limits
 
     def get_write_buffer_size(self) -> int:
         """Return the bytes that no socket has taken yet."""
-        return self._state.core.queued_bytes
+        return self.shell.core.queued_bytes
 
     def _check_fits(self, size: int, limit: int) -> None:
         if size > limit:

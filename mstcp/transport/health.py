@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +12,20 @@ from mstcp.open_stream import OpenStream
 from mstcp.stats import ConnectionStats, Meter, tcp_info
 from mstcp.streams import ConnectionCounters, StreamCounters, StreamInfo
 from mstcp.trace import EVERY_S, Trace
-from mstcp.transport.state import State
+from mstcp.transport.shell import Shell
 
 
 class Health:
     """What a connection knows of itself, and whether its peer is there.
 
     Args:
-        state: Of the connection.
-        pump: Sends what the core has queued.
+        shell: Has the driver.
     """
 
-    def __init__(self, state: State, *, pump: Callable[[], None]) -> None:
-        self._state = state
-        self._pump = pump
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+        shell.on_event = self.note_event
+        shell.on_end = self._end
         self._meter = Meter()
         self._trace: Trace | None = None
         self._trace_timer: asyncio.TimerHandle | None = None
@@ -36,8 +35,8 @@ class Health:
     # --- figures and traces -------------------------------------------------------------------------------
     def counters(self) -> ConnectionCounters:
         """Return what the connection has carried; cheap, at any time, also after it was closed."""
-        counters = self._state.core.counters()
-        if self._state.is_plain:
+        counters = self._shell.core.counters()
+        if self._shell.is_plain:
             (stream,) = counters.streams
             carried = StreamCounters(None, stream[1], None, stream[3], None, 0)
             return ConnectionCounters((carried,), None, None, None, counters.queued_bytes)
@@ -62,7 +61,7 @@ class Health:
                 stream.spec.path,
                 stream.congestion_control,
             )
-            for index, stream in enumerate(self._state.streams)
+            for index, stream in enumerate(self._shell.streams)
         ]
 
     def stats(self) -> ConnectionStats:
@@ -70,33 +69,33 @@ class Health:
         return self._look(self._meter)
 
     def _look(self, meter: Meter) -> ConnectionStats:
-        core = self._state.core
+        core = self._shell.core
         alive, stalled = core.alive, core.stalled
-        if self._state.is_closed:
+        if self._shell.is_closed:
             alive = 0
-        tcp = [tcp_info(stream.sock) for stream in self._state.streams]
-        return meter.look(self._state.loop.time(), self.counters(), self.streams(), tcp, alive, stalled)
+        tcp = [tcp_info(stream.sock) for stream in self._shell.streams]
+        return meter.look(self._shell.loop.time(), self.counters(), self.streams(), tcp, alive, stalled)
 
     def start_trace(self, path: str | Path) -> None:
         """As `ConnectionTransport.start_trace` says."""
         if self._trace is not None:
             raise LocalProtocolError("the connection has a trace already")
-        name = self._state.information.get("connection_id", b"plain").hex()
-        vantage = "server" if self._state.information.get("is_server") else "client"
-        self._trace = Trace(path, name, vantage, self._state.loop.time())
+        name = self._shell.information.get("connection_id", b"plain").hex()
+        vantage = "server" if self._shell.information.get("is_server") else "client"
+        self._trace = Trace(path, name, vantage, self._shell.loop.time())
         streams = [_told(stream) for stream in self.streams()]
         self.note_event("connection_started", streams=streams)
         self._trace_metrics(Meter())
 
     def _trace_metrics(self, meter: Meter) -> None:
-        if self._trace is not None and not self._state.is_closed:
+        if self._trace is not None and not self._shell.is_closed:
             self._trace.metrics(self._look(meter))
-            self._trace_timer = self._state.loop.call_later(EVERY_S, self._trace_metrics, meter)
+            self._trace_timer = self._shell.loop.call_later(EVERY_S, self._trace_metrics, meter)
 
     def note_event(self, name: str, **data: Any) -> None:
         """Tell the trace, if there is one."""
         if self._trace is not None:
-            self._trace.event(self._state.loop.time(), name, **data)
+            self._trace.event(self._shell.loop.time(), name, **data)
 
     # --- keepalive ------------------------------------------------------------------------------------------
     def set_keepalive(self, idle_s: float | None, probes: int = 3) -> None:
@@ -106,22 +105,22 @@ class Health:
         if not 1 <= probes <= 127:
             raise LocalProtocolError(f"probes is 1 to 127, not {probes!r}")
         self._idle_s, self._probes = idle_s, probes
-        if self._state.is_closed:
+        if self._shell.is_closed:
             return
-        for index, stream in enumerate(self._state.streams):
-            if self._state.is_alive(index):
+        for index, stream in enumerate(self._shell.streams):
+            if self._shell.core.alive >> index & 1:
                 self.keep_alive(stream)
-        if self._state.mstcp is not None:
-            self._state.mstcp.set_keepalive(None if idle_s is None else round(idle_s * 1e9), probes)
-            self._pump()
+        if not self._shell.is_plain:
+            self._shell.core.set_keepalive(None if idle_s is None else round(idle_s * 1e9), probes)
+            self._shell.settle()
 
     def keep_alive(self, stream: OpenStream) -> None:
         """Have the kernel look after a stream, if the application wants it."""
         if self._idle_s is not None or self._probes:
             sockets.set_keepalive(stream.sock, self._idle_s, self._probes)
 
-    def end(self) -> None:
-        """Stop looking; for the end of the connection."""
+    def _end(self, error: BaseException | None) -> None:
+        self.note_event("connection_closed", reason=error and str(error))
         if self._trace_timer is not None:
             self._trace_timer.cancel()
         if self._trace is not None:

@@ -17,7 +17,7 @@ import pytest
 
 import mstcp
 from mstcp import StreamSpec, blocking
-from mstcp.transport.lending import Lending
+from mstcp.transport.shell import Shell
 from tests.fakes.waiting import wait_until
 
 LIMIT_S = 60.0
@@ -112,16 +112,16 @@ def test_a_fault_in_one_connection_leaves_the_others_alone(
     ends: Pair, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The library's loop carries all connections of the process."""
-    real = Lending.take_back
-    failed: list[Lending] = []
+    real = Shell.take_back
+    failed: list[Shell] = []
 
-    def fail_once(lending: Lending) -> None:
+    def fail_once(shell: Shell) -> None:
         if not failed:
-            failed.append(lending)
+            failed.append(shell)
             raise ZeroDivisionError("a fault")
-        real(lending)
+        real(shell)
 
-    monkeypatch.setattr(Lending, "take_back", fail_once)
+    monkeypatch.setattr(Shell, "take_back", fail_once)
     ends[0].sendall(b"x")
     wait_until(lambda: "the library failed; please report it" in caplog.text, "the failure in the log")
     with pair() as (ours, theirs):

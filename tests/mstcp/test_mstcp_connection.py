@@ -207,7 +207,7 @@ async def test_a_connection_whose_streams_do_not_come_back_is_lost_after_its_tim
         (reader, server_writer),
     ):
         # The server forgets the connection, as one that was restarted would.
-        transport(server_writer).ending.finish(None, reset=True)
+        transport(server_writer).shell.give_up(None)
         loop = asyncio.get_running_loop()
         started = loop.time()
         with pytest.raises(mstcp.ConnectionLost, match="connection lost on stream"):

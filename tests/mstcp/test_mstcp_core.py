@@ -21,6 +21,10 @@ SENT_BYTES = 1 << 23
 SPLIT_BYTES = 1 << 22
 
 
+Attached = tuple[_core.Connection, list[int]]
+"""A connection, and the numbers of its sockets."""
+
+
 def core(weights: list[float]) -> _core.Connection:
     return _core.Connection(
         weights, 1440, scheduler="weighted", seed=1, send_queue_bytes=1 << 24, reorder_buffer_bytes=1 << 24
@@ -48,11 +52,11 @@ def test_a_frame_larger_than_what_may_wait_unsent_still_leaves(
     """The bound can shrink under a frame that was begun: a path turns out slower than it seemed."""
     sender, receiver = pair
     connection = core([HUGE_BPS])
-    connection.attach(0, sender.fileno(), HUGE_BPS, 8)
+    number = connection.attach(0, sender.fileno(), HUGE_BPS, 8)
     connection.write(bytes(UNREPORTED_BYTES))
-    sent = connection.transmit(0)[0]
-    assert 0 < sent < UNREPORTED_BYTES
-    connection.attach(0, sender.fileno(), SLOW_BPS, 8)
+    connection.settle(0)
+    assert 0 < connection.sent_bytes < UNREPORTED_BYTES
+    connection.pace(0, SLOW_BPS)
     received = 0
     while received < UNREPORTED_BYTES:
         readable, writable, _ = select.select([receiver], [sender], [], 10)
@@ -60,8 +64,7 @@ def test_a_frame_larger_than_what_may_wait_unsent_still_leaves(
         if readable:
             received += len(receiver.recv(1 << 16))
         if writable:
-            connection.writable(0)
-            connection.transmit(0)
+            connection.writable(0, number)
     assert connection.queued_bytes == 0
 
 
@@ -87,15 +90,14 @@ def shares_of_slow_streams(has_rates: bool) -> list[float]:
         rate_bps = HUGE_BPS if has_rates else None
         cores = [attached_core(socks, rate_bps) for socks in ends]
         transfer(cores, ends)
-        splits = [split_beside_fast(attached_core(ends[0], rate_bps), slow) for slow in range(2)]
+        splits = [split_beside_fast(attached_core(ends[0], rate_bps)[0], slow) for slow in range(2)]
         return [sizes[slow] / sum(sizes) for slow, sizes in enumerate(splits)]
 
 
-def attached_core(socks: Sequence[socket.socket], rate_bps: float | None) -> _core.Connection:
+def attached_core(socks: Sequence[socket.socket], rate_bps: float | None) -> Attached:
     connection = core([1.0] * len(socks))
-    for stream, sock in enumerate(socks):
-        connection.attach(stream, sock.fileno(), rate_bps, 8)
-    return connection
+    numbers = [connection.attach(at, sock.fileno(), rate_bps, 8) for at, sock in enumerate(socks)]
+    return connection, numbers
 
 
 def split_beside_fast(sender: _core.Connection, slow: int) -> list[int]:
@@ -119,20 +121,20 @@ def report_all(sender: _core.Connection) -> None:
     sender.receive(0, struct.pack("!B5xH", 0x82, len(body)) + body)
 
 
-def transfer(cores: list[_core.Connection], ends: list[tuple[socket.socket, socket.socket]]) -> None:
+def transfer(cores: list[Attached], ends: list[tuple[socket.socket, socket.socket]]) -> None:
     """Send SENT_BYTES from the first core to the second, until all is acknowledged."""
-    sender = cores[0]
+    sender, _ = cores[0]
     sender.write(bytes(SENT_BYTES))
     every = [sock for socks in ends for sock in socks]
     while sender.queued_bytes or sender.counters().unacknowledged_bytes:
         readable, writable, _ = select.select(every, every, [], 10)
-        for connection, socks in zip(cores, ends, strict=True):
+        for (connection, numbers), socks in zip(cores, ends, strict=True):
             for stream, sock in enumerate(socks):
                 if sock in readable:
-                    connection.exchange(time.monotonic_ns(), stream, True)
+                    connection.readable(time.monotonic_ns(), numbers[stream], True)
                 if sock in writable:
-                    connection.writable(stream)
-            connection.transmit(time.monotonic_ns())
+                    connection.writable(time.monotonic_ns(), numbers[stream])
+            connection.settle(time.monotonic_ns())
 
 
 def test_a_stream_without_a_rate_gets_what_its_path_is_found_to_carry() -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import random
-import socket
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -14,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mstcp
-from mstcp import ConnectionTransport, StreamSpec, _core
-from mstcp.open_stream import OpenStream
-from mstcp.transport import Setup
+from mstcp import ConnectionTransport, StreamSpec, sockets
 from mstcp.transport.delivery import Delivery
+from tests.fakes.transport import PAYLOAD_BYTES, Raw
 from tests.fakes.waiting import until
 
 Told = tuple[str, bytes]
@@ -131,89 +128,6 @@ def test_a_buffer_without_room_is_a_failure_of_the_protocol() -> None:
 
 
 # --- with a transport ---------------------------------------------------------------------------------------
-PAYLOAD_BYTES = 1000
-
-
-class Raw:
-    """A transport over loopback sockets whose peer is a bare core that the test moves by hand."""
-
-    def __init__(self, protocol: asyncio.BaseProtocol) -> None:
-        ours, theirs = zip(*(self._pair() for _ in range(2)), strict=True)
-        self.theirs = theirs
-        self.peer = self._core()
-        for stream, sock in enumerate(theirs):
-            self.peer.attach(stream, sock.fileno(), None, 8)
-        streams = [OpenStream(sock, StreamSpec()) for sock in ours]
-        loop = asyncio.get_running_loop()
-        self.core = self._core()
-        self.transport = ConnectionTransport(Setup(loop, protocol, self.core, streams, PAYLOAD_BYTES))
-
-    @staticmethod
-    def _core() -> _core.Connection:
-        return _core.Connection(
-            [1.0, 1.0],
-            PAYLOAD_BYTES,
-            scheduler="weighted",
-            seed=1,
-            send_queue_bytes=1 << 20,
-            reorder_buffer_bytes=1 << 20,
-        )
-
-    @staticmethod
-    def _pair() -> tuple[socket.socket, socket.socket]:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            first = socket.create_connection(listener.getsockname())
-            second = listener.accept()[0]
-        for sock in (first, second):
-            sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return first, second
-
-    def send(self, data: bytes) -> list[int]:
-        """Send from the peer; return the streams of the frames in order."""
-        self.peer.write(data)
-        used = []
-        while (offer := self.peer.poll(0)) is not None:
-            stream, size = offer
-            assert self.theirs[stream].send(self.peer.offered(stream)) == size
-            self.peer.sent(stream, size)
-            if size >= PAYLOAD_BYTES:
-                used.append(stream)
-        return used
-
-    def is_told(self) -> bool:
-        """Read what came to the peer; return whether the connection was given up."""
-        for stream in range(len(self.theirs)):
-            self.peer.receive_from(stream)
-        return self.peer.closed_by_peer is not None
-
-    def close(self) -> None:
-        self.transport.abort()
-        for sock in self.theirs:
-            sock.close()
-
-
-class Breaking:
-    """A core whose first call that sends finds a stream broken."""
-
-    def __init__(self, core: _core.Connection, stream: int) -> None:
-        self._core = core
-        self._failed: tuple[int, int] | None = (stream, errno.ECONNRESET)
-
-    def _broken(self) -> tuple[int, int, int, int, tuple[int, int] | None, int | None]:
-        failed, self._failed = self._failed, None
-        return 0, self._core.queued_bytes, 0, 0, failed, None
-
-    def exchange(self, now_ns: int, stream: int, deliver: bool) -> Any:
-        result = self._core.exchange(now_ns, stream, deliver)
-        return (*result[:3], self._broken()) if self._failed else result
-
-    def write_now(self, now_ns: int, data: bytes) -> Any:
-        self._core.write(data)
-        return self.transmit(now_ns)
-
-    def transmit(self, now_ns: int) -> Any:
-        return self._broken() if self._failed else self._core.transmit(now_ns)
 
 
 class Listening(asyncio.Protocol):
@@ -244,31 +158,22 @@ async def raw() -> AsyncIterator[tuple[Raw, Listening]]:
 
 
 @pytest.mark.parametrize("writes", [False, True])
-async def test_what_a_breaking_stream_still_brings_comes_after_what_was_read_before(
+async def test_what_a_broken_stream_brought_comes_after_what_was_read_before(
     raw: tuple[Raw, Listening], writes: bool
 ) -> None:
     connection, protocol = raw
     transport = connection.transport
-    transport.start()
+    if writes:
+        # The application's write finds the stream broken, in the midst of a delivery.
+        protocol.on_data = lambda _: transport.write(b"thanks")
     data = random.Random(1).randbytes(2 * PAYLOAD_BYTES)
     first, second = connection.send(data)
     assert first != second
-    breaking: Any = Breaking(connection.core, second)
-    if writes:
-        # The application's write finds the stream broken, in the midst of a delivery.
-        def answer(_data: bytes) -> None:
-            transport._state.direct = breaking
-            transport.write(b"thanks")
-
-        protocol.on_data = answer
-    else:
-        transport._state.direct = breaking
-    transport._receiver.on_readable(first)
-    transport._state.direct = connection.core
+    sockets.reset(connection.theirs[second])
+    transport.start()
     await until(lambda: sum(map(len, protocol.got)) == len(data))
     assert b"".join(protocol.got) == data
-    assert transport.alive_streams == 1
-    connection.theirs[second].close()
+    await until(lambda: transport.alive_streams == 1)
 
 
 async def test_a_protocol_that_fails_ends_the_connection(raw: tuple[Raw, Listening]) -> None:
@@ -289,7 +194,8 @@ async def test_a_protocol_that_fails_ends_the_connection(raw: tuple[Raw, Listeni
     assert [context["exception"] for context in seen] == [error]
     # And the peer is told, rather than left to find out.
     await until(connection.is_told)
-    assert connection.peer.closed_by_peer == (0, "the application failed")
+    (ended,) = [action for action in connection.told if action.kind == "ended"]
+    assert "the application failed" in str(ended.error)
 
 
 class Pausing(asyncio.Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 
 import pytest
@@ -9,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mstcp import BufferLimitExceeded, LocalProtocolError, RemoteProtocolError, _core
-
-FULL = -11
-"""Of a socket: EAGAIN, as the core reports it."""
+from tests.fakes.tcp_pair import connected
+from tests.fakes.waiting import wait_until
 
 
 def plain(send_queue_bytes: int = 1 << 30, *, is_decided: bool = True) -> _core.Connection:
@@ -19,53 +19,34 @@ def plain(send_queue_bytes: int = 1 << 30, *, is_decided: bool = True) -> _core.
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.lists(st.binary(max_size=50_000), max_size=5), st.lists(st.integers(0, 5000), min_size=1))
-def test_a_socket_gets_what_was_written_however_little_it_takes(
-    writes: list[bytes], takes: list[int]
+@given(st.lists(st.binary(max_size=50_000), max_size=5), st.integers(1, 5000))
+def test_bytes_come_through_as_they_are_and_each_direction_ends_by_itself(
+    writes: list[bytes], take: int
 ) -> None:
-    core = plain()
-    for data in writes:
-        core.write(data)
-    core.end()
-    wire, turn = bytearray(), 0
-    while not core.finished:
-        offer = core.poll(0)
-        if offer is None:
-            core.writable(0)
-            continue
-        stream, size = offer
-        assert (stream, size) == (0, min(size, 1 << 18)) and len(core.offered(0)) == size
-        count = min(size, takes[turn % len(takes)] + turn // len(takes))
-        turn += 1
-        wire += core.offered(0)[:count]
-        assert core.sent(0, count) == core.finished == (not size)
-        assert core.queued_bytes == len(b"".join(writes)) - len(wire)
-    assert wire == b"".join(writes)
-    assert core.counters().streams[0][1] == len(wire)
-    assert core.poll(0) is None and core.timeout_ns() is None
-
-
-def test_sockets_carry_bytes_as_they_are_and_each_direction_ends_by_itself() -> None:
-    ours, theirs = socket.create_server(("127.0.0.1", 0)), socket.socket()
-    with ours as listener, theirs:
-        theirs.connect(listener.getsockname())
-        sock, _ = listener.accept()
-        with sock:
-            sock.setblocking(False)
-            core = plain()
-            core.attach(0, sock.fileno(), None, 0)
-            assert core.receive_from(0) == FULL
-            theirs.sendall(b"ping")
-            theirs.shutdown(socket.SHUT_WR)
-            assert core.receive_from(0) == 4 and core.take() == [b"ping"]
-            assert core.receive_from(0) == 0 and not core.ended
-            assert core.stream_end(0) and core.ended
-            assert core.alive == 1
-            core.write(b"pong")
-            core.end()
-            _, queued, blocked, ended, failed, _ = core.transmit(0)
-            assert (queued, blocked, ended, failed) == (0, 0, 1, None)
-            assert core.finished and theirs.recv(8) == b"pong"
+    ours, theirs = connected()
+    with ours, theirs:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 12)
+        ours.setblocking(False)
+        core = plain()
+        number = core.attach(0, ours.fileno(), None, 0)
+        assert core.readable(0, number, True) == []
+        theirs.sendall(b"ping")
+        theirs.shutdown(socket.SHUT_WR)
+        wait_until(lambda: select.select([ours], [], [], 0)[0], "the bytes")
+        assert core.readable(0, number, True) == [b"ping"]
+        assert core.readable(0, number, True) == [] and core.ended
+        assert core.alive == 1
+        for data in writes:
+            core.write(data)
+        core.end(0)
+        wire = b""
+        while piece := theirs.recv(take):
+            wire += piece
+            core.writable(0, number)
+        assert wire == b"".join(writes)
+        assert core.queued_bytes == 0 and core.counters().streams[0][1] == len(wire)
+        core.close(0)
+        assert [action.kind for action in core.actions()][-2:] == ["unwatch", "ended"]
 
 
 @given(st.lists(st.binary(min_size=1, max_size=12)))
@@ -91,22 +72,28 @@ def test_what_might_have_been_a_hello_comes_through_when_nothing_follows() -> No
     for cut in range(8):
         core = plain(is_decided=False)
         core.receive(0, _core.MAGIC[:cut])
-        core.stream_end(0)
+        core.stream_end(0, 0)
         assert b"".join(core.take()) == _core.MAGIC[:cut] and core.ended
 
 
 def test_a_stream_is_not_read_while_much_waits_for_the_application() -> None:
-    core, received = plain(), 0
+    ours, theirs = connected()
+    with ours, theirs:
+        core = plain()
+        number = core.attach(0, ours.fileno(), None, 0)
+        core.stand_by(False)
 
-    def is_readable() -> bool:
-        return core.readable == 1
+        def is_watched() -> bool:
+            core.settle(0)
+            return [action.for_bytes for action in core.actions() if action.kind == "watch"] == [True]
 
-    while is_readable():
-        core.receive(0, bytes(1 << 16))
-        received += 1 << 16
-    assert received == 1 << 20
-    core.take()
-    assert is_readable()
+        assert is_watched()
+        core.receive(0, bytes(1 << 20))
+        core.settle(0)
+        told = [(action.socket, action.for_bytes) for action in core.actions() if action.kind == "watch"]
+        assert told == [(number, False)]
+        core.take()
+        assert is_watched()
 
 
 def test_the_queue_is_bounded_but_an_empty_one_takes_any_write() -> None:
@@ -114,7 +101,7 @@ def test_the_queue_is_bounded_but_an_empty_one_takes_any_write() -> None:
     core.write(bytes(500))
     with pytest.raises(BufferLimitExceeded):
         core.write(b"x")
-    core.end()
+    core.end(0)
     with pytest.raises(LocalProtocolError):
         core.write(b"x")
 

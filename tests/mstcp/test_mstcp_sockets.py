@@ -43,7 +43,7 @@ def test_a_stream_is_paced_at_its_rate_with_headers_and_slack(stream: socket.soc
 def test_a_rate_that_is_taken_back_leaves_no_limit(stream: socket.socket) -> None:
     paced = core()
     paced.attach(0, stream.fileno(), 8e6, 8)
-    paced.attach(0, stream.fileno(), None, 8)
+    paced.pace(0, None)
     assert paced_at(stream) == UNLIMITED
     assert stream.getsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT) > 1 << 20
 

@@ -182,6 +182,12 @@ impl Endpoint {
         waiting
     }
 
+    /// Bytes that wait in layers.
+    pub(crate) fn unsent_in_layers_bytes(&self) -> usize {
+        let layers = self.layers.iter().flatten();
+        layers.map(Layer::unsent_bytes).sum()
+    }
+
     /// Send what waits in layers; the stream that broke, if one did, and its errno.
     fn flush_layers(&mut self) -> Option<(usize, Errno)> {
         for slot in self.unsent_in_layers().iter() {

@@ -37,6 +37,41 @@ impl Unsent {
     }
 }
 
+/// Changes the bytes of one stream by means of the shell's own, such as its TLS.
+pub trait Cipher: Send + std::fmt::Debug {
+    /// Append what stands for `bytes` on the wire to `out`.
+    ///
+    /// # Errors
+    /// The stream cannot be used any more.
+    fn encrypt(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()>;
+
+    /// Append to `out` what says that nothing more comes.
+    fn end(&mut self, out: &mut Vec<u8>);
+
+    /// Take bytes of the socket, none of them if TCP has ended, and append what they carry to `plain`, and what is to be sent in
+    /// answer to `out`. True: the peer has ended the stream as it should.
+    ///
+    /// # Errors
+    /// They are not what the peer sent.
+    fn decrypt(&mut self, bytes: &[u8], plain: &mut Vec<u8>, out: &mut Vec<u8>)
+        -> io::Result<bool>;
+}
+
+/// A cipher of the shell's, and what waits for the socket.
+#[derive(Debug)]
+pub struct CipherLayer {
+    cipher: Box<dyn Cipher>,
+    unsent: Unsent,
+}
+
+impl CipherLayer {
+    /// Nothing waits.
+    pub fn new(cipher: Box<dyn Cipher>) -> Self {
+        let unsent = Unsent::default();
+        Self { cipher, unsent }
+    }
+}
+
 /// What changes the bytes of one stream, in both directions.
 #[derive(Debug)]
 pub enum Layer {
@@ -45,6 +80,8 @@ pub enum Layer {
     /// Bytes are encrypted.
     #[cfg(feature = "tls")]
     Tls(Box<TlsLayer>),
+    /// Bytes are changed by the shell.
+    Cipher(CipherLayer),
 }
 
 impl Layer {
@@ -53,6 +90,7 @@ impl Layer {
             Self::Records(records) => &mut records.unsent,
             #[cfg(feature = "tls")]
             Self::Tls(tls) => &mut tls.unsent,
+            Self::Cipher(layer) => &mut layer.unsent,
         }
     }
 
@@ -62,6 +100,7 @@ impl Layer {
             Self::Records(records) => records.unsent.len(),
             #[cfg(feature = "tls")]
             Self::Tls(tls) => tls.unsent.len(),
+            Self::Cipher(layer) => layer.unsent.len(),
         }
     }
 
@@ -76,6 +115,9 @@ impl Layer {
             Self::Records(records) => records.write(bytes),
             #[cfg(feature = "tls")]
             Self::Tls(tls) => tls.write(bytes)?,
+            Self::Cipher(layer) => (layer.cipher)
+                .encrypt(bytes, &mut layer.unsent.bytes)
+                .map_err(|_| Errno::PROTO)?,
         }
         Ok(())
     }
@@ -86,6 +128,7 @@ impl Layer {
             Self::Records(_) => {}
             #[cfg(feature = "tls")]
             Self::Tls(tls) => tls.end(),
+            Self::Cipher(layer) => layer.cipher.end(&mut layer.unsent.bytes),
         }
     }
 
@@ -95,6 +138,7 @@ impl Layer {
             Self::Records(_) => Vec::new(),
             #[cfg(feature = "tls")]
             Self::Tls(tls) => std::mem::take(&mut tls.early),
+            Self::Cipher(_) => Vec::new(),
         }
     }
 
@@ -128,11 +172,19 @@ impl Layer {
                 Ok(bytes.len())
             }
             #[cfg(feature = "tls")]
-            Self::Tls(tls) => match tls.take(bytes, out)? {
-                true => Ok(0),
-                false if bytes.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
-                false => Ok(bytes.len()),
-            },
+            Self::Tls(tls) => ended(tls.take(bytes, out)?, bytes),
+            Self::Cipher(CipherLayer { cipher, unsent }) => {
+                ended(cipher.decrypt(bytes, out, &mut unsent.bytes)?, bytes)
+            }
         }
+    }
+}
+
+/// How much came of `bytes`: nothing more after the end, and TCP must not end before it.
+fn ended(has_ended: bool, bytes: &[u8]) -> io::Result<usize> {
+    match has_ended {
+        true => Ok(0),
+        false if bytes.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+        false => Ok(bytes.len()),
     }
 }

@@ -36,6 +36,7 @@ pub mod memory;
 pub mod policy;
 pub mod records;
 pub mod shared;
+pub mod socket;
 pub mod sys;
 #[cfg(feature = "tls")]
 pub mod tls;
@@ -45,18 +46,20 @@ mod wire;
 pub use config::ClientTls;
 pub use config::{ClientConfig, Keepalive, ServerConfig, StreamSpec, TransportConfig};
 pub use driver::{
-    Action, Driver, Event, PathStatistics, SocketId, Statistics, StreamId, StreamStatistics,
+    Action, Driver, Event, Loss, PathStatistics, ShellStream, SocketId, Statistics, StreamId,
+    StreamStatistics,
 };
 pub use endpoint::{Endpoint, Sent};
 pub use error::Error;
 pub use inbox::{Inbox, ReadError};
 pub use incoming::{Incoming, Progress, Server};
-pub use layers::Layer;
+pub use layers::{Cipher, CipherLayer, Layer};
 pub use mapped::MappedFile;
 pub use memory::{Memory, OwnMemory};
 pub use policy::{Room, StreamSockets};
 pub use records::RecordLayer;
 pub use rustix::io::Errno;
-pub use shared::SharedEndpoint;
+pub use shared::SharedDriver;
+pub use socket::StreamSocket;
 #[cfg(feature = "tls")]
 pub use tls::TlsLayer;

@@ -25,9 +25,14 @@ impl RecordLayer {
     }
 
     fn new(own: [u8; 32], peers: [u8; 32]) -> Self {
+        Self::of_parts(RecordWriter::new(own), RecordReader::new(peers))
+    }
+
+    /// Go on where records were written and read by other means.
+    pub fn of_parts(writer: RecordWriter, reader: RecordReader) -> Self {
         Self {
-            writer: RecordWriter::new(own),
-            reader: RecordReader::new(peers),
+            writer,
+            reader,
             unsent: Unsent::default(),
         }
     }

@@ -1,18 +1,166 @@
 //! Connections that threads drive: bytes arrive in order whichever thread polls, waits end, and the loop hears of all that is rare.
 
+use std::convert::Infallible;
 use std::mem::MaybeUninit;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mstcp_net::inbox::Target;
-use mstcp_net::shared::{Outcome, Use, Wish};
-use mstcp_net::OwnMemory;
+use mstcp_net::shared::{Bell, Clock, Outcome, SharedDriver, Use, Wish};
+use mstcp_net::{
+    Action, Driver, Error, Event, Loss, ShellStream, SocketId, StreamId, StreamSocket,
+};
+use mstcp_proto::{scheduler, Config, Connection};
 
-#[allow(dead_code)]
-mod lent;
+const PAYLOAD_BYTES: usize = 1440;
+const SECOND_NS: u64 = 1_000_000_000;
+const LIMIT_NS: u64 = 60 * SECOND_NS;
 
-use lent::{pair, pattern, LIMIT_NS, SECOND_NS};
+struct End {
+    shared: Arc<SharedDriver>,
+    bell: Arc<Bell>,
+    clock: Clock,
+    began: Instant,
+    streams: Vec<TcpStream>,
+    sockets: Vec<SocketId>,
+}
+
+/// Streams without rates.
+fn pair(streams: usize) -> [End; 2] {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut sockets = [Vec::new(), Vec::new()];
+    for _ in 0..streams {
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        sockets[1].push(listener.accept().unwrap().0);
+        sockets[0].push(near);
+    }
+    sockets.map(|streams| {
+        let config = Config {
+            stream_count: streams.len(),
+            frame_payload_bytes: PAYLOAD_BYTES,
+            send_queue_bytes: 64 << 20,
+            reorder_buffer_bytes: 1 << 20,
+        };
+        let scheduler = scheduler::by_name("weighted", 1).unwrap();
+        let core = Connection::new(config, scheduler).unwrap();
+        let mut driver = Driver::of_core(core, PAYLOAD_BYTES);
+        let mut sockets = Vec::new();
+        for (stream, socket) in streams.iter().enumerate() {
+            socket.set_nonblocking(true).unwrap();
+            let stream = ShellStream {
+                slot: stream,
+                // SAFETY: it is closed after the driver.
+                socket: unsafe { StreamSocket::of_shell(socket.as_raw_fd()) },
+                rate_bps: None,
+                header_bytes: 8,
+                layer: None,
+            };
+            sockets.push(driver.attach(stream).unwrap());
+        }
+        while driver.poll_action().is_some() {}
+        let (shared, bell) = (
+            Arc::new(SharedDriver::new(driver)),
+            Arc::new(Bell::new().unwrap()),
+        );
+        shared.lend(Arc::clone(&bell), 7);
+        End {
+            shared,
+            bell,
+            clock: Clock::new(0),
+            began: Instant::now(),
+            streams,
+            sockets,
+        }
+    })
+}
+
+impl End {
+    /// Do as the loop does, until told to stop: act on what threads come upon, and carry on what they leave.
+    fn loop_until(&self, is_over: &AtomicBool) {
+        while !is_over.load(Ordering::Relaxed) {
+            let now_ns = self.now_ns();
+            let mut locked = self.shared.lock();
+            locked.claim();
+            while locked.poll_action().is_some() {}
+            if locked.look(now_ns, SECOND_NS / 500) == Use::Idle {
+                locked.hold(true);
+                for socket in &self.sockets {
+                    locked.readable(now_ns, *socket);
+                    locked.writable(now_ns, *socket);
+                }
+            }
+            drop(locked);
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    fn wait(&self, wish: &mut Wish<'_>, for_ns: u64) -> Outcome {
+        let until_ns = Some(self.now_ns() + for_ns);
+        (self.shared)
+            .wait(wish, &self.clock, until_ns, || Ok::<(), Infallible>(()))
+            .unwrap()
+    }
+
+    fn receive(&self, size: usize, for_ns: u64) -> (Outcome, Vec<u8>) {
+        let mut buffer = vec![MaybeUninit::new(0_u8); size];
+        let outcome = self.wait(&mut Wish::Bytes(Target::new(&mut buffer)), for_ns);
+        let count = match outcome {
+            Outcome::Done(count) => count,
+            _ => 0,
+        };
+        // SAFETY: all of it was 0 from the start.
+        let bytes = buffer[..count]
+            .iter()
+            .map(|byte| unsafe { byte.assume_init() });
+        (outcome, bytes.collect())
+    }
+
+    fn send(&self, bytes: &[u8]) {
+        let mut wish = Wish::Room {
+            most: 1 << 20,
+            few: 1 << 18,
+        };
+        assert_eq!(self.wait(&mut wish, LIMIT_NS), Outcome::Done(0));
+        let now_ns = self.now_ns();
+        (self.shared)
+            .write(now_ns, true, |core| core.write(bytes))
+            .unwrap();
+    }
+
+    fn send_all(&self, bytes: &[u8], piece_bytes: usize) {
+        for piece in bytes.chunks(piece_bytes) {
+            self.send(piece);
+        }
+    }
+
+    /// Receive so many bytes by calls of many sizes.
+    fn receive_all(&self, length: usize) -> Vec<u8> {
+        let mut received = Vec::new();
+        let mut draws = 1_u64;
+        while received.len() < length {
+            draws = draws.wrapping_mul(6_364_136_223_846_793_005) + 1;
+            let size = [1, 1000, 20_000, 300_000, 2_000_000][(draws >> 33) as usize % 5];
+            let (outcome, bytes) = self.receive(size, LIMIT_NS);
+            assert!(matches!(outcome, Outcome::Done(1..)), "{outcome:?}");
+            received.extend(bytes);
+        }
+        received
+    }
+}
+
+fn pattern(length: usize, seed: u32) -> Vec<u8> {
+    (0..length as u32)
+        .map(|at| (at.wrapping_mul(2_654_435_761 + seed) >> 13) as u8)
+        .collect()
+}
 
 #[test]
 fn two_threads_a_side_carry_both_directions_at_once() {
@@ -56,7 +204,7 @@ fn a_follower_leads_when_the_leader_leaves() {
         // It leads first, and times out while the reader follows.
         let writer = scope.spawn(|| {
             let mut wish = Wish::Room { most: 0, few: 0 };
-            near.shared.lock().core.write(&[0; 1 << 23]).unwrap();
+            near.shared.lock().core().write(&[0; 1 << 23]).unwrap();
             near.wait(&mut wish, SECOND_NS / 10)
         });
         let reader = scope.spawn(|| near.receive(10, LIMIT_NS).1);
@@ -98,21 +246,30 @@ fn the_loop_has_an_idle_connection_back_and_is_told_when_a_long_wait_ends() {
 #[test]
 fn what_threads_come_upon_is_the_loops_and_waits_go_on_after() {
     let [near, mut far] = pair(2);
-    far.shared.lock().on_stream_end(1).unwrap();
-    far.streams.remove(1);
+    let lost = far.streams.remove(1);
+    lost.shutdown(Shutdown::Both).unwrap();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| near.receive(10, LIMIT_NS).1);
         while !near.shared.take_requests().attend {
             thread::sleep(Duration::from_millis(1));
         }
-        assert!(near.shared.lock().core.alive().contains(1));
+        let actions = std::iter::from_fn(|| near.shared.lock().poll_action());
+        let is_loss = |action: &Action| {
+            let lost = Event::StreamLost {
+                stream: StreamId::from_index(1),
+                reopens: false,
+                loss: Loss::Ended,
+            };
+            matches!(action, Action::Event(event) if *event == lost)
+        };
+        assert!(actions.collect::<Vec<_>>().iter().any(is_loss));
+        assert!(!near.shared.lock().core().alive().contains(1));
         for end in [&near, &far] {
             scope.spawn(|| end.loop_until(&is_over));
         }
         far.send(b"goes on");
         assert_eq!(waiting.join().unwrap(), b"goes on");
-        assert!(!near.shared.lock().core.alive().contains(1));
         is_over.store(true, Ordering::Relaxed);
     });
 }
@@ -125,10 +282,11 @@ fn the_end_of_the_sockets_ends_all_waits() {
     thread::scope(|scope| {
         let writer = scope.spawn(|| {
             let mut wish = Wish::Room { most: 0, few: 0 };
-            near.shared.lock().core.write(&[0; 1 << 23]).unwrap();
+            near.shared.lock().core().write(&[0; 1 << 23]).unwrap();
             near.wait(&mut wish, LIMIT_NS)
         });
-        near.shared.lock().finish();
+        let now_ns = near.now_ns();
+        near.shared.lock().give_up(now_ns, Error::Closed);
         assert_eq!(writer.join().unwrap(), Outcome::Over);
     });
     assert_eq!(near.receive(10, LIMIT_NS).1, b"st");
@@ -148,8 +306,8 @@ fn an_attempt_never_waits_and_leaves_the_rest_to_the_loop() {
     far.send(b"by the loop");
     while near.shared.lock().ready_bytes() == 0 {
         for stream in 0..2 {
-            let mut locked = near.shared.lock();
-            let _ = locked.read(&mut OwnMemory, stream).unwrap();
+            let now_ns = near.now_ns();
+            near.shared.lock().readable(now_ns, near.sockets[stream]);
         }
     }
     assert_eq!(attempt(&mut buffer), Outcome::Done(10));

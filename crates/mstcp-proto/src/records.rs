@@ -30,7 +30,7 @@ fn tag(key: &Proof, number: u64, length: [u8; LENGTH_BYTES], bytes: &[u8]) -> [u
 }
 
 /// Makes the records of one direction.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RecordWriter {
     key: Proof,
     number: u64,
@@ -55,7 +55,7 @@ impl RecordWriter {
 }
 
 /// Takes the records of one direction.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RecordReader {
     key: Proof,
     number: u64,

@@ -6,14 +6,12 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::sync::Arc;
 
 use mstcp_net::memory::keep_freed_memory;
-use mstcp_net::{Memory, ReadError};
+use mstcp_net::Memory;
 use mstcp_proto::slice::Storage;
 use mstcp_proto::Slice;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-
-use crate::either;
 
 extern "C" {
     /// Of Python's stable interface; pyo3-ffi leaves it out there.
@@ -149,14 +147,6 @@ impl Memory for PythonMemory<'_> {
 
     fn call<R: Send>(&self, call: impl FnOnce() -> R + Send) -> R {
         self.0.detach(call)
-    }
-}
-
-/// Why a read failed, as Python's exception.
-pub fn read_error(error: ReadError<PyErr>) -> PyErr {
-    match error {
-        ReadError::Memory(error) => error,
-        ReadError::Protocol(error) => either(error),
     }
 }
 

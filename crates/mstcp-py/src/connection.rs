@@ -1,18 +1,22 @@
-//! `mstcp._core.Connection`: the endpoint of a connection, for Python.
+//! `mstcp._core.Connection`: the driver of a connection, for Python.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use mstcp_net::shared::Locked;
-use mstcp_net::{sys, Endpoint, MappedFile, Sent, SharedEndpoint};
+use mstcp_net::{
+    sys, Driver, Layer, MappedFile, SharedDriver, ShellStream, SocketId, StreamSocket,
+};
 use mstcp_proto::error::LocalError;
 use mstcp_proto::hello::NONCE_BYTES;
 use mstcp_proto::{scheduler, Config};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::action::{failure, Action};
 use crate::bytes::{self, Bytes, PythonMemory};
-use crate::convert::{event, os_error, outcome, signed, Outcome};
+use crate::cipher;
+use crate::convert::os_error;
 use crate::counters::Counters;
 use crate::handshake::Client;
 use crate::loan::{Bell, Loan};
@@ -26,26 +30,9 @@ const DETACHED_BYTES: usize = 1 << 16;
 
 #[pyclass(module = "mstcp._core", frozen)]
 struct Connection {
-    shared: Arc<SharedEndpoint>,
-    frame_payload_bytes: usize,
+    shared: Arc<SharedDriver>,
     /// When Python was told to call again; the greatest number: not.
     told_due_ns: AtomicU64,
-}
-
-/// What was read (an errno if below 0), the bytes taken, whether something ended, and what was sent.
-type Exchange<'py> = (isize, Vec<Bound<'py, PyBytes>>, bool, Option<Outcome>);
-
-fn read(endpoint: &mut Endpoint, py: Python<'_>, stream: usize) -> PyResult<isize> {
-    let result = endpoint.read(&mut PythonMemory(py), stream);
-    Ok(signed(result.map_err(bytes::read_error)?))
-}
-
-fn taken<'py>(endpoint: &mut Endpoint, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-    let slices = endpoint.take();
-    let objects = bytes::objects(py, &slices);
-    drop(slices);
-    endpoint.reclaim();
-    objects
 }
 
 /// Bytes to be written.
@@ -66,20 +53,30 @@ impl Piece {
     }
 }
 
-fn send_queued(endpoint: &mut Endpoint, py: Python<'_>, now_ns: u64) -> PyResult<Sent> {
-    let sent = if endpoint.core.queued_bytes() >= DETACHED_BYTES {
-        py.detach(|| endpoint.transmit(now_ns))
-    } else {
-        endpoint.transmit(now_ns)
-    };
-    sent.map_err(local)
+/// Send what is queued, other threads of Python going on where that is much.
+fn settle(driver: &mut Driver, py: Python<'_>, now_ns: u64) {
+    match driver.queued_bytes() >= DETACHED_BYTES {
+        true => py.detach(|| driver.settle(now_ns)),
+        false => driver.settle(now_ns),
+    }
+}
+
+fn taken<'py>(driver: &mut Driver, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    if driver.ready_bytes() == 0 {
+        return Ok(Vec::new());
+    }
+    let slices = driver.take_unsettled();
+    let objects = bytes::objects(py, &slices);
+    drop(slices);
+    driver.endpoint().reclaim();
+    objects
 }
 
 impl Connection {
     fn of(core: mstcp_proto::Connection, frame_payload_bytes: usize) -> Self {
+        let driver = Driver::of_core(core, frame_payload_bytes);
         Self {
-            shared: Arc::new(SharedEndpoint::new(Endpoint::new(core))),
-            frame_payload_bytes,
+            shared: Arc::new(SharedDriver::new(driver)),
             told_due_ns: AtomicU64::new(u64::MAX),
         }
     }
@@ -92,23 +89,6 @@ impl Connection {
             }
             py.detach(|| drop(self.shared.lock()));
         }
-    }
-
-    /// What Python is to be told.
-    fn outcome(&self, sent: Sent) -> Outcome {
-        let due_ns = sent.due_ns.unwrap_or(u64::MAX);
-        self.told_due_ns.store(due_ns, Ordering::Relaxed);
-        outcome(sent)
-    }
-
-    /// Whether nothing was sent and nothing is to be done that was not told.
-    fn is_quiet(&self, sent: &Sent) -> bool {
-        let known = |due| self.told_due_ns.load(Ordering::Relaxed) <= due;
-        let nothing = Sent {
-            due_ns: sent.due_ns,
-            ..Sent::default()
-        };
-        *sent == nothing && sent.due_ns.map_or(true, known)
     }
 }
 
@@ -152,15 +132,93 @@ impl Connection {
         Ok(Self::of(core.map_err(local)?, frame_payload_bytes))
     }
 
-    #[getter]
-    fn is_plain(&self, py: Python<'_>) -> bool {
-        self.locked(py).core.is_plain()
+    // --- what the event loop tells and does -------------------------------------------------------------------------------------
+
+    /// Read a socket, take what is in order if `deliver`, and send what then is to be sent.
+    #[pyo3(signature = (now_ns, socket, deliver, /))]
+    fn readable<'py>(
+        &self,
+        py: Python<'py>,
+        now_ns: u64,
+        socket: u64,
+        deliver: bool,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let mut driver = self.locked(py);
+        let socket = SocketId::from_number(socket);
+        driver.read_to(now_ns, socket, &mut PythonMemory(py))?;
+        let data = match deliver {
+            true => taken(&mut driver, py)?,
+            false => Vec::new(),
+        };
+        settle(&mut driver, py, now_ns);
+        Ok(data)
     }
+
+    #[pyo3(signature = (now_ns, socket, /))]
+    fn writable(&self, py: Python<'_>, now_ns: u64, socket: u64) {
+        let mut driver = self.locked(py);
+        driver.note_writable(SocketId::from_number(socket));
+        settle(&mut driver, py, now_ns);
+    }
+
+    #[pyo3(signature = (now_ns, /))]
+    fn due(&self, py: Python<'_>, now_ns: u64) {
+        self.told_due_ns.store(u64::MAX, Ordering::Relaxed);
+        self.locked(py).due(now_ns);
+    }
+
+    #[pyo3(signature = (now_ns, /))]
+    fn settle(&self, py: Python<'_>, now_ns: u64) {
+        settle(&mut self.locked(py), py, now_ns);
+    }
+
+    /// What is to be done; the last is the timer, where it is to be sooner than was told.
+    fn actions(&self, py: Python<'_>) -> PyResult<Vec<Action>> {
+        let mut driver = self.locked(py);
+        let mut actions = Vec::new();
+        while let Some(action) = driver.poll_action() {
+            actions.extend(Action::of(py, action)?);
+        }
+        // Threads that have the sockets have the timer too.
+        let due_ns = driver.timeout_ns().filter(|_| !driver.stands_by());
+        if let Some(due_ns) = due_ns {
+            if due_ns < self.told_due_ns.load(Ordering::Relaxed) {
+                self.told_due_ns.store(due_ns, Ordering::Relaxed);
+                actions.push(Action::timer(due_ns));
+            }
+        }
+        Ok(actions)
+    }
+
+    #[pyo3(signature = (stands_by, /))]
+    fn stand_by(&self, py: Python<'_>, stands_by: bool) {
+        if stands_by {
+            self.told_due_ns.store(u64::MAX, Ordering::Relaxed);
+        }
+        self.locked(py).stand_by(stands_by);
+    }
+
+    #[pyo3(signature = (holds, /))]
+    fn hold(&self, py: Python<'_>, holds: bool) {
+        self.locked(py).hold(holds);
+    }
+
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        taken(&mut self.locked(py), py)
+    }
+
+    #[pyo3(signature = (bell, number, /))]
+    fn lend(&self, py: Python<'_>, bell: &Bell, number: u64) -> Loan {
+        self.locked(py).read_ahead();
+        Loan::new(&self.shared, bell, number)
+    }
+
+    // --- what the application wants ---------------------------------------------------------------------------------------------
 
     #[pyo3(signature = (data, /))]
     fn write(&self, py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<()> {
-        let mut endpoint = self.locked(py);
-        Piece::new(data).push(&mut endpoint.core).map_err(local)
+        let mut driver = self.locked(py);
+        Piece::new(data).push(driver.core()).map_err(local)
     }
 
     #[pyo3(signature = (descriptor, offset, length, /))]
@@ -171,60 +229,52 @@ impl Connection {
         offset: u64,
         length: usize,
     ) -> PyResult<()> {
-        let mut endpoint = self.locked(py);
+        let mut driver = self.locked(py);
         let mapped = MappedFile::new(descriptor, offset, length).map_err(os_error)?;
-        (endpoint.core)
+        (driver.core())
             .write_shared(Arc::new(mapped))
             .map_err(local)
     }
 
-    /// Write and transmit.
+    /// Write and send.
     #[pyo3(signature = (now_ns, data, /))]
-    fn write_now(
-        &self,
-        py: Python<'_>,
-        now_ns: u64,
-        data: &Bound<'_, PyBytes>,
-    ) -> PyResult<Outcome> {
-        let mut endpoint = self.locked(py);
-        Piece::new(data).push(&mut endpoint.core).map_err(local)?;
-        let sent = send_queued(&mut endpoint, py, now_ns)?;
-        Ok(self.outcome(sent))
-    }
-
-    fn end(&self, py: Python<'_>) {
-        let mut endpoint = self.locked(py);
-        endpoint.core.end();
-    }
-
-    fn close_streams(&self, py: Python<'_>) {
-        let mut endpoint = self.locked(py);
-        endpoint.core.close_streams();
-    }
-
-    #[pyo3(signature = (code, reason, /))]
-    fn close(&self, py: Python<'_>, code: u16, reason: &str) {
-        let mut endpoint = self.locked(py);
-        endpoint.core.close(code, reason);
+    fn write_now(&self, py: Python<'_>, now_ns: u64, data: &Bound<'_, PyBytes>) -> PyResult<()> {
+        let mut driver = self.locked(py);
+        Piece::new(data).push(driver.core()).map_err(local)?;
+        settle(&mut driver, py, now_ns);
+        Ok(())
     }
 
     #[pyo3(signature = (now_ns, /))]
-    fn poll(&self, py: Python<'_>, now_ns: u64) -> Option<(usize, usize)> {
-        let mut endpoint = self.locked(py);
-        endpoint.core.poll_frame(now_ns)
+    fn end(&self, py: Python<'_>, now_ns: u64) {
+        self.locked(py).end(now_ns);
     }
 
-    #[pyo3(signature = (stream, /))]
-    fn offered<'py>(&self, py: Python<'py>, stream: usize) -> Bound<'py, PyBytes> {
-        let endpoint = self.locked(py);
-        let mut bytes = Vec::new();
-        endpoint
-            .core
-            .rest(stream, |piece| bytes.extend_from_slice(piece));
-        PyBytes::new(py, &bytes)
+    #[pyo3(signature = (now_ns, /))]
+    fn close(&self, py: Python<'_>, now_ns: u64) {
+        self.locked(py).close(now_ns);
     }
 
-    #[pyo3(signature = (stream, descriptor, rate_bps, header_bytes, /))]
+    #[pyo3(signature = (now_ns, code, reason, /))]
+    fn abort(&self, py: Python<'_>, now_ns: u64, code: u16, reason: &str) {
+        self.locked(py).abort_by(now_ns, code, reason);
+    }
+
+    /// End at once, without a word.
+    #[pyo3(signature = (now_ns, /))]
+    fn give_up(&self, py: Python<'_>, now_ns: u64) {
+        self.locked(py).give_up(now_ns, mstcp_net::Error::Closed);
+    }
+
+    #[pyo3(signature = (most_bytes, few_bytes, /))]
+    fn set_write_limits(&self, py: Python<'_>, most_bytes: usize, few_bytes: usize) {
+        self.locked(py).set_write_limits(most_bytes, few_bytes);
+    }
+
+    // --- streams ----------------------------------------------------------------------------------------------------------------
+
+    /// Use a socket for a stream; returns its number.
+    #[pyo3(signature = (stream, descriptor, rate_bps, header_bytes, layer = None, /))]
     fn attach(
         &self,
         py: Python<'_>,
@@ -232,305 +282,56 @@ impl Connection {
         descriptor: i32,
         rate_bps: Option<f64>,
         header_bytes: usize,
-    ) -> PyResult<()> {
-        let mut endpoint = self.locked(py);
-        let payload = self.frame_payload_bytes;
-        endpoint
-            .attach(stream, descriptor, rate_bps, payload, header_bytes)
-            .map_err(os_error)
+        layer: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<u64> {
+        let layer: Option<Layer> = layer.map(cipher::layer).transpose()?;
+        let mut driver = self.locked(py);
+        // SAFETY: the transport closes a socket when it is told to watch it no more.
+        let socket = unsafe { StreamSocket::of_shell(descriptor) };
+        let attached = driver.attach(ShellStream {
+            slot: stream,
+            socket,
+            rate_bps,
+            header_bytes,
+            layer,
+        });
+        Ok(attached.map_err(|error| failure(&error))?.number())
     }
 
-    #[pyo3(signature = (now_ns, /))]
-    fn measure(&self, py: Python<'_>, now_ns: u64) -> PyResult<()> {
-        let mut endpoint = self.locked(py);
-        endpoint.measure(now_ns).map_err(local)
+    #[pyo3(signature = (stream, rate_bps, /))]
+    fn pace(&self, py: Python<'_>, stream: usize, rate_bps: Option<f64>) -> PyResult<()> {
+        let paced = self.locked(py).pace_at(stream, rate_bps);
+        paced.map_err(|error| failure(&error))
     }
 
-    #[pyo3(signature = (now_ns, stream, size, held, /))]
-    fn has_room(
-        &self,
-        py: Python<'_>,
-        now_ns: u64,
-        stream: usize,
-        size: usize,
-        held: usize,
-    ) -> PyResult<bool> {
-        let mut endpoint = self.locked(py);
-        (endpoint.has_room(now_ns, stream, size, held)).map_err(local)
+    #[pyo3(signature = (now_ns, stream, /))]
+    fn remove_stream(&self, py: Python<'_>, now_ns: u64, stream: usize) -> PyResult<()> {
+        let removed = self.locked(py).retire(now_ns, stream);
+        removed.map_err(|error| failure(&error))
     }
 
-    #[pyo3(signature = (now_ns, /))]
-    fn transmit(&self, py: Python<'_>, now_ns: u64) -> PyResult<Outcome> {
-        let mut endpoint = self.locked(py);
-        let sent = send_queued(&mut endpoint, py, now_ns)?;
-        Ok(self.outcome(sent))
-    }
-
-    /// Read, take what is in order if `deliver`, and send what then is to be sent.
-    #[pyo3(signature = (now_ns, stream, deliver, /))]
-    fn exchange<'py>(
-        &self,
-        py: Python<'py>,
-        now_ns: u64,
-        stream: usize,
-        deliver: bool,
-    ) -> PyResult<Exchange<'py>> {
-        let mut endpoint = self.locked(py);
-        endpoint.hold(!deliver);
-        let count = read(&mut endpoint, py, stream)?;
-        if count < 0 {
-            return Ok((count, Vec::new(), false, None));
-        }
-        let data = if deliver && endpoint.ready_bytes() > 0 {
-            taken(&mut endpoint, py)?
-        } else {
-            Vec::new()
-        };
-        let closed = endpoint.core.closed_by_peer().is_some();
-        if count == 0 || closed || endpoint.is_ended() {
-            return Ok((count, data, true, None));
-        }
-        let sent = send_queued(&mut endpoint, py, now_ns)?;
-        let is_quiet = self.is_quiet(&sent) && endpoint.ready_bytes() == 0;
-        let outcome = (!is_quiet).then(|| self.outcome(sent));
-        Ok((count, data, false, outcome))
-    }
-
-    #[pyo3(signature = (stream, /))]
-    fn send(&self, py: Python<'_>, stream: usize) -> isize {
-        let mut endpoint = self.locked(py);
-        signed(endpoint.send(stream))
-    }
-
-    #[pyo3(signature = (stream, count, /))]
-    fn sent(&self, py: Python<'_>, stream: usize, count: usize) -> PyResult<bool> {
-        let mut endpoint = self.locked(py);
-        endpoint.on_sent(stream, count).map_err(local)
-    }
-
-    #[pyo3(signature = (stream, /))]
-    fn writable(&self, py: Python<'_>, stream: usize) -> PyResult<()> {
-        let mut endpoint = self.locked(py);
-        endpoint.core.on_writable(stream).map_err(local)
-    }
-
-    #[pyo3(signature = (stream, data, /))]
-    fn receive(&self, py: Python<'_>, stream: usize, data: &[u8]) -> PyResult<()> {
-        let mut endpoint = self.locked(py);
-        endpoint.receive(stream, data).map_err(either)
-    }
-
-    #[pyo3(signature = (stream, /))]
-    fn receive_from(&self, py: Python<'_>, stream: usize) -> PyResult<isize> {
-        let mut endpoint = self.locked(py);
-        read(&mut endpoint, py, stream)
-    }
-
-    fn take<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        // Others use the connection while bytes are copied.
-        let slices = self.locked(py).take();
-        let objects = bytes::objects(py, &slices);
-        drop(slices);
-        self.locked(py).reclaim();
-        objects
-    }
-
-    #[getter]
-    fn ready_bytes(&self, py: Python<'_>) -> usize {
-        let endpoint = self.locked(py);
-        endpoint.ready_bytes()
-    }
-
-    #[pyo3(signature = (stream, /))]
-    fn stream_end(&self, py: Python<'_>, stream: usize) -> PyResult<bool> {
-        let mut endpoint = self.locked(py);
-        endpoint.on_stream_end(stream).map_err(local)
-    }
-
-    #[pyo3(signature = (stream, /))]
-    fn remove_stream(&self, py: Python<'_>, stream: usize) -> PyResult<()> {
-        let mut endpoint = self.locked(py);
-        endpoint.core.remove_stream(stream).map_err(local)
-    }
-
-    #[pyo3(signature = (token, /))]
-    fn ping(&self, py: Python<'_>, token: u64) {
-        let mut endpoint = self.locked(py);
-        endpoint.core.ping(token);
+    /// Go on without a stream whose place another takes.
+    #[pyo3(signature = (now_ns, stream, /))]
+    fn drop_stream(&self, py: Python<'_>, now_ns: u64, stream: usize) {
+        self.locked(py).drop_stream(now_ns, stream);
     }
 
     #[pyo3(signature = (stream_id, weight, /))]
     fn add_stream(&self, py: Python<'_>, stream_id: u32, weight: f64) -> PyResult<usize> {
-        let mut endpoint = self.locked(py);
-        endpoint.core.add_stream(stream_id, weight).map_err(local)
+        let added = self.locked(py).core().add_stream(stream_id, weight);
+        added.map_err(local)
     }
 
     #[pyo3(signature = (weights, /))]
     fn set_weights(&self, py: Python<'_>, weights: Vec<f64>) -> PyResult<()> {
-        let mut endpoint = self.locked(py);
-        endpoint.core.set_weights(&weights).map_err(local)
+        let set = self.locked(py).core().set_weights(&weights);
+        set.map_err(local)
     }
 
     #[pyo3(signature = (stream, delay_ns, /))]
     fn set_delay(&self, py: Python<'_>, stream: usize, delay_ns: u64) -> PyResult<()> {
-        let mut endpoint = self.locked(py);
-        endpoint.core.set_delay(stream, delay_ns).map_err(local)
-    }
-
-    #[pyo3(signature = (stream, /))]
-    fn blocked(&self, py: Python<'_>, stream: usize) -> bool {
-        let endpoint = self.locked(py);
-        endpoint.core.is_blocked(stream)
-    }
-
-    fn timeout_ns(&self, py: Python<'_>) -> Option<u64> {
-        let endpoint = self.locked(py);
-        endpoint.timeout_ns()
-    }
-
-    #[getter]
-    fn closed_by_peer(&self, py: Python<'_>) -> Option<(u16, String)> {
-        let endpoint = self.locked(py);
-        endpoint
-            .core
-            .closed_by_peer()
-            .map(|(code, reason)| (code, reason.to_owned()))
-    }
-
-    #[getter]
-    fn alive(&self, py: Python<'_>) -> u64 {
-        let endpoint = self.locked(py);
-        endpoint.core.alive().bits()
-    }
-
-    /// The streams that should be read now, one bit each.
-    #[getter]
-    fn readable(&self, py: Python<'_>) -> u64 {
-        let endpoint = self.locked(py);
-        endpoint.core.readable().bits()
-    }
-
-    #[getter]
-    fn stalled(&self, py: Python<'_>) -> u64 {
-        let endpoint = self.locked(py);
-        endpoint.core.stalled().bits()
-    }
-
-    #[getter]
-    fn queued_bytes(&self, py: Python<'_>) -> usize {
-        let endpoint = self.locked(py);
-        endpoint.core.queued_bytes()
-    }
-
-    #[getter]
-    fn finished(&self, py: Python<'_>) -> bool {
-        let endpoint = self.locked(py);
-        endpoint.core.is_finished()
-    }
-
-    #[getter]
-    fn ended(&self, py: Python<'_>) -> bool {
-        let endpoint = self.locked(py);
-        endpoint.is_ended()
-    }
-
-    fn counters(&self, py: Python<'_>) -> Counters {
-        let endpoint = self.locked(py);
-        endpoint.core.counters().into()
-    }
-
-    #[pyo3(signature = (stream, proof, /))]
-    fn expect_confirm(&self, py: Python<'_>, stream: usize, proof: [u8; 32]) -> PyResult<()> {
-        let mut endpoint = self.locked(py);
-        endpoint.core.expect_confirm(stream, proof).map_err(local)
-    }
-
-    #[pyo3(signature = (length, /))]
-    fn skip_early(&self, py: Python<'_>, length: usize) {
-        let mut endpoint = self.locked(py);
-        endpoint.core.skip_early(length);
-    }
-
-    #[pyo3(signature = (client, /))]
-    fn open_by(&self, py: Python<'_>, client: &Client) {
-        self.locked(py).core.open_by(client.0.clone());
-    }
-
-    #[pyo3(signature = (nonce, priority, most_bytes, /))]
-    fn greet(
-        &self,
-        py: Python<'_>,
-        nonce: [u8; NONCE_BYTES],
-        priority: u32,
-        most_bytes: usize,
-    ) -> PyResult<()> {
-        let mut endpoint = self.locked(py);
-        (endpoint.core.greet(nonce, priority, most_bytes)).map_err(local)
-    }
-
-    fn client(&self, py: Python<'_>) -> Option<Client> {
-        self.locked(py).core.client().cloned().map(Client)
-    }
-
-    fn take_unconfirmed(&self, py: Python<'_>) {
-        self.locked(py).core.take_unconfirmed();
-    }
-
-    #[getter]
-    fn is_unconfirmed(&self, py: Python<'_>) -> bool {
-        self.locked(py).core.is_unconfirmed()
-    }
-
-    fn reopen_streams(&self, py: Python<'_>) {
-        let mut endpoint = self.locked(py);
-        endpoint.core.reopen_streams();
-    }
-
-    fn farewell<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        let farewell = self.locked(py).core.farewell()?;
-        Some(PyBytes::new(py, &farewell))
-    }
-
-    #[pyo3(signature = (data, /))]
-    fn early(&self, py: Python<'_>, data: &[u8]) {
-        let mut endpoint = self.locked(py);
-        endpoint.receive_early(data);
-    }
-
-    fn shut(&self, py: Python<'_>) {
-        let mut endpoint = self.locked(py);
-        endpoint.core.shut();
-    }
-
-    fn leave_budget(&self, py: Python<'_>) {
-        self.locked(py).core.leave_budget();
-    }
-
-    fn events(&self, py: Python<'_>) -> Vec<(&'static str, u64)> {
-        let mut endpoint = self.locked(py);
-        let mut events = Vec::new();
-        while let Some(event) = endpoint.poll_event() {
-            events.push(self::event(event));
-        }
-        events
-    }
-
-    #[pyo3(signature = (idle_ns, probes, /))]
-    fn set_keepalive(&self, py: Python<'_>, idle_ns: Option<u64>, probes: u32) {
-        let mut endpoint = self.locked(py);
-        endpoint.core.set_keepalive(idle_ns, probes);
-    }
-
-    #[pyo3(signature = (reconnect_ns, close_ns, /))]
-    fn set_timeouts(&self, py: Python<'_>, reconnect_ns: u64, close_ns: u64) {
-        let mut endpoint = self.locked(py);
-        endpoint.core.set_reconnect_ns(reconnect_ns);
-        endpoint.core.set_close_ns(close_ns);
-    }
-
-    #[pyo3(signature = (bell, number, /))]
-    fn lend(&self, bell: &Bell, number: u64) -> Loan {
-        Loan::new(&self.shared, bell, number)
+        let set = self.locked(py).core().set_delay(stream, delay_ns);
+        set.map_err(local)
     }
 
     #[pyo3(signature = (stream, priority, tell, /))]
@@ -541,12 +342,165 @@ impl Connection {
         priority: u32,
         tell: bool,
     ) -> PyResult<()> {
-        let mut endpoint = self.locked(py);
+        let mut driver = self.locked(py);
         match tell {
-            true => endpoint.core.set_priority(stream, priority),
-            false => endpoint.core.note_priority(stream, priority),
+            true => driver.core().set_priority(stream, priority),
+            false => driver.core().note_priority(stream, priority),
         }
         .map_err(local)
+    }
+
+    // --- hellos -----------------------------------------------------------------------------------------------------------------
+
+    #[pyo3(signature = (stream, proof, /))]
+    fn expect_confirm(&self, py: Python<'_>, stream: usize, proof: [u8; 32]) -> PyResult<()> {
+        let expected = self.locked(py).core().expect_confirm(stream, proof);
+        expected.map_err(local)
+    }
+
+    #[pyo3(signature = (length, /))]
+    fn skip_early(&self, py: Python<'_>, length: usize) {
+        self.locked(py).core().skip_early(length);
+    }
+
+    #[pyo3(signature = (client, /))]
+    fn open_by(&self, py: Python<'_>, client: &Client) {
+        self.locked(py).core().open_by(client.0.clone());
+    }
+
+    #[pyo3(signature = (nonce, priority, most_bytes, /))]
+    fn greet(
+        &self,
+        py: Python<'_>,
+        nonce: [u8; NONCE_BYTES],
+        priority: u32,
+        most_bytes: usize,
+    ) -> PyResult<()> {
+        let greeted = (self.locked(py).core()).greet(nonce, priority, most_bytes);
+        greeted.map_err(local)
+    }
+
+    fn client(&self, py: Python<'_>) -> Option<Client> {
+        self.locked(py).core().client().cloned().map(Client)
+    }
+
+    fn take_unconfirmed(&self, py: Python<'_>) {
+        self.locked(py).core().take_unconfirmed();
+    }
+
+    #[getter]
+    fn is_unconfirmed(&self, py: Python<'_>) -> bool {
+        self.locked(py).core().is_unconfirmed()
+    }
+
+    fn reopen_streams(&self, py: Python<'_>) {
+        self.locked(py).core().reopen_streams();
+    }
+
+    fn farewell<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let farewell = self.locked(py).core().farewell()?;
+        Some(PyBytes::new(py, &farewell))
+    }
+
+    #[pyo3(signature = (data, /))]
+    fn early(&self, py: Python<'_>, data: &[u8]) {
+        self.locked(py).endpoint().receive_early(data);
+    }
+
+    #[pyo3(signature = (stream, data, /))]
+    fn receive(&self, py: Python<'_>, stream: usize, data: &[u8]) -> PyResult<()> {
+        let received = self.locked(py).endpoint().receive(stream, data);
+        received.map_err(either)
+    }
+
+    /// Note that the peer has ended a stream, of which its socket does not tell.
+    #[pyo3(signature = (now_ns, stream, /))]
+    fn stream_end(&self, py: Python<'_>, now_ns: u64, stream: usize) {
+        self.locked(py).note_end(now_ns, stream);
+    }
+
+    // --- how it is --------------------------------------------------------------------------------------------------------------
+
+    #[pyo3(signature = (idle_ns, probes, /))]
+    fn set_keepalive(&self, py: Python<'_>, idle_ns: Option<u64>, probes: u32) {
+        self.locked(py).core().set_keepalive(idle_ns, probes);
+    }
+
+    #[pyo3(signature = (reconnect_ns, close_ns, /))]
+    fn set_timeouts(&self, py: Python<'_>, reconnect_ns: u64, close_ns: u64) {
+        let mut driver = self.locked(py);
+        driver.core().set_reconnect_ns(reconnect_ns);
+        driver.core().set_close_ns(close_ns);
+    }
+
+    #[getter]
+    fn is_plain(&self, py: Python<'_>) -> bool {
+        self.locked(py).core().is_plain()
+    }
+
+    #[getter]
+    fn alive(&self, py: Python<'_>) -> u64 {
+        self.locked(py).core().alive().bits()
+    }
+
+    #[getter]
+    fn stalled(&self, py: Python<'_>) -> u64 {
+        self.locked(py).core().stalled().bits()
+    }
+
+    #[getter]
+    fn ready_bytes(&self, py: Python<'_>) -> usize {
+        self.locked(py).ready_bytes()
+    }
+
+    #[getter]
+    fn queued_bytes(&self, py: Python<'_>) -> usize {
+        self.locked(py).queued_bytes()
+    }
+
+    #[getter]
+    fn sent_bytes(&self, py: Python<'_>) -> u64 {
+        self.locked(py).sent_bytes()
+    }
+
+    #[getter]
+    fn unacknowledged_bytes(&self, py: Python<'_>) -> usize {
+        self.locked(py).unacknowledged_bytes()
+    }
+
+    #[getter]
+    fn ended(&self, py: Python<'_>) -> bool {
+        self.locked(py).is_ended()
+    }
+
+    fn counters(&self, py: Python<'_>) -> Counters {
+        self.locked(py).core().counters().into()
+    }
+
+    // --- frame by frame, without sockets ----------------------------------------------------------------------------------------
+
+    #[pyo3(signature = (now_ns, /))]
+    fn poll(&self, py: Python<'_>, now_ns: u64) -> Option<(usize, usize)> {
+        self.locked(py).core().poll_frame(now_ns)
+    }
+
+    #[pyo3(signature = (stream, /))]
+    fn offered<'py>(&self, py: Python<'py>, stream: usize) -> Bound<'py, PyBytes> {
+        let mut bytes = Vec::new();
+        (self.locked(py).core()).rest(stream, |piece| bytes.extend_from_slice(piece));
+        PyBytes::new(py, &bytes)
+    }
+
+    #[pyo3(signature = (stream, count, /))]
+    fn sent(&self, py: Python<'_>, stream: usize, count: usize) -> PyResult<bool> {
+        let sent = self.locked(py).endpoint().on_sent(stream, count);
+        sent.map_err(local)
+    }
+
+    #[pyo3(signature = (now_ns, /))]
+    fn measure(&self, py: Python<'_>, now_ns: u64) -> PyResult<()> {
+        let measured = self.locked(py).endpoint().measure(now_ns);
+        measured.map_err(local)
     }
 }
 
@@ -559,5 +513,6 @@ fn unacknowledged_bytes(descriptor: i32) -> usize {
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(unacknowledged_bytes, module)?)?;
     module.add_class::<Connection>()?;
+    module.add_class::<Action>()?;
     module.add_class::<Counters>()
 }

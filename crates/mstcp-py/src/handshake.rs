@@ -1,5 +1,6 @@
 //! `mstcp._core.Client` and `Admission`: who may open a connection or join one.
 
+use mstcp_net::RecordLayer;
 use mstcp_proto::handshake::{self, Admitted, NotAdmitted, Proof};
 use mstcp_proto::hello::{self, Hello};
 use mstcp_proto::records::{RecordKeys, RecordReader, RecordWriter, RECORD_OVERHEAD_BYTES};
@@ -76,7 +77,7 @@ impl Client {
 
 /// Both directions of a stream whose bytes are in records.
 #[pyclass(module = "mstcp._core")]
-struct Records {
+pub(crate) struct Records {
     writer: RecordWriter,
     reader: RecordReader,
 }
@@ -87,6 +88,11 @@ impl Records {
             writer: RecordWriter::new(ours),
             reader: RecordReader::new(theirs),
         }
+    }
+
+    /// What goes on with them in the connection.
+    pub(crate) fn layer(&self) -> RecordLayer {
+        RecordLayer::of_parts(self.writer.clone(), self.reader.clone())
     }
 }
 

@@ -2,8 +2,10 @@
 // The functions' documentation for users is in the stub; PyO3's macros make items of their own.
 #![allow(missing_docs)]
 
+mod action;
 mod buffer;
 mod bytes;
+mod cipher;
 mod connection;
 mod convert;
 mod counters;
@@ -18,6 +20,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 pyo3::import_exception!(mstcp.errors, BufferLimitExceeded);
+pyo3::import_exception!(mstcp.errors, ConnectionLost);
 pyo3::import_exception!(mstcp.errors, LocalProtocolError);
 pyo3::import_exception!(mstcp.errors, RemoteProtocolError);
 pyo3::import_exception!(mstcp.errors, UnsupportedVersion);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mstcp_net::inbox::Target;
 use mstcp_net::memory::keep_freed_memory;
-use mstcp_net::shared::{self, Clock, Outcome, SharedEndpoint, Use, WaitError, Wish};
+use mstcp_net::shared::{self, Clock, Outcome, SharedDriver, Use, WaitError, Wish};
 use mstcp_proto::error::LocalError;
 use pyo3::exceptions::{PyBlockingIOError, PyTimeoutError};
 use pyo3::prelude::*;
@@ -14,8 +14,8 @@ use pyo3::types::PyBytes;
 use crate::buffer::WritableBuffer;
 use crate::bytes::NewBytes;
 use crate::connection::Piece;
-use crate::convert::{event, os_error};
-use crate::{either, local};
+use crate::convert::os_error;
+use crate::local;
 
 /// What `recv` makes room for, however much it is asked for.
 const MOST_RECEIVED_BYTES: usize = 1 << 20;
@@ -89,13 +89,10 @@ impl Readiness {
 }
 
 #[pyclass(module = "mstcp._core", frozen)]
-pub struct Loan(Arc<SharedEndpoint>);
-
-/// Streams that TCP has ended and those to be shut (bits), streams that broke and their errnos, what the core said.
-type Findings = (u64, u64, Vec<(usize, i32)>, Vec<(&'static str, u64)>);
+pub struct Loan(Arc<SharedDriver>);
 
 impl Loan {
-    pub fn new(endpoint: &Arc<SharedEndpoint>, bell: &Bell, id: u64) -> Self {
+    pub fn new(endpoint: &Arc<SharedDriver>, bell: &Bell, id: u64) -> Self {
         keep_freed_memory();
         endpoint.lend(Arc::clone(&bell.0), id);
         Self(Arc::clone(endpoint))
@@ -231,22 +228,8 @@ impl Loan {
         }
     }
 
-    fn claim(&self, py: Python<'_>) -> PyResult<Findings> {
-        let findings = py.detach(|| self.0.lock().claim());
-        if let Some(error) = findings.refused {
-            return Err(either(error));
-        }
-        let events = findings.events.into_iter().map(event).collect();
-        let (ended, shut) = (findings.ended.bits(), findings.shut.bits());
-        let broken = findings.broken.into_iter();
-        let broken = broken
-            .map(|(stream, errno)| (stream, errno.raw_os_error()))
-            .collect();
-        Ok((ended, shut, broken, events))
-    }
-
-    fn finish(&self, py: Python<'_>) {
-        py.detach(|| self.0.lock().finish());
+    fn claim(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.0.lock().claim())
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::future::{poll_fn, Future};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::AsRawFd;
 use std::pin::{pin, Pin};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use mstcp_net::{Action, Driver, Error, Event, SocketId};
+use mstcp_net::{Action, Driver, Error, Event, SocketId, StreamSocket};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::broadcast;
 use tokio::time::Sleep;
@@ -32,7 +32,7 @@ fn origin() -> Instant {
 
 /// What the task is to watch.
 enum Change {
-    Watch(SocketId, Arc<OwnedFd>, bool),
+    Watch(SocketId, StreamSocket, bool, bool),
     Unwatch(SocketId),
 }
 
@@ -116,9 +116,10 @@ impl State {
                 Action::Watch {
                     socket,
                     descriptor,
+                    for_bytes,
                     for_room,
                 } => {
-                    let change = Change::Watch(socket, descriptor, for_room);
+                    let change = Change::Watch(socket, descriptor, for_bytes, for_room);
                     self.changes.push(change);
                 }
                 Action::Unwatch { socket } => self.changes.push(Change::Unwatch(socket)),
@@ -148,7 +149,7 @@ impl State {
 }
 
 /// Have the runtime tell of a socket.
-pub(crate) fn register(descriptor: Arc<OwnedFd>) -> io::Result<AsyncFd<Arc<OwnedFd>>> {
+pub(crate) fn register<S: AsRawFd>(descriptor: S) -> io::Result<AsyncFd<S>> {
     // SAFETY: the descriptor is owned by what is registered, which always shows the same one.
     #[allow(unsafe_code)]
     Ok(unsafe { AsyncFd::register(descriptor) }?)
@@ -156,7 +157,8 @@ pub(crate) fn register(descriptor: Arc<OwnedFd>) -> io::Result<AsyncFd<Arc<Owned
 
 struct Watched {
     socket: SocketId,
-    descriptor: AsyncFd<Arc<OwnedFd>>,
+    descriptor: AsyncFd<StreamSocket>,
+    for_bytes: bool,
     for_room: bool,
 }
 
@@ -208,8 +210,8 @@ impl Task {
         drop(state);
         for change in changes {
             match change {
-                Change::Watch(socket, descriptor, for_room) => {
-                    self.watch(socket, descriptor, for_room);
+                Change::Watch(socket, descriptor, for_bytes, for_room) => {
+                    self.watch(socket, descriptor, for_bytes, for_room);
                 }
                 Change::Unwatch(socket) => self.watched.retain(|one| one.socket != socket),
             }
@@ -217,15 +219,22 @@ impl Task {
         is_over
     }
 
-    fn watch(&mut self, socket: SocketId, descriptor: Arc<OwnedFd>, for_room: bool) {
+    fn watch(
+        &mut self,
+        socket: SocketId,
+        descriptor: StreamSocket,
+        for_bytes: bool,
+        for_room: bool,
+    ) {
         if let Some(one) = self.watched.iter_mut().find(|one| one.socket == socket) {
-            one.for_room = for_room;
+            (one.for_bytes, one.for_room) = (for_bytes, for_room);
             return;
         }
         match register(descriptor) {
             Ok(descriptor) => self.watched.push(Watched {
                 socket,
                 descriptor,
+                for_bytes,
                 for_room,
             }),
             Err(_) => {
@@ -242,11 +251,13 @@ impl Task {
                 socket, descriptor, ..
             } = one;
             // What is cleared is polled again in the next pass. The end of a socket cannot be cleared: it is the driver's to let it go.
-            if let Poll::Ready(Ok(mut guard)) = descriptor.poll_read_ready(context) {
-                has_progress = true;
-                let readable = |state: &mut State| state.driver.readable(now_ns(), *socket);
-                if self.shared.with(readable) {
-                    guard.clear_ready();
+            let readable = |state: &mut State| state.driver.readable(now_ns(), *socket);
+            if one.for_bytes {
+                if let Poll::Ready(Ok(mut guard)) = descriptor.poll_read_ready(context) {
+                    has_progress = true;
+                    if self.shared.with(readable) {
+                        guard.clear_ready();
+                    }
                 }
             }
             if !one.for_room {

@@ -161,7 +161,7 @@ async fn streams_come_and_go_under_a_transfer() {
     client.set_rate(limited, None).unwrap();
     client.set_priority(limited, 9).unwrap();
     client.remove_stream(added).unwrap();
-    while !matches!(events.next().await, Some(Event::StreamLost { stream, reopens: false }) if stream == added)
+    while !matches!(events.next().await, Some(Event::StreamLost { stream, reopens: false, .. }) if stream == added)
     {
     }
     assert!(client.remove_stream(added).is_err(), "it is gone");

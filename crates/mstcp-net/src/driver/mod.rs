@@ -22,8 +22,10 @@
 //! let mut driver = Driver::connect(0, config, vec![destination], &[StreamSpec::default(); 2])?;
 //! while let Some(action) = driver.poll_action() {
 //!     match action {
-//!         // Have a poll set tell of `descriptor`, also of room where `for_room`.
-//!         Action::Watch { socket, descriptor, for_room } => drop((socket, descriptor, for_room)),
+//!         // Have a poll set tell when `descriptor` is readable where `for_bytes`, and writable where `for_room`.
+//!         Action::Watch { socket, descriptor, for_bytes, for_room } => {
+//!             drop((socket, descriptor, for_bytes, for_room))
+//!         }
 //!         Action::Unwatch { socket } => drop(socket),
 //!         Action::Ended(result) => println!("{result:?}"),
 //!         other => println!("{other:?}"),
@@ -33,18 +35,20 @@
 //! # Ok(()) }
 //! ```
 
+mod closing;
 mod dialler;
 mod opening;
 mod settling;
+mod shell;
 mod statistics;
 mod streams;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use mstcp_proto::control::code;
+use mstcp_proto::frame::HEADER_BYTES;
 use mstcp_proto::{Slice, StreamSet};
 use rustix::io::Errno;
 
@@ -52,18 +56,32 @@ use crate::config::{ClientConfig, StreamSpec, TransportConfig};
 use crate::dial::{self, Route};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::inbox::Target;
+use crate::inbox::{Count, ReadError, Target};
 use crate::incoming::{Accepted, Membership};
 use crate::layers::Layer;
-use crate::memory::OwnMemory;
+use crate::memory::{Memory, OwnMemory};
+use crate::socket::StreamSocket;
 
 use dialler::{Dialler, Found};
 use opening::Opened;
+pub use shell::ShellStream;
 pub use statistics::{PathStatistics, Statistics, StreamStatistics};
 
 /// The number of a socket that is watched; none is used twice by a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SocketId(u64);
+
+impl SocketId {
+    /// The socket of this number.
+    pub fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number, for callers in other languages.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
 
 /// One of a connection's streams; a stream that is opened again keeps its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -91,13 +109,15 @@ impl std::fmt::Display for StreamId {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Action {
-    /// Tell the driver when a socket is readable, and `for_room` when it is writable; replaces what was said of it before.
+    /// Tell the driver when a socket is readable or writable; replaces what was said of it before.
     Watch {
         /// Its number.
         socket: SocketId,
         /// Its descriptor, which stays open as long as this is kept.
-        descriptor: Arc<OwnedFd>,
-        /// Whether it is also watched for room.
+        descriptor: StreamSocket,
+        /// Whether it is watched for bytes.
+        for_bytes: bool,
+        /// Whether it is watched for room.
         for_room: bool,
     },
     /// Watch a socket no more, and let its descriptor go.
@@ -138,6 +158,8 @@ pub enum Event {
         stream: StreamId,
         /// Whether this side opens it again.
         reopens: bool,
+        /// Why.
+        loss: Loss,
     },
     /// What it carries does not come through; others carry that.
     StreamStalled {
@@ -151,6 +173,22 @@ pub enum Event {
     },
 }
 
+/// Why a stream is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Loss {
+    /// The peer has ended it as it should.
+    Finished,
+    /// This side has removed it.
+    Removed,
+    /// Its connection of TCP ended before it should.
+    Ended,
+    /// Nothing came through it any more.
+    Silent,
+    /// What the system says.
+    Broken(Errno),
+}
+
 /// A stream, by its slot in the core.
 #[derive(Debug)]
 struct Slot {
@@ -158,6 +196,9 @@ struct Slot {
     spec: StreamSpec,
     local: SocketAddr,
     peer: SocketAddr,
+    /// What frames and layers add to each payload.
+    header_bytes: usize,
+    is_removed: bool,
     /// None: it is gone.
     open: Option<OpenSlot>,
 }
@@ -165,7 +206,9 @@ struct Slot {
 #[derive(Debug)]
 struct OpenSlot {
     socket: SocketId,
-    descriptor: Arc<OwnedFd>,
+    descriptor: StreamSocket,
+    /// The peer's bytes have ended, and ours go on: of plain TCP.
+    has_ended: bool,
     /// Of a client: how it is opened again, and how long that took.
     route: Option<(Route, u64)>,
 }
@@ -175,7 +218,8 @@ struct NewStream {
     stream: StreamId,
     spec: StreamSpec,
     socket: SocketId,
-    descriptor: Arc<OwnedFd>,
+    descriptor: StreamSocket,
+    header_bytes: usize,
     layer: Option<Layer>,
     behind: Vec<u8>,
     route: Option<(Route, u64)>,
@@ -184,6 +228,8 @@ struct NewStream {
 enum Side {
     Client(Box<Dialler>),
     Server(Box<Membership>),
+    /// The shell opens streams by itself.
+    Shell,
 }
 
 /// One connection. See the module.
@@ -192,13 +238,22 @@ pub struct Driver {
     side: Side,
     frame_payload_bytes: usize,
     send_buffer_bytes: usize,
+    /// Writing pauses above the first, and goes on at the second.
+    most_queued_bytes: usize,
+    few_queued_bytes: usize,
     slots: Vec<Slot>,
     last_socket: u64,
     streams_joined: usize,
-    /// What the shell watches, and whether for room.
-    watched: Vec<(SocketId, bool)>,
-    /// Something but room in sockets has changed since.
+    /// What the shell watches, and whether for bytes and for room.
+    watched: Vec<(SocketId, bool, bool)>,
+    /// Something has changed since.
     are_sockets_new: bool,
+    readable: StreamSet,
+    /// Other threads have the sockets.
+    stands_by: bool,
+    holds: bool,
+    reads_ahead: bool,
+    sent_bytes: u64,
     blocked: StreamSet,
     actions: VecDeque<Action>,
     is_open: bool,
@@ -206,6 +261,7 @@ pub struct Driver {
     has_told_bytes: bool,
     has_ended_writing: bool,
     is_closed: bool,
+    lingering: Option<closing::Lingering>,
     over: Option<Result<(), Error>>,
 }
 
@@ -235,7 +291,8 @@ impl Driver {
         let transport = config.transport.clone();
         let dialler = Dialler::new(config, destinations, streams)?;
         let side = Side::Client(Box::new(dialler));
-        let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, &transport);
+        let send_buffer_bytes = transport.send_buffer_bytes;
+        let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, send_buffer_bytes);
         driver.due(now_ns);
         Ok(driver)
     }
@@ -254,7 +311,8 @@ impl Driver {
             core.take_unconfirmed();
         }
         let side = Side::Server(Box::new(membership));
-        let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, transport);
+        let send_buffer_bytes = transport.send_buffer_bytes;
+        let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, send_buffer_bytes);
         driver.endpoint.receive_early(&accepted.hello.early_data);
         driver.open_first(
             now_ns,
@@ -262,7 +320,8 @@ impl Driver {
                 stream: StreamId::from_index(0),
                 spec: StreamSpec::default().priority(accepted.hello.priority as u8),
                 socket: SocketId(0),
-                descriptor: accepted.socket,
+                descriptor: accepted.socket.into(),
+                header_bytes: HEADER_BYTES,
                 layer: accepted.layer,
                 behind: accepted.behind,
                 route: None,
@@ -276,19 +335,27 @@ impl Driver {
         endpoint: Endpoint,
         side: Side,
         frame_payload_bytes: usize,
-        transport: &TransportConfig,
+        send_buffer_bytes: usize,
     ) -> Self {
         crate::memory::keep_freed_memory();
+        let send_buffer_bytes = send_buffer_bytes.max(1);
         Self {
             endpoint,
             side,
             frame_payload_bytes,
-            send_buffer_bytes: transport.send_buffer_bytes.max(1),
+            send_buffer_bytes,
+            most_queued_bytes: usize::MAX,
+            few_queued_bytes: send_buffer_bytes / 2,
             slots: Vec::new(),
             last_socket: 0,
             streams_joined: 1,
             watched: Vec::new(),
             are_sockets_new: false,
+            readable: StreamSet::default(),
+            stands_by: false,
+            holds: false,
+            reads_ahead: false,
+            sent_bytes: 0,
             blocked: StreamSet::default(),
             actions: VecDeque::new(),
             is_open: false,
@@ -296,6 +363,7 @@ impl Driver {
             has_told_bytes: false,
             has_ended_writing: false,
             is_closed: false,
+            lingering: None,
             over: None,
         }
     }
@@ -305,6 +373,7 @@ impl Driver {
         match &self.side {
             Side::Client(dialler) => dialler.connection_id(),
             Side::Server(membership) => Some(membership.connection_id()),
+            Side::Shell => None,
         }
     }
 
@@ -325,18 +394,42 @@ impl Driver {
     /// Read a socket; true if it had no more.
     pub fn readable(&mut self, now_ns: u64, socket: SocketId) -> bool {
         let is_drained = match self.slot_of(socket) {
-            Some(slot) => self.read_slot(now_ns, slot),
+            Some(_) => match self.read_to(now_ns, socket, &mut OwnMemory) {
+                Ok(is_drained) => is_drained,
+                Err(never) => match never {},
+            },
             None => !self.advance_attempt(now_ns, socket, true),
         };
         self.settle(now_ns);
         is_drained
     }
 
+    /// As [`Driver::readable`], to memory of the shell's; [`Driver::settle`] is to be called after it.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn read_to<M: Memory>(
+        &mut self,
+        now_ns: u64,
+        socket: SocketId,
+        memory: &mut M,
+    ) -> Result<bool, M::Error> {
+        let Some(slot) = self.slot_of(socket) else {
+            return Ok(true);
+        };
+        let result = match self.endpoint.read(memory, slot) {
+            Ok(count) => Ok(count),
+            Err(ReadError::Protocol(error)) => Err(error),
+            Err(ReadError::Memory(error)) => return Err(error),
+        };
+        Ok(self.note_read(now_ns, slot, result))
+    }
+
     /// Go on with a socket that has room; true if it has none left.
     pub fn writable(&mut self, now_ns: u64, socket: SocketId) -> bool {
         let slot = self.slot_of(socket);
         match slot {
-            Some(slot) => drop(self.endpoint.core.on_writable(slot)),
+            Some(slot) => self.note_room(slot),
             None => drop(self.advance_attempt(now_ns, socket, false)),
         }
         self.settle(now_ns);
@@ -360,8 +453,10 @@ impl Driver {
                 }
                 None
             }
+            Side::Shell => None,
         };
         self.take_found(now_ns, found);
+        self.linger(now_ns);
         self.settle(now_ns);
     }
 
@@ -373,13 +468,17 @@ impl Driver {
         };
         let dialler = match &self.side {
             Side::Client(dialler) => dialler.timeout_ns(),
-            Side::Server(_) => None,
+            Side::Server(_) | Side::Shell => None,
         };
-        connection.into_iter().chain(dialler).min()
+        let lingering = self.lingering.as_ref().map(closing::Lingering::due_ns);
+        connection.into_iter().chain(dialler).chain(lingering).min()
     }
 
     /// What is to be done next; none: wait.
     pub fn poll_action(&mut self) -> Option<Action> {
+        if self.actions.is_empty() {
+            self.watch();
+        }
         self.actions.pop_front()
     }
 
@@ -391,7 +490,7 @@ impl Driver {
             .filter(|slot| !dial::is_own_address(self.slots[*slot].local))
             .collect();
         for slot in gone {
-            self.lose(now_ns, slot);
+            self.lose(now_ns, slot, Loss::Broken(Errno::ADDRNOTAVAIL));
         }
         if self.is_open && self.over.is_none() {
             self.endpoint.core.ping(0);
@@ -453,16 +552,21 @@ impl Driver {
             self.finish(Err(Error::Closed));
         } else {
             self.end(now_ns);
-            self.endpoint.core.shut();
+            self.begin_to_linger(now_ns);
         }
         self.settle(now_ns);
     }
 
     /// Close at once; the peer is told why, and sees a broken connection.
     pub fn abort(&mut self, now_ns: u64, reason: &str) {
+        self.abort_by(now_ns, code::ABORTED, reason);
+    }
+
+    /// As [`Driver::abort`], by another [`code`].
+    pub fn abort_by(&mut self, now_ns: u64, code: u16, reason: &str) {
         if self.over.is_none() {
             if self.is_open {
-                self.endpoint.core.close(code::ABORTED, reason);
+                self.endpoint.core.close(code, reason);
                 // What cannot be said is not.
                 let _ = self.endpoint.transmit(now_ns);
             }
@@ -519,22 +623,19 @@ impl Driver {
         self.slots.iter().position(is_it)
     }
 
-    fn read_slot(&mut self, now_ns: u64, slot: usize) -> bool {
-        match self.endpoint.read(&mut OwnMemory, slot) {
-            Ok(Ok(0)) => self.lose(now_ns, slot),
+    /// Do what follows from a read of a stream's socket; true if it had no more.
+    pub(crate) fn note_read(
+        &mut self,
+        now_ns: u64,
+        slot: usize,
+        result: Result<Count, mstcp_proto::Error>,
+    ) -> bool {
+        match result {
+            Ok(Ok(0)) => self.end_stream(now_ns, slot),
             Ok(Ok(_)) => return false,
             Ok(Err(Errno::AGAIN | Errno::INTR)) => {}
-            Ok(Err(_)) => self.lose(now_ns, slot),
-            Err(error) => {
-                let why = error.to_string();
-                self.endpoint.core.close(code::PROTOCOL_ERROR, &why);
-                // What cannot be said is not.
-                let _ = self.endpoint.transmit(now_ns);
-                self.finish(Err(match error {
-                    crate::ReadError::Protocol(error) => error.into(),
-                    crate::ReadError::Memory(never) => match never {},
-                }));
-            }
+            Ok(Err(errno)) => self.break_stream(now_ns, slot, errno),
+            Err(error) => self.refuse(now_ns, error),
         }
         true
     }
@@ -578,13 +679,14 @@ impl Driver {
     ) -> (u32, NewStream) {
         let spec = match &self.side {
             Side::Client(dialler) => dialler.specs[stream.index()].unwrap_or_default(),
-            Side::Server(_) => StreamSpec::default(),
+            Side::Server(_) | Side::Shell => StreamSpec::default(),
         };
         let new = NewStream {
             stream,
             spec,
             socket,
-            descriptor: opened.socket,
+            descriptor: opened.socket.into(),
+            header_bytes: HEADER_BYTES,
             layer: opened.layer,
             behind: opened.behind,
             route: Some((opened.route, took_ns)),

@@ -1,27 +1,30 @@
 //! What follows from whatever a driver was told: frames are sent, and the shell hears what it is to do.
 
-use std::sync::Arc;
-
 use mstcp_proto::{Event as CoreEvent, Outcome, StreamSet};
 
-use super::{Action, Driver, Event, Side};
+use super::{Action, Driver, Event, Loss, OpenSlot, Side};
 use crate::dial;
 use crate::error::Error;
 use crate::sys;
 
 impl Driver {
-    /// Send what is to be sent, and have the shell do what follows.
-    pub(super) fn settle(&mut self, now_ns: u64) {
+    /// Send what is to be sent, and have the shell do what follows. Other calls do so by themselves where they do not say otherwise.
+    pub fn settle(&mut self, now_ns: u64) {
         if self.is_open && self.over.is_none() {
             self.pump(now_ns);
         }
+        if self.is_closed {
+            self.discard();
+        }
         self.resume();
+        let readable = self.endpoint.core.readable();
+        self.are_sockets_new |= readable != self.readable;
+        self.readable = readable;
         let has_bytes = self.endpoint.ready_bytes() > 0 || self.endpoint.is_ended();
-        if has_bytes && !self.has_told_bytes {
+        if has_bytes && !self.is_closed && !self.has_told_bytes {
             self.has_told_bytes = true;
             self.actions.push_back(Action::Deliver);
         }
-        self.watch();
     }
 
     pub(super) fn pump(&mut self, now_ns: u64) {
@@ -33,8 +36,12 @@ impl Driver {
             for slot in sent.ended.iter() {
                 sys::shut(self.endpoint.sockets().descriptor(slot));
             }
-            if let Some((slot, _)) = sent.failed {
-                self.lose(now_ns, slot);
+            self.sent_bytes += sent.bytes as u64;
+            if let Some((slot, errno)) = sent.failed {
+                self.break_stream(now_ns, slot, errno);
+                if self.over.is_some() || self.is_given_up() {
+                    return;
+                }
                 continue;
             }
             self.are_sockets_new |= self.blocked != sent.blocked;
@@ -44,9 +51,8 @@ impl Driver {
                 has_changed = true;
                 self.take_event(now_ns, event);
             }
-            let told = self.endpoint.core.closed_by_peer();
-            if let Some((code, reason)) = told.map(|(code, why)| (code, why.to_owned())) {
-                return self.finish(Err(Error::ClosedByPeer { code, reason }));
+            if self.is_given_up() {
+                return;
             }
             if !has_changed || self.over.is_some() {
                 break;
@@ -61,9 +67,14 @@ impl Driver {
     pub(super) fn take_event(&mut self, now_ns: u64, event: CoreEvent) {
         let stream = |slot: usize| self.slots.get(slot).map(|slot| slot.stream);
         let event = match event {
-            // Hellos are this driver's own.
-            CoreEvent::Opened => None,
-            CoreEvent::StreamGone { slot } => return self.let_go(now_ns, slot, false),
+            CoreEvent::Opened => {
+                // Other hellos are this driver's own.
+                if let Side::Shell = self.side {
+                    self.actions.push_back(Action::Opened);
+                }
+                None
+            }
+            CoreEvent::StreamGone { slot } => return self.let_go(now_ns, slot, Loss::Silent),
             CoreEvent::StreamStalled { slot } => {
                 stream(slot).map(|stream| Event::StreamStalled { stream })
             }
@@ -93,7 +104,11 @@ impl Driver {
         match &mut self.side {
             Side::Client(dialler) => dialler.stop(),
             Side::Server(membership) => membership.end(self.endpoint.core.farewell()),
+            Side::Shell => {}
         }
+        self.lingering = None;
+        // Applications keep connections that are over.
+        self.endpoint.core.leave_budget();
         self.are_sockets_new = true;
         self.blocked = StreamSet::default();
         self.over = Some(result.clone());
@@ -102,10 +117,14 @@ impl Driver {
     }
 
     pub(super) fn resume(&mut self) {
-        let few = self.endpoint.core.queued_bytes() <= self.send_buffer_bytes / 2;
-        if self.is_paused && (few || self.over.is_some()) {
+        let queued = self.endpoint.core.queued_bytes();
+        let is_over = self.over.is_some();
+        if self.is_paused && (queued <= self.few_queued_bytes || is_over) {
             self.is_paused = false;
             self.actions.push_back(Action::ResumeWriting);
+        } else if !self.is_paused && queued > self.most_queued_bytes && !is_over {
+            self.is_paused = true;
+            self.actions.push_back(Action::PauseWriting);
         }
     }
 
@@ -116,28 +135,43 @@ impl Driver {
         }
         let open = (self.slots.iter().enumerate())
             .filter_map(|(at, slot)| Some((at, slot.open.as_ref()?)))
-            .map(|(at, open)| (open.socket, &open.descriptor, self.blocked.contains(at)));
+            .map(|(at, open)| {
+                let for_bytes = self.is_read(at, open);
+                let for_room = !self.stands_by && self.blocked.contains(at);
+                (open.socket, open.descriptor.clone(), for_bytes, for_room)
+            });
         let attempts = match &self.side {
             Side::Client(dialler) => Some(dialler.watched()),
-            Side::Server(_) => None,
+            Side::Server(_) | Side::Shell => None,
         };
-        let wanted: Vec<_> = open.chain(attempts.into_iter().flatten()).collect();
-        for (socket, _) in &self.watched {
+        let attempts = (attempts.into_iter().flatten()).map(|(socket, descriptor, for_room)| {
+            (socket, descriptor.clone().into(), true, for_room)
+        });
+        let wanted: Vec<_> = open.chain(attempts).collect();
+        for (socket, ..) in &self.watched {
             if wanted.iter().all(|(other, ..)| other != socket) {
                 self.actions.push_back(Action::Unwatch { socket: *socket });
             }
         }
-        for (socket, descriptor, for_room) in &wanted {
-            if !self.watched.contains(&(*socket, *for_room)) {
+        let before = std::mem::take(&mut self.watched);
+        for (socket, descriptor, for_bytes, for_room) in wanted {
+            let now = (socket, for_bytes, for_room);
+            if !before.contains(&now) {
                 self.actions.push_back(Action::Watch {
-                    socket: *socket,
-                    descriptor: Arc::clone(descriptor),
-                    for_room: *for_room,
+                    socket,
+                    descriptor,
+                    for_bytes,
+                    for_room,
                 });
             }
+            self.watched.push(now);
         }
-        self.watched = (wanted.iter())
-            .map(|(socket, _, for_room)| (*socket, *for_room))
-            .collect();
+    }
+
+    /// Whether a stream is to be read now.
+    fn is_read(&self, slot: usize, open: &OpenSlot) -> bool {
+        let is_kept = self.endpoint.core.is_plain() && self.holds && !self.reads_ahead;
+        let stands_by = self.stands_by || open.has_ended || is_kept && !self.is_closed;
+        !stands_by && self.endpoint.core.readable().contains(slot)
     }
 }

@@ -1,15 +1,21 @@
 //! Streams of a connection that come, change and go.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 
 use mstcp_proto::frame::HEADER_BYTES;
 use mstcp_proto::LocalError;
+use rustix::io::Errno;
 
-use super::{Action, Driver, Event, NewStream, OpenSlot, Side, Slot, SocketId, StreamId};
+use super::{Action, Driver, Event, Loss, NewStream, OpenSlot, Side, Slot, SocketId, StreamId};
 use crate::config::StreamSpec;
 use crate::dial;
 use crate::error::Error;
+use crate::inbox::ReadError;
 use crate::incoming::Joined;
+use crate::memory::OwnMemory;
+
+const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 impl Driver {
     /// Open a further stream, and again whenever it is lost. [`Event::StreamOpened`] tells when it carries bytes.
@@ -110,9 +116,10 @@ impl Driver {
             return Ok(());
         };
         let (descriptor, rate_bps) = (open.descriptor.as_raw_fd(), self.slots[slot].spec.rate_bps);
-        let payload_bytes = self.frame_payload_bytes;
+        let (payload_bytes, header_bytes) =
+            (self.frame_payload_bytes, self.slots[slot].header_bytes);
         let endpoint = &mut self.endpoint;
-        Ok(endpoint.attach(slot, descriptor, rate_bps, payload_bytes, HEADER_BYTES)?)
+        Ok(endpoint.attach(slot, descriptor, rate_bps, payload_bytes, header_bytes)?)
     }
 
     pub(super) fn open_first(&mut self, now_ns: u64, new: NewStream) {
@@ -124,7 +131,7 @@ impl Driver {
         // The stream is there, and so is the range of its priority.
         let _ = self.endpoint.core.note_priority(0, priority.into());
         if result.and(weighed).is_err() {
-            self.lose(now_ns, 0);
+            self.lose(now_ns, 0, Loss::Ended);
         }
     }
 
@@ -136,22 +143,30 @@ impl Driver {
         let result = self.put(slot, new);
         let _ = self.endpoint.core.note_priority(slot, priority.into());
         if result.is_err() {
-            self.lose(now_ns, slot);
+            self.lose(now_ns, slot, Loss::Ended);
         }
         Some(slot)
     }
 
     pub(super) fn put(&mut self, slot: usize, new: NewStream) -> Result<(), Error> {
-        let (local, peer) = dial::addresses(&new.descriptor)?;
+        let addresses = match (&self.side, dial::addresses(&new.descriptor)) {
+            // Its peer may be gone already: reading tells.
+            (Side::Shell, Err(_)) => (ANY, ANY),
+            (_, addresses) => addresses?,
+        };
+        let (local, peer) = addresses;
         let stream = new.stream;
         let entry = Slot {
             stream,
             spec: new.spec,
             local,
             peer,
+            header_bytes: new.header_bytes,
+            is_removed: false,
             open: Some(OpenSlot {
                 socket: new.socket,
                 descriptor: new.descriptor,
+                has_ended: false,
                 route: new.route,
             }),
         };
@@ -183,7 +198,8 @@ impl Driver {
             stream: StreamId::from_index(self.streams_joined),
             spec: StreamSpec::default().priority(joined.priority as u8),
             socket: SocketId(self.last_socket),
-            descriptor: joined.socket,
+            descriptor: joined.socket.into(),
+            header_bytes: HEADER_BYTES,
             layer: None,
             behind: Vec::new(),
             route: None,
@@ -206,17 +222,18 @@ impl Driver {
                 .map_err(Error::from),
         );
         if result.is_err() {
-            self.lose(0, slot);
+            self.lose(0, slot, Loss::Ended);
         }
     }
 
     /// Go on without a stream; a client opens it again unless the peer has ended it.
-    pub(super) fn lose(&mut self, now_ns: u64, slot: usize) {
+    pub(super) fn lose(&mut self, now_ns: u64, slot: usize, loss: Loss) {
         let is_proper = self.endpoint.on_stream_end(slot).unwrap_or(false);
-        self.let_go(now_ns, slot, is_proper);
+        let loss = if is_proper { Loss::Finished } else { loss };
+        self.let_go(now_ns, slot, loss);
     }
 
-    pub(super) fn let_go(&mut self, now_ns: u64, slot: usize, is_proper: bool) {
+    pub(super) fn let_go(&mut self, now_ns: u64, slot: usize, loss: Loss) {
         let Some(entry) = self.slots.get_mut(slot) else {
             return;
         };
@@ -225,16 +242,62 @@ impl Driver {
         };
         self.are_sockets_new = true;
         let stream = entry.stream;
+        let loss = match entry.is_removed && loss != Loss::Finished {
+            true => Loss::Removed,
+            false => loss,
+        };
         let mut reopens = false;
-        if !is_proper {
+        if loss != Loss::Finished {
             dial::reset_on_close(&open.descriptor);
             if let (Side::Client(dialler), Some((route, took_ns))) = (&mut self.side, open.route) {
                 reopens = dialler.specs[stream.index()].is_some();
                 dialler.open(now_ns, stream, route, took_ns, true);
             }
         }
-        let lost = Event::StreamLost { stream, reopens };
+        let lost = Event::StreamLost {
+            stream,
+            reopens,
+            loss,
+        };
         self.actions.push_back(Action::Event(lost));
+    }
+
+    /// Do what follows from the end of a stream's socket.
+    pub(super) fn end_stream(&mut self, now_ns: u64, slot: usize) {
+        if !self.endpoint.core.is_plain() {
+            return self.lose(now_ns, slot, Loss::Ended);
+        }
+        // The peer's bytes have ended, and ours go on.
+        let _ = self.endpoint.on_stream_end(slot);
+        if let Some(open) = self.slots.get_mut(slot).and_then(|slot| slot.open.as_mut()) {
+            open.has_ended = true;
+            self.are_sockets_new = true;
+        }
+    }
+
+    /// Do what follows from an error of a stream's socket; what it brought before is read: it may say why.
+    pub(super) fn break_stream(&mut self, now_ns: u64, slot: usize, errno: Errno) {
+        if self.over.is_some() || !self.endpoint.core.alive().contains(slot) {
+            return;
+        }
+        if self.endpoint.core.is_plain() {
+            let has_all = self.endpoint.core.is_finished() && self.unacknowledged_bytes() == 0;
+            return self.finish(match self.is_closed && has_all {
+                true => Ok(()), // the peer closed first, but has everything
+                false => Err(errno.into()),
+            });
+        }
+        loop {
+            match self.endpoint.read(&mut OwnMemory, slot) {
+                Ok(Ok(1..)) => {}
+                Ok(_) => break,
+                Err(ReadError::Protocol(error)) => return self.refuse(now_ns, error),
+                Err(ReadError::Memory(never)) => match never {},
+            }
+        }
+        if self.endpoint.core.closed_by_peer().is_none() {
+            self.lose(now_ns, slot, Loss::Broken(errno));
+        }
     }
 }
 

@@ -3,8 +3,6 @@
 use rustix::io::Errno;
 use std::sync::Arc;
 
-use mstcp_proto::{Event, StreamSet};
-
 use super::bell::{Bell, Requests};
 use super::wake::{Interest, Readiness, Wake};
 
@@ -30,34 +28,6 @@ pub(super) struct Place {
     pub(super) is_signalled: bool,
     /// Nobody waits there any more.
     pub(super) is_dismissed: bool,
-}
-
-/// What threads came upon that is the loop's to act on.
-#[derive(Debug, Default)]
-pub struct Findings {
-    /// Streams that TCP has ended.
-    pub ended: StreamSet,
-    /// Streams that have sent their last byte: their direction of TCP is to be shut.
-    pub shut: StreamSet,
-    /// Streams that broke, and their errnos.
-    pub broken: Vec<(usize, Errno)>,
-    /// How the peer broke the protocol.
-    pub refused: Option<mstcp_proto::Error>,
-    /// The peer gave the connection up.
-    pub is_given_up: bool,
-    /// What the core said.
-    pub events: Vec<Event>,
-}
-
-impl Findings {
-    pub(super) fn is_empty(&self) -> bool {
-        self.ended.is_empty()
-            && self.shut.is_empty()
-            && self.broken.is_empty()
-            && self.refused.is_none()
-            && !self.is_given_up
-            && self.events.is_empty()
-    }
 }
 
 /// How threads use a connection.
@@ -86,7 +56,6 @@ pub(super) struct Loan {
     places: [Place; 2],
     /// What may be queued when a writer that waits goes on.
     pub(super) few_bytes: usize,
-    pub(super) findings: Findings,
     /// See [`super::reading::Reading::read_for`].
     pub(super) passes: u8,
     used_ns: u64,
@@ -94,8 +63,6 @@ pub(super) struct Loan {
     waits: u64,
     seen_waits: u64,
     is_unwatched: bool,
-    /// The sockets are closed.
-    pub(super) is_over: bool,
     /// Made when the application asks for its descriptor.
     pub(super) readiness: Option<Readiness>,
 }
@@ -112,13 +79,11 @@ impl Loan {
             next_leader: None,
             places: [Place::default(), Place::default()],
             few_bytes: 0,
-            findings: Findings::default(),
             passes: 0,
             used_ns: 0,
             waits: 0,
             seen_waits: 0,
             is_unwatched: false,
-            is_over: false,
             readiness: None,
         }
     }
@@ -143,7 +108,7 @@ impl Loan {
     /// Have threads drive the connection from now on.
     pub(super) fn take_out(&mut self, now_ns: u64) {
         self.used_ns = now_ns;
-        if !self.is_out && !self.is_over {
+        if !self.is_out {
             self.is_out = true;
             self.is_unwatched = false;
             self.request(|requests| requests.stand_by = true);
@@ -206,7 +171,7 @@ impl Loan {
             self.is_unwatched = is_long;
             return if is_long { Use::Waiting } else { Use::Recent };
         }
-        if self.is_over || !self.is_out || now_ns.saturating_sub(self.used_ns) >= idle_ns {
+        if !self.is_out || now_ns.saturating_sub(self.used_ns) >= idle_ns {
             self.is_out = false;
             return Use::Idle;
         }

@@ -2,8 +2,8 @@
 //!
 //! A thread that waits polls the sockets itself: it *leads*. What comes then needs no other thread to reach it. A second thread
 //! that waits (one may read while another writes) follows: it sleeps until the leader has something for it or leaves.
-//! Meanwhile the loop stands by. It takes the connection back when no thread has used it for a while, and acts on all that is
-//! rare: streams that end or break, a peer that gives up, what the core reports.
+//! Meanwhile the loop stands by. It takes the connection back when no thread has used it for a while, and applies the driver's
+//! actions: what streams come and go, and the end.
 //!
 //! Threads ask the loop by a [`Bell`], which takes no lock of an interpreter and cannot be interrupted halfway.
 
@@ -20,11 +20,11 @@ use std::time::Instant;
 
 use mstcp_proto::{Connection, LocalError};
 
-use crate::endpoint::{Endpoint, Sent};
+use crate::driver::Driver;
 use crate::inbox::Target;
 
 pub use bell::{Bell, Requests};
-pub use loan::{Findings, Use};
+pub use loan::Use;
 pub use wake::Readiness;
 
 use loan::{Loan, Side};
@@ -89,7 +89,7 @@ pub enum Outcome {
     Over,
     /// Nothing, in time.
     TimedOut,
-    /// See [`SharedEndpoint::dismiss`].
+    /// See [`SharedDriver::dismiss`].
     Dismissed,
 }
 
@@ -111,22 +111,22 @@ impl<E> From<LocalError> for WaitError<E> {
 }
 
 struct State {
-    endpoint: Endpoint,
+    driver: Driver,
     /// None: threads never use it, as with asyncio. Boxed, for such connections to stay small.
     loan: Option<Box<Loan>>,
 }
 
 /// See the module.
-pub struct SharedEndpoint(Mutex<State>);
+pub struct SharedDriver(Mutex<State>);
 
 /// The connection, for one thread at a time. Those that wait are woken, where that concerns them, when this is dropped.
 pub struct Locked<'a>(MutexGuard<'a, State>);
 
-impl SharedEndpoint {
+impl SharedDriver {
     /// Share a connection.
-    pub fn new(endpoint: Endpoint) -> Self {
+    pub fn new(driver: Driver) -> Self {
         let loan = None;
-        Self(Mutex::new(State { endpoint, loan }))
+        Self(Mutex::new(State { driver, loan }))
     }
 
     /// Wait for the connection: a thread that has it gives it back within about a millisecond.
@@ -191,7 +191,7 @@ impl SharedEndpoint {
         write: impl FnOnce(&mut Connection) -> Result<(), LocalError>,
     ) -> Result<(), LocalError> {
         let mut locked = self.lock();
-        write(&mut locked.core)?;
+        write(locked.core())?;
         if let Some(loan) = &mut locked.0.loan {
             if waits {
                 loan.take_out(now_ns);
@@ -199,7 +199,7 @@ impl SharedEndpoint {
                 loan.request(|requests| requests.attend = true);
             }
         }
-        locked.transmit_all(now_ns)?;
+        locked.settle_all(now_ns);
         if let Some(loan) = &mut locked.0.loan {
             loan.leave(now_ns);
         }
@@ -279,60 +279,64 @@ impl SharedEndpoint {
 }
 
 impl Deref for Locked<'_> {
-    type Target = Endpoint;
+    type Target = Driver;
 
-    fn deref(&self) -> &Endpoint {
-        &self.0.endpoint
+    fn deref(&self) -> &Driver {
+        &self.0.driver
     }
 }
 
 impl DerefMut for Locked<'_> {
-    fn deref_mut(&mut self) -> &mut Endpoint {
-        &mut self.0.endpoint
+    fn deref_mut(&mut self) -> &mut Driver {
+        &mut self.0.driver
     }
 }
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        let State { endpoint, loan } = &mut *self.0;
+        let State { driver, loan } = &mut *self.0;
         let Some(loan) = loan else {
             return;
         };
+        if driver.result().is_some() {
+            loan.is_out = false;
+        }
         for side in Side::BOTH {
-            if loan.place(side).is_waiting && concerns(loan, endpoint, side) {
+            if loan.place(side).is_waiting && concerns(loan, driver, side) {
                 loan.signal(side);
             }
         }
-        let is_over = loan.is_over;
-        let has_end = is_over || loan.place(Side::Reader).is_dismissed || endpoint.is_ended();
+        let is_over = driver.result().is_some();
+        let has_end = is_over || loan.place(Side::Reader).is_dismissed || driver.is_ended();
         if let Some(readiness) = &mut loan.readiness {
-            readiness.set(has_end || endpoint.ready_bytes() > 0);
+            readiness.set(has_end || driver.ready_bytes() > 0);
         }
     }
 }
 
 /// Whether a thread that waits has something to do.
-fn concerns(loan: &Loan, endpoint: &Endpoint, side: Side) -> bool {
-    if loan.is_over {
+fn concerns(loan: &Loan, driver: &Driver, side: Side) -> bool {
+    if driver.result().is_some() {
         return true;
     }
     let is_fulfilled = match side {
-        Side::Reader => endpoint.ready_bytes() > 0 || endpoint.is_ended(),
-        Side::Writer => endpoint.core.queued_bytes() <= loan.few_bytes,
+        Side::Reader => driver.ready_bytes() > 0 || driver.is_ended(),
+        Side::Writer => driver.queued_bytes() <= loan.few_bytes,
     };
     let must_act = match loan.leader {
-        Some(leader) => leader == side && !loan.interest.covers(&interest(endpoint)),
-        None => loan.next_leader.map_or(true, |next| next == side) && loan.findings.is_empty(),
+        Some(leader) => leader == side && !loan.interest.covers(&interest(driver)),
+        None => loan.next_leader.map_or(true, |next| next == side),
     };
     is_fulfilled || must_act
 }
 
 /// What a leader has to wait for.
-fn interest(endpoint: &Endpoint) -> Interest {
+fn interest(driver: &Driver) -> Interest {
+    let (readable, writable) = driver.interest();
     Interest {
-        readable: endpoint.core.readable(),
-        writable: endpoint.core.blocked(),
-        due_ns: endpoint.timeout_ns(),
+        readable,
+        writable,
+        due_ns: driver.timeout_ns(),
     }
 }
 
@@ -348,21 +352,13 @@ impl Locked<'_> {
         loan.map_or(Use::Idle, |loan| loan.look(now_ns, idle_ns))
     }
 
-    /// Take what threads came upon, and the connection, unless a thread leads just now.
-    pub fn claim(&mut self) -> Findings {
+    /// Take the connection, unless a thread leads just now; true if the loop has it.
+    pub fn claim(&mut self) -> bool {
         let Some(loan) = &mut self.0.loan else {
-            return Findings::default();
+            return true;
         };
         loan.is_out &= loan.leader.is_some();
-        std::mem::take(&mut loan.findings)
-    }
-
-    /// The sockets are about to be closed: threads use them no more.
-    pub fn finish(&mut self) {
-        if let Some(loan) = &mut self.0.loan {
-            loan.is_over = true;
-            loan.is_out = false;
-        }
+        !loan.is_out
     }
 
     fn leave(&mut self, side: Side, now_ns: u64) {
@@ -375,7 +371,7 @@ impl Locked<'_> {
     }
 
     fn is_over(&self) -> bool {
-        self.0.loan.as_ref().map_or(true, |loan| loan.is_over)
+        self.0.loan.is_none() || self.result().is_some()
     }
 
     /// What is to be returned for a wish now, if anything.
@@ -383,8 +379,9 @@ impl Locked<'_> {
         match wish {
             Wish::Bytes(target) => {
                 if self.ready_bytes() > 0 {
-                    self.take_into(target);
-                    self.transmit_all(now_ns)?;
+                    self.endpoint().take_into(target);
+                    self.note_taken_elsewhere();
+                    self.settle_all(now_ns);
                 }
                 if target.filled() > 0 {
                     return Ok(Some(Outcome::Done(target.filled())));
@@ -394,7 +391,7 @@ impl Locked<'_> {
                 }
             }
             Wish::Peek(target) => {
-                self.peek_into(target);
+                self.endpoint().peek_into(target);
                 if target.filled() > 0 {
                     return Ok(Some(Outcome::Done(target.filled())));
                 }
@@ -403,7 +400,7 @@ impl Locked<'_> {
                 }
             }
             Wish::Room { most, few } => {
-                if !self.is_over() && self.core.queued_bytes() < *most {
+                if !self.is_over() && self.queued_bytes() < *most {
                     return Ok(Some(Outcome::Done(0)));
                 }
                 *most = *few + 1;
@@ -417,17 +414,17 @@ impl Locked<'_> {
 
     /// Begin to wait: as the leader, if there is none and nothing for the loop to see to first.
     fn sit_down(&mut self, side: Side) -> Result<(PollSet, Option<u64>), Errno> {
-        let State { endpoint, loan } = &mut *self.0;
+        let State { driver, loan } = &mut *self.0;
         let loan = loan.as_mut().ok_or(Errno::BADF)?;
         let wake = loan.sit_down(side)?;
         let mut wanted = Interest::default();
-        if loan.leader.is_none() && loan.findings.is_empty() {
+        if loan.leader.is_none() {
             loan.leader = Some(side);
             loan.next_leader = Some(side);
-            wanted = interest(endpoint);
+            wanted = interest(driver);
             loan.interest = wanted;
         }
-        let set = PollSet::new(wake, &wanted, endpoint.sockets());
+        let set = PollSet::new(wake, &wanted, driver.endpoint().sockets());
         Ok((set, wanted.due_ns))
     }
 
@@ -448,53 +445,39 @@ impl Locked<'_> {
             // Nothing may be taken: what the caller's check raises would lose it.
             return Ok(None);
         }
-        if leads && !loan.is_over {
-            self.serve(ready, wish, now_ns)?;
+        if leads && self.result().is_none() {
+            self.serve(ready, wish, now_ns);
         }
         Ok(self.fulfil(wish, now_ns)?)
     }
 
     /// Read and send.
-    fn serve(&mut self, ready: Ready, wish: &mut Wish<'_>, now_ns: u64) -> Result<(), LocalError> {
-        let alive = self.core.alive();
-        for stream in ready.writable.and(alive).iter() {
-            self.core.on_writable(stream)?;
+    fn serve(&mut self, ready: Ready, wish: &mut Wish<'_>, now_ns: u64) {
+        let (readable, _) = self.interest();
+        for stream in ready.writable.iter() {
+            self.note_room(stream);
         }
-        let State { endpoint, loan } = &mut *self.0;
+        if ready.is_late {
+            self.due(now_ns);
+        }
+        let State { driver, loan } = &mut *self.0;
         if let Some(loan) = loan {
-            let readable = ready.readable.and(endpoint.core.readable());
             let is_awaited = loan.place(Side::Reader).is_waiting;
-            let mut reading = Reading::new(endpoint, &mut loan.findings, readable);
+            let mut reading = Reading::new(driver, now_ns, ready.readable.and(readable));
             match wish {
                 Wish::Bytes(target) => reading.read_for(target, &mut loan.passes),
                 Wish::Peek(_) | Wish::Room { .. } => reading.read_all(is_awaited),
             }
         }
-        self.transmit_all(now_ns)
+        self.settle_all(now_ns);
     }
 
-    /// Send, and note what is the loop's to act on.
-    fn transmit_all(&mut self, now_ns: u64) -> Result<(), LocalError> {
-        let State { endpoint, loan } = &mut *self.0;
-        let Some(loan) = loan else {
-            return Ok(());
-        };
-        if loan.is_over {
-            return Ok(());
-        }
-        let is_given_up = endpoint.core.closed_by_peer().is_some();
-        if loan.findings.refused.is_none() && !is_given_up {
-            let Sent { ended, failed, .. } = endpoint.transmit(now_ns)?;
-            loan.findings.shut = loan.findings.shut.or(ended);
-            loan.findings.broken.extend(failed);
-        }
-        loan.findings.is_given_up |= is_given_up;
-        loan.findings
-            .events
-            .extend(std::iter::from_fn(|| endpoint.poll_event()));
-        if !loan.findings.is_empty() {
+    /// Send, and tell the loop of what concerns it.
+    fn settle_all(&mut self, now_ns: u64) {
+        self.settle(now_ns);
+        let State { driver, loan } = &mut *self.0;
+        if let (Some(loan), true) = (loan, driver.has_news()) {
             loan.request(|requests| requests.attend = true);
         }
-        Ok(())
     }
 }

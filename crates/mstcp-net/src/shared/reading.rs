@@ -5,8 +5,7 @@ use std::convert::Infallible;
 
 use mstcp_proto::StreamSet;
 
-use super::loan::Findings;
-use crate::endpoint::Endpoint;
+use crate::driver::Driver;
 use crate::inbox::{Count, ReadError, Target};
 use crate::memory::OwnMemory;
 
@@ -15,31 +14,27 @@ const TURN_BYTES: usize = 1 << 20;
 /// So many turns in a row may leave bytes in the kernel that are ahead of others.
 const MOST_PASSES: u8 = 16;
 
-/// One turn: which sockets have bytes, and what is come upon.
+/// One turn: which sockets have bytes.
 pub(super) struct Reading<'a> {
-    endpoint: &'a mut Endpoint,
-    findings: &'a mut Findings,
+    driver: &'a mut Driver,
+    now_ns: u64,
     readable: StreamSet,
 }
 
 impl<'a> Reading<'a> {
-    pub(super) fn new(
-        endpoint: &'a mut Endpoint,
-        findings: &'a mut Findings,
-        readable: StreamSet,
-    ) -> Self {
+    pub(super) fn new(driver: &'a mut Driver, now_ns: u64, readable: StreamSet) -> Self {
         Self {
-            endpoint,
-            findings,
+            driver,
+            now_ns,
             readable,
         }
     }
 
     /// Read all sockets that have bytes. What a thread waits for goes to it as it came.
     pub(super) fn read_all(&mut self, is_awaited: bool) {
-        self.endpoint.hold(!is_awaited);
+        self.driver.endpoint().hold(!is_awaited);
         for stream in self.readable.iter() {
-            let result = self.endpoint.read(&mut OwnMemory, stream);
+            let result = self.driver.endpoint().read(&mut OwnMemory, stream);
             self.note(stream, result);
         }
     }
@@ -49,22 +44,24 @@ impl<'a> Reading<'a> {
     /// What is ahead stays in the kernel meanwhile: it soon is next, and then needs no copy. But not for many turns, `passes`:
     /// what the peer says on such a stream must not wait.
     pub(super) fn read_for(&mut self, target: &mut Target<'_>, passes: &mut u8) {
-        self.endpoint.hold(false);
+        self.driver.endpoint().hold(false);
         while target.room() > 0 && target.filled() < TURN_BYTES {
-            self.endpoint.take_into(target);
-            let next = |&slot: &usize| self.endpoint.next_in_place(slot, target.room()) > 0;
+            self.driver.endpoint().take_into(target);
+            let endpoint = self.driver.endpoint();
+            let next = |&slot: &usize| endpoint.next_in_place(slot, target.room()) > 0;
             if let Some(stream) = self.readable.iter().find(next) {
-                match self.endpoint.read_in_place(stream, target) {
+                match self.driver.endpoint().read_in_place(stream, target) {
                     Ok((asked, count)) => self.note_once(stream, asked, Ok(count)),
                     Err(error) => self.note(stream, Err(error.into())),
                 }
                 continue;
             }
-            let is_ahead = |slot: usize| self.endpoint.core.expects_payload(slot);
+            let core = self.driver.core();
+            let is_ahead = |slot: usize| core.expects_payload(slot);
             let Some(stream) = self.readable.iter().find(|slot| !is_ahead(*slot)) else {
                 break;
             };
-            let result = self.endpoint.read_once(&mut OwnMemory, stream);
+            let result = self.driver.endpoint().read_once(&mut OwnMemory, stream);
             self.note_once(stream, 1, result);
         }
         *passes += 1;
@@ -88,13 +85,15 @@ impl<'a> Reading<'a> {
     }
 
     fn note(&mut self, stream: usize, result: Result<Count, ReadError<Infallible>>) {
-        match result {
-            Ok(Ok(0)) => self.findings.ended.insert(stream),
-            Ok(Ok(_) | Err(Errno::AGAIN | Errno::INTR)) => return,
-            Ok(Err(errno)) => self.findings.broken.push((stream, errno)),
+        let result = match result {
+            Ok(count) => Ok(count),
+            Err(ReadError::Protocol(error)) => Err(error),
             Err(ReadError::Memory(never)) => match never {},
-            Err(ReadError::Protocol(error)) => self.findings.refused = Some(error),
+        };
+        let has_more = matches!(result, Ok(Ok(1..) | Err(Errno::AGAIN | Errno::INTR)));
+        self.driver.note_read(self.now_ns, stream, result);
+        if !has_more {
+            self.readable.remove(stream);
         }
-        self.readable.remove(stream);
     }
 }

@@ -137,6 +137,8 @@ pub(super) struct Ready {
     pub(super) writable: StreamSet,
     pub(super) is_woken: bool,
     pub(super) is_interrupted: bool,
+    /// Nothing came in time.
+    pub(super) is_late: bool,
 }
 
 /// The descriptors of a wait.
@@ -197,6 +199,7 @@ impl PollSet {
         };
         let mut ready = Ready {
             is_interrupted: count < 0 && last_errno() == Errno::INTR,
+            is_late: count == 0,
             ..Ready::default()
         };
         if count <= 0 {

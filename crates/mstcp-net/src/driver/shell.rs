@@ -1,0 +1,211 @@
+//! Connections whose streams the shell opens by itself, and shells whose threads drive a connection in turn.
+
+use mstcp_proto::{Connection, Slice, StreamSet};
+
+use super::{Action, Driver, NewStream, Side, SocketId, StreamId};
+use crate::config::StreamSpec;
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::layers::Layer;
+use crate::socket::StreamSocket;
+
+/// A stream whose hellos the shell has exchanged.
+#[derive(Debug)]
+pub struct ShellStream {
+    /// Its slot in the core.
+    pub slot: usize,
+    /// Its socket, connected and not blocking.
+    pub socket: StreamSocket,
+    /// Its goodput in bit/s; none: as TCP's congestion control allows.
+    pub rate_bps: Option<f64>,
+    /// What frames and layers add to each payload.
+    pub header_bytes: usize,
+    /// What changes its bytes.
+    pub layer: Option<Layer>,
+}
+
+impl Driver {
+    /// Drive a connection whose streams the shell opens: see [`Driver::attach`].
+    pub fn of_core(core: Connection, frame_payload_bytes: usize) -> Self {
+        let endpoint = Endpoint::new(core);
+        let mut driver = Self::new(endpoint, Side::Shell, frame_payload_bytes, usize::MAX);
+        driver.is_open = true;
+        driver.stands_by = true;
+        driver
+    }
+
+    /// The protocol, for what no other method does; [`Driver::settle`] is to be called after it.
+    pub fn core(&mut self) -> &mut Connection {
+        &mut self.endpoint.core
+    }
+
+    /// The sockets and the protocol.
+    pub fn endpoint(&mut self) -> &mut Endpoint {
+        &mut self.endpoint
+    }
+
+    /// Use a stream that is in the core.
+    ///
+    /// # Errors
+    /// The system refuses its rate, or what came on it already is not what a peer sends.
+    pub fn attach(&mut self, stream: ShellStream) -> Result<SocketId, Error> {
+        self.last_socket += 1;
+        let socket = SocketId(self.last_socket);
+        let spec = StreamSpec {
+            rate_bps: stream.rate_bps,
+            ..StreamSpec::default()
+        };
+        self.put(
+            stream.slot,
+            NewStream {
+                stream: StreamId::from_index(stream.slot),
+                spec,
+                socket,
+                descriptor: stream.socket,
+                header_bytes: stream.header_bytes,
+                layer: stream.layer,
+                behind: Vec::new(),
+                route: None,
+            },
+        )?;
+        // The shell closes it, also where it was never asked to watch it.
+        self.watched.push((socket, false, false));
+        Ok(socket)
+    }
+
+    /// Pace a stream at another goodput in bit/s.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub fn pace_at(&mut self, slot: usize, rate_bps: Option<f64>) -> Result<(), Error> {
+        match self.slots.get_mut(slot) {
+            Some(entry) => entry.spec.rate_bps = rate_bps,
+            None => return Ok(()),
+        }
+        self.pace(slot)
+    }
+
+    /// Take a stream out once the peer has what it carried.
+    ///
+    /// # Errors
+    /// It is the last one, or there is none of this number.
+    pub fn retire(&mut self, now_ns: u64, slot: usize) -> Result<(), Error> {
+        self.endpoint.core.remove_stream(slot)?;
+        if let Some(entry) = self.slots.get_mut(slot) {
+            entry.is_removed = true;
+        }
+        self.settle(now_ns);
+        Ok(())
+    }
+
+    /// Go on without a stream whose place another takes.
+    pub fn drop_stream(&mut self, now_ns: u64, slot: usize) {
+        if self.endpoint.core.alive().contains(slot) {
+            self.lose(now_ns, slot, super::Loss::Silent);
+        }
+    }
+
+    /// End the connection at once, without a word.
+    pub fn give_up(&mut self, now_ns: u64, error: Error) {
+        self.finish(Err(error));
+        self.settle(now_ns);
+    }
+
+    /// Whether the connection was closed, or is over.
+    pub fn is_closing(&self) -> bool {
+        self.is_closed || self.over.is_some()
+    }
+
+    /// Pause writing above so many bytes that no socket has taken, and go on at so few.
+    pub fn set_write_limits(&mut self, most_bytes: usize, few_bytes: usize) {
+        self.most_queued_bytes = most_bytes;
+        self.few_queued_bytes = few_bytes;
+        self.resume();
+    }
+
+    /// Whether the application takes nothing now. What comes is then joined, and plain TCP is left in the kernel, unless other
+    /// threads take it: see [`Driver::read_ahead`].
+    pub fn hold(&mut self, holds: bool) {
+        self.are_sockets_new |= self.holds != holds;
+        self.holds = holds;
+        self.endpoint.hold(holds);
+    }
+
+    /// Have plain TCP read though the application takes nothing now.
+    pub fn read_ahead(&mut self) {
+        self.reads_ahead = true;
+        self.are_sockets_new = true;
+    }
+
+    /// Watch no sockets, which other threads have, or watch them again.
+    pub fn stand_by(&mut self, stands_by: bool) {
+        self.are_sockets_new |= self.stands_by != stands_by;
+        self.stands_by = stands_by;
+    }
+
+    /// Whether it watches no sockets.
+    pub fn stands_by(&self) -> bool {
+        self.stands_by
+    }
+
+    /// Bytes that no socket has taken.
+    pub fn queued_bytes(&self) -> usize {
+        self.endpoint.core.queued_bytes()
+    }
+
+    /// Bytes that the sockets took so far, headers included.
+    pub fn sent_bytes(&self) -> u64 {
+        self.sent_bytes
+    }
+
+    /// The socket of a slot, while there is one.
+    pub fn socket_of(&self, slot: usize) -> Option<SocketId> {
+        Some(self.slots.get(slot)?.open.as_ref()?.socket)
+    }
+
+    /// The slots that other threads are to read, and those that they are to tell of room.
+    pub(crate) fn interest(&self) -> (StreamSet, StreamSet) {
+        let mut readable = self.endpoint.core.readable();
+        for (slot, entry) in self.slots.iter().enumerate() {
+            if entry.open.as_ref().map_or(true, |open| open.has_ended) {
+                readable.remove(slot);
+            }
+        }
+        (readable, self.blocked)
+    }
+
+    /// As [`Driver::writable`]; [`Driver::settle`] is to be called after it.
+    pub fn note_writable(&mut self, socket: SocketId) {
+        if let Some(slot) = self.slot_of(socket) {
+            self.note_room(slot);
+        }
+    }
+
+    /// As [`Driver::take`]; [`Driver::settle`] is to be called after it.
+    pub fn take_unsettled(&mut self) -> Vec<Slice> {
+        let slices = self.endpoint.take();
+        self.note_taken_elsewhere();
+        slices
+    }
+
+    /// The peer has ended a stream, of which no read told.
+    pub fn note_end(&mut self, now_ns: u64, slot: usize) {
+        self.end_stream(now_ns, slot);
+    }
+
+    /// Note that a stream's socket has room.
+    pub(crate) fn note_room(&mut self, slot: usize) {
+        // A stream that is gone has none.
+        let _ = self.endpoint.core.on_writable(slot);
+    }
+
+    /// Note that other threads have taken bytes that were in order.
+    pub(crate) fn note_taken_elsewhere(&mut self) {
+        self.has_told_bytes = self.endpoint.ready_bytes() > 0;
+    }
+
+    /// Whether there is something to be done that concerns the shell's loop, and not the threads that wait.
+    pub(crate) fn has_news(&self) -> bool {
+        !(self.actions.iter()).all(|action| matches!(action, Action::Deliver))
+    }
+}

@@ -1,0 +1,49 @@
+//! The socket of a stream, whoever closes it.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+/// A stream's socket; clones are the same one.
+#[derive(Debug, Clone)]
+pub struct StreamSocket(Owner);
+
+#[derive(Debug, Clone)]
+enum Owner {
+    Here(Arc<OwnedFd>),
+    Shell(RawFd),
+}
+
+impl StreamSocket {
+    /// A socket that the shell closes.
+    ///
+    /// # Safety
+    /// It stays open until the driver that has it says [`crate::Action::Unwatch`], or is dropped.
+    pub unsafe fn of_shell(descriptor: RawFd) -> Self {
+        Self(Owner::Shell(descriptor))
+    }
+}
+
+impl From<Arc<OwnedFd>> for StreamSocket {
+    fn from(socket: Arc<OwnedFd>) -> Self {
+        Self(Owner::Here(socket))
+    }
+}
+
+impl AsRawFd for StreamSocket {
+    fn as_raw_fd(&self) -> RawFd {
+        match &self.0 {
+            Owner::Here(socket) => socket.as_raw_fd(),
+            Owner::Shell(descriptor) => *descriptor,
+        }
+    }
+}
+
+impl AsFd for StreamSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.0 {
+            Owner::Here(socket) => socket.as_fd(),
+            // SAFETY: it is open as long as the driver uses it; see `StreamSocket::of_shell`.
+            Owner::Shell(descriptor) => unsafe { BorrowedFd::borrow_raw(*descriptor) },
+        }
+    }
+}

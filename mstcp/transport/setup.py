@@ -1,0 +1,54 @@
+"""What a transport is made of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mstcp import _core
+from mstcp.open_stream import OpenStream
+from mstcp.streams import StreamSpec
+from mstcp.transport.defaults import RECONNECT_S
+
+
+def wake_all(waiters: list[asyncio.Future[None]]) -> None:
+    """Wake those that wait, and empty the list."""
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
+    waiters.clear()
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a transport is made of.
+
+    Attributes:
+        loop: The event loop; it must have add_reader and add_writer.
+        protocol: Gets the bytes in order.
+        core: Protocol state.
+        streams: In the order of the core's stream indices.
+        frame_payload_bytes: Application bytes that fill one packet.
+        send_buffer_bytes: Bound on the bytes that `try_write` took and the peer's kernel has not acknowledged
+            yet, headers included; None bounds only those that no socket has taken (256 KiB).
+        extra: What `get_extra_info` knows beside sockets and streams.
+        on_closed: Called when the sockets are closed; `wait_closed` and `connection_lost` wait for the future
+            that it returns, if any. It must begin no task: the loop may run no more.
+        reconnect_s: How long the connection waits without any stream before it is lost.
+        on_stream_lost: Told of each stream that broke, so that it can be opened again.
+        on_opened: Told that the first hello was answered; None where that was before.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    protocol: asyncio.BaseProtocol
+    core: _core.Connection
+    streams: Sequence[OpenStream]
+    frame_payload_bytes: int
+    send_buffer_bytes: int | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    on_closed: Callable[[], asyncio.Future[None] | None] | None = None
+    reconnect_s: float = RECONNECT_S
+    on_stream_lost: Callable[[StreamSpec], None] | None = None
+    on_opened: Callable[[], None] | None = None

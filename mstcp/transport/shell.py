@@ -1,0 +1,366 @@
+"""Applies what a connection's driver says to an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from mstcp import _core
+from mstcp.errors import ConnectionLost, RemoteProtocolError
+from mstcp.open_stream import OpenStream, strerror
+from mstcp.transport.delivery import Delivery
+from mstcp.transport.setup import Setup, wake_all
+
+# Error codes of docs/protocol.md.
+_ABORTED = 0
+_PROTOCOL_ERROR = 1
+
+
+class Shell:
+    """One connection in an event loop: watches the sockets, and tells the protocol what comes and the end.
+
+    Args:
+        setup: Of the connection.
+        transport: What the protocol knows the connection by.
+
+    Attributes:
+        core: The driver, which has the connection's behaviour.
+        streams: By index in the core; those that are gone stay until another takes their place.
+        delivery: Gives the protocol what is in order.
+        is_paused: The protocol was told to write nothing now.
+        is_closing: The connection was closed, or is over.
+        is_closed: It is over.
+        lost: Why it is over, if it was not closed.
+        information: What `get_extra_info` knows.
+        waiter: What threads drive the connection by.
+        on_opened: Told that the first hello was answered.
+        on_lost: Told which stream is gone, and how.
+        on_event: Told of what a trace is to have.
+        on_change: Told when there may be bytes to receive, or room, that were not there before.
+        on_end: Told that the connection is over, and why.
+    """
+
+    def __init__(self, setup: Setup, transport: asyncio.Transport) -> None:
+        self.loop = setup.loop
+        self.core = setup.core
+        self.is_plain = setup.core.is_plain
+        # As asyncio's own transports do: the caller passes an asyncio.Protocol.
+        self.protocol: asyncio.Protocol = setup.protocol  # type: ignore[assignment]
+        self.streams = list(setup.streams)
+        self.delivery = Delivery(setup.protocol, self.fail)
+        self.is_paused = False
+        self.is_closing = False
+        self.is_closed = False
+        self.lost: BaseException | None = None
+        self.information: dict[str, Any] = dict(setup.extra)
+        if (layer := self.streams[0].layer) is not None:
+            self.information |= layer.information()
+        self.waiter: _core.Loan | None = None
+        self.on_opened: Callable[[], None] | None = setup.on_opened
+        self.on_lost: Callable[[int, str], None]
+        self.on_event: Callable[..., None]
+        self.on_change: Callable[[], None] | None = None
+        self.on_end: Callable[[BaseException | None], None]
+        self._transport = transport
+        self._on_closed = setup.on_closed
+        # By the driver's numbers.
+        self._sockets: dict[int, OpenStream] = {}
+        self._actions: list[_core.Action] = []
+        self._is_applying = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._lost_reason = ConnectionLost("no stream is left")
+        # Given by who ends the connection, in the place of what the driver says.
+        self._given: tuple[Exception | None] | None = None
+        self._is_gone = False
+        # An idle connection has lists of those that wait: each `asyncio.Event` would cost it 0.7 KB.
+        self._room_waiters: list[asyncio.Future[None]] = []
+        self._end_waiters: list[asyncio.Future[None]] = []
+
+    # --- what the driver says -------------------------------------------------------------------------------
+    def attach(self, index: int, header_bytes: int) -> None:
+        """Have the driver use a stream's socket."""
+        stream = self.streams[index]
+        layer = None if stream.layer is None else stream.layer.native
+        number = self.core.attach(index, stream.descriptor, stream.spec.rate_bps, header_bytes, layer)
+        self._sockets[number] = stream
+
+    def settle(self) -> None:
+        """Send what the core has queued, and do what follows."""
+        self.core.settle(time.monotonic_ns())
+        self.apply()
+
+    def apply(self) -> None:
+        """Do what the driver says, in its order; what that leads to is done after it."""
+        for action in self.core.actions():
+            if action.kind in ("pause", "resume"):
+                # The protocol may be writing just now, and is to know.
+                self._control_flow(action.kind == "pause")
+            else:
+                self._actions.append(action)
+        if self._is_applying or self.delivery.is_giving:
+            return
+        self._is_applying = True
+        try:
+            while self._actions:
+                action = self._actions.pop(0)
+                _APPLY[action.kind](self, action)
+        finally:
+            self._is_applying = False
+
+    def _watch(self, action: _core.Action) -> None:
+        stream, loop = self._sockets[action.socket], self.loop
+        if action.for_bytes and not stream.is_read:
+            loop.add_reader(stream.descriptor, self._on_readable, action.socket)
+        elif stream.is_read and not action.for_bytes:
+            loop.remove_reader(stream.descriptor)
+        if action.for_room and not stream.is_written:
+            loop.add_writer(stream.descriptor, self._on_writable, action.socket)
+        elif stream.is_written and not action.for_room:
+            loop.remove_writer(stream.descriptor)
+        stream.is_read, stream.is_written = action.for_bytes, action.for_room
+
+    def _unwatch(self, action: _core.Action) -> None:
+        stream = self._sockets.pop(action.socket)
+        if stream.is_read:
+            self.loop.remove_reader(stream.descriptor)
+        if stream.is_written:
+            self.loop.remove_writer(stream.descriptor)
+        stream.is_read = stream.is_written = False
+        stream.sock.close()
+
+    def _on_readable(self, number: int) -> None:
+        delivers = not (self.delivery.is_paused or self.is_closing)
+        data = self.core.readable(time.monotonic_ns(), number, delivers)
+        if data:
+            self.delivery.give(data)
+        self.apply()
+
+    def _on_writable(self, number: int) -> None:
+        self.core.writable(time.monotonic_ns(), number)
+        self.apply()
+
+    def _arm(self, action: _core.Action) -> None:
+        self._stop_timer()
+        self._timer = self.loop.call_at(action.due_ns * 1e-9 + 1e-4, self._on_timer)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.core.due(time.monotonic_ns())
+        self.apply()
+
+    def _open(self, _: _core.Action) -> None:
+        if self.on_opened is not None:
+            self.on_opened()
+
+    def _lose(self, action: _core.Action) -> None:
+        if action.loss == "finished":
+            self._lost_reason = ConnectionLost("the peer has closed the connection")
+        elif action.loss != "removed":
+            reason = strerror(action.errno) if action.loss == "broken" else _LOSSES[action.loss]
+            self._lost_reason = ConnectionLost(reason, action.stream)
+            self.on_event("stream_lost", stream=action.stream, reason=reason)
+        self.on_lost(action.stream, action.loss)
+
+    def _note(self, action: _core.Action) -> None:
+        self.on_event(f"stream_{action.kind}", stream=action.stream)
+
+    # --- receiving ------------------------------------------------------------------------------------------
+    def _deliver(self, _: _core.Action) -> None:
+        if self.delivery.is_paused:
+            self.changed()
+        else:
+            self.deliver()
+
+    def deliver(self) -> None:
+        """Give the application what is in order; while it does not read, the window closes."""
+        core, delivery = self.core, self.delivery
+        while (core.ready_bytes or delivery.held) and not (delivery.is_paused or delivery.is_stopped):
+            delivery.give(core.take())
+            core.settle(time.monotonic_ns())
+        if core.ended and delivery.give_end():
+            self.close()
+
+    def receive_early(self, index: int) -> None:
+        """Take what came with a stream's hello and was decrypted: no socket tells of it."""
+        layer = self.streams[index].layer
+        if layer is None:
+            return
+        try:
+            if early := layer.take_early():
+                self.core.receive(index, early)
+        except RemoteProtocolError as error:
+            self.abort(error, _PROTOCOL_ERROR, error.reason)
+            return
+        if layer.ended:
+            self.core.stream_end(time.monotonic_ns(), index)
+
+    def pause(self) -> None:
+        """Give the protocol nothing until `resume`."""
+        self.delivery.is_paused = True
+        self.core.hold(True)
+        self.apply()
+
+    def resume(self) -> None:
+        """Go on where the protocol paused."""
+        if self.delivery.is_paused or self.is_closed:
+            return
+        self.core.hold(False)
+        self.deliver()
+        self.settle()
+
+    # --- sending --------------------------------------------------------------------------------------------
+    def _control_flow(self, is_paused: bool) -> None:
+        self.is_paused = is_paused
+        if is_paused:
+            self.protocol.pause_writing()
+            return
+        wake_all(self._room_waiters)
+        if not self.is_closed:
+            self.protocol.resume_writing()
+            self.changed()
+
+    async def wait_for_room(self) -> None:
+        """Wait, as `drain` does, until few bytes are queued, or the connection is closed."""
+        if self.is_paused and not self.is_closed:
+            waiter: asyncio.Future[None] = self.loop.create_future()
+            self._room_waiters.append(waiter)
+            await waiter
+
+    # --- the end --------------------------------------------------------------------------------------------
+    def close(self) -> None:
+        """Send what is queued and the end, then close; nothing more is received."""
+        if self.is_closing:
+            return
+        self.is_closing = self.delivery.is_stopped = True
+        self.delivery.held.clear()
+        self.core.close(time.monotonic_ns())
+        self.apply()
+
+    def abort(
+        self,
+        error: Exception | None = None,
+        code: int = _ABORTED,
+        reason: str = "the application gave the connection up",
+    ) -> None:
+        """Close at once, sending nothing more; the protocol is told the error, and the peer the reason."""
+        if not self.is_closed:
+            self._given = self._given or (error,)
+            self.core.abort(time.monotonic_ns(), code, reason)
+            self.apply()
+
+    def give_up(self, error: Exception | None) -> None:
+        """Close at once, without a word to the peer."""
+        if not self.is_closed:
+            self._given = self._given or (error,)
+            self.core.give_up(time.monotonic_ns())
+            self.apply()
+
+    def fail(self, error: Exception) -> None:
+        """End a connection whose protocol failed: what it did not take must not be missing unseen."""
+        self._fail(error, "the protocol failed to take what was received", "the application failed")
+
+    def fail_inside(self, error: Exception) -> None:
+        """End a connection of which the library itself failed."""
+        self._fail(error, "the library failed; please report it", "an internal error")
+
+    def _fail(self, error: Exception, what: str, reason: str) -> None:
+        self.loop.call_exception_handler(
+            {
+                "message": f"Fatal error: {what}.",
+                "exception": error,
+                "transport": self._transport,
+                "protocol": self.protocol,
+            }
+        )
+        self.abort(error, _ABORTED, reason)
+
+    def _end(self, action: _core.Action) -> None:
+        if self._given is not None:
+            (error,) = self._given
+        elif action.loss == "lost":
+            error = self._lost_reason
+        elif action.loss == "broken":
+            error = ConnectionLost(strerror(action.errno), 0)
+        else:
+            error = action.error
+        self.is_closing = self.is_closed = self.delivery.is_stopped = True
+        self.lost = error
+        self.information["socket"] = self.information["sockets"] = None
+        self._stop_timer()
+        wake_all(self._room_waiters)
+        self.on_end(error)
+        waiting = None if self._on_closed is None else self._on_closed()
+        if waiting is None:
+            self.loop.call_soon(self._tell_lost, error)
+        else:
+            waiting.add_done_callback(lambda _: self._tell_lost(error))
+
+    def _tell_lost(self, error: Exception | None) -> None:
+        self._is_gone = True
+        wake_all(self._end_waiters)
+        self.protocol.connection_lost(error)
+
+    async def wait_closed(self) -> None:
+        """Wait until the connection is closed, and its allocation given back."""
+        while not self._is_gone:
+            waiter: asyncio.Future[None] = self.loop.create_future()
+            self._end_waiters.append(waiter)
+            await waiter
+
+    # --- threads --------------------------------------------------------------------------------------------
+    def changed(self) -> None:
+        """Tell threads that there may be bytes, or room."""
+        if self.on_change is not None:
+            self.on_change()
+
+    def hand_over(self, bell: _core.Bell, number: int) -> _core.Loan:
+        """Have bytes wait for threads, who ring the bell with this number; return what they use."""
+        self.delivery.is_paused = True
+        self.core.hold(True)
+        self.waiter = self.core.lend(bell, number)
+        return self.waiter
+
+    def stand_by(self) -> None:
+        """Watch the sockets no more, if threads have them."""
+        if not self.is_closed and self.waiter is not None and self.waiter.is_out:
+            self._stop_timer()
+            self.core.stand_by(True)
+            self.apply()
+
+    def take_back(self) -> None:
+        """Watch the sockets again."""
+        if not self.is_closed:
+            self.core.stand_by(False)
+            self.settle()
+
+    def attend(self) -> None:
+        """Apply what threads came upon, and take the connection back unless one of them waits for it now."""
+        if self.is_closed or self.waiter is None:
+            return
+        if self.waiter.claim():
+            self.core.stand_by(False)
+        self.settle()
+
+
+_LOSSES = {
+    "ended": "the stream ended: the peer vanished or the path broke",
+    "silent": "nothing came through it any more",
+}
+_APPLY: dict[str, Callable[[Shell, _core.Action], None]] = {
+    "watch": Shell._watch,
+    "unwatch": Shell._unwatch,
+    "timer": Shell._arm,
+    "opened": Shell._open,
+    "deliver": Shell._deliver,
+    "lost": Shell._lose,
+    "stalled": Shell._note,
+    "recovered": Shell._note,
+    "ended": Shell._end,
+}
