@@ -22,7 +22,7 @@ __all__ = [
     "Connection",
     "Counters",
     "Greeting",
-    "Loan",
+    "Waiter",
     "Readiness",
     "Records",
     "Redial",
@@ -172,7 +172,7 @@ class Connection:
         The peer may then send as many more, and hears of it by `settle`.
         """
 
-    def lend(self, bell: Bell, number: int, /) -> Loan:
+    def hand_over(self, bell: Bell, number: int, /) -> Waiter:
         """Allow threads to drive the connection; they ring the bell with the number for its loop."""
 
     def write(self, data: bytes, /) -> None:
@@ -343,7 +343,7 @@ class Bell:
         """Return the numbers that were rung since the last call."""
 
 def keep_waiting_threads() -> None:
-    """Keep threads that wait in a `Loan` there for good: the process ends."""
+    """Keep threads that wait in a `Waiter` there for good: the process ends."""
 
 @final
 class Readiness:
@@ -359,7 +359,7 @@ class Readiness:
         """Make it readable, or not."""
 
 @final
-class Loan:
+class Waiter:
     """A connection that an event loop and the threads which wait for it drive in turn.
 
     One thread may receive while another sends. A timeout is in nanoseconds: None waits for ever; with 0

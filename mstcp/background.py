@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mstcp import _core
 from mstcp.errors import ConnectionClosed
-from mstcp.loans import Loans
+from mstcp.handovers import Handovers
 
 if TYPE_CHECKING:
     from mstcp.transport import ConnectionTransport
@@ -30,7 +30,7 @@ class BackgroundLoop:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self.loans = Loans(self.loop)
+        self.handovers = Handovers(self.loop)
         self.transports: weakref.WeakSet[ConnectionTransport] = weakref.WeakSet()
         self.forked = False
         self._thread = threading.Thread(target=self._run, name="mstcp", daemon=True)

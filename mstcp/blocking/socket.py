@@ -228,7 +228,7 @@ class Socket(WithTimeout):
     @contextlib.contextmanager
     def watched(self, told: Callable[[], None]) -> Iterator[None]:
         """Have a function called, in the library's thread, when `recv` or `send` may wait no more."""
-        watchers, lock = self._bridge.watchers, self._bridge.readable
+        watchers, lock = self._bridge.watchers, self._bridge.changed
         with lock:
             watchers.append(told)
         try:

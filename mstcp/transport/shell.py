@@ -57,7 +57,7 @@ class Shell:
         self.information: dict[str, Any] = dict(setup.extra)
         if (layer := self.streams[0].layer) is not None:
             self.information |= layer.information()
-        self.waiter: _core.Loan | None = None
+        self.waiter: _core.Waiter | None = None
         self.on_opened: Callable[[], None] | None = setup.on_opened
         self.on_lost: Callable[[int, str], None]
         self.on_event: Callable[..., None]
@@ -320,11 +320,11 @@ class Shell:
         if self.on_change is not None:
             self.on_change()
 
-    def hand_over(self, bell: _core.Bell, number: int) -> _core.Loan:
+    def hand_over(self, bell: _core.Bell, number: int) -> _core.Waiter:
         """Have bytes wait for threads, who ring the bell with this number; return what they use."""
         self.delivery.is_paused = True
         self.core.hold(True)
-        self.waiter = self.core.lend(bell, number)
+        self.waiter = self.core.hand_over(bell, number)
         return self.waiter
 
     def stand_by(self) -> None:

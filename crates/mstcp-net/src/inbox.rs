@@ -8,7 +8,7 @@ use std::sync::Arc;
 use mstcp_proto::frame::{Expected, LONG_HEADER_BYTES};
 use mstcp_proto::{Connection, Error, Slice};
 
-use crate::memory::{self, Lent, Memory, CHUNK_BYTES};
+use crate::memory::{self, InUse, Memory, CHUNK_BYTES};
 use crate::sys;
 
 /// A wake-up reads no more once it has read so much.
@@ -106,7 +106,7 @@ pub struct Inbox {
     ready: VecDeque<Slice>,
     ready_bytes: usize,
     /// Chunks that slices still refer to.
-    lent: Lent,
+    in_use: InUse,
     /// What the core has just put into order; empty between calls.
     in_order: Vec<Slice>,
     holds: bool,
@@ -271,7 +271,7 @@ impl Inbox {
         match result {
             Ok(count) => {
                 let outcome = core.on_chunk(stream, &chunk, count, &mut self.in_order);
-                self.lent.lend(chunk);
+                self.in_use.note(chunk);
                 outcome?;
                 self.note_ready();
             }
@@ -344,7 +344,7 @@ impl Inbox {
         }
         self.ready_bytes -= target.filled - filled;
         core.on_consumed(target.filled - filled);
-        self.lent.reclaim();
+        self.in_use.reclaim();
     }
 
     /// Copy what is in order to where the application wants to see it, and keep it.
@@ -356,7 +356,7 @@ impl Inbox {
 
     /// Give back the memory of what was taken and dropped since.
     pub fn reclaim(&mut self) {
-        self.lent.reclaim();
+        self.in_use.reclaim();
     }
 
     /// Whether the application takes nothing now: what waits for it is then joined.
@@ -374,7 +374,7 @@ impl Inbox {
             }
         }
         if self.holds {
-            self.lent.reclaim();
+            self.in_use.reclaim();
         }
     }
 }

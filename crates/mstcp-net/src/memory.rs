@@ -106,11 +106,11 @@ pub(crate) fn give_chunk_back(chunk: Arc<Vec<u8>>) {
 
 /// Chunks of a connection that slices still refer to.
 #[derive(Default)]
-pub(crate) struct Lent(Vec<Arc<Vec<u8>>>);
+pub(crate) struct InUse(Vec<Arc<Vec<u8>>>);
 
-impl Lent {
+impl InUse {
     /// Note a chunk that was read to; it is given back as soon as nothing refers to it.
-    pub(crate) fn lend(&mut self, chunk: Arc<Vec<u8>>) {
+    pub(crate) fn note(&mut self, chunk: Arc<Vec<u8>>) {
         if Arc::strong_count(&chunk) == 1 {
             give_chunk_back(chunk);
         } else {

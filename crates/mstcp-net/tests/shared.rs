@@ -66,7 +66,7 @@ fn pair(streams: usize) -> [End; 2] {
             Arc::new(SharedDriver::new(driver)),
             Arc::new(Bell::new().unwrap()),
         );
-        shared.lend(Arc::clone(&bell), 7);
+        shared.hand_over(Arc::clone(&bell), 7);
         End {
             shared,
             bell,

@@ -19,8 +19,8 @@ use crate::cipher;
 use crate::convert::os_error;
 use crate::counters::Counters;
 use crate::handshake::Client;
-use crate::loan::{Bell, Loan};
 use crate::receive_memory::budget;
+use crate::waiter::{Bell, Waiter};
 use crate::{either, local};
 
 /// Writes of this size and more are referred to, smaller ones copied.
@@ -208,9 +208,9 @@ impl Connection {
     }
 
     #[pyo3(signature = (bell, number, /))]
-    fn lend(&self, py: Python<'_>, bell: &Bell, number: u64) -> Loan {
+    fn hand_over(&self, py: Python<'_>, bell: &Bell, number: u64) -> Waiter {
         self.locked(py).read_ahead();
-        Loan::new(&self.shared, bell, number)
+        Waiter::new(&self.shared, bell, number)
     }
 
     // --- what the application wants ---------------------------------------------------------------------------------------------

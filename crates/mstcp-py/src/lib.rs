@@ -11,8 +11,8 @@ mod convert;
 mod counters;
 mod frames;
 mod handshake;
-mod loan;
 mod receive_memory;
+mod waiter;
 
 use mstcp_proto::error::{Error, LocalError, RemoteError};
 use mstcp_proto::{frame, scheduler};
@@ -62,7 +62,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SCHEDULERS", scheduler::NAMES)?;
     module.add("PROTOCOL_VERSION", mstcp_proto::hello::VERSION)?;
     connection::register(module)?;
-    loan::register(module)?;
+    waiter::register(module)?;
     receive_memory::register(module)?;
     frames::register(module)?;
     handshake::register(module)

@@ -8,8 +8,8 @@
 //! Threads ask the loop by a [`Bell`], which takes no lock of an interpreter and cannot be interrupted halfway.
 
 mod bell;
-mod loan;
 mod reading;
+mod threads;
 mod wake;
 
 use rustix::io::Errno;
@@ -24,11 +24,11 @@ use crate::driver::Driver;
 use crate::inbox::Target;
 
 pub use bell::{Bell, Requests};
-pub use loan::Use;
+pub use threads::Use;
 pub use wake::Readiness;
 
-use loan::{Loan, Side};
 use reading::Reading;
+use threads::{Side, Threads};
 use wake::{Interest, PollSet, Ready};
 
 /// The shell's monotonic clock, read on.
@@ -113,7 +113,7 @@ impl<E> From<LocalError> for WaitError<E> {
 struct State {
     driver: Driver,
     /// None: threads never use it, as with asyncio. Boxed, for such connections to stay small.
-    loan: Option<Box<Loan>>,
+    threads: Option<Box<Threads>>,
 }
 
 /// See the module.
@@ -125,8 +125,8 @@ pub struct Locked<'a>(MutexGuard<'a, State>);
 impl SharedDriver {
     /// Share a connection.
     pub fn new(driver: Driver) -> Self {
-        let loan = None;
-        Self(Mutex::new(State { driver, loan }))
+        let threads = None;
+        Self(Mutex::new(State { driver, threads }))
     }
 
     /// Wait for the connection: a thread that has it gives it back within about a millisecond.
@@ -174,10 +174,10 @@ impl SharedDriver {
     pub fn attempt(&self, wish: &mut Wish<'_>, now_ns: u64) -> Result<Outcome, LocalError> {
         let mut locked = self.lock();
         let outcome = locked.fulfil(wish, now_ns)?;
-        if let Some(loan) = &mut locked.0.loan {
-            let is_held = loan.is_out && loan.leader.is_none();
+        if let Some(threads) = &mut locked.0.threads {
+            let is_held = threads.is_out && threads.leader.is_none();
             if is_held || matches!(outcome, Some(Outcome::Done(1..))) {
-                loan.request(|requests| requests.attend = true);
+                threads.request(|requests| requests.attend = true);
             }
         }
         Ok(outcome.unwrap_or(Outcome::TimedOut))
@@ -192,16 +192,16 @@ impl SharedDriver {
     ) -> Result<(), LocalError> {
         let mut locked = self.lock();
         write(locked.core())?;
-        if let Some(loan) = &mut locked.0.loan {
+        if let Some(threads) = &mut locked.0.threads {
             if waits {
-                loan.take_out(now_ns);
+                threads.take_out(now_ns);
             } else {
-                loan.request(|requests| requests.attend = true);
+                threads.request(|requests| requests.attend = true);
             }
         }
         locked.settle_all(now_ns);
-        if let Some(loan) = &mut locked.0.loan {
-            loan.leave(now_ns);
+        if let Some(threads) = &mut locked.0.threads {
+            threads.leave(now_ns);
         }
         Ok(())
     }
@@ -216,11 +216,11 @@ impl SharedDriver {
         let side = wish.side();
         let mut locked = self.lock();
         let now_ns = clock.now_ns();
-        let Some(loan) = &mut locked.0.loan else {
+        let Some(threads) = &mut locked.0.threads else {
             return Ok(Some(Outcome::Over));
         };
-        loan.take_out(now_ns);
-        let is_dismissed = loan.place(side).is_dismissed;
+        threads.take_out(now_ns);
+        let is_dismissed = threads.place(side).is_dismissed;
         if let Some(outcome) = locked.fulfil(wish, now_ns)? {
             return Ok(Some(outcome));
         }
@@ -230,7 +230,7 @@ impl SharedDriver {
         if until_ns.is_some_and(|until_ns| until_ns <= now_ns) {
             return Ok(Some(Outcome::TimedOut));
         }
-        let (mut set, due_ns) = locked.sit_down(side).map_err(WaitError::System)?;
+        let (mut set, due_ns) = locked.begin_wait(side).map_err(WaitError::System)?;
         let until_ns = match (until_ns, due_ns) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
@@ -238,21 +238,21 @@ impl SharedDriver {
         drop(locked);
         let ready = set.wait(until_ns.map(|until_ns| until_ns.saturating_sub(now_ns)));
         let mut locked = self.lock();
-        locked.stand_up(side, ready, wish, clock.now_ns())
+        locked.end_wait(side, ready, wish, clock.now_ns())
     }
 
     /// Allow threads to drive the connection; `id` is what it rings the loop's bell with.
-    pub fn lend(&self, bell: Arc<Bell>, id: u64) {
-        self.lock().0.loan = Some(Box::new(Loan::new(bell, id)));
+    pub fn hand_over(&self, bell: Arc<Bell>, id: u64) {
+        self.lock().0.threads = Some(Box::new(Threads::new(bell, id)));
     }
 
     /// Have a thread that waits for bytes, or for room, return to its caller, and none wait any more.
     pub fn dismiss(&self, readers: bool, writers: bool) {
-        if let Some(loan) = &mut self.lock().0.loan {
+        if let Some(threads) = &mut self.lock().0.threads {
             for (side, is_meant) in [(Side::Reader, readers), (Side::Writer, writers)] {
                 if is_meant {
-                    loan.place(side).is_dismissed = true;
-                    loan.signal(side);
+                    threads.place(side).is_dismissed = true;
+                    threads.signal(side);
                 }
             }
         }
@@ -262,19 +262,19 @@ impl SharedDriver {
     /// system has none left, or threads may not use the connection.
     pub fn readable_descriptor(&self) -> Result<RawFd, Errno> {
         let mut locked = self.lock();
-        let loan = locked.0.loan.as_mut().ok_or(Errno::BADF)?;
-        if loan.readiness.is_none() {
-            loan.readiness = Some(Readiness::new()?);
+        let threads = locked.0.threads.as_mut().ok_or(Errno::BADF)?;
+        if threads.readiness.is_none() {
+            threads.readiness = Some(Readiness::new()?);
         }
-        let descriptor = loan.readiness.as_ref().map(Readiness::descriptor);
+        let descriptor = threads.readiness.as_ref().map(Readiness::descriptor);
         descriptor.ok_or(Errno::BADF)
     }
 
     /// What the loop is asked for.
     pub fn take_requests(&self) -> Requests {
         let mut locked = self.lock();
-        let loan = locked.0.loan.as_mut();
-        loan.map_or_else(Requests::default, |loan| loan.take_requests())
+        let threads = locked.0.threads.as_mut();
+        threads.map_or_else(Requests::default, |threads| threads.take_requests())
     }
 }
 
@@ -294,38 +294,38 @@ impl DerefMut for Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        let State { driver, loan } = &mut *self.0;
-        let Some(loan) = loan else {
+        let State { driver, threads } = &mut *self.0;
+        let Some(threads) = threads else {
             return;
         };
         if driver.result().is_some() {
-            loan.is_out = false;
+            threads.is_out = false;
         }
         for side in Side::BOTH {
-            if loan.place(side).is_waiting && concerns(loan, driver, side) {
-                loan.signal(side);
+            if threads.place(side).is_waiting && concerns(threads, driver, side) {
+                threads.signal(side);
             }
         }
         let is_over = driver.result().is_some();
-        let has_end = is_over || loan.place(Side::Reader).is_dismissed || driver.is_ended();
-        if let Some(readiness) = &mut loan.readiness {
+        let has_end = is_over || threads.place(Side::Reader).is_dismissed || driver.is_ended();
+        if let Some(readiness) = &mut threads.readiness {
             readiness.set(has_end || driver.ready_bytes() > 0);
         }
     }
 }
 
 /// Whether a thread that waits has something to do.
-fn concerns(loan: &Loan, driver: &Driver, side: Side) -> bool {
+fn concerns(threads: &Threads, driver: &Driver, side: Side) -> bool {
     if driver.result().is_some() {
         return true;
     }
     let is_fulfilled = match side {
         Side::Reader => driver.ready_bytes() > 0 || driver.is_ended(),
-        Side::Writer => driver.queued_bytes() <= loan.few_bytes,
+        Side::Writer => driver.queued_bytes() <= threads.few_bytes,
     };
-    let must_act = match loan.leader {
-        Some(leader) => leader == side && !loan.interest.covers(&interest(driver)),
-        None => loan.next_leader.map_or(true, |next| next == side),
+    let must_act = match threads.leader {
+        Some(leader) => leader == side && !threads.interest.covers(&interest(driver)),
+        None => threads.next_leader.map_or(true, |next| next == side),
     };
     is_fulfilled || must_act
 }
@@ -343,35 +343,38 @@ fn interest(driver: &Driver) -> Interest {
 impl Locked<'_> {
     /// Whether threads have the sockets, and the loop is to stand by.
     pub fn is_out(&self) -> bool {
-        self.0.loan.as_ref().is_some_and(|loan| loan.is_out)
+        self.0
+            .threads
+            .as_ref()
+            .is_some_and(|threads| threads.is_out)
     }
 
     /// How threads use the connection; the loop has one back that they have not used for `idle_ns`.
     pub fn look(&mut self, now_ns: u64, idle_ns: u64) -> Use {
-        let loan = self.0.loan.as_mut();
-        loan.map_or(Use::Idle, |loan| loan.look(now_ns, idle_ns))
+        let threads = self.0.threads.as_mut();
+        threads.map_or(Use::Idle, |threads| threads.look(now_ns, idle_ns))
     }
 
     /// Take the connection, unless a thread leads just now; true if the loop has it.
     pub fn claim(&mut self) -> bool {
-        let Some(loan) = &mut self.0.loan else {
+        let Some(threads) = &mut self.0.threads else {
             return true;
         };
-        loan.is_out &= loan.leader.is_some();
-        !loan.is_out
+        threads.is_out &= threads.leader.is_some();
+        !threads.is_out
     }
 
     fn leave(&mut self, side: Side, now_ns: u64) {
-        if let Some(loan) = &mut self.0.loan {
-            if loan.next_leader == Some(side) {
-                loan.next_leader = None;
+        if let Some(threads) = &mut self.0.threads {
+            if threads.next_leader == Some(side) {
+                threads.next_leader = None;
             }
-            loan.leave(now_ns);
+            threads.leave(now_ns);
         }
     }
 
     fn is_over(&self) -> bool {
-        self.0.loan.is_none() || self.result().is_some()
+        self.0.threads.is_none() || self.result().is_some()
     }
 
     /// What is to be returned for a wish now, if anything.
@@ -404,8 +407,8 @@ impl Locked<'_> {
                     return Ok(Some(Outcome::Done(0)));
                 }
                 *most = *few + 1;
-                if let Some(loan) = &mut self.0.loan {
-                    loan.few_bytes = *few;
+                if let Some(threads) = &mut self.0.threads {
+                    threads.few_bytes = *few;
                 }
             }
         }
@@ -413,34 +416,34 @@ impl Locked<'_> {
     }
 
     /// Begin to wait: as the leader, if there is none and nothing for the loop to see to first.
-    fn sit_down(&mut self, side: Side) -> Result<(PollSet, Option<u64>), Errno> {
-        let State { driver, loan } = &mut *self.0;
-        let loan = loan.as_mut().ok_or(Errno::BADF)?;
-        let wake = loan.sit_down(side)?;
+    fn begin_wait(&mut self, side: Side) -> Result<(PollSet, Option<u64>), Errno> {
+        let State { driver, threads } = &mut *self.0;
+        let threads = threads.as_mut().ok_or(Errno::BADF)?;
+        let wake = threads.begin_wait(side)?;
         let mut wanted = Interest::default();
-        if loan.leader.is_none() {
-            loan.leader = Some(side);
-            loan.next_leader = Some(side);
+        if threads.leader.is_none() {
+            threads.leader = Some(side);
+            threads.next_leader = Some(side);
             wanted = interest(driver);
-            loan.interest = wanted;
+            threads.interest = wanted;
         }
         let set = PollSet::new(wake, &wanted, driver.endpoint().sockets());
         Ok((set, wanted.due_ns))
     }
 
     /// End a wait; a leader sees to the sockets.
-    fn stand_up<E>(
+    fn end_wait<E>(
         &mut self,
         side: Side,
         ready: Ready,
         wish: &mut Wish<'_>,
         now_ns: u64,
     ) -> Result<Option<Outcome>, WaitError<E>> {
-        let Some(loan) = &mut self.0.loan else {
+        let Some(threads) = &mut self.0.threads else {
             return Ok(Some(Outcome::Over));
         };
-        let leads = loan.leader == Some(side);
-        loan.stand_up(side, ready.is_woken, now_ns);
+        let leads = threads.leader == Some(side);
+        threads.end_wait(side, ready.is_woken, now_ns);
         if ready.is_interrupted {
             // Nothing may be taken: what the caller's check raises would lose it.
             return Ok(None);
@@ -460,12 +463,12 @@ impl Locked<'_> {
         if ready.is_late {
             self.due(now_ns);
         }
-        let State { driver, loan } = &mut *self.0;
-        if let Some(loan) = loan {
-            let is_awaited = loan.place(Side::Reader).is_waiting;
+        let State { driver, threads } = &mut *self.0;
+        if let Some(threads) = threads {
+            let is_awaited = threads.place(Side::Reader).is_waiting;
             let mut reading = Reading::new(driver, now_ns, ready.readable.and(readable));
             match wish {
-                Wish::Bytes(target) => reading.read_for(target, &mut loan.passes),
+                Wish::Bytes(target) => reading.read_for(target, &mut threads.passes),
                 Wish::Peek(_) | Wish::Room { .. } => reading.read_all(is_awaited),
             }
         }
@@ -475,9 +478,9 @@ impl Locked<'_> {
     /// Send, and tell the loop of what concerns it.
     fn settle_all(&mut self, now_ns: u64) {
         self.settle(now_ns);
-        let State { driver, loan } = &mut *self.0;
-        if let (Some(loan), true) = (loan, driver.has_news()) {
-            loan.request(|requests| requests.attend = true);
+        let State { driver, threads } = &mut *self.0;
+        if let (Some(threads), true) = (threads, driver.has_news()) {
+            threads.request(|requests| requests.attend = true);
         }
     }
 }

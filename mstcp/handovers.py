@@ -17,7 +17,7 @@ _LOOK_S = 50e-6
 """With many connections it looks at them less often: so long for each."""
 
 
-class Loans:
+class Handovers:
     """The connections of one event loop that threads may drive. All methods belong to the loop's thread.
 
     A thread that waits polls the sockets of its connection itself, which spares a wake-up and a copy for all
@@ -30,20 +30,21 @@ class Loans:
         self._bell = _core.Bell()
         self._numbers = itertools.count()
         self._all: weakref.WeakValueDictionary[int, ConnectionTransport] = weakref.WeakValueDictionary()
-        self._loans: weakref.WeakKeyDictionary[ConnectionTransport, _core.Loan] = weakref.WeakKeyDictionary()
+        self._waiters: weakref.WeakKeyDictionary[ConnectionTransport, _core.Waiter] = (
+            weakref.WeakKeyDictionary()
+        )
         # Those that threads have used recently: nobody else may hold them.
         self._out: dict[int, ConnectionTransport] = {}
         self._timer: asyncio.TimerHandle | None = None
         loop.add_reader(self._bell.fileno(), self._on_bell)
 
-    def lend(self, transport: ConnectionTransport) -> _core.Loan | None:
-        """Return what threads drive a connection by; None if only the loop can."""
+    def hand_over(self, transport: ConnectionTransport) -> _core.Waiter:
+        """Return what threads drive a connection by."""
         number = next(self._numbers)
-        loan = transport.shell.hand_over(self._bell, number)
-        if loan is not None:
-            self._all[number] = transport
-            self._loans[transport] = loan
-        return loan
+        waiter = transport.shell.hand_over(self._bell, number)
+        self._all[number] = transport
+        self._waiters[transport] = waiter
+        return waiter
 
     def _on_bell(self) -> None:
         for number in self._bell.take():
@@ -51,13 +52,13 @@ class Loans:
                 self._answer(number, transport)
 
     def _answer(self, number: int, transport: ConnectionTransport) -> None:
-        loan = self._loans[transport]
-        stand_by, attend, watch = loan.requests()
+        waiter = self._waiters[transport]
+        stand_by, attend, watch = waiter.requests()
         if stand_by:
             _guarded(transport, transport.shell.stand_by)
         if attend:
             _guarded(transport, transport.shell.attend)
-        if (stand_by or watch) and loan.is_out:
+        if (stand_by or watch) and waiter.is_out:
             self._out[number] = transport
             if self._timer is None:
                 self._timer = self._loop.call_later(IDLE_S, self._look)
@@ -66,7 +67,7 @@ class Loans:
         self._timer = None
         now_ns, idle_ns = time.monotonic_ns(), round(IDLE_S * 1e9)
         for number, transport in list(self._out.items()):
-            use = self._loans[transport].look(now_ns, idle_ns)
+            use = self._waiters[transport].look(now_ns, idle_ns)
             if use != "recent":
                 del self._out[number]
             if use == "idle":

@@ -1,4 +1,4 @@
-//! `mstcp._core.Loan` and `Bell`: a connection that an event loop and the threads which wait for it drive in turn.
+//! `mstcp._core.Waiter` and `Bell`: a connection that an event loop and the threads which wait for it drive in turn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -89,12 +89,12 @@ impl Readiness {
 }
 
 #[pyclass(module = "mstcp._core", frozen)]
-pub struct Loan(Arc<SharedDriver>);
+pub struct Waiter(Arc<SharedDriver>);
 
-impl Loan {
+impl Waiter {
     pub fn new(endpoint: &Arc<SharedDriver>, bell: &Bell, id: u64) -> Self {
         keep_freed_memory();
-        endpoint.lend(Arc::clone(&bell.0), id);
+        endpoint.hand_over(Arc::clone(&bell.0), id);
         Self(Arc::clone(endpoint))
     }
 
@@ -136,7 +136,7 @@ fn wait_error(error: WaitError<PyErr>) -> PyErr {
 }
 
 #[pymethods]
-impl Loan {
+impl Waiter {
     // --- in threads that wait -------------------------------------------------------------------------------
     #[pyo3(signature = (now_ns, size, timeout_ns, keeps = false, /))]
     fn receive<'py>(
@@ -237,5 +237,5 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(keep_waiting_threads, module)?)?;
     module.add_class::<Bell>()?;
     module.add_class::<Readiness>()?;
-    module.add_class::<Loan>()
+    module.add_class::<Waiter>()
 }

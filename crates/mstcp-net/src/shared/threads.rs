@@ -42,7 +42,7 @@ pub enum Use {
 }
 
 /// A connection that threads may drive.
-pub(super) struct Loan {
+pub(super) struct Threads {
     bell: Arc<Bell>,
     id: u64,
     requests: Requests,
@@ -67,7 +67,7 @@ pub(super) struct Loan {
     pub(super) readiness: Option<Readiness>,
 }
 
-impl Loan {
+impl Threads {
     pub(super) fn new(bell: Arc<Bell>, id: u64) -> Self {
         Self {
             bell,
@@ -128,7 +128,7 @@ impl Loan {
     }
 
     /// Take a place to wait at; the error is an errno.
-    pub(super) fn sit_down(&mut self, side: Side) -> Result<i32, Errno> {
+    pub(super) fn begin_wait(&mut self, side: Side) -> Result<i32, Errno> {
         self.waits += 1;
         let place = self.place(side);
         if place.wake.is_none() {
@@ -138,7 +138,7 @@ impl Loan {
         Ok(place.wake.as_ref().map_or(-1, Wake::descriptor))
     }
 
-    pub(super) fn stand_up(&mut self, side: Side, is_woken: bool, now_ns: u64) {
+    pub(super) fn end_wait(&mut self, side: Side, is_woken: bool, now_ns: u64) {
         self.used_ns = now_ns;
         let place = self.place(side);
         place.is_waiting = false;
