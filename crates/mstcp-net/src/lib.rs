@@ -4,7 +4,8 @@
 //! sockets and wait for nothing: a shell (tokio in the crate `mstcp`, a thread, an event loop) tells them what happened and what time
 //! it is, and does what they answer. They have no thread and no clock of their own.
 //!
-//! Below them [`Endpoint`] is one connection after its hellos, for shells that open streams by themselves.
+//! A shell that opens streams by itself has [`Driver::of_core`] and [`Driver::attach`]. Below them [`Endpoint`] is one connection after
+//! its hellos.
 //!
 //! | module | |
 //! |---|---|
@@ -19,6 +20,7 @@
 //! | [`memory`] | where bytes are read to |
 //! | [`records`] | bytes that are authenticated without TLS |
 //! | [`shared`] | a connection that a loop and the threads which wait for it drive in turn |
+//! | [`socket`] | the socket of a stream, whoever closes it |
 //! | [`sys`] | the system calls |
 //! | `tls` (feature of this name) | TLS by rustls, inside the endpoint |
 
