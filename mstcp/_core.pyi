@@ -35,7 +35,6 @@ __all__ = [
     "keep_waiting_threads",
     "limit_receive_memory",
     "receive_memory",
-    "unacknowledged_bytes",
 ]
 
 MAGIC: bytes
@@ -404,9 +403,6 @@ class Waiter:
 
     def claim(self) -> bool:
         """Take the connection back unless one of the threads polls it now; return whether the loop has it."""
-
-def unacknowledged_bytes(descriptor: int, /) -> int:
-    """Return how many bytes of a socket the peer's kernel has not acknowledged; 0 where it does not say."""
 
 @final
 class Records:

@@ -184,6 +184,7 @@ class Shell:
         while (core.ready_bytes or delivery.held) and not (delivery.is_paused or delivery.is_stopped):
             delivery.give(core.take())
             core.settle(time.monotonic_ns())
+        self.apply()
         if core.ended and delivery.give_end():
             self.close()
 

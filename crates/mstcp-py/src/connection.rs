@@ -4,9 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use mstcp_net::shared::Locked;
-use mstcp_net::{
-    sys, Driver, Layer, MappedFile, SharedDriver, ShellStream, SocketId, StreamSocket,
-};
+use mstcp_net::{Driver, Layer, MappedFile, SharedDriver, ShellStream, SocketId, StreamSocket};
 use mstcp_proto::error::LocalError;
 use mstcp_proto::hello::NONCE_BYTES;
 use mstcp_proto::{scheduler, Config};
@@ -504,14 +502,7 @@ impl Connection {
     }
 }
 
-#[pyfunction]
-#[pyo3(signature = (descriptor, /))]
-fn unacknowledged_bytes(descriptor: i32) -> usize {
-    sys::unacknowledged_bytes(descriptor)
-}
-
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(unacknowledged_bytes, module)?)?;
     module.add_class::<Connection>()?;
     module.add_class::<Action>()?;
     module.add_class::<Counters>()

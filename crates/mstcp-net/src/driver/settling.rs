@@ -119,10 +119,13 @@ impl Driver {
     pub(super) fn resume(&mut self) {
         let queued = self.endpoint.core.queued_bytes();
         let is_over = self.over.is_some();
-        if self.is_paused && (queued <= self.few_queued_bytes || is_over) {
+        if is_over {
+            // Who waits for room is told of the end.
+            self.is_paused = false;
+        } else if self.is_paused && queued <= self.few_queued_bytes {
             self.is_paused = false;
             self.actions.push_back(Action::ResumeWriting);
-        } else if !self.is_paused && queued > self.most_queued_bytes && !is_over {
+        } else if !self.is_paused && queued > self.most_queued_bytes {
             self.is_paused = true;
             self.actions.push_back(Action::PauseWriting);
         }

@@ -111,11 +111,6 @@ impl Driver {
         self.settle(now_ns);
     }
 
-    /// Whether the connection was closed, or is over.
-    pub fn is_closing(&self) -> bool {
-        self.is_closed || self.over.is_some()
-    }
-
     /// Pause writing above so many bytes that no socket has taken, and go on at so few.
     pub fn set_write_limits(&mut self, most_bytes: usize, few_bytes: usize) {
         self.most_queued_bytes = most_bytes;
@@ -156,11 +151,6 @@ impl Driver {
     /// Bytes that the sockets took so far, headers included.
     pub fn sent_bytes(&self) -> u64 {
         self.sent_bytes
-    }
-
-    /// The socket of a slot, while there is one.
-    pub fn socket_of(&self, slot: usize) -> Option<SocketId> {
-        Some(self.slots.get(slot)?.open.as_ref()?.socket)
     }
 
     /// The slots that other threads are to read, and those that they are to tell of room.
