@@ -64,6 +64,7 @@ class OverrideError(ScenarioError):
     OPTIONS: ClassVar[Mapping[str, str]] = {
         "allocation": "--allocation",
         "duration_s": "--duration",
+        "live.capture": "--capture",
         "sim.trace": "--trace",
         "variant": "--variant",
         "workload": "--workload",

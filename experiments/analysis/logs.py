@@ -190,3 +190,9 @@ def rate_series(time_ns: Nanoseconds, counted_bytes: Offsets, window: Window) ->
         return [0.0] * (edges.size - 1)
     at_edges = np.interp(edges, time_ns, np.maximum.accumulate(counted_bytes))
     return [float(rate) for rate in np.diff(at_edges) * 8 / (np.diff(edges) * NANOSECONDS)]
+
+
+def latest_values(time_ns: Nanoseconds, values: Offsets, window: Window) -> list[float | None]:
+    """Return at the end of each interval what was sampled last; None before the first sample, and of 0."""
+    index = np.searchsorted(time_ns, window.edges_ns()[1:], side="right") - 1
+    return [float(values[place]) or None if place >= 0 else None for place in index]

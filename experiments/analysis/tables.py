@@ -7,6 +7,7 @@ Names have their units; what was not measured is None.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -27,12 +28,13 @@ _LINK = (
     "lateness_p99_us",
     "lateness_max_us",
 )
+_STREAM = ("rate_bps", "cwnd_bytes", "rtt_s")
 COLUMNS = {
     "runs": (*_WHICH, *_RUN, "why_invalid", "attempts", "jain_index"),
     "flows": (*_WHICH, "valid", "flow", *_FLOW),
     "links": (*_WHICH, "valid", "link", *_LINK),
     "series": (*_WHICH, "flow", "time_s", "goodput_bps", "delay_mean_s"),
-    "streams": (*_WHICH, "flow", "stream", "source_port", "path", "time_s", "rate_bps"),
+    "streams": (*_WHICH, "flow", "stream", "source_port", "path", "time_s", *_STREAM),
     "link_series": (*_WHICH, "link", "time_s", "utilisation"),
     "commands": (*_WHICH, *CommandResult.model_fields),
     "quantiles": (*_WHICH, "flow", "share", "delay_s", "fct_s"),
@@ -130,7 +132,8 @@ def _series(run: RunResult, flow: FlowResult) -> Iterator[Row]:
 
 def _streams(run: RunResult, flow: FlowResult) -> Iterator[Row]:
     for number, stream in enumerate(flow.series.streams, start=1):
-        for time_s, rate_bps in zip(flow.series.time_s, stream.rate_bps, strict=False):
+        columns = [getattr(stream, name) for name in _STREAM]
+        for time_s, *values in itertools.zip_longest(flow.series.time_s, *columns):
             yield {
                 **_which(run),
                 "flow": flow.flow,
@@ -138,7 +141,7 @@ def _streams(run: RunResult, flow: FlowResult) -> Iterator[Row]:
                 "source_port": stream.source_port,
                 "path": _path(stream.path) if stream.path else None,
                 "time_s": time_s,
-                "rate_bps": rate_bps,
+                **dict(zip(_STREAM, values, strict=True)),
             }
 
 

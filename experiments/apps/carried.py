@@ -1,4 +1,4 @@
-"""What TCP connections, or the subflows of an MPTCP connection, have brought to their peer, by the kernel.
+"""What TCP connections, or subflows of an MPTCP connection, have carried, and their windows, by the kernel.
 
 An application's writes say what a send buffer took: faster than a path carries it, while the buffer fills.
 
@@ -12,14 +12,16 @@ import os
 import socket
 import struct
 from collections.abc import Iterable
+from typing import NamedTuple
 
 _SOL_MPTCP, _TCPINFO, _SUBFLOW_ADDRS = 284, 2, 3
 _HEADER = struct.Struct("=IIII")  # its own size, subflows; of an entry the kernel's size and the one wanted
 _MOST_SUBFLOWS = 16
 _INFO_BYTES = 216
 """struct tcp_info up to the counters of Linux 4.19; a kernel with a longer one cuts it."""
-_SEGMENT = struct.Struct("=16xI8xI88xQ")
-"""tcpi_snd_mss, tcpi_sacked (without SACK the duplicate ACKs stand for it) and tcpi_bytes_acked."""
+_SEGMENT = struct.Struct("=16xI8xI36xI8xI36xQ")
+"""tcpi_snd_mss, tcpi_sacked (without SACK the duplicate ACKs stand for it), tcpi_rtt, tcpi_snd_cwnd and
+tcpi_bytes_acked."""
 _ADDRESSES_BYTES = 256
 _PORT_OFFSET = 2
 """In struct mptcp_subflow_addrs, which begins with the local address (a struct sockaddr_storage)."""
@@ -27,16 +29,25 @@ _PORT_OFFSET = 2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def by_stream(sockets: Iterable[socket.socket]) -> list[int]:
-    """Return the payload bytes that each TCP connection has brought to its peer, each byte once.
+class Carried(NamedTuple):
+    """One connection or subflow; what is not known is 0.
 
-    What arrived behind a loss counts in whole segments; OSError where a socket is closed.
+    `arrived_bytes` is the payload that it has brought to its peer, each byte once; what arrived behind a loss
+    counts in whole segments. `rtt_us` is the smoothed round-trip time.
     """
+
+    arrived_bytes: int
+    cwnd_bytes: int = 0
+    rtt_us: int = 0
+
+
+def by_stream(sockets: Iterable[socket.socket]) -> list[Carried]:
+    """Return what each TCP connection has carried; OSError where a socket is closed."""
     options = (sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES) for sock in sockets)
-    return [_arrived(info) for info in options]
+    return [_carried(info) for info in options]
 
 
-def by_port(sock: socket.socket) -> dict[int, int]:
+def by_port(sock: socket.socket) -> dict[int, Carried]:
     """Return the same of each subflow of an MPTCP connection, by the port it sends from.
 
     Empty while subflows come or go between the two questions to the kernel.
@@ -48,17 +59,17 @@ def by_port(sock: socket.socket) -> dict[int, int]:
         struct.unpack_from("!H", entry, _PORT_OFFSET)[0]
         for entry in _entries(sock, _SUBFLOW_ADDRS, _ADDRESSES_BYTES)
     ]
-    arrived = [_arrived(entry) for entry in _entries(sock, _TCPINFO, _INFO_BYTES)]
+    arrived = [_carried(entry) for entry in _entries(sock, _TCPINFO, _INFO_BYTES)]
     if len(ports) != len(arrived):
         return {}
     return dict(zip(ports, arrived, strict=True))
 
 
-def _arrived(info: bytes) -> int:
-    segment_bytes, sacked, acknowledged = _SEGMENT.unpack_from(info)
+def _carried(info: bytes) -> Carried:
+    segment_bytes, sacked, rtt_us, cwnd_segments, acknowledged = _SEGMENT.unpack_from(info)
     # The kernel counts the SYN as a byte.
-    arrived: int = max(0, acknowledged - 1) + sacked * segment_bytes
-    return arrived
+    arrived_bytes = max(0, acknowledged - 1) + sacked * segment_bytes
+    return Carried(arrived_bytes, cwnd_segments * segment_bytes, rtt_us)
 
 
 def _entries(sock: socket.socket, option: int, size: int) -> list[bytes]:

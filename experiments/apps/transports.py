@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import mstcp
+from experiments.apps.carried import Carried
 from experiments.apps.config import SinkConfig, SourceConfig
 from mstcp.control import ControllerClient
 from mstcp.transport import SCHEDULER
@@ -106,7 +107,7 @@ class Wrapped(asyncio.Protocol):
         payload_bytes: what a full packet of the transport carries.
         protocol: gets what arrives; a source sets its own later.
         streams: what is known of the paths; one whose path is unknown by default.
-        subflows: returns the bytes that each path has carried, by its port, if that is known.
+        subflows: returns what each path has carried, by its port, if that is known.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class Wrapped(asyncio.Protocol):
         payload_bytes: int,
         protocol: asyncio.Protocol | None = None,
         streams: Sequence[mstcp.StreamInfo] | None = None,
-        subflows: Callable[[], Mapping[int, int]] | None = None,
+        subflows: Callable[[], Mapping[int, Carried]] | None = None,
     ) -> None:
         self._protocol = protocol or asyncio.Protocol()
         self._inner: asyncio.Transport | None = None

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.apps.carried import by_stream
+from experiments.apps.carried import Carried, by_stream
 from experiments.apps.config import SourceConfig
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import now_ns
@@ -52,9 +52,10 @@ class Source(asyncio.Protocol):
         self._offsets, self._times_ns = array("q"), array("q")
         self._sample_times_ns = array("q")
         self._samples: list[list[int]] = []
-        self._carried = [0] * len(transport.get_extra_info("streams"))
-        self._subflows: Callable[[], Mapping[int, int]] | None = transport.get_extra_info("subflows")
-        self._subflow_samples: list[tuple[int, int, int]] = []
+        self._streams: list[tuple[int, int, int, int, int]] = []
+        self._ports = [stream.source_port for stream in transport.get_extra_info("streams")]
+        self._carried = [0] * len(self._ports)
+        self._subflows: Callable[[], Mapping[int, Carried]] | None = transport.get_extra_info("subflows")
         self.on_sample: Callable[..., None] = _ignore
         """Told `time_ns`, the bytes of all `streams` and those of `subflows` by port, at each sample."""
         transport.set_protocol(self)
@@ -70,7 +71,12 @@ class Source(asyncio.Protocol):
             }
             for stream in self.transport.get_extra_info("streams")
         ]
-        return {"flow": self.config.flow, "streams": streams, "payload_bytes": self.payload_bytes}
+        return {
+            "flow": self.config.flow,
+            "streams": streams,
+            "has_subflows": self._subflows is not None,
+            "payload_bytes": self.payload_bytes,
+        }
 
     def begin(self, start_ns: int, stop_ns: int, rate_bps: float | None) -> None:
         """Write from one time until before another, at a rate in bit/s where one is given."""
@@ -107,7 +113,7 @@ class Source(asyncio.Protocol):
         return {"bytes_written": self.offset, "ticks_skipped": self.skipped}
 
     def save(self, path: str) -> None:
-        """Write the log: offsets and times of the writes, samples of what each stream and subflow carried."""
+        """Write the log: offsets and times of the writes, samples of streams and subflows."""
         streams = len(self.transport.get_extra_info("streams"))
         np.savez(
             path,
@@ -115,7 +121,7 @@ class Source(asyncio.Protocol):
             time_ns=np.frombuffer(self._times_ns, dtype=np.int64),
             sample_time_ns=np.frombuffer(self._sample_times_ns, dtype=np.int64),
             stream_bytes=np.array(self._samples, dtype=np.int64).reshape(-1, streams),
-            subflow_samples=np.array(self._subflow_samples, dtype=np.int64).reshape(-1, 3),
+            samples_by_port=np.array(self._streams, dtype=np.int64).reshape(-1, 5),
         )
 
     # --- asyncio.Protocol -----------------------------------------------------------------------------------
@@ -170,19 +176,21 @@ class Source(asyncio.Protocol):
         self._call_at(now_ns() + round(self.config.sample_s * 1e9), self._sample)
 
     def _take_sample(self) -> None:
-        carried = by_stream(self.transport.get_extra_info("sockets") or ())
+        if self._subflows is None:
+            each = by_stream(self.transport.get_extra_info("sockets") or ())
+            told = list(zip(self._ports, each, strict=False))
+            carried = [sample.arrived_bytes for sample in each]
+        else:
+            told = list(self._subflows().items())
+            carried = [sum(sample.arrived_bytes for _, sample in told)]
         time_ns = now_ns()
-        subflows: Mapping[int, int] = {}
-        if self._subflows is not None:
-            subflows = self._subflows()
-            now = now_ns()
-            self._subflow_samples += [(now, port, count) for port, count in subflows.items()]
-            carried = [sum(subflows.values())]
+        self._streams += [(time_ns, port, *sample) for port, sample in told]
         # Segments that were counted as arrived may turn out to be fewer bytes; what ends keeps its count.
         self._carried = [max(pair) for pair in itertools.zip_longest(self._carried, carried, fillvalue=0)]
         self._sample_times_ns.append(time_ns)
         self._samples.append(self._carried)
-        self.on_sample(time_ns=time_ns, streams=self._carried, subflows=dict(subflows))
+        subflows = {} if self._subflows is None else {port: sample.arrived_bytes for port, sample in told}
+        self.on_sample(time_ns=time_ns, streams=self._carried, subflows=subflows)
 
 
 class TickSource(Source):

@@ -12,7 +12,7 @@ from experiments.cli.messages import exit_status
 from experiments.cli.run_and_report import run_and_report
 from experiments.cli.run_arguments import add_jobs, add_output, add_retries, add_scheduler, jobs, retries
 from experiments.cli.watch import add_watch_arguments, watching
-from experiments.engines.base import Engine
+from experiments.engines.base import Clock, Engine
 from experiments.errors import ScenarioError
 from experiments.model import overrides, scenario
 from experiments.model.files import with_files
@@ -88,6 +88,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="simulator: record every packet in DIR/logs/RUN, as csv, pcap (one file per host) or parquet",
     )
     parser.add_argument(
+        "--capture",
+        metavar="LINK,…",
+        help="live and virtual: keep every packet of these links in DIR/logs/RUN/LINK.pcapng",
+    )
+    parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the results (default results/NAME-TIME)"
     )
     add_output(parser)
@@ -130,6 +135,11 @@ def job_from(args: argparse.Namespace, now: float) -> Job:
         asked.scenario["workload"] = parse_workload(args.workload)
     if args.trace is not None:
         asked.scenario["sim.trace"] = _names(args.trace, "--trace")
+    if args.capture is not None:
+        if engine.abilities.clock is Clock.SIMULATED:
+            reason = "it captures emulated links; --trace pcap has the simulator's packets"
+            raise ScenarioError("--capture", "", reason)
+        asked.scenario["live.capture"] = _names(args.capture, "--capture")
     final = overrides.apply(loaded, {**asked.scenario, **changed}, cases)
     check_read({**asked.scenario, **changed}, wanted)
     network = load_network(final.network, variant=final.variant, overrides=asked.network or None)

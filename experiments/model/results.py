@@ -72,6 +72,10 @@ class StreamSeries(_Model):
     source_port: int | None
     path: list[str] | None
     rate_bps: list[float]
+    cwnd_bytes: list[float | None] = Field(default_factory=list)
+    """Its congestion window at the end of each interval; empty where it has no connection of its own."""
+    rtt_s: list[float | None] = Field(default_factory=list)
+    """Likewise the smoothed round-trip time; empty in the simulator."""
 
 
 class FlowSeries(_Model):

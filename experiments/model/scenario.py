@@ -261,10 +261,12 @@ class Live(_Model):
     A run is marked invalid when the machine could not keep up with it: more than `cpu_busy_max` of all cores
     busy, sources, sinks or switches that waited too long for a processor, or wires that released packets too
     late. The bounds come from what is measured: the shortest link of the butterfly delays by 1 ms, and Linux
-    retransmits after 200 ms at the least (RFC 6298 has 1 s).
+    retransmits after 200 ms at the least (RFC 6298 has 1 s). The packets of the links in `capture` are kept,
+    in virtual time too.
     """
 
     link_backend: Literal["auto", "netem", "emulator"] = "auto"
+    capture: tuple[str, ...] = ()
     sample_s: float = Field(default=0.25, gt=0.01, le=10)
     cpu_busy_max: float = Field(default=0.97, gt=0, le=1)
     program_wait_max_us: float = Field(default=250, gt=0)
@@ -531,49 +533,59 @@ def parse(data: object, source: str) -> Scenario:
 
 
 def check_network(checked: Scenario, cases: Sequence[str], network: Network) -> None:
-    """Check that flows of some cases, and events, are of what the network has; ScenarioError if not."""
-    hosts = network.hosts
-    for case in cases:
-        for name, flow in checked.case(case).flows.items():
-            for end in ("src", "dst"):
-                host = getattr(flow, end)
-                if host not in hosts:
-                    place = f"cases.{case}.flows.{name}.{end}"
-                    reason = f"the network has no host {host!r}; its hosts are {', '.join(hosts)}"
-                    raise ScenarioError(checked.name, place, reason)
-    for number, event in enumerate(checked.events):
-        _check_happening(checked, event, f"events.{number}", network)
-    for number, trace in enumerate(checked.traces):
-        _check_happening(checked, trace, f"traces.{number}", network)
-    for number, program in enumerate(checked.programs):
-        _check_cases(checked, program.cases, f"programs.{number}")
-        if program.host not in hosts:
-            reason = f"the network has no host {program.host!r}; its hosts are {', '.join(hosts)}"
-            raise ScenarioError(checked.name, f"programs.{number}.host", reason)
+    """Check that all that a scenario names is in the network, of flows those of some cases.
+
+    Raises:
+        ScenarioError: with what the network has instead.
+    """
+    named = [
+        (f"cases.{case}.flows.{name}.{end}", "host", getattr(flow, end))
+        for case in cases
+        for name, flow in checked.case(case).flows.items()
+        for end in ("src", "dst")
+    ]
+    named += [("live.capture", "link", link) for link in checked.live.capture]
+    happening: list[tuple[str, Event | LinkTrace | Program]] = [
+        *((f"events.{number}", each) for number, each in enumerate(checked.events)),
+        *((f"traces.{number}", each) for number, each in enumerate(checked.traces)),
+        *((f"programs.{number}", each) for number, each in enumerate(checked.programs)),
+    ]
+    for place, each in happening:
+        unknown = next((case for case in each.cases if case not in checked.cases), None)
+        if unknown is not None:
+            reason = f"there is no case {unknown!r}; its cases are {', '.join(checked.cases)}"
+            raise ScenarioError(checked.name, f"{place}.cases", reason)
+        kinds = (kind for kind in ("host", "link") if getattr(each, kind, None) is not None)
+        named += [(f"{place}.{kind}", kind, getattr(each, kind)) for kind in kinds]
+    for place, kind, name in named:
+        _check_there(checked, network, place, kind, name)
+    _check_wireless(checked, network)
 
 
-def _check_cases(checked: Scenario, cases: Sequence[str], place: str) -> None:
-    unknown = next((case for case in cases if case not in checked.cases), None)
-    if unknown is not None:
-        reason = f"there is no case {unknown!r}; its cases are {', '.join(checked.cases)}"
-        raise ScenarioError(checked.name, f"{place}.cases", reason)
-
-
-def _check_happening(checked: Scenario, what: Event | LinkTrace, place: str, network: Network) -> None:
-    """Check that an event or a trace is of cases and links that are there."""
-    _check_cases(checked, what.cases, place)
-    host = what.host if isinstance(what, Event) else None
+def _check_there(checked: Scenario, network: Network, place: str, kind: str, name: str) -> None:
     try:
-        links = what.links(network) if isinstance(what, Event) else [network.link(what.link)]
+        is_there = name in network.hosts if kind == "host" else bool(network.link(name))
     except KeyError:
-        kind = "host" if host else "link"
-        known = network.hosts if host else [link.name for link in network.links]
-        reason = f"the network has no {kind} {host or what.link!r}; its {kind}s are {', '.join(known)}"
-        raise ScenarioError(checked.name, f"{place}.{kind}", reason) from None
-    wireless = [link.name for link in links if link.wifi is not None]
-    if wireless and not (isinstance(what, Event) and not what.settings):
-        reason = f"{wireless[0]} is a Wi-Fi link, which can only go down and up"
+        is_there = False
+    if not is_there:
+        known = network.hosts if kind == "host" else [link.name for link in network.links]
+        reason = f"the network has no {kind} {name!r}; its {kind}s are {', '.join(known)}"
         raise ScenarioError(checked.name, place, reason)
+
+
+def _check_wireless(checked: Scenario, network: Network) -> None:
+    """Check that no event and no trace changes what a Wi-Fi link does not have."""
+    changed = {
+        f"events.{number}": event.links(network)
+        for number, event in enumerate(checked.events)
+        if event.settings
+    }
+    changed |= {f"traces.{number}": [network.link(each.link)] for number, each in enumerate(checked.traces)}
+    for place, links in changed.items():
+        wireless = next((link.name for link in links if link.wifi is not None), None)
+        if wireless is not None:
+            reason = f"{wireless} is a Wi-Fi link, which can only go down and up"
+            raise ScenarioError(checked.name, place, reason)
 
 
 def first_problem(error: ValidationError) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from experiments.apps.carried import Carried
 from experiments.engines.live.agent import Agent, CarriedPath, Lab
 from experiments.errors import MissingRequirement
 from experiments.installation import ROOT
@@ -114,7 +115,7 @@ class Mpquic(ProtocolSpec):
         from mstcp import StreamInfo
 
         unknown = [StreamInfo(index, port, None, None, None, None) for index, port in enumerate(ports)]
-        carried = dict.fromkeys(ports, 0)
+        carried = dict.fromkeys(ports, Carried(0))
         ends = ["--from", ",".join(map(str, ports))]
         process, sock = await _start("client", config, (config.host, config.port), ends, session.stack)
         await _told(process)
@@ -180,13 +181,13 @@ async def _told(process: asyncio.subprocess.Process) -> None:
         raise ConnectionError(f"mpquic ended with status {await process.wait()} (its log says why)")
 
 
-async def _follow(process: asyncio.subprocess.Process, carried: dict[int, int]) -> None:
+async def _follow(process: asyncio.subprocess.Process, carried: dict[int, Carried]) -> None:
     """Note what each path has carried, as the program tells it."""
     assert process.stdout is not None
     while line := await process.stdout.readline():
         for word in line.split():
-            port, _, count = word.partition(b":")
-            carried[int(port)] = int(count)
+            port, *numbers = map(int, word.split(b":"))
+            carried[port] = Carried(*numbers)
 
 
 async def _accept(

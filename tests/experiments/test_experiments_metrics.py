@@ -137,3 +137,10 @@ def test_rate_series_interpolates_and_stands_still_outside() -> None:
     window = Window(0, 4.0, interval_s=1.0)
     assert logs.rate_series(times, counted, window) == [0.0, 8000.0, 8000.0, 0.0]
     assert logs.rate_series(times[:0], counted[:0], window) == [0.0] * 4
+
+
+def test_latest_values_are_those_of_the_last_sample_and_none_before_the_first() -> None:
+    times: Any = np.array([SECOND, 2 * SECOND, 5 * SECOND // 2], dtype=np.int64)
+    values: Any = np.array([10, 0, 30], dtype=np.int64)
+    assert logs.latest_values(times, values, Window(SECOND // 2, 3.0, 1.0)) == [10.0, 30.0, 30.0]
+    assert logs.latest_values(times, values, Window(0, 2.0, 0.5)) == [None, 10.0, 10.0, None]

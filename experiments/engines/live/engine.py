@@ -19,6 +19,7 @@ from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.live import requirements
 from experiments.engines.live.agent import Agent, Lab
 from experiments.engines.live.agents import agent_of
+from experiments.engines.live.capture import Captures
 from experiments.engines.live.changes import Changes
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerProcess
@@ -115,7 +116,10 @@ class LiveEngine:
             ControllerProcess(plan.network, out, specs[0].default_routing, planning_s)
         )
         # At ordinary priority: in real time ovs-vswitchd wakes for every packet and costs four times more.
-        ports: Literal["auto", "packet"] = "packet" if any(spec.programs_ports for spec in specs) else "auto"
+        # What AF_XDP takes in, no capture sees.
+        captured = plan.scenario.live.capture
+        is_plain = bool(captured) or any(spec.programs_ports for spec in specs)
+        ports: Literal["auto", "packet"] = "packet" if is_plain else "auto"
         ovs = stack.enter_context(PrivateInstance(requirements.OVS_FOLDER, ports=ports))
         emulation = stack.enter_context(
             Emulation(
@@ -152,6 +156,7 @@ class LiveEngine:
             traffic.start_programs()
         commands = stack.enter_context(Programs(plan, emulation, controller.grpc_for_hosts))
         commands.start_servers()
+        stack.enter_context(Captures(plan.network, captured, out))
         traffic.connect(agent)
         changes.connected()
         agent.look(counting=False)

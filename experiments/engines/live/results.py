@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from experiments.analysis import logs
 from experiments.analysis.logs import Window
@@ -73,7 +75,7 @@ def flow_result(
             time_s=[float(time) for time in window.times_s()],
             goodput_bps=logs.goodput_series(reads, window),
             delay_mean_s=logs.delay_series(delays, window),
-            streams=stream_series,
+            streams=_with_windows(stream_series, transfer.samples_by_port(), window),
             delay_cdf_s=logs.delay_cdf(delays),
         ),
     )
@@ -127,12 +129,31 @@ def _shared_series(transfer: Transfer, carried: list[CarriedPath], window: Windo
 
 def _with_subflow_samples(transfer: Transfer, carried: list[CarriedPath]) -> list[CarriedPath]:
     """Add what the source has read of its MPTCP subflows to the paths that they took."""
-    samples = transfer.subflow_samples()
+    if not transfer.connected["has_subflows"]:
+        return carried
+    samples = transfer.samples_by_port()
     subflows = []
     for each in carried:
         own = samples.get(each.source_port or 0)
-        subflows.append(replace(each, times_ns=own[0], counted_bytes=own[1]) if own else each)
+        subflows.append(each if own is None else replace(each, times_ns=own[:, 0], counted_bytes=own[:, 2]))
     return subflows
+
+
+def _with_windows(
+    streams: list[StreamSeries], samples: Mapping[int, np.ndarray], window: Window
+) -> list[StreamSeries]:
+    """Add congestion window and round-trip time of those streams that have a connection of their own."""
+    ports = [stream.source_port for stream in streams]
+
+    def with_window(stream: StreamSeries) -> StreamSeries:
+        rows = samples.get(stream.source_port or 0)
+        if rows is None or ports.count(stream.source_port) > 1:
+            return stream
+        cwnd, rtt_us = (logs.latest_values(rows[:, 0], rows[:, column], window) for column in (3, 4))
+        rtt_s = [value and value * 1e-6 for value in rtt_us]
+        return stream.model_copy(update={"cwnd_bytes": cwnd, "rtt_s": rtt_s})
+
+    return [with_window(stream) for stream in streams]
 
 
 def _carried_series(carried: list[CarriedPath], window: Window) -> list[StreamSeries]:

@@ -72,12 +72,14 @@ class Transfer:
         with np.load(self.source.log) as arrays:
             return arrays["sample_time_ns"], arrays["stream_bytes"]
 
-    def subflow_samples(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        """Return the samples of each subflow of MPTCP by its source port: times (ns) and bytes carried."""
+    def samples_by_port(self) -> dict[int, np.ndarray]:
+        """Return the samples of each stream or subflow by its source port.
+
+        A row has the time (ns), the port, and what `experiments.apps.carried.Carried` has.
+        """
         with np.load(self.source.log) as arrays:
-            rows = arrays["subflow_samples"]
-        by_port = {int(port): rows[rows[:, 1] == port] for port in np.unique(rows[:, 1])}
-        return {port: (own[:, 0], own[:, 2]) for port, own in by_port.items()}
+            rows = arrays["samples_by_port"]
+        return {int(port): rows[rows[:, 1] == port] for port in np.unique(rows[:, 1])}
 
 
 class Traffic:

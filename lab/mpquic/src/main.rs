@@ -9,8 +9,8 @@
 //!   --window BYTES      that may be sent or received and not be acknowledged or read
 //! ```
 //!
-//! Standard output has `connected` when the peer is there, and from then on a line of what each path has carried: pairs of the port it
-//! is sent from and the bytes, `4001:15000 4002:9000`.
+//! Standard output has `connected` when the peer is there, and from then on a line of what each path has carried: the port it is sent
+//! from, bytes, congestion window in bytes and round-trip time in microseconds, `4001:15000:24000:10300 4002:9000:12000:22700`.
 
 mod paths;
 mod settings;
@@ -151,7 +151,7 @@ async fn tell(connection: Connection, ports: Vec<u16>) {
         sleep(TOLD_EVERY).await;
         let carried: Vec<String> = paths::carried(&connection, &ports)
             .into_iter()
-            .map(|(port, bytes)| format!("{port}:{bytes}"))
+            .map(|(port, path)| format!("{port}:{}:{}:{}", path.bytes, path.cwnd_bytes, path.rtt_us))
             .collect();
         println!("{}", carried.join(" "));
     }

@@ -54,17 +54,28 @@ pub fn index_of(local: Ipv4Addr) -> usize {
     usize::from(local.octets()[3]) - 1
 }
 
-/// The bytes that each path has sent, by its port; a path that has not opened has none.
-pub fn carried(connection: &Connection, ports: &[u16]) -> Vec<(u16, u64)> {
-    let mut bytes = vec![0; ports.len()];
+/// What a path has sent, and its state.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Carried {
+    pub bytes: u64,
+    pub cwnd_bytes: u64,
+    pub rtt_us: u128,
+}
+
+/// What each path has carried, by its port; a path that has not opened has nothing.
+pub fn carried(connection: &Connection, ports: &[u16]) -> Vec<(u16, Carried)> {
+    let mut told = vec![Carried::default(); ports.len()];
     for path in (0..PATH_IDS).filter_map(|id| connection.path(PathId::from(id))) {
         if let Ok(Some(IpAddr::V4(local))) = path.local_ip() {
             if local.octets()[..2] == [127, 77] {
-                bytes[index_of(local)] += path.stats().udp_tx.bytes;
+                let (stats, of_path) = (path.stats(), &mut told[index_of(local)]);
+                of_path.bytes += stats.udp_tx.bytes;
+                of_path.cwnd_bytes = stats.cwnd;
+                of_path.rtt_us = stats.rtt.as_micros();
             }
         }
     }
-    ports.iter().copied().zip(bytes).collect()
+    ports.iter().copied().zip(told).collect()
 }
 
 impl AsyncUdpSocket for Paths {
