@@ -48,6 +48,11 @@ class FlowSummary:
         return self.results[0].requested_bps
 
     @property
+    def sender(self) -> str:
+        """The flow's own protocol where it has one, else the run's."""
+        return self.results[0].protocol or self.protocol
+
+    @property
     def allocated(self) -> list[PathAllocation]:
         """Paths of the first seed and the goodput allocated to each."""
         return self.results[0].allocated

@@ -84,7 +84,7 @@ def _completion_table(case: CaseSummary, plain: bool) -> Table | None:
             quantiles = (None if each.is_single else each.quantile_s(q) for q in ("p50", "p95", "p99", "max"))
             cells = [
                 "" if row else flow,
-                each.flow.protocol + ("" if each.flow.valid else " (invalid)"),
+                each.flow.sender + ("" if each.flow.valid else " (invalid)"),
                 f"{each.completed} of {each.started}",
                 _interval(each.mean_s, _seconds, 1),
                 *(_or_missing(value, _seconds) for value in quantiles),
@@ -146,7 +146,7 @@ def _cells(flow: FlowSummary, notes: Notes, *, with_paper: bool, with_active: bo
     needed = flow_notes(flow)
     paper = flow.paper
     cells = [
-        _marked(flow.protocol, notes.mark(needed.row)),
+        _marked(flow.sender, notes.mark(needed.row)),
         units.mbps(flow.requested_bps),
         _interval(flow.goodput_bps, units.mbps, 1e-6),
         _marked(_or_missing(flow.goodput_ratio, units.percent), notes.mark(needed.ratio)),

@@ -20,6 +20,7 @@ from topologies.mininet_builder import Emulation
 
 EXIT_PORT = 7077
 """Where hosts turn MSTCP connections of programs into connections to their own servers."""
+MSTCP = (sys.executable, "-m", "mstcp.cli")
 OUTPUT_CHARACTERS = 4000
 """What is kept of a program's output: its end."""
 END_S = 5.0
@@ -87,7 +88,7 @@ class Programs:
         servers = [program for program in self._plan.programs if program.server]
         if any(program.over == "mstcp" for program in self._plan.programs):
             for host in dict.fromkeys(program.host for program in servers):
-                argv = [sys.executable, "-m", "mstcp", "proxy", "exit", f"0.0.0.0:{EXIT_PORT}"]
+                argv = [*MSTCP, "proxy", "exit", f"0.0.0.0:{EXIT_PORT}"]
                 self._exits.append(self._popen(host, argv, subprocess.DEVNULL))
         for program in servers:
             self._start(program)
@@ -148,7 +149,7 @@ class Programs:
             if program.rate_bps is None
             else ["--controller", self._controller, "--rate", f"{program.rate_bps:g}"]
         )
-        return [sys.executable, "-m", "mstcp", "run", "--via", f":{EXIT_PORT}", *rate, "--"]
+        return [*MSTCP, "run", "--via", f":{EXIT_PORT}", *rate, "--"]
 
     def _popen(self, host: str, argv: list[str], output: int | IO[str]) -> subprocess.Popen[str]:
         return self._emulation.popen(
