@@ -104,6 +104,7 @@ async fn connect(settings: &Settings, application: UnixStream) -> Result<(), Fai
     let telling = tokio::spawn(tell(connection.clone(), settings.from.clone()));
     carry(application, send, receive).await?;
     telling.abort();
+    tell_once(&connection, &settings.from);
     connection.close(0u32.into(), b"done");
     endpoint.wait_all_draining().await;
     Ok(())
@@ -145,14 +146,18 @@ async fn inwards(mut receive: RecvStream, mut application: OwnedWriteHalf) -> Re
     Ok(())
 }
 
-/// Tell what each path has carried, until the connection ends.
+/// Tell what each path has carried, again and again.
 async fn tell(connection: Connection, ports: Vec<u16>) {
     loop {
         sleep(TOLD_EVERY).await;
-        let carried: Vec<String> = paths::carried(&connection, &ports)
-            .into_iter()
-            .map(|(port, path)| format!("{port}:{}:{}:{}", path.bytes, path.cwnd_bytes, path.rtt_us))
-            .collect();
-        println!("{}", carried.join(" "));
+        tell_once(&connection, &ports);
     }
+}
+
+fn tell_once(connection: &Connection, ports: &[u16]) {
+    let carried: Vec<String> = paths::carried(connection, ports)
+        .into_iter()
+        .map(|(port, path)| format!("{port}:{}:{}:{}", path.bytes, path.cwnd_bytes, path.rtt_us))
+        .collect();
+    println!("{}", carried.join(" "));
 }
