@@ -28,11 +28,21 @@ const UNSENT_TIME_S: f64 = 0.010;
 /// ... but for these bounds.
 const UNSENT_FRAMES_MIN: f64 = 4.0;
 const UNSENT_BYTES_MAX: f64 = 2_097_152.0;
+/// The library gives the socket of a plain connection so large a part of that at once.
+const PLAIN_PIECES: u32 = 4;
 /// A send buffer that follows the rate has room for so many segments at least.
 const SEND_BUFFER_SEGMENTS_MIN: u32 = 8;
 /// ... and beyond a round trip for these: segments that serialise or wait for a delayed ACK.
 const SEND_BUFFER_SPARE_SEGMENTS: f64 = 4.0;
 const SEND_BUFFER_SPARE_S: f64 = 0.002;
+
+/// What may wait unsent in a stream's socket where TCP carries `rate_bps` in frames of `frame_bytes`.
+fn unsent_limit_bytes(rate_bps: f64, frame_bytes: u32) -> u32 {
+    let bytes = rate_bps / 8.0 * UNSENT_TIME_S;
+    bytes
+        .max(UNSENT_FRAMES_MIN * f64::from(frame_bytes))
+        .min(UNSENT_BYTES_MAX) as u32
+}
 
 impl Builder<'_> {
     /// The settings of TCP with what a flow says of its own. Unless told otherwise, MSTCP's streams are paced at what their paths
@@ -165,13 +175,16 @@ impl Builder<'_> {
         flow: &FlowDescription,
         paths: &[WeightedPath],
     ) -> Result<Box<dyn Bundle>, Error> {
-        Ok(Box::new(Plain::new(self.connection(
-            place,
-            (index, 0),
-            flow,
-            paths,
-            1.0,
-        )?)))
+        let ends = self.connection(place, (index, 0), flow, paths, 1.0)?;
+        let rate_bps = paths.iter().map(|path| path.weight).sum();
+        let piece_bytes = match flow.protocol {
+            Protocol::Mstcp => {
+                let segment = self.description.tcp.config(None).mss_bytes;
+                unsent_limit_bytes(rate_bps, segment) / PLAIN_PIECES
+            }
+            _ => u32::MAX,
+        };
+        Ok(Box::new(Plain::new(ends, piece_bytes)))
     }
 
     /// An MPTCP connection with a subflow for each path.
@@ -290,6 +303,7 @@ impl Builder<'_> {
         paths: &[WeightedPath],
         [frame_payload_bytes, write_bytes]: [u32; 2],
     ) -> Result<Box<dyn Bundle>, Error> {
+        let frame_bytes = frame_payload_bytes + FRAME_HEADER_BYTES;
         let overhead = 1.0 + f64::from(FRAME_HEADER_BYTES) / f64::from(frame_payload_bytes);
         let mut ends = Vec::new();
         for (stream, path) in paths.iter().enumerate() {
@@ -307,11 +321,7 @@ impl Builder<'_> {
             ),
             unsent_limit_bytes: paths
                 .iter()
-                .map(|path| {
-                    let frame = f64::from(frame_payload_bytes + FRAME_HEADER_BYTES);
-                    let bytes = path.weight * overhead / 8.0 * UNSENT_TIME_S;
-                    bytes.max(UNSENT_FRAMES_MIN * frame).min(UNSENT_BYTES_MAX) as u32
-                })
+                .map(|path| unsent_limit_bytes(path.weight * overhead, frame_bytes))
                 .collect(),
         };
         if !settings.trust_streams {

@@ -11,12 +11,21 @@ use crate::time::Nanos;
 pub struct Plain {
     ends: [u32; 2],
     written: u64,
+    /// What the socket is given at once, at most.
+    piece_bytes: u32,
+    /// When the last piece was given to it, and how much more it might have had.
+    piece: (Nanos, u32),
 }
 
 impl Plain {
     /// A flow over the connection between these endpoints, client and server.
-    pub fn new(ends: [u32; 2]) -> Self {
-        Self { ends, written: 0 }
+    pub fn new(ends: [u32; 2], piece_bytes: u32) -> Self {
+        Self {
+            ends,
+            written: 0,
+            piece_bytes,
+            piece: (0, 0),
+        }
     }
 }
 
@@ -25,7 +34,18 @@ impl Bundle for Plain {
         if hosts.send_buffer_free(self.ends[0]) < bytes {
             return Ok(false);
         }
-        self.written += u64::from(hosts.write(now, self.ends[0], bytes));
+        let mut left_bytes = bytes;
+        while left_bytes > 0 {
+            if self.piece.0 == now && self.piece.1 > 0 {
+                hosts.get_mut(self.ends[0]).tcp.continue_packet();
+            } else {
+                self.piece = (now, self.piece_bytes);
+            }
+            let part = left_bytes.min(self.piece.1);
+            self.written += u64::from(hosts.write(now, self.ends[0], part));
+            self.piece.1 -= part;
+            left_bytes -= part;
+        }
         Ok(true)
     }
 

@@ -63,9 +63,19 @@ impl Pacer {
         now >= self.next || (self.burst_left > 0 && now == self.burst_at)
     }
 
+    /// Whether an allocated rate paces.
+    pub fn is_at_rate(&self) -> bool {
+        matches!(self.pacing, Pacing::Rate { .. })
+    }
+
+    /// Let the next segment begin a burst of its own.
+    pub fn end_burst(&mut self) {
+        self.burst_left = 0;
+    }
+
     /// Pace at what is allocated now, where a rate paces.
     pub fn set_rate(&mut self, allocated_bps: f64) {
-        if matches!(self.pacing, Pacing::Rate { .. }) {
+        if self.is_at_rate() {
             self.pacing = Pacing::at(allocated_bps);
         }
     }
@@ -83,7 +93,7 @@ impl Pacer {
 
     /// Account for `bytes` of data that leave at `now`; `srtt` and the least round trip are the path's, if known.
     ///
-    /// As in Linux (`tcp_update_skb_after_send`) the first segments leave at once, and what leaves late shortens the gap behind it,
+    /// A burst is half of the window at most (`tcp_cwnd_test`). As in Linux (`tcp_update_skb_after_send`) the first segments leave at once, and what leaves late shortens the gap behind it,
     /// by half of it at most.
     pub fn sent(
         &mut self,
@@ -120,7 +130,9 @@ impl Pacer {
         } else {
             self.late = now.saturating_sub(self.next);
             self.burst_at = now;
-            self.burst_left = burst_segments(bytes_per_s as u64, window.segment(), least_rtt) - 1;
+            let most = (window.cwnd / window.segment() / 2).max(1);
+            let burst = burst_segments(bytes_per_s as u64, window.segment(), least_rtt);
+            self.burst_left = burst.min(most) - 1;
             self.next = self.next.max(now);
         }
         let gap = (f64::from(bytes) * SECOND as f64 / bytes_per_s) as Nanos;
@@ -151,5 +163,26 @@ mod tests {
         ] {
             assert_eq!(burst_segments(bytes_per_s, 1448, least_rtt), segments);
         }
+    }
+
+    /// `tcp_cwnd_test`.
+    #[test]
+    fn a_burst_is_half_of_the_window_at_most() {
+        let mss = 1000;
+        let window = Window {
+            cwnd: 8000,
+            ssthresh: u64::MAX,
+            mss,
+        };
+        let mut pacer = Pacer::new(Pacing::at(1e9));
+        for now in 0..u64::from(SEGMENTS_UNPACED) {
+            pacer.sent(now, mss, &window, None, None);
+        }
+        let mut burst = 0;
+        while pacer.ready(MILLISECOND) {
+            pacer.sent(MILLISECOND, mss, &window, None, None);
+            burst += 1;
+        }
+        assert_eq!(burst, 4);
     }
 }

@@ -14,6 +14,7 @@ mod limited_transmit;
 mod nagle;
 mod ns3_bbr;
 mod ns3_mptcp;
+mod pacing;
 mod pipe;
 mod prr;
 mod rack;

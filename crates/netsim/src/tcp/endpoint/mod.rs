@@ -268,6 +268,11 @@ impl Endpoint {
         self.sender.write(u64::from(bytes)) as u32
     }
 
+    /// Let the next write go into the packet of the last one, unless that has left.
+    pub fn continue_packet(&mut self) {
+        self.sender.continue_packet();
+    }
+
     /// Bytes that a write takes now.
     pub fn send_buffer_free(&self) -> u32 {
         self.sender.free() as u32

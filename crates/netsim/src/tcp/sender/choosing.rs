@@ -19,7 +19,12 @@ impl Sender {
         } else {
             self.paced = false;
             let idle = self.measured && self.board.pipe() == 0;
-            let chosen = self.choose(now)?;
+            let Some(chosen) = self.choose(now) else {
+                if self.pacer.is_at_rate() {
+                    self.ends.clear();
+                }
+                return None;
+            };
             if idle {
                 self.congestion.on_restart(now, &mut self.window);
             }
@@ -28,6 +33,7 @@ impl Sender {
         self.fin_sent |= transmission.fin;
         self.recovery.on_sent(now, &transmission);
         self.pace(now, transmission.payload_bytes);
+        self.end_packet();
         let edge_again =
             self.times_edge && transmission.again && transmission.start == self.board.start();
         if (self.retransmit_at == OFF || edge_again) && !self.board.is_empty() {
@@ -183,15 +189,16 @@ impl Sender {
 
     pub(super) fn push_new(&mut self, bytes: u64, now: Nanos) -> Transmission {
         let fin = self.closing && !self.fin_sent && bytes == self.unsent();
-        let transmission = self.board.push(bytes as u32, fin, now);
-        if self
-            .ends
-            .front()
-            .is_some_and(|&end| end <= self.board.end())
-        {
+        self.board.push(bytes as u32, fin, now)
+    }
+
+    /// Forget the end of what has left whole.
+    fn end_packet(&mut self) {
+        let sent = self.board.end();
+        if self.ends.front().is_some_and(|&end| end <= sent) {
             self.ends.pop_front();
+            self.pacer.end_burst();
         }
-        transmission
     }
 
     /// What the window lets through, or one byte of new data beyond it.

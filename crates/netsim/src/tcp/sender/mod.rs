@@ -73,7 +73,8 @@ pub struct Sender {
     paced: bool,
     /// Whether somebody else watches the peer's window.
     outside_window: bool,
-    /// Where segments must end: what is mapped differently does not share one.
+    /// Where segments must end: what is mapped differently does not share one. Of a stream paced at a rate, where a write ended that
+    /// has not waited to be sent: Linux makes a packet of it, which the pacing of the next one counts from, and adds to what waits.
     ends: VecDeque<u64>,
     events: Events,
 }
@@ -240,10 +241,20 @@ impl Sender {
         }
         let taken = bytes.min(self.free());
         self.written += taken;
+        if self.pacer.is_at_rate() && taken > 0 {
+            self.ends.push_back(self.written);
+        }
         if self.as_ns3 {
             self.note_shortage();
         }
         taken
+    }
+
+    /// Let the next write go into the packet of the last one, unless that has left.
+    pub fn continue_packet(&mut self) {
+        if self.ends.back() == Some(&self.written) {
+            self.ends.pop_back();
+        }
     }
 
     /// In ns-3 the application limits the rate if what it writes makes no segment and the window has room.

@@ -1,0 +1,52 @@
+//! Streams paced at a rate, as Linux paces packets (`tcp_update_skb_after_send`).
+
+use super::common::script::Script;
+use super::plain;
+use netsim::tcp::config::Pacing;
+use netsim::tcp::Config;
+
+/// Eight segments of 1000 bytes, unpaced as Linux's first ones; then one is 1 ms.
+fn paced() -> Script {
+    let rate_bps = 8_000_000;
+    Script::with_out(
+        Config {
+            pacing: Pacing::Rate { rate_bps },
+            ..plain()
+        },
+        8,
+    )
+}
+
+#[test]
+fn a_write_leaves_as_a_packet_and_what_waits_as_one() {
+    let mut script = paced();
+    script.run("5 < . 1:1 ack 8001 win 65535");
+    for bytes in [600, 600] {
+        script.endpoint.write(5_000_000, bytes);
+    }
+    // The first is the ninth, the last that is not paced. What leaves late, as the fourth, halves the gap behind it.
+    script.run(
+        "+0 write 700
+         +0 > . 8001:8601 ack 1
+         +0 > . 8601:9201 ack 1
+         +0.6 > . 9201:9901 ack 1
+         20 write 600
+         +0 > . 9901:10501 ack 1
+         +0 write 600
+         +0 write 900
+         +0.3 > . 10501:11501 ack 1
+         +0 > . 11501:12001 ack 1",
+    );
+}
+
+#[test]
+fn a_write_may_continue_the_packet_of_the_last() {
+    let mut script = paced();
+    script.run("5 < . 1:1 ack 8001 win 65535");
+    script.endpoint.write(5_000_000, 300);
+    script.endpoint.continue_packet();
+    script.run(
+        "+0 write 300
+         +0 > . 8001:8601 ack 1",
+    );
+}
