@@ -15,7 +15,7 @@ use crate::random::{derive_seed, Purpose};
 use crate::switch::WeightedPath;
 use crate::tcp::config::{CongestionAlgorithm, Detection, Ns3MptcpMethod, Pacing};
 use crate::tcp::congestion::{self, coupled as coupling, CongestionControl};
-use crate::tcp::recovery::response::{FRtoStep, Ns3FRto};
+use crate::tcp::ns3::{FRtoStep, Ns3FRto};
 use crate::tcp::{Config, Endpoint};
 use crate::time::{seconds, SECOND};
 

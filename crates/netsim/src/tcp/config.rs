@@ -160,7 +160,7 @@ impl Pacing {
 pub enum Detection {
     /// Duplicate ACKs and SACK blocks after RFC 5681, RFC 6582 and RFC 6675.
     DuplicateAcks,
-    /// The same as ns-3 3.37 does it ([`Ns3DuplicateAcks`](super::recovery::detector::Ns3DuplicateAcks) names the differences).
+    /// The same as ns-3 3.37 does it ([`Ns3DuplicateAcks`](super::ns3::Ns3DuplicateAcks) names the differences).
     Ns3,
     /// By time and a window for reordering: RACK, with tail loss probes (RFC 8985).
     Rack,
@@ -421,57 +421,6 @@ impl Config {
                 when_read: false,
             },
             options: OptionLayout::Aligned,
-        }
-    }
-
-    /// ns-3 3.37 with `TcpNewReno` and `TcpClassicRecovery` (turn [`sack`](Config::sack) off for the papers' runs).
-    pub fn ns3() -> Self {
-        Self {
-            congestion: CongestionAlgorithm::Reno(RenoGrowth::Acks),
-            impatient: Impatient::Always,
-            rto: RtoSettings {
-                initial: 3 * SECOND,
-                min: SECOND,
-                max: 60 * SECOND,
-                granularity: MILLISECOND,
-            },
-            data_retries: 6,
-            persist_timeout: Some(6 * SECOND),
-            detection: Detection::Ns3,
-            growth: WindowGrowth::Always,
-            backoff_end: BackoffEnd::Progress,
-            sampling: Sampling::FirstSentOnly,
-            acks: AckRules {
-                separate: true,
-                first_data_at_once: true,
-                when_read: false,
-            },
-            options: OptionLayout::Packed,
-            ..Self::rfc()
-        }
-    }
-
-    /// Subflows of the MPTCP model of ns-3: one segment is sent again for a loss, every segment is acknowledged, slow start ends
-    /// at 65535 bytes at the latest (Chihani and Collange 2011); the timer is that of ns-3 at the time, without a least timeout.
-    pub fn ns3_mptcp() -> Self {
-        Self {
-            initial_window_segments: 1,
-            initial_ssthresh_bytes: 65_535,
-            delayed_ack_segments: 1,
-            rto: RtoSettings {
-                min: MILLISECOND,
-                ..Self::ns3().rto
-            },
-            timeout: TimeoutRule::Ns3MeanDeviation,
-            data_retries: 1000,
-            sack: false,
-            timestamps: false,
-            limited_transmit: false,
-            detection: Detection::Ns3Mptcp(Ns3MptcpMethod::NoPr),
-            repair: Repair::First,
-            backoff_end: BackoffEnd::Sample,
-            sampling: Sampling::Departures,
-            ..Self::ns3()
         }
     }
 

@@ -31,7 +31,8 @@ pub enum SampleRule {
     /// As the draft says.
     #[default]
     Draft,
-    /// As ns-3 3.37 does (`TcpRateLinux`).
+    /// As ns-3 3.37 does (`TcpRateLinux`): the control is told after the recovery has acted, in recovery nobody else changes its window, and
+    /// the initial window is not paced.
     Ns3,
 }
 

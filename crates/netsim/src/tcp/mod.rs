@@ -14,6 +14,7 @@
 //! | [`congestion`] | the congestion window: Reno (RFC 5681), CUBIC (RFC 9438), BBR |
 //! | [`delivery_rate`] | samples of the delivery rate, for BBR |
 //! | [`rtt`] | round-trip time and retransmission timeout (RFC 6298) |
+//! | [`ns3`] | what imitates ns-3: its profiles, and the rules that they name |
 //! | [`options`] | what options take on the wire |
 //! | [`order`] | TCP-DOOR's packet numbers |
 //! | [`pacing`] | sending at a given rate |
@@ -26,6 +27,7 @@ pub mod delivery_rate;
 pub mod endpoint;
 pub mod events;
 mod held_acks;
+pub mod ns3;
 pub mod options;
 pub mod order;
 pub mod pacing;

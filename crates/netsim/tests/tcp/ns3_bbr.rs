@@ -2,8 +2,9 @@
 
 use netsim::tcp::config::CongestionAlgorithm;
 use netsim::tcp::congestion::bbr::State;
-use netsim::tcp::congestion::{CongestionControl, Delivery, Ns3Bbr, Window};
+use netsim::tcp::congestion::{CongestionControl, Delivery, Window};
 use netsim::tcp::delivery_rate::{RateSample, RateSampler, SampleRule};
+use netsim::tcp::ns3::Ns3Bbr;
 use netsim::tcp::{Config, Endpoint, Profile};
 use netsim::time::{Nanos, MILLISECOND, SECOND};
 

@@ -2,25 +2,25 @@
 
 use mstcp_proto::rng::SplitMix64;
 
-use super::super::delivery_rate::RateSample;
+use super::super::delivery_rate::{RateSample, SampleRule};
 use super::{Acked, CongestionControl, Delivery, Window};
 use crate::time::{Nanos, MILLISECOND, SECOND};
 
 /// 4.2.2: 2 / ln(2), the least gain that doubles the rate each round.
 const HIGH_GAIN: f64 = 2.885;
 /// 4.3.4.2: the gains of a cycle, a round trip each.
-pub(super) const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+pub(in crate::tcp) const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// 4.1.1.2: rounds that the greatest bandwidth is remembered.
 const BTLBW_FILTER_ROUNDS: u64 = 10;
 /// 4.1.2.2: how long the least round-trip time is.
-pub(super) const RTPROP_FILTER: Nanos = 10 * SECOND;
+pub(in crate::tcp) const RTPROP_FILTER: Nanos = 10 * SECOND;
 /// 4.3.5: how long the window is small to see it again.
-pub(super) const PROBE_RTT_TIME: Nanos = 200 * MILLISECOND;
+pub(in crate::tcp) const PROBE_RTT_TIME: Nanos = 200 * MILLISECOND;
 /// 4.2.3.2, in segments.
 const MIN_PIPE_SEGMENTS: u64 = 4;
 /// 4.3.2.2: growth below this, for so many rounds, tells that the pipe is full.
-pub(super) const FULL_PIPE_GROWTH: f64 = 1.25;
-pub(super) const FULL_PIPE_ROUNDS: u32 = 3;
+pub(in crate::tcp) const FULL_PIPE_GROWTH: f64 = 1.25;
+pub(in crate::tcp) const FULL_PIPE_ROUNDS: u32 = 3;
 
 /// What BBR is doing (4.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -355,8 +355,8 @@ impl Bbr {
 }
 
 impl CongestionControl for Bbr {
-    fn looks_at_deliveries(&self) -> bool {
-        true
+    fn samples(&self) -> Option<SampleRule> {
+        Some(SampleRule::Draft)
     }
 
     /// 4.1.3 and 4.2: the model first, then what follows from it.

@@ -139,12 +139,12 @@ impl CongestionControl for Cubic {
     }
 }
 
-pub(super) fn seconds(time: Nanos) -> f64 {
+pub(in crate::tcp) fn seconds(time: Nanos) -> f64 {
     time as f64 / SECOND as f64
 }
 
 /// The cube root by Newton's method: only operations that IEEE 754 fixes to the bit, since `f64::cbrt` is the platform's.
-pub(super) fn cube_root(value: f64) -> f64 {
+pub(in crate::tcp) fn cube_root(value: f64) -> f64 {
     let mut root = value.max(1.0);
     for _ in 0..200 {
         let next = (2.0 * root + value / (root * root)) / 3.0;

@@ -4,7 +4,7 @@ use crate::time::{Nanos, MILLISECOND};
 
 /// Looks at the ACKs of a round, as long as the window is large enough.
 #[derive(Debug, Clone, Default)]
-pub(super) struct HybridSlowStart {
+pub(in crate::tcp) struct HybridSlowStart {
     round_start: Nanos,
     /// Bytes until the round is acknowledged.
     round_left: i64,
@@ -18,7 +18,7 @@ pub(super) struct HybridSlowStart {
 
 /// When slow start has filled the path.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(in crate::tcp) struct Limits {
     /// A round's ACKs that follow each other closely last longer.
     pub train: Nanos,
     /// All delays at the beginning of a round are longer.

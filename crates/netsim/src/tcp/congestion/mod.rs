@@ -2,22 +2,19 @@
 
 pub mod bbr;
 pub mod coupled;
-mod cubic;
-mod hystart;
+pub(super) mod cubic;
+pub(super) mod hystart;
 mod linux_cubic;
-pub mod ns3_bbr;
-mod ns3_cubic;
 mod reno;
 
 pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use linux_cubic::LinuxCubic;
-pub use ns3_bbr::Ns3Bbr;
-pub use ns3_cubic::Ns3Cubic;
 pub use reno::Reno;
 
 use super::config::CongestionAlgorithm;
-use super::delivery_rate::RateSample;
+use super::delivery_rate::{RateSample, SampleRule};
+use super::ns3::{Ns3Bbr, Ns3Cubic};
 use crate::time::Nanos;
 
 /// The congestion window and its threshold, in bytes.
@@ -93,15 +90,9 @@ pub struct Delivery {
 /// A congestion control: whatever changes the window does it here. One object belongs to one connection; coupled controls share
 /// state between theirs.
 pub trait CongestionControl: std::fmt::Debug + Send {
-    /// Whether [`on_delivery`](Self::on_delivery) does anything: most controls need not be told each time.
-    fn looks_at_deliveries(&self) -> bool {
-        false
-    }
-
-    /// Whether it is a control of ns-3 that looks at deliveries: it is told after the recovery has acted, with ns-3's samples, in recovery
-    /// nobody else changes its window, and the initial window is not paced.
-    fn works_as_ns3(&self) -> bool {
-        false
+    /// How deliveries are sampled for [`on_delivery`](Self::on_delivery), if that does anything: most controls need not be told each time.
+    fn samples(&self) -> Option<SampleRule> {
+        None
     }
 
     /// The connection is open, with the handshake's round-trip time if that was measured.

@@ -106,13 +106,7 @@ impl Sender {
                 },
                 keep_resent: config.detection == Detection::Ns3,
                 tracks_deliveries: config.detection == Detection::Rack,
-                samples_rate: congestion.looks_at_deliveries().then(|| {
-                    if congestion.works_as_ns3() {
-                        SampleRule::Ns3
-                    } else {
-                        SampleRule::Draft
-                    }
-                }),
+                samples_rate: congestion.samples(),
                 times_past_resent: config.sampling == Sampling::Departures,
             }),
             recovery: LossRecovery::new(config),
@@ -121,8 +115,8 @@ impl Sender {
                 ssthresh: config.initial_ssthresh_bytes,
                 mss,
             },
-            measured: congestion.looks_at_deliveries(),
-            as_ns3: congestion.works_as_ns3(),
+            measured: congestion.samples().is_some(),
+            as_ns3: congestion.samples() == Some(SampleRule::Ns3),
             initial_segments: u64::from(config.initial_window_segments),
             least_rtt: None,
             nearest: None,

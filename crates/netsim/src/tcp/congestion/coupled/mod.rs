@@ -19,6 +19,7 @@ pub use olia::Olia;
 pub use wvegas::WVegas;
 
 use super::super::config::RenoGrowth;
+use super::super::delivery_rate::SampleRule;
 use super::{Acked, CongestionControl, Delivery, Window};
 use crate::time::{Nanos, SECOND};
 
@@ -175,8 +176,8 @@ impl<R: Rule> Member<R> {
 }
 
 impl<R: Rule> CongestionControl for Member<R> {
-    fn looks_at_deliveries(&self) -> bool {
-        self.rule.goes_by_losses()
+    fn samples(&self) -> Option<SampleRule> {
+        self.rule.goes_by_losses().then_some(SampleRule::Draft)
     }
 
     fn on_delivery(&mut self, window: &mut Window, delivery: &Delivery) {
@@ -377,7 +378,7 @@ mod tests {
             sample: None,
             recovering,
         };
-        assert!(member.looks_at_deliveries());
+        assert!(member.samples().is_some());
         member.on_delivery(&mut window, &delivery(false));
         member.on_loss(0, &mut window, 10_000);
         member.on_delivery(&mut window, &delivery(true));

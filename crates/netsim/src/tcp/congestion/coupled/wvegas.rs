@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::super::delivery_rate::SampleRule;
 use super::super::{Acked, CongestionControl, Delivery, Window};
 use super::{lock, seconds, segments, table, Table};
 use crate::time::Nanos;
@@ -84,8 +85,8 @@ impl WVegas {
 }
 
 impl CongestionControl for WVegas {
-    fn looks_at_deliveries(&self) -> bool {
-        true
+    fn samples(&self) -> Option<SampleRule> {
+        Some(SampleRule::Draft)
     }
 
     fn on_delivery(&mut self, _window: &mut Window, delivery: &Delivery) {

@@ -2,19 +2,16 @@
 
 mod delay;
 mod duplicates;
-mod ns3;
-mod ns3_mptcp;
 mod rack;
 mod timer_only;
 
 pub use delay::Delay;
 pub use duplicates::DuplicateAcks;
-pub use ns3::Ns3DuplicateAcks;
-pub use ns3_mptcp::Ns3MptcpDuplicateAcks;
 pub use rack::Rack;
 pub use timer_only::TimerOnly;
 
 use super::super::config::{Config, Detection};
+use super::super::ns3::{Ns3DuplicateAcks, Ns3MptcpDuplicateAcks};
 use super::super::receiver::OFF;
 use super::super::scoreboard::Scoreboard;
 use super::super::segment::Segment;

@@ -2,17 +2,14 @@
 
 mod classic;
 mod keep;
-mod ns3;
-mod ns3_mptcp;
-mod prr;
+pub(in crate::tcp) mod prr;
 
 pub use classic::Classic;
 pub use keep::Keep;
-pub use ns3::Ns3;
-pub use ns3_mptcp::Ns3Mptcp;
 pub use prr::Prr;
 
 use super::super::config::{Config, Detection, Reduction};
+use super::super::ns3::{Ns3, Ns3Mptcp};
 use super::super::scoreboard::Scoreboard;
 use super::{AckEvent, Episode, Parts};
 

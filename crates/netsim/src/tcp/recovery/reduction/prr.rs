@@ -15,7 +15,7 @@ pub struct Prr {
 
 /// prr_delivered, prr_out and RecoverFS of RFC 6937, 3.1.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Count {
+pub(in crate::tcp) struct Count {
     pub delivered: u64,
     pub out: u64,
     pub flight: u64,

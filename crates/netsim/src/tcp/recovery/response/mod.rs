@@ -5,17 +5,16 @@ mod dsack;
 mod eifel;
 mod frto;
 mod linux;
-mod ns3_mptcp;
 
 pub use door::Door;
 pub use dsack::DSack;
 pub use eifel::Eifel;
 pub use frto::FRto;
 pub use linux::Linux;
-pub use ns3_mptcp::{FRtoStep, Ns3DSack, Ns3Eifel, Ns3FRto};
 
 use super::super::config::{Config, Detection, Ns3MptcpMethod, Spurious};
 use super::super::congestion::Window;
+use super::super::ns3::{FRtoStep, Ns3DSack, Ns3Eifel, Ns3FRto};
 use super::super::scoreboard::{Scoreboard, Transmission};
 use super::super::segment::Segment;
 use super::{AckEvent, Episode};

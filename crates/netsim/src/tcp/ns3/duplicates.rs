@@ -1,9 +1,9 @@
 //! Duplicate ACKs as ns-3 3.37 counts them (`TcpSocketBase`, `TcpTxBuffer`).
 
-use super::super::super::scoreboard::Scoreboard;
-use super::super::super::segment::Segment;
-use super::super::{AckEvent, Episode};
-use super::LossDetector;
+use super::super::recovery::detector::LossDetector;
+use super::super::recovery::{AckEvent, Episode};
+use super::super::scoreboard::Scoreboard;
+use super::super::segment::Segment;
 
 /// So many duplicate ACKs, with ns-3's bookkeeping, which differs from the RFCs where a method here says so.
 #[derive(Debug, Clone)]

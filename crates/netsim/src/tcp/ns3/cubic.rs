@@ -3,9 +3,9 @@
 //! What differs from RFC 9438: there is no Reno-friendly region, so windows of short paths grow slowly; the aim is in whole segments, one
 //! least round trip ahead; the window is reduced, not what is under way.
 
-use super::cubic::{cube_root, seconds};
-use super::hystart::{HybridSlowStart, Limits};
-use super::{Acked, CongestionControl, Window};
+use super::super::congestion::cubic::{cube_root, seconds};
+use super::super::congestion::hystart::{HybridSlowStart, Limits};
+use super::super::congestion::{Acked, CongestionControl, Window};
 use crate::time::{Nanos, MILLISECOND};
 
 const C: f64 = 0.4;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use mstcp_proto::rng::SplitMix64;
 
-use super::super::super::congestion::Window;
-use super::super::super::scoreboard::{Scoreboard, Transmission};
-use super::super::super::segment::Segment;
-use super::super::{AckEvent, Episode};
-use super::{SpuriousResponse, Undo};
+use super::super::congestion::Window;
+use super::super::recovery::response::{SpuriousResponse, Undo};
+use super::super::recovery::{AckEvent, Episode};
+use super::super::scoreboard::{Scoreboard, Transmission};
+use super::super::segment::Segment;
 use crate::random::{unit, Chance};
 use crate::time::{Nanos, MILLISECOND};
 
@@ -187,7 +187,7 @@ impl SpuriousResponse for Ns3FRto {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::super::scoreboard::Rules;
+    use super::super::super::scoreboard::Rules;
     use super::*;
 
     const RULES: Rules = Rules {

@@ -1,9 +1,10 @@
 //! The window in ns-3's recovery (`TcpClassicRecovery`, `TcpPrrRecovery` of 3.37).
 
-use super::super::super::config::Reduction;
-use super::super::{AckEvent, Episode, Parts};
-use super::prr::Count;
-use super::WindowReduction;
+use super::super::config::Reduction;
+use super::super::delivery_rate::SampleRule;
+use super::super::recovery::reduction::prr::Count;
+use super::super::recovery::reduction::WindowReduction;
+use super::super::recovery::{AckEvent, Episode, Parts};
 
 /// ns-3's reduction, classic or in proportion: `ssthresh` is half of the estimated pipe, guesses subtracted, not half of all
 /// unacknowledged data (RFC 5681 equation 4).
@@ -25,7 +26,7 @@ impl Ns3 {
     /// PRR takes a duplicate ACK without SACK for no delivery, and lags one ACK behind with its pipe. It multiplies in 32 bits: of large
     /// windows nothing is sent until what is under way is down to `ssthresh`.
     fn update(&mut self, event: &AckEvent, pipe: u64, parts: &mut Parts<'_>) {
-        if parts.congestion.works_as_ns3() {
+        if parts.congestion.samples() == Some(SampleRule::Ns3) {
             return;
         }
         let delivered = event.delivered;
@@ -66,7 +67,7 @@ impl WindowReduction for Ns3 {
             .congestion
             .on_loss(event.now, parts.window, pipe + guess);
         if self.reduction == Reduction::Classic {
-            if !parts.congestion.works_as_ns3() {
+            if parts.congestion.samples() != Some(SampleRule::Ns3) {
                 parts.set_window(parts.window.ssthresh);
             }
             return;

@@ -1,15 +1,17 @@
 //! BBR as ns-3 3.37 has it (`TcpBbr`), which at times carries much less than the draft's where packets are lost.
 //!
-//! What differs from [`Bbr`](super::Bbr): the round-trip time is the smoothed one; the end of a recovery sets the window to `ssthresh`,
+//! What differs from [`Bbr`](super::super::congestion::Bbr): the round-trip time is the smoothed one; the end of a recovery sets the window to `ssthresh`,
 //! which is the path's product when Drain began and without bound before; all changes of what is taken for lost shrink the window in a
 //! recovery, those by which it gets less too; ACKs that come together add their bytes to the window; the initial window is not paced.
 //! Counters have 32 bits and wrap. The samples are ns-3's as well ([`SampleRule::Ns3`](super::super::delivery_rate::SampleRule)).
 
 use mstcp_proto::rng::SplitMix64;
 
-use super::super::delivery_rate::RateSample;
-use super::bbr::{State, CYCLE, FULL_PIPE_GROWTH, FULL_PIPE_ROUNDS, PROBE_RTT_TIME, RTPROP_FILTER};
-use super::{Acked, CongestionControl, Delivery, Window};
+use super::super::congestion::bbr::{
+    State, CYCLE, FULL_PIPE_GROWTH, FULL_PIPE_ROUNDS, PROBE_RTT_TIME, RTPROP_FILTER,
+};
+use super::super::congestion::{Acked, CongestionControl, Delivery, Window};
+use super::super::delivery_rate::{RateSample, SampleRule};
 use crate::time::{Nanos, MILLISECOND, SECOND};
 
 const HIGH_GAIN: f64 = 2.89;
@@ -387,12 +389,8 @@ fn least(window: &Window) -> u32 {
 }
 
 impl CongestionControl for Ns3Bbr {
-    fn looks_at_deliveries(&self) -> bool {
-        true
-    }
-
-    fn works_as_ns3(&self) -> bool {
-        true
+    fn samples(&self) -> Option<SampleRule> {
+        Some(SampleRule::Ns3)
     }
 
     /// The handshake's round trip, in whole milliseconds, is the first measure of everything.

@@ -1,7 +1,7 @@
 //! The window in the MPTCP model of ns-3.
 
-use super::super::{AckEvent, Episode, Parts};
-use super::WindowReduction;
+use super::super::recovery::reduction::WindowReduction;
+use super::super::recovery::{AckEvent, Episode, Parts};
 
 /// The congestion control's decrease of the window itself, not of what is under way, and congestion avoidance from there on; the
 /// retransmission timeout doubles with it (Chihani and Collange 2011).

@@ -1,10 +1,10 @@
 //! Duplicate ACKs as the MPTCP model of ns-3 counts them.
 
-use super::super::super::config::Ns3MptcpMethod;
-use super::super::super::scoreboard::Scoreboard;
-use super::super::super::segment::Segment;
-use super::super::{AckEvent, Episode};
-use super::LossDetector;
+use super::super::config::Ns3MptcpMethod;
+use super::super::recovery::detector::LossDetector;
+use super::super::recovery::{AckEvent, Episode};
+use super::super::scoreboard::Scoreboard;
+use super::super::segment::Segment;
 
 /// The third duplicate of a segment, and no later one, is taken for its loss (Chihani and Collange, "A Multipath TCP model for
 /// ns-3 simulator", 2011; algorithm 1 of Alheid et al., ICT 2016). Nothing follows from partial ACKs, and a timeout does not end the
