@@ -93,8 +93,8 @@ impl Pacer {
 
     /// Account for `bytes` of data that leave at `now`; `srtt` and the least round trip are the path's, if known.
     ///
-    /// A burst is half of the window at most (`tcp_cwnd_test`). As in Linux (`tcp_update_skb_after_send`) the first segments leave at once, and what leaves late shortens the gap behind it,
-    /// by half of it at most.
+    /// As in Linux (`tcp_update_skb_after_send`) the first segments leave at once, and what leaves late shortens the gap behind it,
+    /// by half of it at most. A burst is half of the window at most (`tcp_cwnd_test`).
     pub fn sent(
         &mut self,
         now: Nanos,
