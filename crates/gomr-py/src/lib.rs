@@ -275,10 +275,8 @@ impl Engine {
     /// The rates of flows 0, 1, …, all at once.
     #[pyo3(signature = (rates_bps, /))]
     fn change_rates(&mut self, rates_bps: &[u8]) -> PyResult<()> {
-        for (flow, rate_bps) in floats("rates_bps", rates_bps)?.into_iter().enumerate() {
-            self.inner.change_rate(flow, rate_bps).map_err(refuse)?;
-        }
-        Ok(())
+        let rates_bps = floats("rates_bps", rates_bps)?;
+        self.inner.change_rates(&rates_bps).map_err(refuse)
     }
 
     #[pyo3(signature = (*, time_limit_s=None))]

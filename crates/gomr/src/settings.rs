@@ -42,6 +42,8 @@ pub(crate) struct SimplexSettings {
     pub coarsening: f64,
     /// Tenths of the work of a solve from scratch after which the last basis is given up.
     pub hot_tenths: u64,
+    /// The same where all requests changed at once: from matrix to matrix the last basis is mostly the quicker way.
+    pub hot_tenths_of_series: u64,
     /// Degenerate pivots, less the others, before bounds are perturbed (P. Wolfe, J. SIAM 11, 1963).
     pub stall: usize,
     /// Pivots for each link and commodity before Bland's rule chooses (Math. of Operations Research 2, 1977),
@@ -67,6 +69,7 @@ impl Default for SimplexSettings {
             finest_size: 1e-12,
             coarsening: 10.0,
             hot_tenths: 2,
+            hot_tenths_of_series: 10,
             stall: 200,
             patience: 100,
             most_pivots: 1000,

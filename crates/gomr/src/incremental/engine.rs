@@ -269,6 +269,21 @@ impl Engine {
         Ok(())
     }
 
+    /// Flows 0, 1, … ask for other rates, all at once: the next matrix of a series.
+    ///
+    /// # Errors
+    /// As [`Engine::change_rate`]; the flows before the one that is wrong have their rates.
+    pub fn change_rates(&mut self, rates_bps: &[f64]) -> Result<(), Error> {
+        if self.solved {
+            self.forget_poor_paths();
+        }
+        for (flow, &rate_bps) in rates_bps.iter().enumerate() {
+            self.change_rate(flow, rate_bps)?;
+        }
+        self.solver.run.hot_tenths = self.solver.settings.simplex.hot_tenths_of_series;
+        Ok(())
+    }
+
     /// An arc goes down: it carries nothing until it is restored.
     ///
     /// # Errors

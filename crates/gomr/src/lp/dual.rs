@@ -2,7 +2,8 @@
 //!
 //! After an event the basis is still optimal in its prices, but some basic variables may be negative
 //! or belong to paths that are gone. Each pivot drives one of them out and takes in the variable that
-//! loses least. It sees only the paths known so far; new ones are priced afterwards.
+//! loses least. It sees only the paths known so far; new ones are priced afterwards. Devex weights tell which one to
+//! drive out (P. Harris, Mathematical Programming 5, 1973).
 
 use crate::lp::master::{Enter, Leave, Master, LEAST_PIVOT};
 use crate::lp::sizes;
@@ -43,9 +44,10 @@ pub(crate) fn run(master: &mut Master, tolerance: f64, limit: usize, until: u64)
     master.index_arcs();
     let mut banned: Vec<u32> = banned_basics(master);
     let mut row: Option<Row> = None;
+    let mut weights = RowWeights::new(master);
     let mut retries = 0;
     for _ in 0..limit {
-        let Some((leave, sign)) = infeasible(master, &mut banned, tolerance) else {
+        let Some((leave, sign)) = infeasible(master, &mut banned, &weights, tolerance) else {
             return DualEnd::Feasible;
         };
         let row = row.get_or_insert_with(|| dual_row(master));
@@ -54,7 +56,7 @@ pub(crate) fn run(master: &mut Master, tolerance: f64, limit: usize, until: u64)
         if master.work > until || (master.pivots % PIVOTS_PER_LOOK == 0 && master.halt.now()) {
             return DualEnd::Stuck;
         }
-        if !dual_pivot(master, leave, sign, row, tolerance) {
+        if !dual_pivot(master, leave, sign, row, &mut weights, tolerance) {
             retries += 1;
             if retries > 3 || !master.renew() {
                 return DualEnd::Stuck;
@@ -70,6 +72,54 @@ pub(crate) fn run(master: &mut Master, tolerance: f64, limit: usize, until: u64)
         }
     }
     DualEnd::Stuck
+}
+
+/// Devex weights of the basic variables, in the reference framework of the basis that a run begins with.
+struct RowWeights {
+    column: Vec<f64>,
+    slack: Vec<f64>,
+}
+
+impl RowWeights {
+    fn new(master: &Master) -> Self {
+        Self {
+            column: vec![1.0; master.columns.len()],
+            slack: vec![1.0; master.slack.len()],
+        }
+    }
+
+    fn of(&self, master: &Master, variable: Leave) -> f64 {
+        match variable {
+            Leave::Working(p) => self.column[master.working[p] as usize],
+            Leave::Key(g) => self.column[master.keys[g as usize] as usize],
+            Leave::Slack(e) => self.slack[e as usize],
+        }
+    }
+
+    /// Follows a pivot that is about to be made; [`Master::direction`] is that of `enter`, and `alpha` its entry in the row
+    /// of `leave`.
+    fn follow(&mut self, master: &Master, enter: Enter, leave: Leave, alpha: f64) {
+        let scale = self.of(master, leave) / (alpha * alpha);
+        let direction = &master.direction;
+        let raise = |weight: &mut f64, entry: f64| *weight = weight.max(scale * entry * entry);
+        for (&column, &entry) in master.working.iter().zip(&direction.y) {
+            raise(&mut self.column[column as usize], entry);
+        }
+        for &g in &direction.key.touched {
+            let key = master.keys[g as usize] as usize;
+            raise(&mut self.column[key], direction.key.values[g as usize]);
+        }
+        for &e in &direction.load.touched {
+            raise(
+                &mut self.slack[e as usize],
+                direction.load.values[e as usize],
+            );
+        }
+        match enter {
+            Enter::Column(c) => self.column[c as usize] = scale.max(1.0),
+            Enter::Slack(e) => self.slack[e as usize] = scale.max(1.0),
+        }
+    }
 }
 
 fn dual_row(master: &Master) -> Row {
@@ -129,7 +179,12 @@ fn place_of(master: &Master, column: u32) -> Leave {
 }
 
 /// The variable to drive out and the direction it must move in.
-fn infeasible(master: &Master, banned: &mut Vec<u32>, tolerance: f64) -> Option<(Leave, f64)> {
+fn infeasible(
+    master: &Master,
+    banned: &mut Vec<u32>,
+    weights: &RowWeights,
+    tolerance: f64,
+) -> Option<(Leave, f64)> {
     while let Some(&column) = banned.last() {
         if master.is_basic(column) {
             let place = place_of(master, column);
@@ -141,13 +196,17 @@ fn infeasible(master: &Master, banned: &mut Vec<u32>, tolerance: f64) -> Option<
         }
         banned.pop();
     }
-    let mut worst = -tolerance;
+    let mut worst = 0.0;
     let mut leave = None;
     // Sizes are at most 1, so that most variables need no second look.
     let mut look = |variable: Leave, value: f64| {
-        if value < 0.0 && value < worst * sizes::size_of(master, variable) {
-            worst = value / sizes::size_of(master, variable);
-            leave = Some(variable);
+        if value < 0.0 && value < -tolerance * sizes::size_of(master, variable) {
+            let scaled = value / sizes::size_of(master, variable);
+            let squared = scaled * scaled / weights.of(master, variable);
+            if squared > worst {
+                worst = squared;
+                leave = Some(variable);
+            }
         }
     };
     for (p, &value) in master.x.iter().enumerate() {
@@ -167,6 +226,7 @@ fn dual_pivot(
     leave: Leave,
     mut sign: f64,
     row: &mut Row,
+    weights: &mut RowWeights,
     tolerance: f64,
 ) -> bool {
     let mut rho = std::mem::take(&mut row.rho);
@@ -194,6 +254,7 @@ fn dual_pivot(
         Enter::Slack(e) => -master.price[e as usize],
     };
     let theta = master.leaving_value(leave) / exact;
+    weights.follow(master, enter, leave, exact);
     update_reduced(master, enter, leave, gain / exact, row);
     master.pivot(enter, leave, theta, gain, &row.rho);
     true

@@ -72,6 +72,10 @@ pub(crate) struct Run {
     pub cold_work: u64,
     /// Work of the first solve.
     pub fresh_work: u64,
+    /// Tenths of it that the next solve may take from the last basis.
+    pub hot_tenths: u64,
+    /// Work at which requests that are raised together stop short of what fits.
+    pub rise_until: u64,
     /// Pivots after which prices and rates were last recomputed.
     pub accurate_at: usize,
     /// Pivots without progress, less those with it, since the solve began or bounds were last perturbed.
@@ -91,6 +95,8 @@ impl Run {
             last_prices: Vec::new(),
             cold_work: 0,
             fresh_work: 0,
+            rise_until: u64::MAX,
+            hot_tenths: settings.simplex.hot_tenths,
             accurate_at: usize::MAX,
             stalled: 0,
             bland_from: usize::MAX,
@@ -127,8 +133,10 @@ impl Solver {
         self.run.bland_from = self.master.pivots + self.settings.simplex.patience * self.size();
         balanced::begin_pivots(self);
         let mut before = self.master.work;
+        let hot_tenths =
+            std::mem::replace(&mut self.run.hot_tenths, self.settings.simplex.hot_tenths);
         let mut hot_until = match self.run.cold_work {
-            cold if hot && cold > 0 => before + self.settings.simplex.hot_tenths * cold / 10,
+            cold if hot && cold > 0 => before + hot_tenths * cold / 10,
             _ => u64::MAX,
         };
         for round in 0..self.settings.simplex.rounds {

@@ -44,7 +44,7 @@ pub(crate) struct Filling {
 /// Flows with a smaller share are not in a cut.
 const LEAST_PART_OF_CUT: f64 = 1e-9;
 /// Part of the requests that may be missing where all of them fit.
-const MOST_MISSING: f64 = 1e-11;
+pub(crate) const MOST_MISSING: f64 = 1e-11;
 /// Cuts that may be met on the way to a level.
 const MOST_CUTS: usize = 200;
 /// Share of its rate that a settled flow gives way by first, and in the end, where rounding would stop the rest.

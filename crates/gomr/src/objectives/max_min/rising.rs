@@ -103,8 +103,8 @@ pub(crate) fn raise(solver: &mut Solver, rise: &[f64], most: f64) -> Result<Rise
     solver.improve(&[column])?;
     solver.pricing.smoothing = solver.settings.pricing.smoothing;
     for _ in 0..solver.settings.simplex.level_rounds {
-        if !rise::is_full(&solver.master) {
-            solver.generate(u64::MAX)?;
+        if !rise::is_full(&solver.master) && !solver.generate(solver.run.rise_until)? {
+            return Err(solver.not_solved("the level takes too long"));
         }
         if bounds::restore_bounds(&mut solver.master) {
             solver.master.compute_values();
