@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gomr.allocation import Rates
 from gomr.columns import DemandColumns
@@ -61,166 +61,144 @@ def solve_within_limits(
     answer = engine(problem, objective, time_limit_s)
     if keeps_limits(problem, answer.rates):
         return answer
-    if not answer.complete:
-        return _trimmed(problem, answer)
 
     def left_s() -> float | None:
         return None if time_limit_s is None else max(0.0, time_limit_s - (clock() - started))
 
-    try:
-        best = _limited(problem, objective, engine, answer, _CANDIDATES, left_s())
-    except OutOfTime:
-        return _trimmed(problem, answer)
-    if best.complete and objective.is_fair:  # the choice among candidates knows the throughput alone
-        best = _rounded(problem, objective, engine, answer, best, left_s())
-    return best if not best.complete else _with_more(problem, objective, engine, answer, best, left_s)
+    return _Search(problem, objective, engine, answer, left_s).best()
 
 
-def _rounded(
-    problem: Problem,
-    objective: Objective,
-    engine: Solver,
-    answer: Answer,
-    best: Answer,
-    left_s: float | None,
-) -> Answer:
-    """Return the better of `best` and the best rates over the paths that carry most without the limits."""
-    trimmed = trimmed_to_limits(problem, answer.rates)
-    kept = {
-        demand.id: [path for path, bps in trimmed[demand.id] or best.rates[demand.id] if bps > 0]
-        for demand in problem.demands
-        if is_limited(demand)
-    }
-    limited = _over(problem, objective, engine, answer, kept, left_s)
-    return _better(problem, objective, best, limited) if keeps_limits(problem, limited.rates) else best
+@dataclass(frozen=True)
+class _Search:
+    """The best rates within the limits; `free` is the optimum without them, and `left_s` tells the time."""
 
+    problem: Problem
+    objective: Objective
+    engine: Solver
+    free: Answer
+    left_s: Callable[[], float | None]
 
-def _better(problem: Problem, objective: Objective, one: Answer, other: Answer) -> Answer:
-    """Return the answer that the objective prefers, the first where it does not."""
-    if not other.complete:
-        return one
-    if objective.by_level:
-        levels = zip(_levels(problem, one), _levels(problem, other), strict=True)
-        unlike = ((mine, its) for mine, its in levels if abs(mine - its) > _CLOSED * max(mine, its))
-        mine, its = next(unlike, (0.0, 0.0))
-    else:
-        mine, its = _value(problem, objective, one), _value(problem, objective, other)
-    return other if its > mine else one
-
-
-def _levels(problem: Problem, answer: Answer) -> list[float]:
-    """Return the rates by weight, the least first."""
-    rates = answer.rates
-    return sorted(math.fsum(bps for _, bps in rates[d.id]) / d.weight for d in problem.demands)
-
-
-def _with_more(
-    problem: Problem,
-    objective: Objective,
-    engine: Solver,
-    answer: Answer,
-    best: Answer,
-    left_s: Callable[[], float | None],
-) -> Answer:
-    """Return the best of all paths where that can be proved, else with more and more candidates."""
-    from gomr.paths.branch_and_price import can_search  # loads HiGHS
-
-    if _reaches(problem, objective, best, answer):
-        return best
-    if can_search(problem, objective):
-        best = _searched(problem, objective, engine, answer, best, left_s)
-        most_bps = math.inf if best.most_bps is None else best.most_bps
-        if not best.complete or _value(problem, objective, best) >= most_bps * (1 - _PROVED):
-            return best
-    limited = sum(map(is_limited, problem.demands))
-    for count in _MORE_CANDIDATES:
-        if limited > FEW or not _may_gain(problem, objective, answer, best, count):
-            return best
+    def best(self) -> Answer:
+        """Return the best of what candidates, rounding, and where it can, branch and price find."""
+        if not self.free.complete:
+            return self._trimmed()
         try:
-            other = _limited(problem, objective, engine, answer, count, left_s())
+            best = self._among(_CANDIDATES)
         except OutOfTime:
-            return replace(best, complete=False)
-        best = replace(_better(problem, objective, best, other), most_bps=best.most_bps)
+            return self._trimmed()
+        if best.complete and self.objective.is_fair:  # the choice among candidates knows the throughput alone
+            best = self._rounded(best)
+        return self._with_more(best) if best.complete else best
+
+    def _rounded(self, best: Answer) -> Answer:
+        """Return the better of `best` and the best rates over the paths that carry most without limits."""
+        trimmed = trimmed_to_limits(self.problem, self.free.rates)
+        kept = {
+            demand.id: [path for path, bps in trimmed[demand.id] or best.rates[demand.id] if bps > 0]
+            for demand in self.problem.demands
+            if is_limited(demand)
+        }
+        limited = self._over(kept)
+        return self._better(best, limited) if keeps_limits(self.problem, limited.rates) else best
+
+    def _better(self, one: Answer, other: Answer) -> Answer:
+        """Return the answer that the objective prefers, the first where it does not."""
         if not other.complete:
-            return replace(best, complete=False)
-    return best
+            return one
+        if self.objective.by_level:
+            levels = zip(self._levels(one), self._levels(other), strict=True)
+            unlike = ((mine, its) for mine, its in levels if abs(mine - its) > _CLOSED * max(mine, its))
+            mine, its = next(unlike, (0.0, 0.0))
+        else:
+            mine, its = self._value(one), self._value(other)
+        return other if its > mine else one
 
+    def _levels(self, answer: Answer) -> list[float]:
+        """Return the rates by weight, the least first."""
+        admitted = _admitted(answer)
+        return sorted(admitted[demand.id] / demand.weight for demand in self.problem.demands)
 
-def _reaches(problem: Problem, objective: Objective, answer: Answer, free: Answer) -> bool:
-    """Return whether the limits cost nothing: `free` is the optimum without them."""
-    if objective.by_level:  # of rates as fair as can be the sum tells little
-        return _better(problem, objective, answer, free) is answer
-    return _value(problem, objective, answer) >= _value(problem, objective, free) * (1 - _CLOSED)
+    def _with_more(self, best: Answer) -> Answer:
+        """Return the best of all paths where that can be proved, else with more and more candidates."""
+        from gomr.paths.branch_and_price import can_search  # loads HiGHS
+        from gomr.paths.choice import has_more_paths
 
-
-def _searched(
-    problem: Problem,
-    objective: Objective,
-    engine: Solver,
-    answer: Answer,
-    best: Answer,
-    left_s: Callable[[], float | None],
-) -> Answer:
-    """Return the best that branch and price finds, with its bound."""
-    from gomr.paths.branch_and_price import search
-
-    known = {name: tuple(path for path, rate_bps in own if rate_bps > 0) for name, own in best.rates.items()}
-    try:
-        searched = search(problem, objective, known, _value(problem, objective, best), left_s())
-    except SolverError:
-        return best  # rates too far apart for HiGHS: the bound without the limits stands
-    if searched.paths is not None:
-        over = _over(problem, objective, engine, answer, searched.paths, left_s())
-        if not over.complete:
-            return replace(best, complete=False, most_bps=searched.bound_bps)
-        best = over
-        if not objective.by_parts:
-            # Among choices that admit as much, the delay decides.
+        if self._costs_nothing(best):
+            return best
+        if can_search(self.problem, self.objective):
+            best = self._searched(best)
+            most_bps = math.inf if best.most_bps is None else best.most_bps
+            if not best.complete or self._value(best) >= most_bps * (1 - _PROVED):
+                return best
+        if sum(map(is_limited, self.problem.demands)) > FEW:
+            return best
+        for count in _MORE_CANDIDATES:
+            if self._costs_nothing(best) or not has_more_paths(self.problem, count // _STEP):
+                return best
             try:
-                best = _limited(problem, objective, engine, answer, _CANDIDATES, left_s(), searched.paths)
+                other = self._among(count)
             except OutOfTime:
-                return replace(best, complete=False, most_bps=searched.bound_bps)
-    return replace(best, complete=best.complete and not searched.timed_out, most_bps=searched.bound_bps)
+                return replace(best, complete=False)
+            best = replace(self._better(best, other), most_bps=best.most_bps)
+            if not other.complete:
+                return replace(best, complete=False)
+        return best
+
+    def _costs_nothing(self, answer: Answer) -> bool:
+        """Return whether the limits cost nothing: `free` is the optimum without them."""
+        if self.objective.by_level:  # of rates as fair as can be the sum tells little
+            return self._better(answer, self.free) is answer
+        return self._value(answer) >= self._value(self.free) * (1 - _CLOSED)
+
+    def _searched(self, best: Answer) -> Answer:
+        """Return the best that branch and price finds, with its bound."""
+        from gomr.paths.branch_and_price import search
+
+        known = {name: tuple(path for path, bps in own if bps > 0) for name, own in best.rates.items()}
+        try:
+            searched = search(self.problem, self.objective, known, self._value(best), self.left_s())
+        except SolverError:
+            return best  # rates too far apart for HiGHS: the bound without the limits stands
+        timed_out = searched.timed_out
+        if searched.paths is not None:
+            over = self._over(searched.paths)
+            best, timed_out = (over, timed_out) if over.complete else (best, True)
+            if over.complete and not self.objective.by_parts:
+                # Among choices that admit as much, the delay decides.
+                try:
+                    best = self._among(_CANDIDATES, searched.paths)
+                except OutOfTime:
+                    timed_out = True
+        return replace(best, complete=best.complete and not timed_out, most_bps=searched.bound_bps)
+
+    def _among(self, count: int, offered: Mapping[str, tuple[Path, ...]] | None = None) -> Answer:
+        """Return the best rates on paths chosen among so many shortest, and those offered."""
+        from gomr.paths.choice import choose_paths  # loads PuLP, which few problems need
+
+        return self._over(choose_paths(self.problem, self.free.rates, count, self.left_s(), offered))
+
+    def _over(self, chosen: Mapping[str, Sequence[Path]]) -> Answer:
+        """Return the best rates on chosen paths; prices and bound stay those of `free`."""
+        demands = tuple(
+            replace(demand, fixed_paths=_ids(chosen[demand.id])) if chosen.get(demand.id) else demand
+            for demand in self.problem.demands
+        )
+        bound = self.engine(replace(self.problem, demands=demands), self.objective, self.left_s())
+        numbered = self.free.numbered and bound.numbered and self.free.numbered.with_paths_of(bound.numbered)
+        return replace(self.free, rates=bound.rates, complete=bound.complete, numbered=numbered)
+
+    def _trimmed(self) -> Answer:
+        """Return what limits leave of `free`, at the end of the time."""
+        rates = trimmed_to_limits(self.problem, fit(self.problem, self.free.rates))
+        return replace(self.free, rates=rates, complete=False, numbered=None)
+
+    def _value(self, answer: Answer) -> float:
+        """Return the first objective of an answer."""
+        return self.objective.value_bps(self.problem.demands, _admitted(answer))
 
 
-def _limited(
-    problem: Problem,
-    objective: Objective,
-    engine: Solver,
-    answer: Answer,
-    count: int,
-    left_s: float | None,
-    offered: Mapping[str, tuple[Path, ...]] | None = None,
-) -> Answer:
-    """Return the best rates on paths chosen among so many; prices and bound stay those of `answer`."""
-    from gomr.paths.choice import choose_paths  # loads PuLP, which few problems need
-
-    chosen = choose_paths(problem, answer.rates, count, left_s, offered)
-    return _over(problem, objective, engine, answer, chosen, left_s)
-
-
-def _over(
-    problem: Problem,
-    objective: Objective,
-    engine: Solver,
-    answer: Answer,
-    chosen: Mapping[str, Sequence[Path]],
-    left_s: float | None,
-) -> Answer:
-    """Return the best rates on chosen paths; prices and bound stay those of `answer`."""
-    demands = tuple(
-        replace(demand, fixed_paths=_ids(chosen[demand.id])) if chosen.get(demand.id) else demand
-        for demand in problem.demands
-    )
-    bound = engine(replace(problem, demands=demands), objective, left_s)
-    numbered = answer.numbered and bound.numbered and answer.numbered.with_paths_of(bound.numbered)
-    return replace(answer, rates=bound.rates, complete=bound.complete, numbered=numbered)
-
-
-def _trimmed(problem: Problem, answer: Answer) -> Answer:
-    """Return what limits leave of an answer, at the end of the time."""
-    rates = trimmed_to_limits(problem, fit(problem, answer.rates))
-    return replace(answer, rates=rates, complete=False, numbered=None)
+def _admitted(answer: Answer) -> dict[str, float]:
+    return {name: math.fsum(rate for _, rate in paths) for name, paths in answer.rates.items()}
 
 
 def trimmed_to_limits(problem: Problem, rates: Rates) -> Rates:
@@ -231,19 +209,6 @@ def trimmed_to_limits(problem: Problem, rates: Rates) -> Rates:
         first = first_within(demand, sorted(own, key=lambda path: -own[path]))
         kept[demand.id] = [(path, own[path]) for path in first]
     return kept
-
-
-def _may_gain(problem: Problem, objective: Objective, free: Answer, limited: Answer, count: int) -> bool:
-    """Return whether the limits cost something, and more candidates could be offered than were."""
-    from gomr.paths.choice import has_more_paths
-
-    return not _reaches(problem, objective, limited, free) and has_more_paths(problem, count // _STEP)
-
-
-def _value(problem: Problem, objective: Objective, answer: Answer) -> float:
-    """Return the first objective of an answer."""
-    admitted = {name: math.fsum(rate for _, rate in paths) for name, paths in answer.rates.items()}
-    return objective.value_bps(problem.demands, admitted)
 
 
 def is_limited(demand: Demand) -> bool:
