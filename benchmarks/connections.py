@@ -171,7 +171,7 @@ async def all_joined(transport: mstcp.ConnectionTransport) -> None:
 
 
 async def settled(server: Server, count: int) -> dict[str, Any]:
-    """Return what the server tells once it has so many connections alone, or some more after all that time.
+    """Return what the server tells once it has this many connections alone, or some more after all that time.
 
     It gives up those whose hello was answered on another path first, but not at once.
     """
@@ -184,7 +184,7 @@ async def settled(server: Server, count: int) -> dict[str, Any]:
 
 
 async def measure(server: Server, count: int, *, is_part: bool) -> dict[str, Any]:
-    """Return what so many connections cost; a part tells it and keeps them until all parts have theirs."""
+    """Return what this many connections cost; a part tells it and keeps them until all parts have theirs."""
     # What is loaded and kept at the first connections is no connection's.
     warm, failures, _ = await open_all(server.port, AT_ONCE)
     for _, writer in warm:
@@ -231,7 +231,7 @@ def measure_pair(connections: int, *, is_part: bool) -> dict[str, Any]:
 
 
 def parts_for(connections: int) -> int:
-    """Return how many pairs of processes so many connections need; if one, allow this process what it needs.
+    """Return how many pairs of processes they need; if one, allow this process what it needs.
 
     Raises:
         OSError: The machine allows too few descriptors for any.

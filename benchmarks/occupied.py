@@ -20,7 +20,7 @@ while os.getppid() == parent:
 
 @contextlib.contextmanager
 def occupied(per_processor: int) -> Iterator[None]:
-    """Run so many processes for each processor that compute and never wait; 0: none."""
+    """Run this many processes for each processor that compute and never wait; 0: none."""
     count = per_processor * len(os.sched_getaffinity(0))
     loops: list[subprocess.Popen[bytes]] = []
     try:

@@ -2,7 +2,7 @@
 
 Three replicas, a model of etcd, switches and clients, with partitions, pauses, drifting clocks, crashes, and
 messages that are lost, repeated or late (`tests.fakes.replicated` has them, and what must hold).
-A seed that fails is printed; it belongs into `tests/controller/leader/test_controller_replicas.py`.
+A seed that fails is printed; it belongs into `tests/controller/leader/test_replicas.py`.
 """
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ class Connection:
         """Close at once, without a word."""
 
     def set_write_limits(self, most_bytes: int, few_bytes: int, /) -> None:
-        """Pause writing above so many queued bytes, and resume at so few."""
+        """Pause writing above this many queued bytes, and resume at `low`."""
 
     def attach(
         self,
@@ -278,7 +278,7 @@ class Connection:
         """Note that the peer has ended a stream, of which its socket does not tell."""
 
     def set_keepalive(self, idle_ns: int | None, probes: int, /) -> None:
-        """Ask for a sign of life after so much silence, and give up after so many that nothing answers."""
+        """Ask for a sign of life after so much silence, and give up after this many that nothing answers."""
 
     def set_timeouts(self, reconnect_ns: int, close_ns: int, /) -> None:
         """Set how long to wait without a stream, and after closing while the peer takes nothing more."""

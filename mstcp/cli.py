@@ -230,7 +230,7 @@ def _add_allocate(commands: Any) -> None:
         type=count_argument,
         default=DEFAULT_MAX_PATHS,
         metavar="N",
-        help="use at most so many paths (default: %(default)s)",
+        help="use at most this many paths (default: %(default)s)",
     )
     allocate.add_argument(
         "--objective", default=None, metavar="NAME", help="routing objective (default: the controller's)"

@@ -69,7 +69,7 @@ def open_connection(
             the kernel's maximum segment if that is smaller.
         objective: What the controller shall optimise; None: its default.
         paths: Paths to ask the controller for instead of letting it compute them.
-        max_paths: The most paths that the controller may allocate (so many source ports are bound).
+        max_paths: The most paths that the controller may allocate (this many source ports are bound).
         may_grow: The controller may add streams, up to `max_paths`, and remove some while the connection
             runs: when a link fails or returns, or others need its place. The ports that are not used stay
             bound for that, and a connection of one stream is no plain TCP: its peer must speak MSTCP.

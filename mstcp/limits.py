@@ -43,7 +43,7 @@ class ServerLimits:
     Attributes:
         hellos_per_s: Hellos that are looked at in a second (TLS handshakes too); further ones wait for their
             turn, up to `hello_timeout`.
-        half_open_streams: Accepted streams that are no part of a connection yet. When there are so many, no
+        half_open_streams: Accepted streams that are no part of a connection yet. When there are this many, no
             more are accepted, and those that are older than a second are dropped, of the address with most
             of them first.
         connections: Connections at a time, MSTCP and plain TCP together; further ones are refused.

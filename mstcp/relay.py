@@ -20,7 +20,7 @@ LIMIT_BYTES = 1 << 20
 KEEPALIVE_S = 60.0
 """A peer that was silent for so long is asked for a sign of life."""
 KEEPALIVE_PROBES = 4
-"""After so many without an answer, each a minute after the one before, its connection is lost."""
+"""After this many without an answer, each a minute after the one before, its connection is lost."""
 
 
 async def relay(one: Pair, other: Pair, one_left: asyncio.Event | None = None) -> None:

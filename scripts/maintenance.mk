@@ -32,7 +32,7 @@ explore: setup ## run the random tests with new examples, more of them (half an 
 
 .PHONY: agreement
 agreement: setup ## compare GOMR's engines on all objectives over 3000 random problems (some minutes)
-	@GOMR_PROBLEMS=600 $(VENV)/python -m pytest --quiet tests/gomr/test_gomr_agreement.py
+	@GOMR_PROBLEMS=600 $(VENV)/python -m pytest --quiet tests/gomr/test_agreement.py
 
 .PHONY: format
 format: setup web/node_modules ## format the sources

@@ -19,7 +19,7 @@ from pathlib import Path
 PORT_BYTES = 76 << 20
 """Memory of a port: its frames and what Open vSwitch keeps beside each (measured, 3.1)."""
 MEMORY_SHARE = 3
-"""All ports together may take one part in so many of what is available."""
+"""All ports together may take one part in this many of what is available."""
 SLEEP_US = 100
 """Longest sleep of the forwarding thread. 50 costs a third more and saves 0.05 ms over three switches."""
 OLDEST_VERSION = (3, 1)
@@ -50,7 +50,7 @@ def problem(interface_types: Sequence[str], version: str) -> str | None:
 
 
 def has_memory_for(ports: int, meminfo: Path = Path("/proc/meminfo")) -> bool:
-    """Return whether this machine can spare what so many ports take."""
+    """Return whether this machine can spare what this many ports take."""
     match = re.search(r"^MemAvailable:\s*(\d+) kB$", meminfo.read_text(), re.MULTILINE)
     return match is not None and ports * PORT_BYTES * MEMORY_SHARE <= int(match[1]) << 10
 

@@ -9,7 +9,7 @@ import { build } from "esbuild";
 
 const root = dirname(fileURLToPath(import.meta.url));
 
-/** Where each page is built to. tests/web/test_web_built.py reads this file's sources the same way. */
+/** Where each page is built to. tests/web/test_built.py reads this file's sources the same way. */
 const pages = {
   controller: { target: "../controller/api/page", title: "MSTCP controller" },
   lab: { target: "../experiments/page", title: "MSTCP lab" },

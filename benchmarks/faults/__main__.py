@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer seeds, smaller transfers")
     parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
-    parser.add_argument("--live", type=int, metavar="N", help="run so many seeds live, and nothing else")
+    parser.add_argument("--live", type=int, metavar="N", help="run this many seeds live, and nothing else")
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first of them")
     parser.add_argument("--mib", type=int, default=200, metavar="N", help="MiB that each sends each way")
     args = parser.parse_args(argv)

@@ -174,7 +174,7 @@ def table(comparisons: Sequence[Comparison]) -> str:
 
 
 def main(count: int, seed: int, out: Path) -> int:
-    """Compare so many problems under every objective; returns 1 if one is further apart than `EXACT`."""
+    """Compare this many problems under every objective; returns 1 if one is further apart than `EXACT`."""
     comparisons = []
     for name, problem in problems(count, seed):
         own = [compare(name, problem, objective) for objective in OBJECTIVES]

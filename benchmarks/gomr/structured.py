@@ -64,7 +64,7 @@ def problem_of(graph: nx.Graph, flows: int, seed: int, capacity_bps: float = CAP
 
 @dataclass(frozen=True)
 class Instance:
-    """A network by its kind and size, with so many unit demands under an objective."""
+    """A network by its kind and size, with this many unit demands under an objective."""
 
     kind: str
     size: int
@@ -130,7 +130,7 @@ class Comparison:
 
 
 def compare(instance: Instance, budget_s: float) -> Comparison:
-    """Solve an instance by both engines, each within so many seconds."""
+    """Solve an instance by both engines, each within this many seconds."""
     problem = instance.problem()
     native_s, native = _timed(problem, instance.objective, "native", budget_s)
     highs_s, highs = _timed(problem, instance.objective, "highs", budget_s)

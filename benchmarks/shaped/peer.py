@@ -57,7 +57,7 @@ class Count:
 
 
 async def send(writer: asyncio.StreamWriter, total_bytes: float) -> None:
-    """Send so many bytes, and the end."""
+    """Send this many bytes, and the end."""
     chunk = bytes(WRITE_BYTES)
     while total_bytes > 0:
         writer.write(chunk)

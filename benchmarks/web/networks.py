@@ -17,7 +17,7 @@ _RATE_BPS = 1e9
 
 
 def network_of(spec: str | None, hosts: int, seed: int, scale: float = 1.0) -> Network:
-    """Return a network with so many of its hosts; without `spec`, one of Kdl's size times `scale`.
+    """Return a network with this many of its hosts; without `spec`, one of Kdl's size times `scale`.
 
     Default routes lead from each switch to each host: with one at each of 754 switches, they would be most of
     what is measured.

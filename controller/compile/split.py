@@ -53,7 +53,7 @@ TAGS = 1 << 16
 _PREFIX = "0a:50:50:"
 
 _WEIGHT_STEPS = 1000
-"""Finest step of a bucket's weight: one part in so many."""
+"""Finest step of a bucket's weight: one part in this many."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Split(Journaled):
 
 
 def stamps(tag: int, count: int) -> tuple[str, ...]:
-    """Return the stamps of so many paths: locally administered addresses 0a:50:50:<tag>:<path>."""
+    """Return the stamps of this many paths: locally administered addresses 0a:50:50:<tag>:<path>."""
     return tuple(f"{_PREFIX}{tag >> 8:02x}:{tag & 0xFF:02x}:{index:02x}" for index in range(count))
 
 

@@ -35,7 +35,7 @@ _ROUND_S = 0.005
 """It finds as many at a time as take about so long: others wait for it no longer."""
 
 _PAUSES = 9.0
-"""After some were found, so many times as long is for everything else: a tenth of the time is for them."""
+"""After some were found, this many times as long is for everything else: a tenth of the time is for them."""
 
 
 class Protection(Journaled):

@@ -148,7 +148,7 @@ class Match:
 class Output:
     """Send the packet out of a port, with other Ethernet addresses if they are given.
 
-    Before that, its label is shifted up by so many bits, or kept as its Ethernet source (`saves_label`).
+    Before that, its label is shifted up by this many bits, or kept as its Ethernet source (`saves_label`).
     Without `may_return` a packet is dropped that has come in by this port.
     """
 

@@ -43,7 +43,7 @@ ROUNDING = 1e-6
 """A flow that lacks no more than this share of what it asked for has all of it."""
 
 _MOST_FAILED_STREAMS = 3
-"""A flow whose host could not open so many streams one after the other is given no more."""
+"""A flow whose host could not open this many streams one after the other is given no more."""
 
 OPEN_WITHIN_S = 15.0
 """A stream that was added to a running flow is taken off if its host has not said by then that it is open."""

@@ -26,7 +26,7 @@ __all__ = ["EtcdStore", "EtcdWatch"]
 _FORMAT = b"1"
 _PAGE = 1000
 _GROUP, _GROUPS = 60, 50
-"""etcd takes 128 operations in a transaction, those of one within it counted: so many groups of so many."""
+"""etcd takes 128 operations in a transaction, those of one within it counted: groups of groups."""
 
 _MAX_BYTES = 1 << 20  # of a transaction; etcd refuses 1.5 MiB
 _PROGRESS_S = 1.0

@@ -36,7 +36,7 @@ class PhaseBegun(_Event):
 
 
 class TimeMeasured(_Event):
-    """So many seconds of a run's measurement are over, on the clock of its engine."""
+    """This many seconds of a run's measurement are over, on the clock of its engine."""
 
     event: Literal["time-measured"] = "time-measured"
     seconds: float

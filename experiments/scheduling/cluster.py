@@ -84,7 +84,7 @@ class Cluster:
         return max(LEAST_AT_ONCE, RUNS_A_THREAD * sum(threads.values()))
 
     def wait_for(self, workers: int) -> None:
-        """Wait until so many workers have joined; ClusterUnreachable if they do not."""
+        """Wait until this many workers have joined; ClusterUnreachable if they do not."""
         import distributed
 
         try:

@@ -18,7 +18,7 @@ class Progress(RunsProgress):
     """
 
     def __init__(self, console: Console, points: int) -> None:
-        """Show so many points on a console on standard error."""
+        """Show this many points on a console on standard error."""
         super().__init__(console, points)
         self.failed = 0
 

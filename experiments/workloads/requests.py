@@ -23,7 +23,7 @@ class Requests(WorkloadBase):
     """The flow's destination asks, over the flow's connection, and its source answers, one after the other.
 
     Open loop (`per_s`): requests come as a Poisson process, whether or not earlier ones are answered. Closed
-    loop (`users`): so many users ask, wait for the whole answer, think for `think_s` (mean of an exponential
+    loop: `users` users ask, wait for the whole answer, think for `think_s` (mean of an exponential
     distribution) and ask again. `sizes` are those of the answers.
     """
 

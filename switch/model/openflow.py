@@ -142,7 +142,7 @@ class Count:
     bytes: int = 0
 
     def add(self, packets: int, size_bytes: int) -> None:
-        """Count so many packets of one size."""
+        """Count this many packets of one size."""
         self.packets += packets
         self.bytes += packets * size_bytes
 

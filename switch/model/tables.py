@@ -184,7 +184,7 @@ class Tables:
         Args:
             packet: Values by OXM field number.
             down: Ports that are down; a fast-failover group passes them over.
-            packets: Its rules count so many of it.
+            packets: Its rules count this many of it.
             size_bytes: Of each.
         """
         fields, table = dict(packet), 0

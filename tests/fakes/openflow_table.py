@@ -314,7 +314,7 @@ class FakeSwitches:
         )
 
     def carry(self, packet: Packet, source: str, size_bytes: int) -> tuple[str, ...]:
-        """Let so many bytes of packets go out from a host; ports and pinned rules count them."""
+        """Let this many bytes of packets go out from a host; ports and pinned rules count them."""
         nodes, _ = self.trace(packet, source)
         for before, node, after in zip(nodes, nodes[1:], nodes[2:], strict=False):
             datapath_id = self.network.datapath_id(node)

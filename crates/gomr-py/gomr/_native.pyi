@@ -196,7 +196,7 @@ class Engine:
     """A network with its flows, kept at the optimum through events."""
 
     def __new__(cls, network: Network, flows: Flows, objective: str, *, threads: int = 1) -> Engine:
-        """Take a problem; flow i of it gets the number i. Paths are searched for on so many threads."""
+        """Take a problem; flow i of it gets the number i. Paths are searched for on this many threads."""
 
     def add_flow(self, flow: _FlowFields, /) -> int:
         """Take a flow in; return its number, which is never used again."""

@@ -185,7 +185,7 @@ class PathColumns:
         self.edges: Indices = np.frombuffer(edges, dtype=np.uint32)
 
     def admitted_bps(self, flows: int) -> Floats:
-        """Return the rate of each of so many demands."""
+        """Return the rate of each of this many demands."""
         admitted: Floats = np.zeros(flows)
         np.add.at(admitted, self.flow, self.rate_bps)
         return admitted

@@ -45,7 +45,7 @@ class Demand:
         destination: Where it leaves. If this is the source too, the demand needs no network: it is admitted
             in full over a path without edges.
         rate_bps: Wire rate asked for; an allocation admits at most this much.
-        max_paths: At most so many paths; None for no limit.
+        max_paths: At most this many paths; None for no limit.
         fixed_paths: Only these paths (edge ids from source to destination); their rates are free. For a flow
             that runs already. None leaves the choice of paths to the engine.
         ack_ratio: Load on the reverse edge of every edge that is used, per bit/s of data. One 54-byte

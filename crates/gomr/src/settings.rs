@@ -175,7 +175,7 @@ pub(crate) struct StartSettings {
     pub stuck_sweeps: usize,
     /// in which the overload did not fall below this share of its least,
     pub progress: f64,
-    /// or where they took one in so many parts of the first solve's work.
+    /// or where they took one in this many parts of the first solve's work.
     pub work_part: u64,
     /// Steps of work for each arc of a path that is looked at,
     pub step_work: u64,
@@ -219,7 +219,7 @@ pub(crate) struct CertificateSettings {
     pub gap: f64,
     /// Share that each arc and commodity may add to it where capacities differ much,
     pub each: f64,
-    /// in so many attempts.
+    /// in this many attempts.
     pub strict_attempts: usize,
     /// Factor of the least gain where the first objective is not proven.
     pub finer: f64,

@@ -177,7 +177,7 @@ fn a_permutation_at_full_rate_fits_a_fat_tree() {
     assert!(summary.effort.pivots < size, "{summary:?}");
 }
 
-/// A node of a circle has an arc to those that are so many steps further on, both ways; every node sends to one other.
+/// A node of a circle has an arc to those that are this many steps further on, both ways; every node sends to one other.
 fn circulant(nodes: usize, steps: &[usize], seed: u64) -> Problem {
     let mut arcs = Vec::new();
     for node in 0..nodes {

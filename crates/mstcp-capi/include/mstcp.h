@@ -92,7 +92,7 @@ extern "C" {
  Open a connection over `stream_count` streams, and wait until the first of them is open; the others join by themselves, and a
  stream that is lost is opened again.
 
- `host` is a name or an address. `streams` may be NULL: so many streams from wherever the system likes. `secret` is what both
+ `host` is a name or an address. `streams` may be NULL: then each stream has whatever source the system chooses. `secret` is what both
  sides know, or NULL. Returns NULL on failure.
 
  # Safety
@@ -154,7 +154,7 @@ int mstcp_last_errno(void);
  Wait for bytes, and copy up to `size` of them to `buffer`. Returns how many came; 0: the peer sends no more; -1 on failure.
 
  # Safety
- The connection was not closed, and the buffer has so many bytes.
+ The connection was not closed, and the buffer has this many bytes.
  */
 ptrdiff_t mstcp_read(const struct mstcp_connection *connection,
                      uint8_t *buffer,
@@ -165,7 +165,7 @@ ptrdiff_t mstcp_read(const struct mstcp_connection *connection,
  not have them yet: see mstcp_close().
 
  # Safety
- The connection was not closed, and the buffer has so many bytes.
+ The connection was not closed, and the buffer has this many bytes.
  */
 ptrdiff_t mstcp_write(const struct mstcp_connection *connection,
                       const uint8_t *buffer,
@@ -244,7 +244,7 @@ int mstcp_network_changed(const struct mstcp_connection *connection);
  Fill in the statistics of the first `most` streams. Returns how many streams there are, or -1 on failure.
 
  # Safety
- The connection was not closed, and `streams` has room for so many, or is NULL and `most` 0.
+ The connection was not closed, and `streams` has room for this many, or is NULL and `most` 0.
  */
 int mstcp_statistics(const struct mstcp_connection *connection, struct mstcp_stream_statistics *streams, size_t most);
 

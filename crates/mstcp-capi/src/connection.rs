@@ -75,7 +75,7 @@ impl mstcp_connection {
 /// Wait for bytes, and copy up to `size` of them to `buffer`. Returns how many came; 0: the peer sends no more; -1 on failure.
 ///
 /// # Safety
-/// The connection was not closed, and the buffer has so many bytes.
+/// The connection was not closed, and the buffer has this many bytes.
 #[no_mangle]
 pub unsafe extern "C" fn mstcp_read(
     connection: *const mstcp_connection,
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn mstcp_read(
 /// not have them yet: see mstcp_close().
 ///
 /// # Safety
-/// The connection was not closed, and the buffer has so many bytes.
+/// The connection was not closed, and the buffer has this many bytes.
 #[no_mangle]
 pub unsafe extern "C" fn mstcp_write(
     connection: *const mstcp_connection,
@@ -295,7 +295,7 @@ impl From<&StreamStatistics> for mstcp_stream_statistics {
 /// Fill in the statistics of the first `most` streams. Returns how many streams there are, or -1 on failure.
 ///
 /// # Safety
-/// The connection was not closed, and `streams` has room for so many, or is NULL and `most` 0.
+/// The connection was not closed, and `streams` has room for this many, or is NULL and `most` 0.
 #[no_mangle]
 pub unsafe extern "C" fn mstcp_statistics(
     connection: *const mstcp_connection,

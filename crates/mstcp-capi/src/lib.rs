@@ -64,7 +64,7 @@ impl mstcp_stream_spec {
 }
 
 /// # Safety
-/// The secret is NULL or has so many bytes.
+/// The secret is NULL or has this many bytes.
 unsafe fn secret_of(secret: *const u8, length: usize) -> Vec<u8> {
     match secret.is_null() {
         true => Vec::new(),
@@ -75,7 +75,7 @@ unsafe fn secret_of(secret: *const u8, length: usize) -> Vec<u8> {
 /// Open a connection over `stream_count` streams, and wait until the first of them is open; the others join by themselves, and a
 /// stream that is lost is opened again.
 ///
-/// `host` is a name or an address. `streams` may be NULL: so many streams from wherever the system likes. `secret` is what both
+/// `host` is a name or an address. `streams` may be NULL: then each stream has whatever source the system chooses. `secret` is what both
 /// sides know, or NULL. Returns NULL on failure.
 ///
 /// # Safety

@@ -42,7 +42,7 @@ pub struct Path {
     pub rate_bps: f64,
     /// One way, in nanoseconds.
     pub delay_ns: u64,
-    /// A relay ends TCP near the sender, and keeps so many bytes at most; 0: there is none.
+    /// A relay ends TCP near the sender, and keeps this many bytes at most; 0: there is none.
     pub relay_bytes: usize,
     /// By direction: from the client, from the server.
     pub health: [Health; 2],
@@ -107,7 +107,7 @@ impl Path {
         }
     }
 
-    /// How long so many bytes take to leave, in nanoseconds.
+    /// How long this many bytes take to leave, in nanoseconds.
     pub fn sending_ns(&self, bytes: usize) -> u64 {
         (bytes as f64 * 8e9 / self.current_rate_bps()) as u64
     }

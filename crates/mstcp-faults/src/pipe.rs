@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mstcp_proto::Slice;
 
-/// Bytes that wait unsent in the sender's socket: so many seconds of the path's rate, and at least four frames.
+/// Bytes that wait unsent in the sender's socket: this many seconds of the path's rate, and at least four frames.
 const UNSENT_S: f64 = 0.02;
 const LEAST_UNSENT_BYTES: usize = 4 * 1436;
 /// Bytes that wait in the receiver's socket or are on their way to it, at most.

@@ -14,7 +14,7 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// For so many paths, all of which work.
+    /// For this many paths, all of which work.
     pub fn new(paths: usize) -> Self {
         Self {
             fair_since_ns: [Some(0); 2],

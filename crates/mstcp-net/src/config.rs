@@ -74,7 +74,7 @@ impl From<SocketAddr> for StreamSpec {
 pub struct Keepalive {
     /// After how long a silence.
     pub idle: Duration,
-    /// After so many questions that nothing answers all streams count as lost.
+    /// After this many questions that nothing answers all streams count as lost.
     pub probes: u32,
 }
 

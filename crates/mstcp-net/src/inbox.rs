@@ -156,7 +156,7 @@ impl Inbox {
         self.read_up_to(READ_BYTES, core, memory, stream, descriptor)
     }
 
-    /// As [`Inbox::read`], until so many bytes have come or the socket has no more.
+    /// As [`Inbox::read`], until this many bytes have come or the socket has no more.
     fn read_up_to<M: Memory>(
         &mut self,
         enough_bytes: usize,

@@ -21,7 +21,7 @@ pub trait Memory {
     /// Why there is none.
     type Error;
 
-    /// Make a block of so many bytes.
+    /// Make a block of this many bytes.
     fn block(&mut self, length: usize) -> Result<Self::Block, Self::Error>;
 
     /// Its bytes, to be written to.
@@ -74,7 +74,7 @@ impl Memory for OwnMemory {
         length: usize,
     ) -> Result<Arc<dyn Storage>, Infallible> {
         debug_assert!(length <= block.capacity());
-        // SAFETY: so many bytes have been written, within the capacity.
+        // SAFETY: this many bytes have been written, within the capacity.
         unsafe { block.set_len(length) };
         Ok(Arc::new(OwnBlock(block.into_boxed_slice())))
     }

@@ -11,13 +11,13 @@ use crate::sys;
 
 /// How often TCP is asked what a stream without a rate carries.
 pub const MEASURE: Duration = Duration::from_millis(2);
-/// Of what a stream carries, what may wait in its socket: so many seconds.
+/// Of what a stream carries, what may wait in its socket: this many seconds.
 const UNSENT_SECONDS: f64 = 0.010;
 /// Of a stream without a rate more on a long path, which it delays by an eighth at most: a host that comes late then leaves TCP
 /// something to send, and its estimate of what the path carries is not kept low.
 const ROUND_TRIPS_UNSENT: f64 = 0.125;
 const MOST_UNSENT_SECONDS: f64 = 0.050;
-/// But so many frames of a stream that has a rate, and so many bytes of one that has none.
+/// But this many frames of a stream that has a rate, and this many bytes of one that has none.
 const LEAST_FRAMES: usize = 4;
 const LEAST_UNSENT_BYTES: usize = 1 << 14;
 /// And no more than that. Each time that half of it has left wakes the sender up.

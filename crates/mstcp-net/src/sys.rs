@@ -119,7 +119,7 @@ pub fn is_over(socket: RawFd) -> bool {
     unsafe { libc::poll(&mut entry, 1, 0) > 0 }
 }
 
-/// A round trip of so many times the least, and this, speaks of a queue; in microseconds.
+/// A round trip of this many times the least, and this, speaks of a queue; in microseconds.
 const QUEUE_RATIO: f64 = 1.25;
 const QUEUE_US: f64 = 2000.0;
 
@@ -228,7 +228,7 @@ pub fn path(_socket: RawFd) -> Option<Path> {
     None
 }
 
-/// Have a socket count as readable only when so many bytes wait, or its peer has ended (SO_RCVLOWAT).
+/// Have a socket count as readable only when this many bytes wait, or its peer has ended (SO_RCVLOWAT).
 pub fn set_awaited(socket: RawFd, bytes: usize) {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
     // SAFETY: the value is as long as said. A socket that refuses wakes its reader more often.

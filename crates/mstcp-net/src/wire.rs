@@ -108,7 +108,7 @@ impl Wire {
         Ok(self.take(length))
     }
 
-    /// So many bytes, once they have come.
+    /// This many bytes, once they have come.
     pub(crate) fn take(&mut self, length: usize) -> Option<Vec<u8>> {
         if self.received.len() < length {
             return None;

@@ -18,7 +18,7 @@ fn pair() -> (TcpStream, TcpStream) {
     (writer, listener.accept().unwrap().0)
 }
 
-/// Whether a socket becomes readable within so many milliseconds.
+/// Whether a socket becomes readable within this many milliseconds.
 fn is_readable(socket: &TcpStream, milliseconds: i32) -> bool {
     let mut entry = libc::pollfd {
         fd: socket.as_raw_fd(),

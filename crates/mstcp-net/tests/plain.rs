@@ -78,7 +78,7 @@ fn bytes_come_as_they_were_sent_in_place_and_in_blocks() {
             is_ended = count == Ok(0);
             endpoint.take_into(&mut target);
             let filled = target.filled();
-            // SAFETY: so many are filled.
+            // SAFETY: this many are filled.
             received.extend((buffer[..filled].iter()).map(|byte| unsafe { byte.assume_init() }));
         }
         assert!(endpoint.on_stream_end(0).unwrap());

@@ -141,7 +141,7 @@ impl End {
         }
     }
 
-    /// Receive so many bytes by calls of many sizes.
+    /// Receive this many bytes by calls of many sizes.
     fn receive_all(&self, length: usize) -> Vec<u8> {
         let mut received = Vec::new();
         let mut draws = 1_u64;

@@ -146,7 +146,7 @@ impl Connection {
         self.is_plain
     }
 
-    /// Of a plain connection: offer so many bytes at a time at most.
+    /// Of a plain connection: offer this many bytes at a time at most.
     pub fn set_plain_bytes(&mut self, most: usize) {
         self.sender.set_plain_bytes(most);
     }

@@ -210,7 +210,7 @@ impl Parser {
         }
     }
 
-    /// Go on after so many bytes of a frame's payload, which the caller has; none if there are none.
+    /// Go on after this many bytes of a frame's payload, which the caller has; none if there are none.
     pub fn skip(&mut self, count: usize) -> Option<Part> {
         let State::Data {
             offset,

@@ -91,7 +91,7 @@ impl Reassembly {
         true
     }
 
-    /// Note that so many bytes more wait.
+    /// Note that this many bytes more wait.
     fn note_waiting(&mut self, bytes: usize) {
         self.waiting_bytes += bytes;
         self.max_waiting_bytes = self.max_waiting_bytes.max(self.waiting_bytes);

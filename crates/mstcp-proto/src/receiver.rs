@@ -21,11 +21,11 @@ use crate::slice::Slice;
 pub const INITIAL_WINDOW_BYTES: usize = 1 << 18;
 /// The longest that an acknowledgement waits, in nanoseconds.
 pub const ACK_DELAY_NS: u64 = 50_000_000;
-/// An ACK is sent once so many bytes have come since the last, or a quarter of the window if that is less.
+/// An ACK is sent once this many bytes have come since the last, or a quarter of the window if that is less.
 pub const ACK_BYTES: u64 = 1 << 20;
-/// And at first once so many bytes and a quarter of all before have come.
+/// And at first once this many bytes and a quarter of all before have come.
 const FIRST_ACK_BYTES: u64 = 1 << 13;
-/// So many pieces may wait however small the window is.
+/// This many pieces may wait however small the window is.
 pub(crate) const LEAST_PIECES: usize = 1024;
 
 /// What one stream has brought.
@@ -323,7 +323,7 @@ impl Receiver {
         self.plain.is_none() && self.expected(slot).is_some_and(expects)
     }
 
-    /// Take note of so many bytes, [`Receiver::next_in_place`] at most, that were read to where the application wants them;
+    /// Take note of this many bytes, [`Receiver::next_in_place`] at most, that were read to where the application wants them;
     /// append to `out` what is in order after them.
     pub fn on_in_place(
         &mut self,

@@ -1,6 +1,6 @@
 //! Authentication of every byte of a stream without TLS: for who shares a secret and has no certificates.
 //!
-//! After its hellos each direction of a stream is a sequence of records: a length of 32 bits, so many bytes, and a tag of 16 bytes:
+//! After its hellos each direction of a stream is a sequence of records: a length of 32 bits, this many bytes, and a tag of 16 bytes:
 //! the beginning of HMAC(key, number || length || bytes), where the number counts the direction's records from 0 (64 bits). The
 //! keys are of one stream and direction ([`crate::handshake`]), so a record is good once, at its place, and nowhere else.
 //! Nothing is encrypted.

@@ -12,7 +12,7 @@ const TIMES_BEFORE: u64 = 3;
 const FIRST_SPACE_NS: u64 = 50_000_000;
 const LONGEST_SPACE_NS: u64 = 400_000_000;
 const MOMENT_NS: u64 = 20_000_000;
-/// After so many attempts one in so many may take long, in nanoseconds, also where the path was quick once.
+/// After this many attempts one in this many may take long, in nanoseconds, also where the path was quick once.
 const MANY_ATTEMPTS: u32 = 200;
 const PATIENT_EVERY: u32 = 50;
 const LONGEST_ATTEMPT_NS: u64 = 8_000_000_000;

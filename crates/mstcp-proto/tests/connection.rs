@@ -188,7 +188,7 @@ fn the_end_of_a_slow_stream_is_overtaken_from_its_back_as_far_as_that_is_earlier
     while let Some((stream, size)) = from.poll_frame(0) {
         from.on_sent(stream, size).unwrap();
     }
-    // So many of the last frames take as long over the fast stream as the rest over the slow one, less what may have come
+    // This many of the last frames take as long over the fast stream as the rest over the slow one, less what may have come
     // unreported (50 ms) and what is not worth it (20 ms).
     let frame_s = |rate_bps: f64| 8.0 * payload as f64 / rate_bps;
     let balance = (frames as f64 * frame_s(slow_bps) - 0.05 - 0.02 - 0.01)

@@ -86,7 +86,7 @@ impl Side {
         self.connection.on_received(1, &bytes, &mut out).unwrap();
     }
 
-    /// Send so many bytes, all reported at once: more may be on the way then.
+    /// Send this many bytes, all reported at once: more may be on the way then.
     fn send_promptly(&mut self, bytes: u64) {
         self.write(bytes as usize);
         let end = self.received + bytes;

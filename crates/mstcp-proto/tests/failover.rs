@@ -100,7 +100,7 @@ impl Pair {
         }
     }
 
-    /// Let the second end have all of `data`, in so many steps at most.
+    /// Let the second end have all of `data`, in this many steps at most.
     fn receive(&mut self, data: &[u8], most_steps: usize) {
         for _ in 0..most_steps {
             self.step(false);

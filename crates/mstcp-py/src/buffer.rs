@@ -55,7 +55,7 @@ impl<'py> WritableBuffer<'py> {
         if self.view.len == 0 {
             return &mut [];
         }
-        // SAFETY: Python says that so many bytes are there, and they stay while the view is held.
+        // SAFETY: Python says that this many bytes are there, and they stay while the view is held.
         unsafe { std::slice::from_raw_parts_mut(self.view.buf.cast(), self.view.len as usize) }
     }
 }

@@ -75,7 +75,7 @@ pub struct NewBytes {
 }
 
 impl NewBytes {
-    /// Make an object of so many bytes. They are 0 only where the system gave new memory: to fill them costs a fast
+    /// Make an object of this many bytes. They are 0 only where the system gave new memory: to fill them costs a fast
     /// receiver a sixth of its time.
     pub fn new(py: Python<'_>, length: usize) -> PyResult<Self> {
         keep_freed_memory();

@@ -23,7 +23,7 @@ use crate::{either, local};
 
 /// Writes of this size and more are referred to, smaller ones copied.
 const SHARED_WRITE_BYTES: usize = 1 << 14;
-/// From so many queued bytes on other threads run while they are sent.
+/// From this many queued bytes on other threads run while they are sent.
 const DETACHED_BYTES: usize = 1 << 16;
 
 #[pyclass(module = "mstcp._core", frozen)]

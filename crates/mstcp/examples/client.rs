@@ -1,4 +1,4 @@
-//! `client HOST:PORT STREAMS BYTES [SECRET [CA.pem]]`: send so many bytes over so many streams to a server that sends them back,
+//! `client HOST:PORT STREAMS BYTES [SECRET [CA.pem]]`: send BYTES bytes over STREAMS streams to a server that sends them back,
 //! and say whether all came. With the certificate of an authority each stream is inside TLS.
 
 use std::io;

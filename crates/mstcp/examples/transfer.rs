@@ -1,4 +1,4 @@
-//! `transfer sink HOST:PORT`: receive one transfer; `transfer source HOST:PORT SECONDS [SOURCE:PORT ...]`: send for so many seconds,
+//! `transfer sink HOST:PORT`: receive one transfer; `transfer source HOST:PORT SECONDS [SOURCE:PORT ...]`: send for SECONDS seconds,
 //! over a stream from each source. The sink says `listening`, and at the end as JSON what came in which time.
 
 use std::io;

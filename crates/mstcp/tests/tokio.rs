@@ -122,7 +122,7 @@ async fn what_is_written_after_the_peer_has_closed_fails() {
     let _ = closing.await.unwrap();
 }
 
-/// Wait until so many streams have opened.
+/// Wait until this many streams have opened.
 async fn opened(events: &mut mstcp::Events, count: usize) {
     let mut left = count;
     while left > 0 {

@@ -73,7 +73,7 @@ impl Red {
             weight,
         } = self.settings;
         if idle_packets > 0.0 {
-            // As if so many packets had found the queue empty.
+            // As if this many packets had found the queue empty.
             self.average *= power(1.0 - weight, idle_packets);
         }
         self.average += weight * (packets as f64 - self.average);

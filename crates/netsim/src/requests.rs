@@ -17,7 +17,7 @@ pub enum Loop {
         /// Mean time between requests.
         mean_ns: f64,
     },
-    /// So many users ask, wait for the whole answer, think and ask again.
+    /// This many users ask, wait for the whole answer, think and ask again.
     Closed {
         /// How many.
         users: u32,

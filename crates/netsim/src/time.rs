@@ -10,7 +10,7 @@ pub const MILLISECOND: Nanos = 1_000_000;
 /// Nanoseconds of a second.
 pub const SECOND: Nanos = 1_000_000_000;
 
-/// Nanoseconds of so many seconds, to the nearest; negative times are 0.
+/// Nanoseconds of this many seconds, to the nearest; negative times are 0.
 pub fn seconds(time_s: f64) -> Nanos {
     (time_s * SECOND as f64 + 0.5) as Nanos
 }

@@ -33,7 +33,7 @@ fn flow(description: &Value) -> FlowResults {
     run(description).flows.remove(0)
 }
 
-/// Goodput that a link of so many Mbit/s has for segments of 1400 bytes: 34 of lower headers, 20 of TCP, 12 of timestamps, 28 of DSS.
+/// Goodput that a link of this many Mbit/s has for segments of 1400 bytes: 34 of lower headers, 20 of TCP, 12 of timestamps, 28 of DSS.
 fn capacity_bps(mbps: f64) -> f64 {
     mbps * 1e6 * 1400.0 / (1400.0 + 34.0 + 20.0 + 12.0 + 28.0)
 }

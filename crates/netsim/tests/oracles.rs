@@ -211,7 +211,7 @@ fn reno_uses_what_its_sawtooth_leaves() {
     }
 }
 
-/// Two sources of 4 and 3.9 Mbit/s into 6 Mbit/s with a queue of 50, in ns-3 3.37 (benchmarks/ns3/runs.cc): access links of so many
+/// Two sources of 4 and 3.9 Mbit/s into 6 Mbit/s with a queue of 50, in ns-3 3.37 (benchmarks/ns3/runs.cc): access links of this many
 /// bit/s, segment size, SACK, and of each flow goodput, mean delay and recoveries. Which packet finds the queue full follows from the
 /// phase of all packets before it, so these are right only if every packet has ns-3's size, SYNs and SACK options among them.
 #[test]

@@ -94,7 +94,7 @@ class ForkedProgram:
         """Wait for its end and return its status.
 
         Raises:
-            subprocess.TimeoutExpired: it still runs after so many seconds.
+            subprocess.TimeoutExpired: it still runs after this many seconds.
         """
         self._process.join(timeout)
         status = self.poll()

@@ -39,7 +39,7 @@ class ProgramMeter:
         self._before = {name: self._threads(pid) for name, pid in programs.items()}
 
     def read(self, duration_s: float) -> list[ProgramTimes]:
-        """Return the times of each program in so many seconds; none where the kernel does not count them.
+        """Return the times of each program in this many seconds; none where the kernel does not count them.
 
         Of a program's threads the one that wanted to run most counts: packets may pass any of them.
         """

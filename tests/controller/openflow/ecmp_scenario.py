@@ -73,7 +73,7 @@ def paths_of(watch: Watch, side: str) -> dict[int, Counter[str]]:
 
 
 def converse(lab: Lab, first_port: int, connections: int, writes: int, pause_s: float = 0.01) -> int:
-    """Let all pairs echo over so many connections each, at the same time; return the bytes that came back."""
+    """Let all pairs echo over this many connections each, at once; return the bytes that came back."""
     clients = []
     for index, (sender, receiver) in enumerate(PAIRS):
         first = first_port + index * connections

@@ -1,4 +1,4 @@
-"""Better paths for a few running flows: at most so many moves, and only for a gain that is worth them.
+"""Better paths for a few running flows: at most this many moves, and only for a gain that is worth them.
 
 Who re-plans running flows wants the optimum, and every flow that moves is a risk. So flows keep their paths,
 but for those to which the optimum gives most on new ones: some of these are freed together, the ones that
@@ -21,7 +21,7 @@ Paths = tuple[tuple[str, ...], ...]
 """Paths as edge ids."""
 
 _TRIES = 4
-"""So many times as many flows as may move are freed to see which of them gain."""
+"""This many times as many flows as may move are freed to see which of them gain."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def bounded_moves(
     objective: str = "max_throughput_min_delay",
     time_limit_s: float | None = None,
 ) -> Moves:
-    """Re-route at most so many flows, if that gains enough.
+    """Re-route at most this many flows, if that gains enough.
 
     Args:
         problem: The network as it is and all flows.

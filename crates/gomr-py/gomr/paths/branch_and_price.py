@@ -1,4 +1,4 @@
-"""The best paths of a few demands that may use at most so many, and a bound that knows these limits.
+"""The best paths of a few demands that may use at most this many, and a bound that knows these limits.
 
 A demand with `max_paths` of k becomes k copies of one path each. The programme of a node of the search has a
 variable x_p for each copy and path known, and for each copy the row

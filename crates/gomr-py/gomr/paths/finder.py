@@ -50,7 +50,7 @@ class PathFinder:
         Args:
             source: Where they begin.
             destination: Where they end.
-            count: At most so many.
+            count: At most this many.
             nodes: They share no node between their ends either.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Limits that no linear programme knows: at most so many paths, and paths that share nothing.
+"""Limits that no linear programme knows: at most this many paths, and paths that share nothing.
 
 The problem is solved without them first; basic solutions split few flows, so they are often kept unasked and
 the answer is optimal. If not, the demands that have such limits are bound to paths that keep them
@@ -172,7 +172,7 @@ class _Search:
         return replace(best, complete=best.complete and not timed_out, most_bps=searched.bound_bps)
 
     def _among(self, count: int, offered: Mapping[str, tuple[Path, ...]] | None = None) -> Answer:
-        """Return the best rates on paths chosen among so many shortest, and those offered."""
+        """Return the best rates on paths chosen among this many shortest, and those offered."""
         from gomr.paths.choice import choose_paths  # loads PuLP, which few problems need
 
         return self._over(choose_paths(self.problem, self.free.rates, count, self.left_s(), offered))

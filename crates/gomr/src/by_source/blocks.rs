@@ -60,7 +60,7 @@ pub(super) struct Blocks {
 
 impl Blocks {
     /// Starts with a routing of each source, in an empty programme: [`Blocks::give_rows`] and
-    /// [`Blocks::build`] come first. With a `relief` every arc may carry up to so many times as much more, at a
+    /// [`Blocks::build`] come first. With a `relief` every arc may carry up to this many times as much more, at a
     /// cost of 1 for each time.
     pub fn new(
         sources: Sources,

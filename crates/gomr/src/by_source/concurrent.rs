@@ -316,7 +316,7 @@ impl FactorSearch {
     }
 }
 
-/// How much the best prices so far count in the next look, after one that brought so many trees.
+/// How much the best prices so far count in the next look, after one that brought this many trees.
 pub(super) fn next_steadiness(steady: f64, gains: usize) -> f64 {
     match gains {
         _ if steady == 1.0 => CENTER_WEIGHT,

@@ -211,7 +211,7 @@ impl Engine {
             .keep_good_paths(self.solver.settings.pricing.kept_loss);
     }
 
-    /// Searches for paths on so many threads (1 at first); the answer does not depend on it.
+    /// Searches for paths on this many threads (1 at first); the answer does not depend on it.
     pub fn set_threads(&mut self, threads: usize) {
         self.solver.set_threads(threads);
     }

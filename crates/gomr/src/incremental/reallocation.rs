@@ -27,7 +27,7 @@ const LEAST_MOVE: f64 = 1e-10;
 const BROKEN_LIMIT: f64 = 1e-11;
 /// Rounding of a difference of loads, in shares of the capacity.
 const LOAD_ROUNDING: f64 = 1e-15;
-/// The solve and the choice may cost so many tenths of a solve from scratch, the rest being for what is not foreseen, and
+/// The solve and the choice may cost this many tenths of a solve from scratch, the rest being for what is not foreseen, and
 /// so much where that is less than anyone notices.
 const MOST_TENTHS: u64 = 8;
 const LEAST_WORK: u64 = 1_000_000;

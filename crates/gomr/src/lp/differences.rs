@@ -13,7 +13,7 @@ pub(crate) struct Differences {
 }
 
 impl Differences {
-    /// So many rows of the programme.
+    /// This many rows of the programme.
     pub fn new(width: usize) -> Self {
         Self {
             width,

@@ -7,7 +7,7 @@ use super::master::{Direction, Enter, Leave, Master, KEY};
 use super::sparse::Sparse;
 use crate::graph::NONE;
 
-/// Where one of so many commodities rises, all are gone through in one sweep.
+/// Where one of this many commodities rises, all are gone through in one sweep.
 const DENSE_PART: usize = 8;
 
 /// The column that raises requests.

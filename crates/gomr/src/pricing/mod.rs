@@ -77,7 +77,7 @@ impl Pricing {
         }
     }
 
-    /// Searches on so many threads, at least one; what is found does not depend on it.
+    /// Searches on this many threads, at least one; what is found does not depend on it.
     pub fn set_threads(&mut self, threads: usize) {
         self.trees.set_threads(threads);
     }

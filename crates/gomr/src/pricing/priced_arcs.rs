@@ -12,7 +12,7 @@ use crate::graph::{Graph, NONE};
 
 /// Nodes for each priced arc from which on detours around them are worthwhile.
 const NODES_PER_PRICED_ARC: usize = 6;
-/// So many arcs that had a price and have none now, and one for so many that have one, may be avoided still.
+/// This many arcs that had a price and have none now, and one for this many that have one, may be avoided still.
 const MOST_UNPRICED: usize = 16;
 const MOST_UNPRICED_PART: usize = 4;
 /// Changes that are kept for trees that do not know them yet.

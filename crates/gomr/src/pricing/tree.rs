@@ -38,7 +38,7 @@ pub(crate) struct Scratch {
     keys: Vec<u64>,
 }
 
-/// The order is renewed when one node in so many had to be looked at again.
+/// The order is renewed when one node in this many had to be looked at again.
 const LATE_PART: usize = 16;
 
 impl Tree {

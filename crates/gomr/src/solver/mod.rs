@@ -118,7 +118,7 @@ impl Solver {
         }
     }
 
-    /// Prices on so many threads, at least one; what is found does not depend on it.
+    /// Prices on this many threads, at least one; what is found does not depend on it.
     pub fn set_threads(&mut self, threads: usize) {
         self.pricing.set_threads(threads);
     }

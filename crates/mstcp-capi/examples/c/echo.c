@@ -1,6 +1,6 @@
 /*
  * echo serve PORT [SECRET]              send back what each connection brings, and say where it listens
- * echo send HOST PORT STREAMS BYTES [SECRET]   send so many bytes over so many streams to such a server, and say whether all came back
+ * echo send HOST PORT STREAMS BYTES [SECRET]   send BYTES bytes over STREAMS streams to such a server, and say whether all came back
  *
  * cc echo.c $(pkg-config --cflags --libs mstcp) -lpthread -o echo
  */

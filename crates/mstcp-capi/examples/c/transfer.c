@@ -1,6 +1,6 @@
 /*
  * transfer sink HOST PORT                                  receive one transfer, and say as JSON what came in which time
- * transfer source HOST PORT SECONDS [SOURCE:PORT ...]      send for so many seconds, over a stream from each source
+ * transfer source HOST PORT SECONDS [SOURCE:PORT ...]      send for SECONDS seconds, over a stream from each source
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@ use mstcp_proto::{scheduler, Config, Connection, Event, Outcome, Slice};
 
 use super::{Transfer, World, MS};
 
-/// The application's bytes repeat after so many: a prime, so that no two frames are alike.
+/// The application's bytes repeat after this many: a prime, so that no two frames are alike.
 const PERIOD: usize = 65_521;
 /// What an application writes at once, and the most that it lets wait.
 const WRITE_BYTES: usize = 1 << 17;

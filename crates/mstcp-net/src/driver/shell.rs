@@ -111,7 +111,7 @@ impl Driver {
         self.settle(now_ns);
     }
 
-    /// Pause writing above so many bytes that no socket has taken, and go on at so few.
+    /// Pause writing above this many bytes that no socket has taken, and go on below `few_bytes`.
     pub fn set_write_limits(&mut self, most_bytes: usize, few_bytes: usize) {
         self.most_queued_bytes = most_bytes;
         self.few_queued_bytes = few_bytes;

@@ -81,7 +81,7 @@ impl Wish<'_> {
 /// How a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// So many bytes came, or there is room.
+    /// This many bytes came, or there is room.
     Done(usize),
     /// All of the peer's bytes have been received.
     Ended,

@@ -11,7 +11,7 @@ use crate::memory::OwnMemory;
 
 /// A turn reads about so much.
 const TURN_BYTES: usize = 1 << 20;
-/// So many turns in a row may leave bytes in the kernel that are ahead of others.
+/// This many turns in a row may leave bytes in the kernel that are ahead of others.
 const MOST_PASSES: u8 = 16;
 
 /// One turn: which sockets have bytes.

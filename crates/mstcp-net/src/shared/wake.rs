@@ -184,7 +184,7 @@ impl PollSet {
         self.streams.push(stream);
     }
 
-    /// Wait for so many nanoseconds at most; none: for ever.
+    /// Wait for this many nanoseconds at most; none: for ever.
     pub(super) fn wait(&mut self, for_ns: Option<u64>) -> Ready {
         let milliseconds = for_ns.map_or(-1, |ns| {
             i32::try_from(ns.div_ceil(1_000_000)).unwrap_or(i32::MAX)

@@ -118,7 +118,7 @@ pub struct StreamView {
 }
 
 impl StreamView {
-    /// Seconds from now until the last byte of a frame of so many bytes would be at the peer.
+    /// Seconds from now until the last byte of a frame of this many bytes would be at the peer.
     pub fn arrival_s(&self, frame_bytes: usize) -> f64 {
         let bits = (self.queue_bytes + self.backlog_bytes + frame_bytes as f64) * 8.0;
         bits / self.weight + self.least_delay_ns as f64 * 1e-9
@@ -171,7 +171,7 @@ pub trait Scheduler: fmt::Debug + Send + Sync {
     /// Note that the frame that `view` was shown for has been begun on `stream`.
     fn on_begun(&mut self, _view: &View<'_>, _stream: usize) {}
 
-    /// Whether a frame of so many application bytes goes over every stream with room at once.
+    /// Whether a frame of this many application bytes goes over every stream with room at once.
     fn is_copied(&self, _frame_bytes: usize) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Where the bytes that the peer has not acknowledged were cut into frames: into so many pieces may what it lacks divide what it has.
+//! Where the bytes that the peer has not acknowledged were cut into frames: into this many pieces may what it lacks divide what it has.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -15,7 +15,7 @@ const FRAME_SECONDS: f64 = 0.002;
 const LARGE_FRAMES_BPS: f64 = 50e6;
 /// The greatest frame that is sent.
 const LARGEST_FRAME_BYTES: usize = 1 << 19;
-/// A peer counts what waits in its memory; so many bytes of the window go with one frame that it may not have.
+/// A peer counts what waits in its memory; this many bytes of the window go with one frame that it may not have.
 const WINDOW_BYTES_A_FRAME: u64 = 128;
 
 /// What kind of frame was cut.

@@ -136,7 +136,7 @@ pub struct Sender {
     /// The CONFIRM that goes before all else on stream 0.
     confirm: Vec<u8>,
     trusting: bool,
-    /// Plain TCP: bytes as they are, so many offered at a time at most.
+    /// Plain TCP: bytes as they are, this many offered at a time at most.
     plain_bytes: Option<usize>,
 }
 
@@ -212,7 +212,7 @@ impl Sender {
         sender
     }
 
-    /// Of a plain connection: offer so many bytes at a time at most.
+    /// Of a plain connection: offer this many bytes at a time at most.
     pub(crate) fn set_plain_bytes(&mut self, most: usize) {
         self.plain_bytes = Some(most.clamp(1, MOST_PLAIN_BYTES));
     }

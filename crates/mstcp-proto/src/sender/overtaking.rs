@@ -10,7 +10,7 @@ use crate::receiver::{ACK_BYTES, ACK_DELAY_NS};
 
 /// A stream is slower than estimated if its peer reports nothing for this time.
 const SILENT_NS: u64 = 2 * ACK_DELAY_NS;
-/// So many of a stream's oldest frames are looked at for the first byte that the peer lacks: there may be a great many, and a frame
+/// This many of a stream's oldest frames are looked at for the first byte that the peer lacks: there may be a great many, and a frame
 /// must not cost what waits.
 const MOST_LOOKED_AT: usize = 1024;
 /// Bytes are sent again for a gain of so much and a quarter of the quicker path's delay, in seconds; more where the rates are those

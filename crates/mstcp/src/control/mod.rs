@@ -194,7 +194,7 @@ fn source_of(destination: SocketAddr) -> std::io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-/// Sockets that keep so many ports from others until streams have them.
+/// Sockets that keep this many ports from others until streams have them.
 fn reserve(source: IpAddr, count: usize) -> std::io::Result<Vec<TcpSocket>> {
     let reserve_one = |_| {
         let socket = match source {

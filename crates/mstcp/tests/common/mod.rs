@@ -3,7 +3,7 @@
 use mstcp::{connect, ClientConfig, Connection, Listener, ServerConfig, StreamSpec};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// So many streams from this host.
+/// This many streams from this host.
 pub fn any(streams: usize) -> Vec<StreamSpec> {
     let source = "127.0.0.1:0".parse().unwrap();
     vec![StreamSpec::from_source(source); streams]

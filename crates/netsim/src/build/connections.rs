@@ -30,7 +30,7 @@ const UNSENT_FRAMES_MIN: f64 = 4.0;
 const UNSENT_BYTES_MAX: f64 = 2_097_152.0;
 /// The library gives the socket of a plain connection so large a part of that at once.
 const PLAIN_PIECES: u32 = 4;
-/// A send buffer that follows the rate has room for so many segments at least.
+/// A send buffer that follows the rate has room for this many segments at least.
 const SEND_BUFFER_SEGMENTS_MIN: u32 = 8;
 /// ... and beyond a round trip for these: segments that serialise or wait for a delayed ACK.
 const SEND_BUFFER_SPARE_SEGMENTS: f64 = 4.0;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// What is not of the pattern, headers as a rule, is kept in parts of so many bytes.
+/// What is not of the pattern, headers as a rule, is kept in parts of this many bytes.
 const OWN_BYTES: usize = 16;
 
 /// Bytes of a stream.

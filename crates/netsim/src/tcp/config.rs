@@ -62,7 +62,7 @@ pub struct CubicSettings {
     pub c: f64,
     /// The factor of the multiplicative decrease (RFC 9438 4.6).
     pub beta: f64,
-    /// Release bandwidth to newcomers faster (RFC 9438 4.7).
+    /// Release bandwidth to new flows faster (RFC 9438 4.7).
     pub fast_convergence: bool,
     /// Grow at least as Reno would (RFC 9438 4.3).
     pub reno_friendly: bool,
@@ -130,7 +130,7 @@ const PACING_SLACK: f64 = 1.01;
 pub enum Pacing {
     /// As fast as the window allows.
     Off,
-    /// So many bits of data each second.
+    /// This many bits of data each second.
     Rate {
         /// Bits of data (without headers) a second.
         rate_bps: u64,
@@ -145,7 +145,7 @@ pub enum Pacing {
 }
 
 impl Pacing {
-    /// Pacing of a stream that is allocated so many bits of data a second.
+    /// Pacing of a stream that is allocated this many bits of data a second.
     pub fn at(allocated_bps: f64) -> Self {
         let rate_bps = match (allocated_bps * PACING_SLACK) as u64 {
             0 => IDLE_RATE_BPS,

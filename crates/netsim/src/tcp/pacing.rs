@@ -86,7 +86,7 @@ impl Pacer {
         self.burst_left = 0;
     }
 
-    /// Account for `bytes` of data that leave at `now`, at so many bytes a nanosecond.
+    /// Account for `bytes` of data that leave at `now`, at this many bytes a nanosecond.
     pub fn sent_at_rate(&mut self, now: Nanos, bytes: u32, rate: f64) {
         self.next = self.next.max(now) + (f64::from(bytes) / rate) as Nanos;
     }

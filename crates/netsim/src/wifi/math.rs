@@ -67,7 +67,7 @@ pub fn decibels(ratio: f64) -> f64 {
     10.0 / LN_10 * ln(ratio)
 }
 
-/// The ratio of so many decibels.
+/// The ratio of this many decibels.
 pub fn from_decibels(decibels: f64) -> f64 {
     exp(decibels * LN_10 / 10.0)
 }

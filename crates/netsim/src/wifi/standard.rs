@@ -22,9 +22,9 @@ pub enum Modulation {
     Dbpsk,
     /// Differential QPSK, 11 chips for two bits.
     Dqpsk,
-    /// Complementary code keying, so many bits in 8 chips.
+    /// Complementary code keying, this many bits in 8 chips.
     Cck(u32),
-    /// 48 data subcarriers of so many bits each, behind a convolutional code.
+    /// 48 data subcarriers of this many bits each, behind a convolutional code.
     Ofdm(u32, CodeRate),
 }
 

@@ -59,7 +59,7 @@ impl Script {
         script
     }
 
-    /// A client after a handshake that has written and sent so many full segments, which are its window.
+    /// A client after a handshake that has written and sent this many full segments, which are its window.
     pub fn with_out(config: Config, segments: u32) -> Self {
         let mss = config.mss_bytes;
         let mut script = Self::connected(Config {

@@ -35,7 +35,7 @@ impl Path {
         }
     }
 
-    /// One ACK of a round trip later that tells of so many bytes delivered in `interval`; `rtt` is what it took.
+    /// One ACK of a round trip later that tells of this many bytes delivered in `interval`; `rtt` is what it took.
     fn ack(&mut self, bytes: u64, interval: Nanos, rtt: Nanos, pipe: u64) {
         self.now += interval;
         let sample = RateSample {

@@ -14,7 +14,7 @@ fn with_rack() -> Config {
     }
 }
 
-/// A client whose handshake took 100 ms, with so many segments out that left at 100 ms.
+/// A client whose handshake took 100 ms, with this many segments out that left at 100 ms.
 fn with_out(segments: u32) -> Script {
     let mut script = Script::client(Config {
         initial_window_segments: segments,

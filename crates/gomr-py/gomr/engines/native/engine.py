@@ -21,7 +21,7 @@ from gomr.problem import Problem
 NAME = "native"
 MATRIX = 30_000
 CROWD = 32
-"""So many demands, and so many for each node, are a matrix: those of one source are routed together."""
+"""This many demands, and this many for each node, are a matrix: those of one source are routed together."""
 
 
 def solve(problem: Problem, objective: Objective, time_limit_s: float | None) -> Answer:

@@ -18,7 +18,7 @@ pub(in crate::tcp) const RTPROP_FILTER: Nanos = 10 * SECOND;
 pub(in crate::tcp) const PROBE_RTT_TIME: Nanos = 200 * MILLISECOND;
 /// 4.2.3.2, in segments.
 const MIN_PIPE_SEGMENTS: u64 = 4;
-/// 4.3.2.2: growth below this, for so many rounds, tells that the pipe is full.
+/// 4.3.2.2: growth below this, for this many rounds, tells that the pipe is full.
 pub(in crate::tcp) const FULL_PIPE_GROWTH: f64 = 1.25;
 pub(in crate::tcp) const FULL_PIPE_ROUNDS: u32 = 3;
 

@@ -31,7 +31,7 @@ impl HybridSlowStart {
     /// ACKs of a train follow each other within this time.
     const TRAIN_GAP: Nanos = 2 * MILLISECOND;
 
-    /// Begin a round with so many bytes under way.
+    /// Begin a round with this many bytes under way.
     pub fn begin_round(&mut self, now: Nanos, flight: u64) {
         self.round_start = now;
         self.train_at = now;
@@ -46,7 +46,7 @@ impl HybridSlowStart {
         self.round_left < 0
     }
 
-    /// Look at an ACK of slow start with a window of so many segments; whether slow start ends with it.
+    /// Look at an ACK of slow start with a window of this many segments; whether slow start ends with it.
     pub fn ends(&mut self, now: Nanos, segments: u64, delay: Nanos, limits: Limits) -> bool {
         if self.ended || segments < Self::LEAST_SEGMENTS {
             return false;

@@ -12,7 +12,7 @@ const C: f64 = 0.4;
 /// The multiplicative decrease in 1024ths: 0.7.
 const BETA: u64 = 717;
 const UNIT: u64 = 1024;
-/// Before the first loss a segment for so many acknowledged ones is the least growth.
+/// Before the first loss a segment for this many acknowledged ones is the least growth.
 const MOST_COUNT_AT_FIRST: u64 = 20;
 /// At most half more in a round trip.
 const LEAST_COUNT: u64 = 2;
@@ -86,7 +86,7 @@ impl Epoch {
         }
     }
 
-    /// Reno's window: a segment more for so many acknowledged ones that its halving at the same losses gives CUBIC's mean.
+    /// Reno's window: a segment more for this many acknowledged ones that its halving at the same losses gives CUBIC's mean.
     fn grow_reno(&mut self, segments: u64) {
         let pace = segments * (8 * (UNIT + BETA) / 3 / (UNIT - BETA)) / 8;
         while self.reno_credit > pace {

@@ -101,7 +101,7 @@ pub trait CongestionControl: std::fmt::Debug + Send {
     /// Data leaves while nothing is under way. Told to controls alone that look at deliveries.
     fn on_restart(&mut self, _now: Nanos, _window: &mut Window) {}
 
-    /// A fast recovery of ns-3 begins with `pipe` bytes under way, as an ACK delivers so many; [`on_loss`](Self::on_loss) follows.
+    /// A fast recovery of ns-3 begins with `pipe` bytes under way, as an ACK delivers this many; [`on_loss`](Self::on_loss) follows.
     fn on_recovery(&mut self, _window: &mut Window, _pipe: u64, _delivered: u64) {}
 
     /// Learn what an ACK has delivered; comes before all else that it causes.

@@ -10,7 +10,7 @@ use crate::time::{Nanos, MILLISECOND};
 
 const C: f64 = 0.4;
 const BETA: f64 = 0.7;
-/// Before the first loss a segment for so many acknowledged ones is the least growth.
+/// Before the first loss a segment for this many acknowledged ones is the least growth.
 const MOST_COUNT_AT_FIRST: u64 = 20;
 /// At most half more in a round trip.
 const LEAST_COUNT: u64 = 2;

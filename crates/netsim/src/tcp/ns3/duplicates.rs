@@ -5,7 +5,7 @@ use super::super::recovery::{AckEvent, Episode};
 use super::super::scoreboard::Scoreboard;
 use super::super::segment::Segment;
 
-/// So many duplicate ACKs, with ns-3's bookkeeping, which differs from the RFCs where a method here says so.
+/// This many duplicate ACKs, with ns-3's bookkeeping, which differs from the RFCs where a method here says so.
 #[derive(Debug, Clone)]
 pub struct Ns3DuplicateAcks {
     duplicates: u32,

@@ -128,7 +128,7 @@ pub(super) mod tests {
         }
     }
 
-    /// What a scheduler chooses with so many segments unsent and of receive window left.
+    /// What a scheduler chooses with this many segments unsent and of receive window left.
     pub fn choice(
         scheduler: &mut dyn Scheduler,
         subflows: &[SubflowView],

@@ -4,7 +4,7 @@ use super::super::super::scoreboard::Scoreboard;
 use super::super::{AckEvent, Episode, Phase};
 use super::LossDetector;
 
-/// So many duplicate ACKs, or SACK blocks that tell as much.
+/// This many duplicate ACKs, or SACK blocks that tell as much.
 #[derive(Debug, Clone)]
 pub struct DuplicateAcks {
     duplicates: u32,

@@ -1,4 +1,4 @@
-"""Whose counters are read when: evenly spread, and never more than so many messages."""
+"""Whose counters are read when: evenly spread, and never more than this many messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from controller.state.counter_polling import CounterPolling
 def asked_within(
     polling: CounterPolling, start: float, end: float, answers: int | None
 ) -> list[tuple[float, int]]:
-    """Let switches answer at once, with so many messages; None: never."""
+    """Let switches answer at once, with this many messages; None: never."""
     asked = []
     while (due := polling.next_deadline()) is not None and due < end:
         switch = polling.tick(max(due, start))

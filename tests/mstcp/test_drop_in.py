@@ -24,8 +24,8 @@ from urllib3.util.connection import is_connection_dropped
 
 from mstcp import StreamSpec, blocking
 from tests.fakes.waiting import wait_until
-from tests.mstcp.test_mstcp_blocking import connected
-from tests.mstcp.test_mstcp_tls import client_context, server_context
+from tests.mstcp.test_blocking import connected
+from tests.mstcp.test_tls import client_context, server_context
 
 KINDS = ["plain", "streams", "tls"]
 TIMEOUT_S = 60

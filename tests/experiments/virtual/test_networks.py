@@ -17,7 +17,7 @@ from topologies.generators import GENERATORS
 pytestmark = pytest.mark.timeout(900)
 
 BRIEF = ("--case", "1", "--set", "warm_up_s=0", "--duration", "0.2")
-ELSEWHERE = {"butterfly": "test_virtual_golden.py", "parallel4": "test_virtual_runs.py"}
+ELSEWHERE = {"butterfly": "test_golden.py", "parallel4": "test_runs.py"}
 
 
 def is_wired(name: str) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from experiments.cli import main
 from experiments.errors import ScenarioError
 from experiments.routing.case import Case, make_case
-from tests.topologies.test_topologies_collections import REPETITA
+from tests.topologies.test_collections import REPETITA
 from topologies.errors import InvalidTopology
 from topologies.routable import load_routable
 

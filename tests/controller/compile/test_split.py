@@ -397,7 +397,7 @@ def test_refusals(
 
 
 def wide_network(paths: int) -> Network:
-    """Two hosts with so many equal paths between them."""
+    """Two hosts with this many equal paths between them."""
     middles = [f"M{i}" for i in range(paths)]
     ends = [("A", "L"), ("R", "B"), *((end, middle) for middle in middles for end in ("L", "R"))]
     return Network.model_validate(

@@ -23,7 +23,7 @@ from controller.model.rules import ETH_TYPE_IPV4, Group, GroupChange, TcpConnect
 from controller.model.ways import Ways
 from controller.state.live_network import LiveNetwork
 from controller.state.state import Settings
-from tests.controller.decide.test_controller_properties import networks
+from tests.controller.decide.test_properties import networks
 from tests.fakes.openflow_table import ControlledNetwork, Packet
 from topologies.model import Network
 

@@ -20,7 +20,7 @@ from controller.model.rules import (
     is_flow_cookie,
 )
 from controller.state.state import Settings
-from tests.controller.decide.test_controller_properties import networks
+from tests.controller.decide.test_properties import networks
 from tests.fakes.openflow_table import DROPPED, ControlledNetwork, Packet, segments_of
 from topologies.model import Network
 

@@ -1,6 +1,6 @@
 """Simulated hosts send as the kernel's do: by the virtual engine's golden runs, and at assigned rates.
 
-Networks that nobody drew by hand, on both engines, are in tests/experiments/virtual/test_virtual_networks.py.
+Networks that nobody drew by hand, on both engines, are in tests/experiments/virtual/test_networks.py.
 """
 
 from __future__ import annotations
