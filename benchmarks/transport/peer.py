@@ -155,7 +155,7 @@ async def source(kind: str, offset: int, seconds: float) -> None:
             await writing.run(transport)
             await writing.lost
             return
-        opening: Any = mstcp.open_connection(address_of(kind), LISTEN_PORT, limit=READ_BYTES)
+        opening: Any = mstcp.open_connection(address_of(kind), LISTEN_PORT, limit=READ_BYTES, **options)
     else:
         opening = asyncio.open_connection(address_of(kind), LISTEN_PORT, limit=READ_BYTES)
     reader, writer = await opening
