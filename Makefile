@@ -114,7 +114,7 @@ release: setup ## a release in dist/, tagged: wheels for x86-64 and aarch64, cra
 
 .PHONY: test-rust
 test-rust: setup
-	@cargo=$(CARGO_COMMAND); PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) \
+	@cargo=$(CARGO_COMMAND); MAKEFLAGS= PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) \
 		"$$cargo" test --quiet --profile checks --locked --workspace $(EXTENSIONS)
 
 # One file more at a time than there are cores, since many tests wait; the slowest first (tests/conftest.py).

@@ -70,7 +70,7 @@ def test_a_flow_for_which_nothing_is_left(engine: str, protocol: str) -> None:
 def test_what_the_kernel_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = refusal("live", plan_of("ospf", tcp__congestion_control="no_such"))
     assert isinstance(refused, MissingRequirement)
-    assert "does not have congestion control no_such. It has " in str(refused)
+    assert "does not have congestion control no_such. Take one of " in str(refused)
     settings = {"net.ipv4.tcp_available_congestion_control": "cubic reno", "net.mptcp.enabled": "1"}
     monkeypatch.setattr(requirements, "read_sysctl", settings.get)
     assert "net.ipv4.tcp_sack" in str(refusal("live", plan_of("ospf", tcp__sack=True)))

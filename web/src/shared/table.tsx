@@ -1,6 +1,6 @@
 /** A table of any length: only the rows that are seen are there. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface Column<Row> {
   key: string;
@@ -41,7 +41,8 @@ export function Table<Row>(props: TableProps<Row>) {
   const scroller = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 600, width: 1000 });
   const [order, setOrder] = useState<Order | null>(null);
-  useEffect(() => {
+  // Before the first picture: a narrow table never shows the columns of a wide one.
+  useLayoutEffect(() => {
     const element = scroller.current;
     if (!element) return undefined;
     const look = (): void =>
