@@ -116,7 +116,7 @@ class LiveEngine:
             ControllerProcess(plan.network, out, specs[0].default_routing, planning_s)
         )
         # At ordinary priority: in real time ovs-vswitchd wakes for every packet and costs four times more.
-        # What AF_XDP takes in, no capture sees.
+        # No capture sees what AF_XDP receives.
         captured = plan.scenario.live.capture
         is_plain = bool(captured) or any(spec.programs_ports for spec in specs)
         ports: Literal["auto", "packet"] = "packet" if is_plain else "auto"
