@@ -20,7 +20,7 @@
 //! | [`memory`] | where bytes are read to |
 //! | [`records`] | bytes that are authenticated without TLS |
 //! | [`shared`] | a connection that a loop and the threads which wait for it drive in turn |
-//! | [`socket`] | the socket of a stream, whoever closes it |
+//! | [`socket`] | the socket of a stream, closed by the driver or by its shell |
 //! | [`sys`] | the system calls |
 //! | `tls` (feature of this name) | TLS by rustls, inside the endpoint |
 

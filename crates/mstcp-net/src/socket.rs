@@ -1,4 +1,4 @@
-//! The socket of a stream, whoever closes it.
+//! The socket of a stream, closed by the driver or by its shell.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;

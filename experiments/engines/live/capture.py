@@ -5,6 +5,7 @@ PCAP Next Generation (draft-ietf-opsawg-pcapng): a section, an interface, and a 
 
 from __future__ import annotations
 
+import heapq
 import socket
 import struct
 import threading
@@ -23,6 +24,8 @@ _ETHERNET = 1
 _BUFFER_BYTES = 16 << 20
 _LONGEST_BYTES = 65_536
 _WAIT_S = 0.1
+_HELD_NS = round(_WAIT_S * 1e9)
+"""A packet waits this long for earlier ones, since processors hand packets over in an order of their own."""
 _TIMESPEC = struct.Struct("=qq")
 _INBOUND, _OUTBOUND = 1, 2
 
@@ -66,6 +69,7 @@ class Captures:
             thread.join()
 
     def _follow(self, sock: socket.socket, file: BinaryIO) -> None:
+        held: list[tuple[int, bytes]] = []
         with sock, file:
             while not self._ended.is_set():
                 try:
@@ -73,8 +77,11 @@ class Captures:
                 except TimeoutError:
                     continue
                 seconds, nanoseconds = _TIMESPEC.unpack_from(extra[0][2])
-                is_outgoing = address[2] == _OUTGOING
-                file.write(packet(data, seconds * 1_000_000_000 + nanoseconds, is_outgoing=is_outgoing))
+                time_ns = seconds * 1_000_000_000 + nanoseconds
+                heapq.heappush(held, (time_ns, packet(data, time_ns, is_outgoing=address[2] == _OUTGOING)))
+                while held[0][0] < time_ns - _HELD_NS:
+                    file.write(heapq.heappop(held)[1])
+            file.writelines(block for _, block in sorted(held))
 
 
 def _listen(interface_name: str) -> socket.socket:
