@@ -130,7 +130,7 @@ class ControllerClient:
         self._request_ids = itertools.count(1)
         self._questions: dict[int, _Question] = {}
         self._flows: dict[str, _Flow] = {}
-        self._outgoing: asyncio.Queue[pb.ClientMessage] = asyncio.Queue()
+        self._outgoing: asyncio.Queue[pb.ClientMessage | None] = asyncio.Queue()
         self._session: asyncio.Task[None] | None = None
         self._renewer: asyncio.Task[None] | None = None
         # Whether the controller has said anything in this session.
@@ -336,6 +336,8 @@ class ControllerClient:
                 reason = unreachable(details, self._ca_file)
                 was_taken = self._has_heard or not any(text in details for text in _NOT_TAKEN)
                 return f"cannot reach {address}: {reason}", was_taken
+            finally:
+                self._outgoing.put_nowait(None)  # gRPC goes on reading what a call sends after its end
         return f"{address} ended the session", True
 
     @staticmethod
@@ -371,9 +373,9 @@ class ControllerClient:
         return grpc.aio.secure_channel(self._addresses[0], grpc.ssl_channel_credentials(roots, key, chain))
 
     @staticmethod
-    async def _messages(queue: asyncio.Queue[pb.ClientMessage]) -> AsyncIterator[pb.ClientMessage]:
-        while True:
-            yield await queue.get()
+    async def _messages(queue: asyncio.Queue[pb.ClientMessage | None]) -> AsyncIterator[pb.ClientMessage]:
+        while (message := await queue.get()) is not None:
+            yield message
 
     def _fail_questions(self, reason: str) -> None:
         for question in self._unanswered():

@@ -412,6 +412,8 @@ async def test_of_several_controllers_the_one_that_leads_is_asked_and_the_next_o
             first.leads, second.leads = True, False
             await second.stop()
             await first.wait_for(lambda: first.renewed and first.renewed[-1] == [allocation.flow_id])
+            running = [repr(task) for task in asyncio.all_tasks()]
+            assert sum("_consume_request_iterator" in task for task in running) == 1, "ended sessions read on"
 
 
 async def test_a_late_allocation_is_given_back() -> None:
