@@ -209,3 +209,24 @@ fn what_is_written_after_the_peer_has_ended_all_streams_is_lost_at_once() {
     server.write(b"more").unwrap();
     assert_eq!(outcome(&mut server), None);
 }
+
+/// A socket that is closed with bytes unread is reset, and the peer then loses what was on its way.
+#[test]
+fn a_stream_is_read_to_its_last_frame_before_the_end_or_for_half_a_second() {
+    for is_told_on_both in [true, false] {
+        let (mut client, mut server) = nearly_ended();
+        client.add_stream(1, 1.0).unwrap();
+        carry(50 * MS, &mut server, Some(&mut client));
+        carry(60 * MS, &mut client, None);
+        client.on_received(0, &last(), &mut Vec::new()).unwrap();
+        client.poll(61 * MS);
+        assert_eq!(outcome(&mut client), None);
+        if is_told_on_both {
+            client.on_received(1, &last(), &mut Vec::new()).unwrap();
+        }
+        client.poll(500 * MS);
+        assert_eq!(outcome(&mut client).is_some(), is_told_on_both);
+        client.poll(560 * MS);
+        assert_eq!(outcome(&mut client).is_some(), !is_told_on_both);
+    }
+}

@@ -478,9 +478,13 @@ impl Connection {
         if self.alive().is_empty() {
             return self.knows_enough();
         }
-        let peer_ended = self.alive().iter().any(|slot| self.receiver.has_last(slot));
-        let has_peer_ended = self.timers.has_peer_ended || peer_ended;
         let is_late = (self.late_at_ns()).is_some_and(|late_at_ns| self.now_ns >= late_at_ns);
+        let has_last = |slot| self.receiver.has_last(slot);
+        let has_peer_ended = match is_late {
+            true => self.timers.has_peer_ended || self.alive().iter().any(has_last),
+            // A socket that is closed with bytes unread is reset, and what it has not sent is lost with it.
+            false => (self.alive().without(self.stalled()).iter()).all(has_last),
+        };
         has_peer_ended && self.sender.has_ended_streams(is_late)
     }
 
