@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from controller.errors import ConfigError
 
-__all__ = ["Address", "listen"]
-
 _BACKLOG = 128
 
 

@@ -20,8 +20,6 @@ from controller.errors import FAILURES, CoreFailed
 from controller.instructions import Instructions
 from controller.step_down import step_down
 
-__all__ = ["main"]
-
 _EX_SOFTWARE = 70  # sysexits.h: an internal fault
 
 

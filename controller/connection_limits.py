@@ -8,8 +8,6 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 
-__all__ = ["ConnectionLimits", "ServiceLimits", "is_passing", "raise_file_limit"]
-
 _PASSING = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ECONNABORTED, errno.EPROTO, errno.EINTR}
 )

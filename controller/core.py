@@ -29,12 +29,11 @@ from controller.model.messages import Acknowledge, IntroduceSwitch, Message, Pos
 from controller.model.records import Change, Records, changes_of
 from controller.model.requests import LinkChange, ViewName
 from controller.model.rules import Group, Rule
+from controller.model.settings import Settings
 from controller.state.flow_record import FLOW, FLOW_LEASE
 from controller.state.hosts import LEARNED_HOST
-from controller.state.state import Settings, State
+from controller.state.state import State
 from topologies.model import Network
-
-__all__ = ["Core"]
 
 _RUN = "run"
 """Kind of the record that the controller has had switches: they may have rules and traffic."""
@@ -125,9 +124,6 @@ class Core(Journaled):
             events.LinkChanged: self._link_changed,
             events.ConfigurationChanged: self._configuration_changed,
             events.ConfigurationRefused: self._configuration_refused,
-            events.SnapshotRequested: lambda event: self._outbox.answer(
-                event.token, self._state.snapshot(self._now)
-            ),
             events.ViewRequested: self._view_requested,
             events.FlowsRequested: lambda event: self._outbox.answer(
                 event.token, self._queries.page(event.query, self._now)

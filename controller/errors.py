@@ -30,30 +30,6 @@ from typing import TypeAlias
 
 from gomr.errors import GomrError
 
-__all__ = [
-    "FAILURES",
-    "AnyFailure",
-    "ConfigError",
-    "Conflict",
-    "ControllerError",
-    "CoreFailed",
-    "DeadlineExceeded",
-    "ErrorCode",
-    "Fenced",
-    "Forbidden",
-    "InfeasibleRequest",
-    "InvalidRequest",
-    "NotFound",
-    "NotLeading",
-    "PreconditionFailed",
-    "RequestError",
-    "StoreError",
-    "Unauthenticated",
-    "Unavailable",
-    "WrongFormat",
-    "key_of_another",
-]
-
 
 class ErrorCode(str, Enum):
     """Why a request was refused; the names of `Error.Code` in mstcp/proto/control.proto."""

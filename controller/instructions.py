@@ -10,8 +10,6 @@ from enum import Enum, auto
 
 from controller.errors import CoreFailed
 
-__all__ = ["Instruction", "Instructions"]
-
 
 class Instruction(Enum):
     """What a signal means."""

@@ -12,8 +12,6 @@ from collections import deque
 from collections.abc import Callable
 from datetime import datetime, timezone
 
-__all__ = ["LogWriter", "SparingLog", "set_up"]
-
 _FLUSH_S = 1.0
 _PAUSE_S = 0.01
 _AT_ONCE = 256

@@ -22,7 +22,6 @@ from controller.model.events import (
     LinkDiscovered,
     PacketArrived,
     RequestAbandoned,
-    SnapshotRequested,
     TimePassed,
     Together,
     ViewRequested,
@@ -40,8 +39,6 @@ from controller.model.messages import (
 )
 from controller.model.records import Change
 
-__all__ = ["ControllerLoop", "refusals"]
-
 LOG = logging.getLogger("controller")
 
 _MAX_REQUESTS = 4096
@@ -57,7 +54,7 @@ _TIMER_PAUSE_S = 1.0
 """What is due and fails is tried again after so long, so often; then the process ends."""
 
 
-_REQUESTS = FlowRequested | FlowChanged | SnapshotRequested | ViewRequested | FlowsRequested | CopyRequested
+_REQUESTS = FlowRequested | FlowChanged | ViewRequested | FlowsRequested | CopyRequested
 _FREQUENT = BarrierReceived | LinkDiscovered
 """What switches send by the thousand, and what is taken in without a solve."""
 

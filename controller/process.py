@@ -45,8 +45,6 @@ from controller.store.memory import MemoryStore
 from controller.store.sqlite import SqliteStore
 from topologies.model import Network
 
-__all__ = ["random_ids", "run"]
-
 LOG = logging.getLogger("controller")
 
 Told = Callable[[str | None], object]

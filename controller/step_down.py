@@ -12,8 +12,6 @@ from collections.abc import Sequence
 
 from controller.errors import ConfigError
 
-__all__ = ["step_down"]
-
 _PATIENCE_S = 10.0
 
 

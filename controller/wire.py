@@ -19,15 +19,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = [
-    "DEFAULT_ACK_RATIO",
-    "HEADER_BYTES",
-    "IDENTIFIER_BYTES",
-    "Framing",
-    "allocatable_bps",
-    "framing_of",
-]
-
 IDENTIFIER_BYTES = 8
 
 HEADER_BYTES = {"tcp": 54, "udp": 42}

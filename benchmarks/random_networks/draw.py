@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from controller.decide.offline import FlowRequest, Framing, OfflineController
+from controller.decide.offline import FlowRequest, OfflineController
+from controller.wire import Framing
 from experiments import protocols
 from experiments.model import scenario
 from experiments.model.job import Job

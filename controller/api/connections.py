@@ -15,8 +15,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from controller.connection_limits import ConnectionLimits, is_passing
 from controller.logs import SparingLog
 
-__all__ = ["RestServer", "abort_connections", "handle_exception", "limited_protocol"]
-
 _LOG = SparingLog(logging.getLogger("controller.api"))
 
 BACKLOG = 32

@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-__all__ = ["HISTORY_LOST", "ClientEvent", "EventHistory", "HistoryLost"]
-
 HISTORY_LOST = "history_lost"
 """The kind of the event that says that others are missing."""
 

@@ -25,7 +25,7 @@ from controller.api.grpc_messages import (
     error_of,
     event_of,
     flow_of,
-    link_of,
+    message_of,
     preview_of,
     refusal,
     request_fields,
@@ -44,8 +44,6 @@ from controller.model.messages import Abandoned, AllocationChanged, Answer, Leas
 from controller.model.requests import FlowQuery
 from controller.model.views import FlowView
 from mstcp.proto import control_pb2, control_pb2_grpc
-
-__all__ = ["ERROR_METADATA", "MAX_UNSENT", "ControllerServicer", "FlowControlServicer", "make_server"]
 
 _T = TypeVar("_T")
 
@@ -75,6 +73,7 @@ ERROR_METADATA = "mstcp-error-bin"
 
 _PAGE = 1000
 _MAX_PAGE = 10_000
+_FILTERS = ("source", "destination", "owner", "through")
 
 
 def make_server(
@@ -197,23 +196,15 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
         """Let flows live on for another lease."""
         caller = await _caller(context, self._access, Role.REQUEST)
         result = await _answer(context, self._service.renew(tuple(request.flow_ids), caller=caller))
-        return control_pb2.Renewed(
-            flow_ids=result.renewed, unknown=result.unknown, forbidden=result.forbidden
-        )
+        return message_of(control_pb2.Renewed, result, flow_ids=result.renewed)
 
     async def ListFlows(
         self, request: control_pb2.ListFlowsRequest, context: Any
     ) -> control_pb2.ListFlowsResponse:
         """List flows, page by page."""
         await _caller(context, self._access, Role.READ)
-        query = FlowQuery(
-            limit=min(request.limit or _PAGE, _MAX_PAGE),
-            after=request.after,
-            source=request.source or None,
-            destination=request.destination or None,
-            owner=request.owner or None,
-            through=request.through or None,
-        )
+        filters = {name: getattr(request, name) or None for name in _FILTERS}
+        query = FlowQuery(limit=min(request.limit or _PAGE, _MAX_PAGE), after=request.after, **filters)
         page, _ = await _answer(context, self._service.flows(query))
         flows = [flow_of(flow) for flow in page.flows]
         return control_pb2.ListFlowsResponse(flows=flows, total=page.total, next_after=page.next_after or 0)
@@ -224,7 +215,7 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
         """List both directions of all links, or of one."""
         await _caller(context, self._access, Role.READ)
         links = await _answer(context, self._service.links(request.link))
-        return control_pb2.ListLinksResponse(links=[link_of(link) for link in links])
+        return control_pb2.ListLinksResponse(links=[message_of(control_pb2.Link, each) for each in links])
 
     async def Preview(self, request: control_pb2.PreviewRequest, context: Any) -> control_pb2.PreviewResponse:
         """Tell what would happen if."""

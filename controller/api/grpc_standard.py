@@ -19,8 +19,6 @@ from controller.model.requests import ViewName
 from controller.model.views import HealthView
 from mstcp.proto import control_pb2
 
-__all__ = ["READINESS", "add_standard_services"]
-
 READINESS = "readiness"
 """Name by which health says whether flows can be served; all others are about the server itself."""
 

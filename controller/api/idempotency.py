@@ -11,8 +11,6 @@ from typing import Generic, TypeVar
 
 from controller.errors import ErrorCode, RequestError, key_of_another
 
-__all__ = ["IdempotencyStore"]
-
 _T = TypeVar("_T")
 
 _CAPACITY = 4096

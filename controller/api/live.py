@@ -17,8 +17,6 @@ from controller.model.live_views import LiveView
 from controller.model.requests import ViewName
 from controller.model.views import Sizes, described
 
-__all__ = ["LiveDocument", "LiveSnapshots"]
-
 _INTERVAL_S = 1.0
 _SIZES_INTERVAL_S = 10.0
 """Rules are counted flow by flow: not each second."""

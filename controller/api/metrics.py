@@ -13,8 +13,6 @@ from prometheus_client.process_collector import ProcessCollector
 
 from controller.model.views import Sizes, described
 
-__all__ = ["CONTENT_TYPE", "Figures", "HistogramFigures", "Metrics"]
-
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _FAST_S = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)

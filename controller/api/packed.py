@@ -8,8 +8,6 @@ from typing import Annotated
 
 from fastapi import Header, Response
 
-__all__ = ["AcceptEncoding", "Packed", "pack", "send"]
-
 AcceptEncoding = Annotated[str, Header(include_in_schema=False)]
 
 _GZIP = 16 + zlib.MAX_WBITS

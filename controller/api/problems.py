@@ -16,8 +16,6 @@ from starlette.routing import compile_path
 from controller.api.schema import invalid_request
 from controller.errors import ErrorCode, RequestError
 
-__all__ = ["CLIENT_CLOSED", "MEDIA_TYPE", "Problem", "add_error_handlers", "problem", "problem_responses"]
-
 LOG = logging.getLogger("controller.api")
 
 MEDIA_TYPE = "application/problem+json"

@@ -24,8 +24,6 @@ from controller.api.rest_replicas import SendToLeader
 from controller.api.same_site import SameSite
 from controller.api.service import Service
 
-__all__ = ["make_app"]
-
 _DESCRIPTION = """ Ask the controller for a rate between two hosts: it computes the globally optimal split
 over all paths, pins one path to each TCP connection in every switch, and answers with the streams to open and
 the rate of each.

@@ -23,28 +23,6 @@ from controller.model.records import Holder
 from controller.model.views import FlowView
 from topologies.layout import Point
 
-__all__ = [
-    "ETAG_HEADER",
-    "EVENT_HEADER",
-    "Administrator",
-    "Api",
-    "FlowId",
-    "IfMatch",
-    "LinkId",
-    "Reader",
-    "ReplicaView",
-    "RequestTimeout",
-    "Requester",
-    "SwitchName",
-    "TheApi",
-    "TheService",
-    "etag_of",
-    "event_header",
-    "no_unknown_parameters",
-    "revisions_of",
-    "unless_client_leaves",
-]
-
 ETAG_HEADER = {"ETag": {"description": "For If-Match.", "schema": {"type": "string"}}}
 """Describes the header for OpenAPI."""
 

@@ -14,8 +14,6 @@ from controller.api.problems import problem_responses
 from controller.api.rest_common import Reader, TheApi
 from controller.model.client_events import ClientEventKind
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["events"])
 
 _RETRY_MS = 1000

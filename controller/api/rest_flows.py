@@ -30,8 +30,6 @@ from controller.model.preview_views import PreviewView
 from controller.model.requests import FlowQuery
 from controller.model.views import FlowView
 
-__all__ = ["router"]
-
 router = APIRouter()
 
 _EXAMPLES = {

@@ -7,8 +7,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from controller.api.metrics import Metrics
 
-__all__ = ["MAX_BODY_BYTES", "CountAnswers", "LimitBody"]
-
 MAX_BODY_BYTES = 1 << 20
 """A body may be so large; the largest request that makes sense has some 200 KiB."""
 

@@ -9,8 +9,6 @@ from controller.api.packed import AcceptEncoding, send
 from controller.api.problems import problem_responses
 from controller.api.rest_common import Reader, TheApi
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["network"])
 
 

@@ -36,8 +36,6 @@ from controller.model.views import (
 )
 from topologies.layout import Point, place
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["network"])
 
 _EVENT: dict[int | str, dict[str, Any]] = {200: {"headers": EVENT_HEADER}}

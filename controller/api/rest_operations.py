@@ -17,8 +17,6 @@ from controller.errors import InvalidRequest, Unavailable
 from controller.model.requests import ViewName
 from controller.model.views import HealthView
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["operations"])
 
 

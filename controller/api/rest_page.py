@@ -13,8 +13,6 @@ from starlette.exceptions import HTTPException
 
 from controller.api.packed import AcceptEncoding, Packed, pack, send
 
-__all__ = ["router"]
-
 router = APIRouter(include_in_schema=False)
 
 _FOLDER = Path(__file__).parent / "page"

@@ -12,8 +12,6 @@ from controller.api.problems import problem, problem_responses
 from controller.api.rest_common import Administrator, Reader, ReplicaView, TheApi
 from controller.errors import Conflict, ErrorCode
 
-__all__ = ["SendToLeader", "router"]
-
 router = APIRouter(tags=["operations"])
 
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")

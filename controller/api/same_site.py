@@ -13,8 +13,6 @@ from controller.api.problems import problem
 from controller.configuration.access import Access
 from controller.errors import ErrorCode
 
-__all__ = ["SameSite"]
-
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 

@@ -24,20 +24,6 @@ from controller.model.requests import (
 from controller.wire import HEADER_BYTES
 from topologies.validation import requirement
 
-__all__ = [
-    "MAX_TIMEOUT_S",
-    "FlowRequestBody",
-    "LinkChangeBody",
-    "PreviewBody",
-    "RateChange",
-    "check_rate",
-    "check_spare_ports",
-    "check_timeout",
-    "invalid_request",
-    "parse",
-    "parse_preview",
-]
-
 MAX_TIMEOUT_S = 30.0
 """A client may give its request so much time; then the controller gives it up by itself."""
 

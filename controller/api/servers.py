@@ -22,8 +22,6 @@ from controller.configuration.tls import ServerTls
 from controller.connection_limits import ServiceLimits
 from controller.errors import ConfigError, CoreFailed
 
-__all__ = ["ServiceThread"]
-
 LOG = logging.getLogger("controller.api")
 
 _GRACE_S = 0.5

@@ -36,16 +36,13 @@ from controller.model.events import (
     LeaseRenewed,
     LinkChanged,
     RequestAbandoned,
-    SnapshotRequested,
     ViewRequested,
 )
 from controller.model.messages import Abandoned, Answer, ClientMessage, LeaseResult, Notify, Report
 from controller.model.preview_views import PreviewView
 from controller.model.requests import FlowQuery, FlowRequest, LinkChange, PreviewRequest, ViewName
 from controller.model.state_copy import StateCopy
-from controller.model.views import FlowPage, FlowView, LinkView, RulesView, Sizes, Snapshot
-
-__all__ = ["Done", "Seen", "Service"]
+from controller.model.views import FlowPage, FlowView, LinkView, RulesView, Sizes
 
 _ANSWER_TIMEOUT_S = 30.0
 """Longer than an installation takes before the core gives it up; a guard against faults of ours."""
@@ -319,10 +316,6 @@ class Service:
         if result.unknown:
             raise NotFound("flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")
         return await self.flow(flow_id, follow)
-
-    async def snapshot(self) -> Snapshot:
-        """Return how things are."""
-        return await self._ask(SnapshotRequested, Snapshot)
 
     async def view(self, name: ViewName, key: str = "") -> Seen:
         """Return how a part of all is.

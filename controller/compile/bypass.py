@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from controller.model.labels import BYPASS, MOST_BRANCHES
+from controller.model.labels import BYPASS
 from controller.model.rules import (
     COOKIE_LABEL,
     PRIORITY_LABEL,
@@ -25,8 +25,6 @@ from controller.model.rules import (
     port_group_number,
 )
 from controller.model.ways import Ways
-
-__all__ = ["MOST_BRANCHES", "port_group", "relay_rules", "relays"]
 
 
 def relays(nodes: Sequence[str], ways: Ways) -> tuple[str, ...]:

@@ -28,8 +28,6 @@ from controller.model.rules import (
     ToController,
 )
 
-__all__ = ["classification"]
-
 _METERED = 10
 """Priority of a port's own rule above that of the rule for all ports."""
 

@@ -27,8 +27,6 @@ from controller.model.rules import (
 )
 from controller.model.ways import Ways
 
-__all__ = ["IDLE_S", "Route", "default_rule", "equal_paths", "route_over"]
-
 IDLE_S = 300
 """A switch keeps a default route that no packet takes for so long."""
 

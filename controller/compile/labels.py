@@ -36,8 +36,6 @@ from controller.model.rules import (
 )
 from controller.model.ways import Ways
 
-__all__ = ["delivery_rules", "label_rules"]
-
 _RESTORED = "02:42:59:ff:ff:ff"
 """The Ethernet source of packets that have been on a bypass: hosts do not look at it, and it is no label."""
 

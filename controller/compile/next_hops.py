@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 
 from topologies.model import Arc
 
-__all__ = ["equal_next_hops", "next_hops"]
-
 _Distances = dict[str, tuple[int, int]]  # delay in ns and hops to the root, by node
 
 

@@ -21,7 +21,7 @@ from controller.model.rules import (
 )
 from controller.model.ways import Ways
 
-__all__ = ["Leg", "continuations", "ingress_action", "legs", "pinned_path", "pinned_rule"]
+_MOST_ACTIONS = 1 << 16
 
 Leg = tuple[str, str, str]
 """A switch that writes a label, the next node, and the label."""
@@ -70,9 +70,9 @@ def pinned_rule(connection: TcpConnection, action: Output | ToGroup, cookie: int
 
 
 def ingress_action(
-    nodes: Sequence[str], ways: Ways, branch: int = 0, source_mac: str | None = None
+    nodes: tuple[str, ...], ways: Ways, branch: int = 0, source_mac: str | None = None
 ) -> Output | ToGroup:
-    """Return what the ingress of a path does with its packets.
+    """Return what the ingress of a path does with its packets; it is made once.
 
     Args:
         nodes: Host, switches, host.
@@ -80,10 +80,14 @@ def ingress_action(
         branch: As of `legs`.
         source_mac: Another Ethernet source for them.
     """
-    if len(nodes) == 3:
-        return ways.labelled(nodes[1], nodes[2], None, source_mac)
-    switch, following, label = legs(nodes, ways, branch=branch)[0]
-    return ways.labelled(switch, following, label, source_mac)
+    key, made = (nodes, branch, source_mac), ways.ingress_actions
+    action = made.get(key)
+    if action is None:
+        if len(made) >= _MOST_ACTIONS:
+            made.clear()
+        label = legs(nodes, ways, branch=branch)[0][2] if len(nodes) > 3 else None
+        action = made[key] = ways.labelled(nodes[1], nodes[2], label, source_mac)
+    return action
 
 
 def continuations(
@@ -104,7 +108,7 @@ def continuations(
 
 
 def pinned_path(
-    nodes: Sequence[str], connection: TcpConnection, ways: Ways, cookie: int
+    nodes: tuple[str, ...], connection: TcpConnection, ways: Ways, cookie: int
 ) -> list[tuple[str, Rule]]:
     """Return the rules that pin one direction of a TCP connection to a path; the ingress is last."""
     ingress = pinned_rule(connection, ingress_action(nodes, ways), cookie)

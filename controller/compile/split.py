@@ -32,18 +32,6 @@ from controller.model.rules import (
 )
 from controller.model.ways import Ways
 
-__all__ = [
-    "MAX_SPLIT_PATHS",
-    "TAGS",
-    "Split",
-    "SplitRules",
-    "bucket_weights",
-    "is_stamp",
-    "shares_of",
-    "stamps",
-    "tag_of",
-]
-
 MAX_SPLIT_PATHS = 16
 """Paths of one split flow, at most; as many as the splitter's table holds."""
 

@@ -10,8 +10,6 @@ from enum import IntEnum
 from controller.errors import Forbidden, Unauthenticated
 from controller.model.callers import ANYBODY, Caller
 
-__all__ = ["Access", "Role", "Token", "digest_of"]
-
 
 class Role(IntEnum):
     """What a token allows; each role allows all that those before it do."""

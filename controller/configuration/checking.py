@@ -7,8 +7,6 @@ from controller.configuration.schema import Configuration
 from controller.configuration.tls import server_context
 from controller.errors import ConfigError
 
-__all__ = ["check", "check_links"]
-
 
 def check(configuration: Configuration, file: str) -> str:
     """Return a sentence that says what a configuration is; the files that it names are read.

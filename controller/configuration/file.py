@@ -19,8 +19,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["configure", "merge", "read"]
-
 _MAX_BYTES = 1 << 20
 
 

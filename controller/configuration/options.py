@@ -13,8 +13,6 @@ from gomr import OBJECTIVES
 from controller.address import Address
 from controller.configuration.schema import Configuration, Counters, Discovery, Routing
 
-__all__ = ["NO_STORE", "parser", "settings_of"]
-
 NO_STORE = "none"
 
 _SERVICES = ("openflow", "rest", "grpc")

@@ -12,8 +12,6 @@ from controller.configuration.access import Role, Token
 from controller.model.requests import LinkChange
 from controller.model.settings import Settings
 
-__all__ = ["Configuration", "Service", "TlsFiles"]
-
 Service = Literal["openflow", "rest", "grpc"]
 
 ETCD = "etcd://"

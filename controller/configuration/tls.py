@@ -11,8 +11,6 @@ import grpc
 from controller.configuration.schema import TlsFiles
 from controller.errors import ConfigError
 
-__all__ = ["ServerTls", "read_pem", "server_context"]
-
 _Pem = tuple[bytes, bytes, bytes | None]
 """Key, certificate, and the authority of clients."""
 

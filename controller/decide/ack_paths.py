@@ -5,8 +5,6 @@ from __future__ import annotations
 from controller.errors import InvalidRequest
 from controller.state.state import State
 
-__all__ = ["SHORTEST", "ack_path"]
-
 SHORTEST = "shortest"
 _REVERSE = "reverse:"
 

@@ -17,16 +17,6 @@ from controller.state.hosts import Host
 from controller.state.state import State
 from controller.wire import Framing, framing_of
 
-__all__ = [
-    "Admission",
-    "admit",
-    "check_objective",
-    "check_ports",
-    "choose_source_ports",
-    "max_streams",
-    "new_flow",
-]
-
 _FIRST_PICKED_PORT = 61000
 """Above Linux's ephemeral ports (32768-60999), so that a picked port is rarely bound."""
 

@@ -19,8 +19,6 @@ from controller.model.journal import Journaled
 from controller.state.flow import Flow
 from controller.state.state import State
 
-__all__ = ["Arrivals"]
-
 _MOST_IN_SOLVE = 64
 """Requests that share a solve, at most: it takes longer the more there are."""
 

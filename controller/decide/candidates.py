@@ -10,8 +10,6 @@ from controller.state.flow import ROUNDING, Flow, Slot
 from controller.state.flow_table import slot_loads
 from controller.state.state import State
 
-__all__ = ["MOVE_INTERVAL_S", "Candidates"]
-
 MOVE_INTERVAL_S = 1.0
 """Running flows are moved to better paths in rounds, so far apart."""
 

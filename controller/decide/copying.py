@@ -11,8 +11,6 @@ from controller.state.flow import Flow
 from controller.state.flow_record import flow_of, record_of
 from controller.state.state import State
 
-__all__ = ["copy_of", "records_of", "state_of"]
-
 
 def copy_of(state: State, optima: LiveOptima) -> StateCopy:
     """Return a copy; it takes some microseconds for each flow."""

@@ -25,8 +25,6 @@ from controller.model.rules import (
 from controller.state.hosts import Host
 from controller.state.state import State
 
-__all__ = ["DefaultRoutes"]
-
 _ROUTES_A_TURN = 500
 """Routes that are computed again in one event, or all of one host: others wait for it no longer."""
 

@@ -32,8 +32,6 @@ from controller.model.requests import FlowRequest
 from controller.state.flow import Flow, Stream
 from controller.state.state import State
 
-__all__ = ["Granted", "Wanted", "grant", "grant_shared", "may_share"]
-
 
 @dataclass(frozen=True)
 class Granted:

@@ -22,8 +22,6 @@ from controller.model.messages import AllocationChanged, Notify, RemoveRule
 from controller.state.flow import CLOSE_WITHIN_S, Flow, Stream, StreamState
 from controller.state.state import State
 
-__all__ = ["HostStreams"]
-
 _IDLE_S = 1.0
 """A stream that carries nothing for so long is taken off, if nothing moves its flow at the time."""
 

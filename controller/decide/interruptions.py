@@ -12,8 +12,6 @@ from controller.model.journal import Journaled, JournaledDict
 from controller.state.flow import Flow
 from controller.state.state import State
 
-__all__ = ["Interruptions"]
-
 _WHOLE = 1 - 1e-6
 """A flow that has this share of the rate that it had is restored; the rest is the solver's rounding."""
 
@@ -43,12 +41,8 @@ class Interruptions:
     def links_lost(self, links: Iterable[str], now: float) -> None:
         """Record that links went down, by their names in the file; before anything is planned again."""
         for link in links:
-            one, other = self._state.live.network.link(link).ends
-            switch = other if self._state.live.is_host(one) else one
-            for flow in self._state.flows.through(switch):
-                if flow.id in self._by_flow or not flow.is_active or flow.rate_bps <= 0:
-                    continue
-                if link in self._state.lost_links(flow):
+            for flow in self._state.flows_on_lost(link):
+                if flow.id not in self._by_flow and flow.is_active and flow.rate_bps > 0:
                     self._by_flow[flow.id] = _Interruption(now, flow.rate_bps)
 
     def settled(self, flow: Flow, now: float, has_moved: bool) -> None:

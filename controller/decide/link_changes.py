@@ -16,8 +16,6 @@ from controller.state.flow import Flow
 from controller.state.state import State
 from topologies.model import Network
 
-__all__ = ["LINK", "LinkChanges", "name_of"]
-
 LINK = "link"
 """Kind of the records of links that are not as the topology file has them; their keys are names."""
 

@@ -13,8 +13,6 @@ from controller.model.messages import PacketOut
 from controller.state.discovery import Discovery
 from controller.state.state import State
 
-__all__ = ["LinkWatch"]
-
 
 class LinkWatch(Journaled):
     """Keeps the live network as ports and probes show it.

@@ -13,8 +13,6 @@ from gomr.errors import InvalidProblem, SolverError
 
 from controller.state.live_network import LiveNetwork, arc_name
 
-__all__ = ["LiveOptima"]
-
 """Objectives that leave little to choose: the end of least churn is that no flow is starved for another of
 equal worth, and these see to that."""
 

@@ -55,8 +55,6 @@ from controller.state.flow_record import FLOW, FLOW_LEASE, flow_of
 from controller.state.lost_paths import on_paths_of_file
 from controller.state.state import State
 
-__all__ = ["FlowManager", "HandedOver"]
-
 _ENDED_REMEMBERED = 10_000
 """Flows whose ids are remembered after their end: to release them again is no error."""
 

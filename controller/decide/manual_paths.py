@@ -11,8 +11,6 @@ from controller.state.flow_table import add_loads, arc_loads
 from controller.state.live_network import arcs_of
 from controller.state.state import State
 
-__all__ = ["check_paths"]
-
 _CAPACITY_SLACK = 5e-4
 """How far rates given by hand may exceed a link: published figures are rounded (8.95 of 8.949 Mbit/s)."""
 

@@ -15,8 +15,6 @@ from controller.model.rules import TcpConnection
 from controller.state.counter_polling import CounterPolling
 from controller.state.state import State
 
-__all__ = ["Measuring"]
-
 
 class Measuring(Journaled):
     """Asks for counters and takes them in.

@@ -22,8 +22,6 @@ from controller.state.hosts import LEARNED_HOST, Host, Sighting
 from controller.state.state import State
 from topologies.model import is_host_address
 
-__all__ = ["Neighbours"]
-
 _PATIENCE_S = 1.0
 """A host that is asked has so long to answer."""
 

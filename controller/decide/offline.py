@@ -19,13 +19,12 @@ from controller.decide.live_optima import LiveOptima
 from controller.decide.planning import PlannedPath
 from controller.errors import InfeasibleRequest
 from controller.model.requests import FlowRequest as ControllerRequest
+from controller.model.settings import Settings
 from controller.state.flow import Flow
 from controller.state.live_network import LiveNetwork
-from controller.state.state import Settings, State
+from controller.state.state import State
 from controller.wire import Framing
 from topologies.model import Arc, Network
-
-__all__ = ["FlowRequest", "Framing", "OfflineController", "Path", "PlannedPath"]
 
 Path = tuple[str, ...]
 """Nodes from host to host."""

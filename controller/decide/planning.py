@@ -24,21 +24,6 @@ from controller.state.state import State
 from controller.wire import Framing
 from topologies.model import Arc
 
-__all__ = [
-    "NEGLIGIBLE_SHARE",
-    "SEPARABLE",
-    "NewFlow",
-    "Optimum",
-    "PlannedPath",
-    "has_path",
-    "on_a_free_path",
-    "on_free_paths",
-    "optimise",
-    "optimise_new_flows",
-    "replan",
-    "shortest_paths",
-]
-
 NEGLIGIBLE_SHARE = 1e-6
 """A path with less than this share of a flow's rate is the solver's rounding, not a path."""
 
@@ -183,38 +168,62 @@ def on_a_free_path(state: State, objective: str, new_flow: NewFlow) -> Optimum |
     nodes = state.live.least_delay_path(new_flow.source, new_flow.destination)
     if nodes is None:
         return None
-    if not _has_room(state, new_flow, nodes):
+    if not _Room(state).take(nodes, new_flow.framing, new_flow.rate_bps, new_flow.max_paths):
         return None
     return Optimum({}, (PlannedPath(nodes, new_flow.rate_bps, _delay_s(state, nodes)),))
 
 
-def on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> Iterator[tuple[Slot, ...] | None]:
-    """Yield, flow by flow, what each is to have where it fits on its path of least delay; None where not.
+def on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> dict[str, tuple[Slot, ...]]:
+    """Return what flows that carry nothing are to have, where all fit on their paths of least delay.
 
-    For flows that carry nothing; each must be accounted for before the next is asked for. Where all fit, it
-    is their optimum beside the others, as in `on_a_free_path`.
+    It is their optimum beside the others, as in `on_a_free_path`. Where one does not fit, nothing.
     """
+    if objective not in SEPARABLE:
+        return {}
+    room, found, delays_s = _Room(state), {}, {}
     for flow in flows:
-        new_flow = _as_new_flow(flow)
-        nodes = state.live.least_delay_path(new_flow.source, new_flow.destination)
-        fits = objective in SEPARABLE and new_flow.acks is None and nodes is not None
-        if not fits or nodes is None or not _has_room(state, new_flow, nodes):
-            yield None
-            continue
-        delay_s = _delay_s(state, nodes)
-        rest = (Slot(nodes, 0.0, delay_s) for _ in flow.streams[1:])
-        yield (Slot(nodes, flow.requested_bps, delay_s), *rest)
+        nodes = state.live.least_delay_path(flow.source.name, flow.destination.name)
+        if flow.split is not None or nodes is None:
+            return {}
+        if not room.take(nodes, flow.framing, flow.requested_bps, flow.most_paths, flow.framed_streams):
+            return {}
+        if nodes not in delays_s:
+            delays_s[nodes] = _delay_s(state, nodes)
+        delay_s = delays_s[nodes]
+        rest = [Slot(nodes, 0.0, delay_s) for _ in flow.streams[1:]]
+        found[flow.id] = (Slot(nodes, flow.requested_bps, delay_s), *rest)
+    return found
 
 
-def _has_room(state: State, new_flow: NewFlow, nodes: tuple[str, ...]) -> bool:
-    """Return whether a flow fits on a path beside all others."""
-    # As it is accounted for while it is planned: it may need identifiers.
-    wire_bps = new_flow.framing.wire_bps(new_flow.rate_bps, 1 if new_flow.max_paths == 1 else 2)
-    for way, load_bps in ((nodes, wire_bps), (nodes[::-1], wire_bps * state.settings.ack_ratio)):
-        for arc in arcs_of(way):
-            if state.flows.load_bps(arc) + load_bps > (1 - _MARGIN) * state.offered_bps(arc):
-                return False
-    return True
+class _Room:
+    """What is free on arcs beside all flows, and beside those that have taken of it."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._free_bps: dict[str, float] = {}
+
+    def take(
+        self,
+        nodes: tuple[str, ...],
+        framing: Framing,
+        rate_bps: float,
+        most_paths: int | None,
+        framed_streams: int = 1,
+    ) -> bool:
+        """Take what a goodput needs on a path; returns False where there is not enough."""
+        # As it is accounted for while it is planned: it may need identifiers.
+        needed_bps = framing.wire_bps(rate_bps, 1 if most_paths == 1 else 2)
+        taken_bps, ratio, free_bps = framing.wire_bps(rate_bps, framed_streams), 1.0, self._free_bps
+        for way in (nodes, nodes[::-1]):
+            for arc in arcs_of(way):
+                left_bps = free_bps.get(arc)
+                if left_bps is None:
+                    left_bps = (1 - _MARGIN) * self._state.offered_bps(arc) - self._state.flows.load_bps(arc)
+                if needed_bps * ratio > left_bps:
+                    return False
+                free_bps[arc] = left_bps - taken_bps * ratio
+            ratio = self._state.settings.ack_ratio
+        return True
 
 
 def replan(

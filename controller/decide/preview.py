@@ -26,8 +26,6 @@ from controller.model.state_copy import StateCopy
 from controller.state.flow import Flow, FlowState, Slot
 from controller.state.flow_table import arc_loads
 
-__all__ = ["preview"]
-
 
 def preview(copy: StateCopy, wanted: PreviewRequest, time_limit_s: float | None = None) -> PreviewView:
     """Return what would happen if links and switches failed, then demands grew, then flows were requested.
@@ -218,9 +216,8 @@ class _Trial:
 
     def _move(self, flow: Flow, slots: tuple[Slot, ...]) -> None:
         moved, flows = moved_flow(self._state, flow, slots), self._state.flows
-        flows.unindex(flow)
-        flow.split = moved.split
-        flows.index(flow)
+        former, flow.split = flow.switches(), moved.split
+        flows.reindex(flow, former)
         flows.change_streams(flow, moved.streams, moved.spare_ports)
         reserve(self._state, flow, ())
 

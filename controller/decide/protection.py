@@ -23,8 +23,6 @@ from controller.state.live_network import arc_name
 from controller.state.state import State
 from topologies.model import Arc
 
-__all__ = ["Protection"]
-
 _QUIET_S = 0.3
 """After a change of the network: what follows it within so long is dealt with together."""
 

@@ -48,8 +48,6 @@ from controller.model.views import (
 from controller.state.flow import Flow
 from controller.state.state import State
 
-__all__ = ["Queries"]
-
 
 class Queries:
     """Answers what clients ask about the state; changes nothing."""

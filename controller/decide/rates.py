@@ -20,8 +20,6 @@ from controller.state.flow import Flow
 from controller.state.flow_record import FLOW, record_of
 from controller.state.state import State
 
-__all__ = ["Rates"]
-
 _REBALANCE_AFTER_S = 0.1
 """After links have changed, the rates of flows that stay wait for those that have to move."""
 

@@ -33,10 +33,8 @@ from controller.model.rules import (
     by_switch,
     flow_number,
 )
-from controller.state.flow import OPEN_WITHIN_S, Flow, Slot, StreamState
+from controller.state.flow import OPEN_WITHIN_S, Flow, Slot, Stream, StreamState
 from controller.state.state import State
-
-__all__ = ["Recovery"]
 
 _IMPROVE_AFTER_S = 0.2
 """After capacity has returned: what else happens within so long is dealt with together."""
@@ -224,9 +222,7 @@ class Recovery(Journaled):
             flow = self._flow(flow_id)
             moved = moved_flow(self._state, flow, slots)
             new = self._new_rules(flow, moved, slots)
-            taken = {(switch, _key(rule)) for switch, rule in _rules(new)}
-            old = self._old_rules(flow, slots)
-            leftover = tuple((switch, rule) for switch, rule in old if (switch, _key(rule)) not in taken)
+            leftover = self._leftover(flow, slots, new)
             behind: list[tuple[str, FlowEntry]] = []
             ingress: list[tuple[str, FlowEntry]] = []
             for switch, entry in new:
@@ -244,6 +240,18 @@ class Recovery(Journaled):
     def _old_rules(self, flow: Flow, slots: tuple[Slot, ...]) -> list[tuple[str, Rule]]:
         return _rules(flow.entries(self._state.live.ports, flow.changed_streams(slots)))
 
+    def _leftover(
+        self, flow: Flow, slots: tuple[Slot, ...], new: list[tuple[str, Rule | Group]]
+    ) -> tuple[tuple[str, Rule], ...]:
+        """Return the rules of a flow in whose place no new ones come."""
+        pairs = zip(flow.streams, slots, strict=False)
+        has_same_ends = flow.split is None and all(_ends(old) == _ends(slot) for old, slot in pairs)
+        if has_same_ends and flow.has_ends_alone(self._state.live.ports):
+            return ()
+        taken = {(switch, _key(rule)) for switch, rule in _rules(new)}
+        old = self._old_rules(flow, slots)
+        return tuple((switch, rule) for switch, rule in old if (switch, _key(rule)) not in taken)
+
     def installed(self, flow_id: str, now: float) -> None:
         """Record that all switches have the new rules of a flow: it has been turned."""
         move, flow = self._moves.pop(flow_id), self._flow(flow_id)
@@ -253,17 +261,14 @@ class Recovery(Journaled):
         for switch, rule in move.leftover:
             if self._state.live.is_connected(switch):
                 self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
-        self._outbox.report(
-            "info", f"flow {flow.id} has new paths", flow=flow.id, paths=[list(path) for path in flow.paths]
-        )
 
     def _take_moved(self, flow: Flow, moved: Flow, now: float) -> None:
         """Give a flow its new paths, and the streams that its host is to open."""
         if not flow.max_streams:
-            self._state.flows.unindex(flow)
+            former = flow.switches()
             flow.streams, flow.split, flow.generation = moved.streams, moved.split, moved.generation
             reserve(self._state, flow, ())
-            self._state.flows.index(flow)
+            self._state.flows.reindex(flow, former)
             return
         # Its host may have opened streams meanwhile.
         kept = {stream.source_port: stream for stream in flow.streams}
@@ -318,6 +323,10 @@ class Recovery(Journaled):
 
 def _rules(entries: list[tuple[str, Rule | Group]]) -> list[tuple[str, Rule]]:
     return [(switch, entry) for switch, entry in entries if isinstance(entry, Rule)]
+
+
+def _ends(slot: Slot | Stream) -> tuple[str, str]:
+    return slot.path[1], slot.path[-2]
 
 
 def _key(rule: Rule) -> tuple[int, int, object]:

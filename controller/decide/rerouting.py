@@ -11,21 +11,15 @@ from controller.errors import FAILURES, AnyFailure
 from controller.state.flow import Flow, Slot
 from controller.state.state import State
 
-__all__ = ["carried_over", "moved_flow", "reroute", "reserve", "set_rates"]
-
 SetRates = Callable[[Mapping[str, tuple[float, ...]]], None]
 Failed = Callable[[str, AnyFailure], None]
 
 
 def carried_over(state: State, links: Collection[str]) -> list[Flow]:
     """Return the flows that carry something over one of these links, which are down, by their numbers."""
-    ends = dict.fromkeys(end for link in links for end in link.split("-"))
-    flows = {flow.id: flow for end in ends for flow in state.flows.through(end)}
-    return [
-        flow
-        for flow in sorted(flows.values(), key=lambda flow: flow.number)
-        if flow.is_active and flow.rate_bps > 0 and not set(links).isdisjoint(state.lost_links(flow))
-    ]
+    flows = {flow.id: flow for link in links for flow in state.flows_on_lost(link)}
+    carrying = (flow for flow in flows.values() if flow.is_active and flow.rate_bps > 0)
+    return sorted(carrying, key=lambda flow: flow.number)
 
 
 def reroute(
@@ -47,11 +41,11 @@ def reroute(
         for stream in flow.streams:
             if flow.objective is not None or state.live.lost_links(stream.path):
                 stream.rate_bps = 0.0  # off the accounts, until it is planned
-        state.flows.account(flow)
+    state.flows.account_all(lost)
     planned: dict[str, tuple[Slot, ...]] = {}
     for objective in sorted({flow.objective for flow in lost if flow.objective is not None}):
         broken = [flow for flow in lost if flow.objective == objective]
-        slots = _on_free_paths(state, objective, broken)
+        slots = on_free_paths(state, objective, broken)
         if not slots:
             try:
                 slots, rates = replan(state, optima, objective, broken)
@@ -59,23 +53,10 @@ def reroute(
                 failed(objective, error)
                 continue
             set_rates(rates)
-            for flow in broken:
-                if flow.id in slots:
-                    reserve(state, flow, slots[flow.id])
+        for flow in broken:
+            flow.reserved = slots.get(flow.id, ())
+        state.flows.account_all(broken)
         planned.update(slots)
-    return planned
-
-
-def _on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> dict[str, tuple[Slot, ...]]:
-    """Reserve the paths of flows that carry nothing, where all fit without a solve; else nothing."""
-    planned: dict[str, tuple[Slot, ...]] = {}
-    for flow, slots in zip(flows, on_free_paths(state, objective, flows), strict=True):
-        if slots is None:
-            for each in flows[: len(planned)]:
-                reserve(state, each, ())
-            return {}
-        planned[flow.id] = slots
-        reserve(state, flow, slots)
     return planned
 
 

@@ -18,8 +18,6 @@ from controller.model.messages import ReadInstalled
 from controller.model.reconcile import Installed
 from controller.state.state import State
 
-__all__ = ["RuleAudit"]
-
 _PATIENCE_S = 30.0
 """A switch that has not said what it has after so long is asked again."""
 

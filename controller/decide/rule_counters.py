@@ -10,8 +10,6 @@ from controller.model.journal import Journaled, JournaledDict
 from controller.model.messages import ReadRuleCounters, Result
 from controller.state.state import State
 
-__all__ = ["RuleCounters"]
-
 _FRESH_S = 1.0
 """A switch is asked no more often, however many clients want to know."""
 

@@ -17,8 +17,6 @@ from controller.model.reconcile import Difference, Installed, Unsettled, differe
 from controller.model.rules import Entry, Group, Meter, Rule
 from controller.state.state import State
 
-__all__ = ["SwitchRules"]
-
 
 class SwitchRules(Journaled):
     """Sends each switch the difference between the rules it has and those it should have.

@@ -8,8 +8,6 @@ from controller.model.client_events import ClientEventKind
 from controller.state.flow import Flow
 from topologies.model import Network
 
-__all__ = ["facts_of", "refuse", "tell_refused", "tell_topology"]
-
 
 def facts_of(flow: Flow) -> dict[str, object]:
     """Return whose a flow is, from where to where it leads, its rates and paths."""

@@ -20,8 +20,6 @@ from controller.model.messages import (
 from controller.model.records import Change
 from controller.model.rules import Entry
 
-__all__ = ["Outbox", "Refusable"]
-
 
 class Refusable(Protocol):
     """For whom a switch was given something that it may refuse, even after it has confirmed it."""

@@ -14,8 +14,6 @@ from controller.model.journal import Journaled, JournaledDict
 from controller.model.rules import Entry, Stages
 from controller.state.state import State
 
-__all__ = ["Owner", "Transaction", "Transactions"]
-
 
 class Owner(Protocol):
     """For whom rules are installed; `now` is the time of the event."""

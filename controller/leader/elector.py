@@ -9,8 +9,6 @@ from controller.leader.machine import Action, ActionKind, LeaderMachine, Standin
 from controller.model.events import Event, LeadershipGained, LeadershipLost, RecordsChanged, RecordsRead
 from controller.model.records import Holder, Records, Update
 
-__all__ = ["Elector", "Operations"]
-
 _FOLLOWING = (Standing.FOLLOWER, Standing.CANDIDATE)
 
 

@@ -13,8 +13,6 @@ from enum import Enum
 
 from controller.model.records import Holder
 
-__all__ = ["Action", "ActionKind", "LeaderMachine", "Standing", "Times"]
-
 
 class Standing(Enum):
     """What a replica is."""

@@ -21,8 +21,6 @@ from controller.model.records import Holder
 from controller.store.etcd import EtcdStore, EtcdWatch
 from controller.store.etcd_client import until
 
-__all__ = ["Participant", "Places", "Switches"]
-
 LOG = logging.getLogger("controller.leader")
 
 _TICK_S = 0.1

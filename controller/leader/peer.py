@@ -12,8 +12,6 @@ from collections.abc import Callable
 from controller.address import Address
 from controller.model.records import Holder
 
-__all__ = ["Peer"]
-
 _CONNECT_S = 1.0
 _LOOK_S = 0.2
 _AGAIN_S = 0.5

@@ -10,9 +10,7 @@ from controller.model import events
 from controller.model.messages import Abandoned, Answer, Message, Report
 from controller.model.records import changes_of
 
-__all__ = ["Replica"]
-
-_READS = (events.SnapshotRequested, events.ViewRequested, events.FlowsRequested, events.CopyRequested)
+_READS = (events.ViewRequested, events.FlowsRequested, events.CopyRequested)
 """What a replica that follows answers too, from what it knows."""
 
 

@@ -20,8 +20,6 @@ from controller.store.etcd import EtcdStore
 from controller.store.etcd_client import EtcdAccess, EtcdClient
 from topologies.model import Network
 
-__all__ = ["Replication"]
-
 
 class Replication:
     """What a controller has where its store is etcd.

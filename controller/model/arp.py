@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from controller.model.rules import ETH_TYPE_ARP
 
-__all__ = ["NO_ADDRESS", "ArpPacket", "build_probe", "build_reply", "parse"]
-
 _ETHERNET = struct.Struct("!6s6sH")
 _ARP = struct.Struct("!HHBBH6s4s6s4s")
 _HARDWARE_ETHERNET = 1

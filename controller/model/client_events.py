@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["ClientEventKind"]
-
 
 class ClientEventKind(str, Enum):
     """What happened; the names that clients see."""

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from controller.model.rules import Match, TcpConnection
 
-__all__ = ["PinnedBy", "PinnedCount", "PortCounters", "RuleCount", "RuleKey"]
-
 PinnedBy = TcpConnection | str
 """What a rule of flows looks at: a connection, the stamp of a split flow's path, or a label."""
 

@@ -16,54 +16,33 @@ from controller.model.requests import FlowQuery, FlowRequest, LinkChange, ViewNa
 from controller.model.settings import Settings
 from topologies.model import Network
 
-__all__ = [
-    "BarrierReceived",
-    "ConfigurationChanged",
-    "ConfigurationRefused",
-    "ControllerStopping",
-    "CopyRequested",
-    "CountersRead",
-    "CountersRefused",
-    "Event",
-    "FlowChanged",
-    "FlowReleased",
-    "FlowRequested",
-    "FlowsRequested",
-    "InstalledRead",
-    "LeadershipGained",
-    "LeadershipLost",
-    "LeaseRenewed",
-    "LinkChanged",
-    "LinkDiscovered",
-    "MessagesRefused",
-    "PacketArrived",
-    "PortCameUp",
-    "PortWentDown",
-    "RecordsChanged",
-    "RecordsRead",
-    "RequestAbandoned",
-    "RuleCountersRead",
-    "RulesRefused",
-    "SnapshotRequested",
-    "StreamsReported",
-    "SwitchConnected",
-    "SwitchDisconnected",
-    "SwitchHeld",
-    "TimePassed",
-    "Together",
-    "ViewRequested",
-]
+
+class Event:
+    """Something that happened."""
 
 
 @dataclass(frozen=True)
-class SwitchConnected:
+class SwitchEvent(Event):
+    """Something that a switch did."""
+
+    datapath_id: int
+
+
+@dataclass(frozen=True)
+class ClientRequest(Event):
+    """Something that a client wants; the answer finds its way back by the token."""
+
+    token: int
+
+
+@dataclass(frozen=True)
+class SwitchConnected(SwitchEvent):
     """A switch finished its handshake; `live_ports` are the ports that are up.
 
     `installed` is what it has; None: that is not known, and it is given everything in place of what it has.
     `port_names` are pairs of a port and what the switch calls it; `announcement` is acknowledged.
     """
 
-    datapath_id: int
     live_ports: frozenset[int]
     installed: Installed | None = None
     port_names: tuple[tuple[int, str], ...] = ()
@@ -71,55 +50,48 @@ class SwitchConnected:
 
 
 @dataclass(frozen=True)
-class SwitchDisconnected:
+class SwitchDisconnected(SwitchEvent):
     """A switch's connection ended."""
-
-    datapath_id: int
 
 
 @dataclass(frozen=True)
-class SwitchHeld:
+class SwitchHeld(SwitchEvent):
     """Another controller is master of a switch, which this one does not touch (`is_held`), or is no more."""
 
-    datapath_id: int
     is_held: bool
 
 
 @dataclass(frozen=True)
-class InstalledRead:
+class InstalledRead(SwitchEvent):
     """A connected switch said what it has."""
 
-    datapath_id: int
     installed: Installed
 
 
 @dataclass(frozen=True)
-class MessagesRefused:
+class MessagesRefused(SwitchEvent):
     """A switch answered `number` messages, which installed nothing, with the same error."""
 
-    datapath_id: int
     reason: str
     number: int
 
 
 @dataclass(frozen=True)
-class PortCameUp:
+class PortCameUp(SwitchEvent):
     """A port was added or its link came up."""
 
-    datapath_id: int
     port: int
 
 
 @dataclass(frozen=True)
-class PortWentDown:
+class PortWentDown(SwitchEvent):
     """A port was removed or its link went down."""
 
-    datapath_id: int
     port: int
 
 
 @dataclass(frozen=True)
-class LinkDiscovered:
+class LinkDiscovered(Event):
     """A discovery packet went from one port to another (LLDP)."""
 
     tail_datapath_id: int
@@ -129,38 +101,34 @@ class LinkDiscovered:
 
 
 @dataclass(frozen=True)
-class PacketArrived:
+class PacketArrived(SwitchEvent):
     """A switch handed a packet to the controller; `frame` begins with the Ethernet header."""
 
-    datapath_id: int
     port: int
     frame: bytes
 
 
 @dataclass(frozen=True)
-class RuleExpired:
+class RuleExpired(SwitchEvent):
     """A switch has removed a rule that no packet has matched for as long as it says."""
 
-    datapath_id: int
     cookie: int
 
 
 @dataclass(frozen=True)
-class BarrierReceived:
+class BarrierReceived(SwitchEvent):
     """A switch has carried out everything up to a barrier."""
 
-    datapath_id: int
     barrier: int
 
 
 @dataclass(frozen=True)
-class RulesRefused:
+class RulesRefused(SwitchEvent):
     """A switch answered the rules of a barrier with an error; `cookie` is that of the rule, if known.
 
     `is_full`: it has no room for more.
     """
 
-    datapath_id: int
     barrier: int
     reason: str
     cookie: int | None = None
@@ -168,13 +136,12 @@ class RulesRefused:
 
 
 @dataclass(frozen=True)
-class CountersRead:
+class CountersRead(SwitchEvent):
     """A switch said at `read_at` what it has counted; it took `messages`, there and back.
 
     `ports` are by number, `pinned` by what the rules look at; `rules` is how many it has (None: unknown).
     """
 
-    datapath_id: int
     read_at: float
     ports: Mapping[int, PortCounters]
     pinned: Mapping[PinnedBy, PinnedCount]
@@ -183,29 +150,26 @@ class CountersRead:
 
 
 @dataclass(frozen=True)
-class CountersRefused:
+class CountersRefused(SwitchEvent):
     """A switch does not say what it has counted."""
 
-    datapath_id: int
     reason: str
 
 
 @dataclass(frozen=True)
-class RuleCountersRead:
+class RuleCountersRead(SwitchEvent):
     """A switch said what its rules have counted; None: it does not say."""
 
-    datapath_id: int
     counts: Mapping[RuleKey, RuleCount] | None
 
 
 @dataclass(frozen=True)
-class FlowRequested:
+class FlowRequested(ClientRequest):
     """A client asked for a flow; `owner` is the session that hears of its changes (empty: none).
 
     After `deadline` (on the clock of the events) nobody waits for the answer any more.
     """
 
-    token: int
     request: FlowRequest
     owner: str = ""
     caller: Caller = ANYBODY
@@ -213,20 +177,17 @@ class FlowRequested:
 
 
 @dataclass(frozen=True)
-class RequestAbandoned:
+class RequestAbandoned(ClientRequest):
     """The client that requested a flow with this token has gone or given up: the flow is undone."""
-
-    token: int
 
 
 @dataclass(frozen=True)
-class FlowChanged:
+class FlowChanged(ClientRequest):
     """A client asked for another rate (goodput, bit/s) of a running flow.
 
     With `if_revisions`, only if the flow has one of them.
     """
 
-    token: int
     flow_id: str
     rate_bps: float
     caller: Caller = ANYBODY
@@ -234,33 +195,30 @@ class FlowChanged:
 
 
 @dataclass(frozen=True)
-class FlowReleased:
+class FlowReleased(ClientRequest):
     """A client gave a flow back; with `if_revisions`, only if the flow has one of them."""
 
-    token: int
     flow_id: str
     caller: Caller = ANYBODY
     if_revisions: frozenset[int] | None = None
 
 
 @dataclass(frozen=True)
-class LeaseRenewed:
+class LeaseRenewed(ClientRequest):
     """A client still uses its flows; a session that renews a flow becomes its owner."""
 
-    token: int
     flow_ids: tuple[str, ...]
     owner: str = ""
     caller: Caller = ANYBODY
 
 
 @dataclass(frozen=True)
-class StreamsReported:
+class StreamsReported(ClientRequest):
     """A host said what is of the streams of a flow: those that are open, and those that it cannot open.
 
     `spare_ports` are bound for more of them.
     """
 
-    token: int
     flow_id: str
     open_ports: frozenset[int]
     failed_ports: frozenset[int]
@@ -269,10 +227,9 @@ class StreamsReported:
 
 
 @dataclass(frozen=True)
-class LinkChanged:
+class LinkChanged(ClientRequest):
     """A client changed a link; with `if_revisions`, only if the link has one of them."""
 
-    token: int
     link: str
     change: LinkChange
     caller: Caller = ANYBODY
@@ -280,93 +237,81 @@ class LinkChanged:
 
 
 @dataclass(frozen=True)
-class ConfigurationChanged:
+class ConfigurationChanged(ClientRequest):
     """The configuration was read again: all of it is as it says from now on.
 
     `network` is that of the topology file, which was read again too; None: it was not.
     """
 
-    token: int
     settings: Settings
     links: Mapping[str, LinkChange]
     network: Network | None = None
 
 
 @dataclass(frozen=True)
-class ConfigurationRefused:
+class ConfigurationRefused(Event):
     """The configuration was read again, and something in it is wrong: all stays as it is."""
 
     reason: str
 
 
 @dataclass(frozen=True)
-class SnapshotRequested:
-    """A client asked how things are."""
-
-    token: int
-
-
-@dataclass(frozen=True)
-class ViewRequested:
+class ViewRequested(ClientRequest):
     """A client asked how a part of all is; `key` names a flow or a switch where the view is of one."""
 
-    token: int
     view: ViewName
     key: str = ""
 
 
 @dataclass(frozen=True)
-class FlowsRequested:
+class FlowsRequested(ClientRequest):
     """A client asked for a page of the flows."""
 
-    token: int
     query: FlowQuery
 
 
 @dataclass(frozen=True)
-class CopyRequested:
+class CopyRequested(ClientRequest):
     """A client wants to know what would happen if: it needs a copy of everything to try that on."""
-
-    token: int
 
 
 @dataclass(frozen=True)
-class ControllerStopping:
+class ControllerStopping(Event):
     """The process is about to end; the switches keep the rules of what runs, or lose them all."""
 
     remove_rules: bool
 
 
 @dataclass(frozen=True)
-class RecordsRead:
+class RecordsRead(Event):
     """All that the store has, for a replica that begins to follow it."""
 
     records: Records
 
 
 @dataclass(frozen=True)
-class RecordsChanged:
+class RecordsChanged(Event):
     """What another replica has written, in order."""
 
     changes: tuple[Change, ...]
 
 
 @dataclass(frozen=True)
-class LeadershipGained:
+class LeadershipGained(Event):
     """This replica decides from now on; all that was written before has been handed over."""
 
     epoch: int
 
 
 @dataclass(frozen=True)
-class LeadershipLost:
+class LeadershipLost(Event):
     """This replica decides no more, and what it knows may differ from the store."""
 
     reason: str
 
 
 @dataclass(frozen=True)
-class Together:
+class Together(Event):
     """Confirmations and answered probes, or requests for flows, that waited at the same time.
 
     Some work is shared.
@@ -376,44 +321,5 @@ class Together:
 
 
 @dataclass(frozen=True)
-class TimePassed:
+class TimePassed(Event):
     """The core's deadline passed, and what had happened before it has been handed over."""
-
-
-Event = (
-    SwitchConnected
-    | SwitchDisconnected
-    | SwitchHeld
-    | InstalledRead
-    | MessagesRefused
-    | PortCameUp
-    | PortWentDown
-    | LinkDiscovered
-    | PacketArrived
-    | RuleExpired
-    | BarrierReceived
-    | RulesRefused
-    | CountersRead
-    | CountersRefused
-    | FlowRequested
-    | RequestAbandoned
-    | FlowChanged
-    | FlowReleased
-    | LeaseRenewed
-    | StreamsReported
-    | LinkChanged
-    | ConfigurationChanged
-    | ConfigurationRefused
-    | SnapshotRequested
-    | RuleCountersRead
-    | ViewRequested
-    | FlowsRequested
-    | CopyRequested
-    | ControllerStopping
-    | RecordsRead
-    | RecordsChanged
-    | LeadershipGained
-    | LeadershipLost
-    | Together
-    | TimePassed
-)

@@ -7,8 +7,6 @@ from enum import Enum
 
 from controller.model.journal import Journaled, JournaledDict
 
-__all__ = ["FaultKind", "Faults"]
-
 _MAX_FAULTS = 1024
 
 

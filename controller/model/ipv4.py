@@ -6,8 +6,6 @@ import ipaddress
 
 from controller.model.rules import ETH_TYPE_IPV4
 
-__all__ = ["destination_of"]
-
 _ETHERNET_BYTES, _HEADER_BYTES, _DESTINATION_AT = 14, 20, 16
 
 

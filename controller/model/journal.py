@@ -12,8 +12,6 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Journal", "Journaled", "JournaledDict", "JournaledSet", "undo_by"]
-
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 _J = TypeVar("_J", bound="Journaled")

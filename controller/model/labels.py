@@ -10,19 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = [
-    "ANY_LABEL",
-    "BYPASS",
-    "DEFAULT",
-    "FLOW",
-    "LABEL_BITS",
-    "MOST_BRANCHES",
-    "STOP",
-    "LabelFormat",
-    "format_mac",
-    "mac_value",
-]
-
 DEFAULT, FLOW, BYPASS = 0x16, 0x1A, 0x1E
 """First bytes of labels: of packets on default routes, of flows, on a bypass; locally administered."""
 

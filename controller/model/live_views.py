@@ -7,8 +7,6 @@ from typing import Literal
 
 from controller.model.views import StreamView, described
 
-__all__ = ["LiveFlowView", "LiveLinksView", "LiveView", "NodeState"]
-
 NodeState = Literal["up", "away", "down"]
 """away: a switch whose connection ended a moment ago, and which is assumed to forward still."""
 

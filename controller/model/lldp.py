@@ -9,8 +9,6 @@ from functools import lru_cache
 
 from controller.model.rules import ETH_TYPE_LLDP
 
-__all__ = ["build", "parse"]
-
 _DESTINATION = bytes.fromhex("0180c200000e")  # nearest bridge: no bridge between two switches passes it on
 _ETHERNET = struct.Struct("!6s6sH")
 _SOURCE_PREFIX = b"\x0a\x4d"  # locally administered

@@ -20,124 +20,90 @@ from controller.model.views import (
     LinkView,
     RulesView,
     Sizes,
-    Snapshot,
     SwitchDetailView,
     TopologyView,
 )
 
-__all__ = [
-    "Abandoned",
-    "Acknowledge",
-    "AllocationChanged",
-    "Answer",
-    "ClientMessage",
-    "CloseConnection",
-    "DatapathMessage",
-    "FlowEnded",
-    "InstallRules",
-    "IntroduceSwitch",
-    "LeaseResult",
-    "Message",
-    "Notify",
-    "PacketOut",
-    "Postpone",
-    "ReadCounters",
-    "ReadInstalled",
-    "ReadRuleCounters",
-    "RemoveGroup",
-    "RemoveRule",
-    "RemoveRules",
-    "Report",
-    "Result",
-]
+
+@dataclass(frozen=True)
+class DatapathMessage:
+    """Something to be done with a switch."""
+
+    datapath_id: int
 
 
 @dataclass(frozen=True)
-class InstallRules:
+class InstallRules(DatapathMessage):
     """Install entries in order and confirm with the barrier; `wipe` first removes all that the switch has."""
 
-    datapath_id: int
     entries: tuple[Entry, ...]
     barrier: int
     wipe: bool = False
 
 
 @dataclass(frozen=True)
-class RemoveRules:
+class RemoveRules(DatapathMessage):
     """Remove all rules that carry a cookie."""
 
-    datapath_id: int
     cookie: int
 
 
 @dataclass(frozen=True)
-class RemoveRule:
+class RemoveRule(DatapathMessage):
     """Remove one rule while others of its cookie stay."""
 
-    datapath_id: int
     rule: Rule
 
 
 @dataclass(frozen=True)
-class RemoveGroup:
+class RemoveGroup(DatapathMessage):
     """Remove a group, and with it every rule that leads to it."""
 
-    datapath_id: int
     group: int
 
 
 @dataclass(frozen=True)
-class CloseConnection:
+class CloseConnection(DatapathMessage):
     """End a switch's connection: it will come back, and what it has is compared with what it should have."""
 
-    datapath_id: int
     reason: str
 
 
 @dataclass(frozen=True)
-class Acknowledge:
+class Acknowledge(DatapathMessage):
     """What follows for a switch was decided on this announcement; what was decided before is dropped."""
 
-    datapath_id: int
     announcement: int
 
 
 @dataclass(frozen=True)
-class IntroduceSwitch:
+class IntroduceSwitch(DatapathMessage):
     """Say again that a switch is connected, if it is, and what it has."""
-
-    datapath_id: int
 
 
 @dataclass(frozen=True)
-class PacketOut:
+class PacketOut(DatapathMessage):
     """Send a frame out of a port."""
 
-    datapath_id: int
     port: int
     frame: bytes
 
 
 @dataclass(frozen=True)
-class ReadCounters:
+class ReadCounters(DatapathMessage):
     """Ask a switch what it has counted at its ports and, if wanted, for the rules that pin connections."""
 
-    datapath_id: int
     pinned: bool
 
 
 @dataclass(frozen=True)
-class ReadInstalled:
+class ReadInstalled(DatapathMessage):
     """Ask a switch which rules, groups and meters it has."""
-
-    datapath_id: int
 
 
 @dataclass(frozen=True)
-class ReadRuleCounters:
+class ReadRuleCounters(DatapathMessage):
     """Ask a switch what all its rules have counted."""
-
-    datapath_id: int
 
 
 @dataclass(frozen=True)
@@ -157,7 +123,6 @@ Result = (
     | LiveView
     | RulesView
     | Sizes
-    | Snapshot
     | StateCopy
     | TopologyView
     | tuple[HostView, ...]
@@ -227,17 +192,4 @@ class Postpone:
 
 
 ClientMessage = Abandoned | Answer | Notify | Report
-DatapathMessage = (
-    InstallRules
-    | RemoveRules
-    | RemoveRule
-    | RemoveGroup
-    | PacketOut
-    | ReadCounters
-    | ReadInstalled
-    | ReadRuleCounters
-    | Acknowledge
-    | IntroduceSwitch
-    | CloseConnection
-)
 Message = DatapathMessage | ClientMessage | Change | Postpone

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["BURST_PACKETS", "PACKETS_PER_S", "PortLimits"]
-
 PACKETS_PER_S = 100
 BURST_PACKETS = 200
 """What is looked at of each port; switches that have meters drop the others themselves."""

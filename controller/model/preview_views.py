@@ -7,16 +7,6 @@ from typing import Literal
 
 from controller.model.views import described
 
-__all__ = [
-    "AddedFlowView",
-    "MovedFlowView",
-    "PreviewLinkView",
-    "PreviewPathView",
-    "PreviewSummaryView",
-    "PreviewView",
-    "RefusalView",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PreviewPathView:

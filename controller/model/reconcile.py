@@ -17,8 +17,6 @@ from controller.model.rules import (
     is_flow_cookie,
 )
 
-__all__ = ["Difference", "Installed", "Unsettled", "difference"]
-
 _Key = tuple[int, int, Match]
 
 

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["Change", "Holder", "Records", "Store", "Update", "changes_of"]
-
 Records = dict[str, dict[str, dict[str, Any]]]
 """Values by kind and key."""
 

@@ -6,20 +6,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Literal
 
-__all__ = [
-    "MAX_STREAMS",
-    "Failure",
-    "FlowQuery",
-    "FlowRequest",
-    "LinkChange",
-    "PreviewRequest",
-    "Protocol",
-    "RequestedPath",
-    "Scaling",
-    "Splitting",
-    "ViewName",
-]
-
 MAX_STREAMS = 64
 """Streams of one flow, at most; bounds the rules that one request may install."""
 

@@ -7,8 +7,6 @@ from typing import Literal
 
 from controller.wire import DEFAULT_ACK_RATIO
 
-__all__ = ["Settings"]
-
 
 @dataclass(frozen=True)
 class Settings:

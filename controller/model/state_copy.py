@@ -11,8 +11,6 @@ from gomr import Engine
 from controller.model.settings import Settings
 from topologies.model import Arc, Network
 
-__all__ = ["LiveStatus", "StateCopy"]
-
 _Port = tuple[int, int]  # datapath id, port number
 
 

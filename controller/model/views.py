@@ -7,34 +7,6 @@ from typing import Any, Literal, NamedTuple
 
 from controller.model.requests import Protocol
 
-__all__ = [
-    "BucketView",
-    "FlowPage",
-    "FlowView",
-    "GroupView",
-    "HealthView",
-    "HostView",
-    "IngressView",
-    "LinkLoad",
-    "LinkView",
-    "LostFlowView",
-    "NodeView",
-    "PortCountersView",
-    "PortView",
-    "Purpose",
-    "RuleView",
-    "RulesView",
-    "Sizes",
-    "Snapshot",
-    "SplitView",
-    "StreamView",
-    "SwitchDetailView",
-    "SwitchView",
-    "TopologyLinkView",
-    "TopologyView",
-    "described",
-]
-
 
 def described(description: str, **schema: Any) -> Any:
     """Return a dataclass field whose description and examples end up in the OpenAPI document."""
@@ -334,14 +306,3 @@ class Sizes:
     allocated_bps: float
     requested_bps: float
     link_loads: tuple[LinkLoad, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Snapshot:
-    """Everything at one moment."""
-
-    flows: tuple[FlowView, ...]
-    links: tuple[LinkView, ...]
-    hosts: tuple[HostView, ...]
-    topology: TopologyView
-    health: HealthView

@@ -15,8 +15,6 @@ from controller.model.journal import JournaledDict
 from controller.model.labels import LabelFormat
 from controller.model.rules import Output, ToGroup, port_group_number
 
-__all__ = ["Ways"]
-
 
 class Ways(JournaledDict[tuple[str, str], int]):
     """The port of each node towards each neighbour, by (node, neighbour).
@@ -25,11 +23,20 @@ class Ways(JournaledDict[tuple[str, str], int]):
         guarded: The pairs whose ports have a group.
         numbers: What labels call each neighbour of a switch that is a switch, by (switch, neighbour).
         format: Of labels.
+        ingress_actions: What ingresses do with packets of a path, as `compile.pinned` has made it before.
     """
 
     guarded: Collection[tuple[str, str]] = frozenset()
     numbers: Mapping[tuple[str, str], int] = {}
     format = LabelFormat(1)
+
+    def __init__(self, ports: Mapping[tuple[str, str], int] | None = None) -> None:
+        super().__init__(ports or {})
+        self.ingress_actions: dict[tuple[object, ...], Output | ToGroup] = {}
+
+    def __setitem__(self, link: tuple[str, str], port: int) -> None:
+        super().__setitem__(link, port)
+        self.ingress_actions.clear()
 
     def number_links(self, links: Iterable[tuple[str, str]]) -> None:
         """Number the neighbours of each switch, in the order of the (switch, neighbour) given."""

@@ -13,8 +13,6 @@ from typing import Any
 
 from controller.openflow.encoding import OWN_TRANSACTIONS, header
 
-__all__ = ["MAX_UNSENT_BYTES", "Connection", "Receive"]
-
 LOG = logging.getLogger("controller.openflow")
 
 MAX_UNSENT_BYTES = 32 << 20

@@ -17,8 +17,6 @@ from controller.model.rules import (
 from controller.openflow.decoding import Malformed
 from controller.openflow.encoding import header
 
-__all__ = ["MULTIPART_REPLY", "CounterReading", "statistics_request"]
-
 MULTIPART_REPLY = 19
 _MULTIPART_REQUEST = 18
 _FLOWS, _AGGREGATE, _PORTS = 1, 2, 4

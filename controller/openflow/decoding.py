@@ -9,8 +9,6 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 
 from controller.openflow.encoding import FLOW_MOD
 
-__all__ = ["Malformed", "PacketIn", "Refusal", "read_expired", "read_packet_in", "read_refusal", "reason_of"]
-
 _HEADER_BYTES = 8
 _PACKET_IN = struct.Struct("!8xIHBBQHH")  # buffer, bytes, reason, table, cookie; match: type, length
 _OXM = struct.Struct("!HBB")

@@ -39,15 +39,6 @@ from controller.model.rules import (
     ToGroup,
 )
 
-__all__ = [
-    "FLOW_MOD",
-    "GROUP_MOD",
-    "OWN_TRANSACTIONS",
-    "VERSION",
-    "encode",
-    "header",
-]
-
 VERSION = 4
 OWN_TRANSACTIONS = 1 << 31
 """Transaction numbers from here on belong to no barrier."""

@@ -10,28 +10,6 @@ from controller.openflow.counters import statistics_request
 from controller.openflow.decoding import Malformed
 from controller.openflow.encoding import VERSION, header
 
-__all__ = [
-    "FEATURES_REPLY",
-    "FEATURES_REQUEST",
-    "HELLO",
-    "NO_GENERATION",
-    "PORT_DESCRIPTION",
-    "PORT_STATUS",
-    "ROLE_REPLY",
-    "Features",
-    "PortDescription",
-    "Role",
-    "features_request",
-    "hello",
-    "ports_request",
-    "read_features",
-    "read_port_status",
-    "read_ports",
-    "read_role",
-    "role_request",
-    "speaks_our_version",
-]
-
 HELLO, FEATURES_REQUEST, FEATURES_REPLY, PORT_STATUS = 0, 5, 6, 12
 _ROLE_REQUEST, ROLE_REPLY = 24, 25
 PORT_DESCRIPTION = 13

@@ -16,8 +16,6 @@ from controller.logs import SparingLog
 from controller.openflow.connection import Connection
 from controller.openflow.decoding import Malformed
 
-__all__ = ["Reactor"]
-
 LOG = logging.getLogger("controller.openflow")
 
 _CHECK_INTERVAL_S = 0.5

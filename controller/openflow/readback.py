@@ -24,8 +24,6 @@ from controller.model.rules import (
     ToGroup,
 )
 
-__all__ = ["Readback"]
-
 _OUR_FIELDS = {
     "eth_type": "eth_type",
     "ip_proto": "ip_protocol",

@@ -12,8 +12,6 @@ from controller.model.rules import Match
 from controller.openflow.counters import statistics_request
 from controller.openflow.decoding import Malformed
 
-__all__ = ["RuleCountReading"]
-
 _FLOWS = 1
 _HEADER_BYTES = 8
 _MULTIPART = struct.Struct("!HH4x")  # type, flags

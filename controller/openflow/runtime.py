@@ -19,8 +19,6 @@ from controller.openflow.session import Leadership, ReplicaLeadership
 from controller.openflow.switches import Switches
 from controller.openflow.tls_socket import TlsSocket
 
-__all__ = ["OpenFlowRuntime"]
-
 LOG = logging.getLogger("controller.openflow")
 
 _DRAIN_S = 0.5

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from controller.openflow.decoding import Malformed
 
-__all__ = ["SENT_BY_SWITCHES", "is_wanted"]
-
 _HEADER_BYTES, _MULTIPART_BYTES = 8, 16
 SENT_BY_SWITCHES = frozenset({0, 1, 2, 3, 4, 6, 8, 10, 11, 12, 19, 21, 23, 25, 27})
 """Types of messages (`OFPT_*`)."""

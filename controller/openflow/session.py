@@ -25,8 +25,6 @@ from controller.openflow.handshake import NO_GENERATION, PortDescription, Role
 from controller.openflow.readback import Readback
 from controller.openflow.screening import SENT_BY_SWITCHES, is_wanted
 
-__all__ = ["Leadership", "Refused", "ReplicaLeadership", "Session", "Stage"]
-
 _ERROR, _MULTIPART_REPLY = 1, 19
 _STALE = (11, 0)  # OFPET_ROLE_REQUEST_FAILED, OFPRRFC_STALE
 

@@ -28,8 +28,6 @@ from controller.openflow.handshake import PORT_STATUS
 from controller.openflow.rule_counts import RuleCountReading
 from controller.openflow.session import Leadership, Refused, Session, Stage
 
-__all__ = ["Switches"]
-
 LOG = logging.getLogger("controller.openflow")
 
 _ERROR, _PACKET_IN, _FLOW_REMOVED, _BARRIER_REPLY = 1, 10, 11, 21

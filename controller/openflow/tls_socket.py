@@ -9,8 +9,6 @@ import socket
 import ssl
 import threading
 
-__all__ = ["TlsSocket"]
-
 
 class TlsSocket:
     """What `controller.openflow.connection` needs of a socket, over TLS; its calls exclude each other.

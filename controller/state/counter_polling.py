@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from controller.model.journal import Journaled, JournaledDict
 
-__all__ = ["CounterPolling"]
-
 _FIRST_COST = 4.0
 """Messages that a switch is assumed to take until it has been asked: two requests and an answer to each."""
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from controller.model.journal import Journaled, JournaledDict
 
-__all__ = ["Discovery", "Link", "Port"]
-
 Port = tuple[int, int]
 """Datapath id and port number."""
 

@@ -27,18 +27,6 @@ from controller.state.hosts import Host
 from controller.state.live_network import arcs_of
 from controller.wire import Framing
 
-__all__ = [
-    "CLOSE_WITHIN_S",
-    "OPEN_WITHIN_S",
-    "ROUNDING",
-    "Flow",
-    "FlowState",
-    "Slot",
-    "Stream",
-    "StreamState",
-]
-
-
 ROUNDING = 1e-6
 """A flow that lacks no more than this share of what it asked for has all of it."""
 
@@ -251,9 +239,14 @@ class Flow(Journaled):
     def rule_count(self, switch: str, ways: Ways) -> int:
         """Return how many rules a switch has of it."""
         streams = (*self.streams, *self.leaving)
-        if self.split is None and all(len(each.path) - 4 <= ways.format.most_fields for each in streams):
+        if self.split is None and self.has_ends_alone(ways):
             return sum((each.path[1] == switch) + (each.path[-2] == switch) for each in streams)
         return sum(at == switch and isinstance(entry, Rule) for at, entry in self.entries(ways))
+
+    def has_ends_alone(self, ways: Ways) -> bool:
+        """Return whether no label ends on the way: it has rules at the ends of its paths alone."""
+        longest = ways.format.most_fields + 4
+        return all(len(stream.path) <= longest for stream in (*self.streams, *self.leaving))
 
     def rule_switches(self, ways: Ways) -> tuple[str, ...]:
         """Return the switches that have rules of it: the ends of its paths, and where labels end before."""
@@ -274,14 +267,11 @@ class Flow(Journaled):
         """
         generation, have = self.generation + 1, len(self.streams)
         streams = [
-            Stream(
-                stream.source_port,
-                slot.path,
-                slot.rate_bps,
-                slot.delay_s,
-                stream.generation if stream.path == slot.path else generation,
-                stream.state,
-                stream.until,
+            stream.copied(
+                path=slot.path,
+                rate_bps=slot.rate_bps,
+                delay_s=slot.delay_s,
+                generation=stream.generation if stream.path == slot.path else generation,
             )
             for stream, slot in zip(self.streams, slots, strict=False)
         ]

@@ -13,8 +13,6 @@ from controller.state.live_network import arcs_of
 from controller.state.state import State
 from controller.wire import framing_of
 
-__all__ = ["FLOW", "FLOW_LEASE", "flow_of", "record_of"]
-
 FLOW = "flow"
 """Kind of the records; their keys are the flows' ids."""
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from controller.compile.split import TAGS, tag_of
 from controller.model.journal import Journaled, JournaledDict
 from controller.model.rules import TcpConnection
 from controller.state.flow import ROUNDING, Flow, Slot, Stream
 from controller.state.live_network import arcs_of
-
-__all__ = ["FlowTable", "add_loads", "arc_loads", "slot_loads"]
 
 
 class FlowTable(Journaled):
@@ -102,7 +100,7 @@ class FlowTable(Journaled):
             self._by_tag[flow.split.tag] = flow.id
         if flow.repeated_as is not None:
             self._by_key[flow.belongs_to, flow.repeated_as[0]] = flow.id
-        self.index(flow)
+        self.reindex(flow)
         self.account(flow)
 
     def remove(self, flow: Flow) -> None:
@@ -110,7 +108,8 @@ class FlowTable(Journaled):
         del self._flows[flow.id]
         for connection in flow.held_connections():
             self._let_go(connection)
-        self.unindex(flow)
+        for switch in flow.switches():
+            del self._by_switch[switch][flow.id]
         for listed in (self._manual, self._growing, self._idle, self._changing):
             listed.pop(flow.id, None)
         if flow.split is not None:
@@ -118,7 +117,9 @@ class FlowTable(Journaled):
         if flow.repeated_as is not None:
             self._by_key.pop((flow.belongs_to, flow.repeated_as[0]), None)
         self._short.pop(flow.id, None)
-        self._account(flow.id, {})
+        changes: dict[str, float] = {}
+        self._account(changes, flow.id, {})
+        self._change_loads(changes)
         del self._loads_of[flow.id]
 
     def _hold(self, connection: TcpConnection, flow: Flow) -> None:
@@ -141,8 +142,7 @@ class FlowTable(Journaled):
         leaving: tuple[Stream, ...] | None = None,
     ) -> None:
         """Give a flow other streams and ports for more; a spare port that another flow has is left out."""
-        before = set(flow.held_connections())
-        self.unindex(flow)
+        before, former = set(flow.held_connections()), flow.switches()
         flow.streams, flow.leaving = streams, flow.leaving if leaving is None else leaving
         used = {stream.source_port for stream in (*flow.streams, *flow.leaving)}
         flow.spare_ports = tuple(
@@ -150,7 +150,7 @@ class FlowTable(Journaled):
             for port in dict.fromkeys(spare_ports)
             if port not in used and self.holder(flow.connection_from(port)) in (None, flow.id)
         )
-        self.index(flow)
+        self.reindex(flow, former)
         after = set(flow.held_connections())
         for connection in before - after:
             self._let_go(connection)
@@ -171,43 +171,52 @@ class FlowTable(Journaled):
 
     def account(self, flow: Flow) -> None:
         """Record that a flow has other rates, paths or reservations."""
-        if flow.rate_bps < (1 - ROUNDING) * flow.requested_bps:
-            self._short[flow.id] = None
-        else:
-            self._short.pop(flow.id, None)
-        if flow.max_streams:
-            for listed, is_one in (
-                (self._idle, bool(flow.idle_streams())),
-                (self._changing, any(not s.is_open for s in (*flow.streams, *flow.leaving))),
-            ):
-                if is_one:
-                    listed[flow.id] = None
-                else:
-                    listed.pop(flow.id, None)
-        self._account(flow.id, arc_loads((flow,), self._ack_ratio))
+        self.account_all((flow,))
 
-    def _account(self, flow_id: str, loads: dict[str, float]) -> None:
-        before = self._loads_of.get(flow_id)
-        changes = loads
+    def account_all(self, flows: Iterable[Flow]) -> None:
+        """Record that flows have other rates, paths or reservations."""
+        changes: dict[str, float] = {}
+        for flow in flows:
+            self._list(self._short, flow, flow.rate_bps < (1 - ROUNDING) * flow.requested_bps)
+            if flow.max_streams:
+                changing = any(not stream.is_open for stream in (*flow.streams, *flow.leaving))
+                self._list(self._idle, flow, bool(flow.idle_streams()))
+                self._list(self._changing, flow, changing)
+            self._account(changes, flow.id, arc_loads((flow,), self._ack_ratio))
+        self._change_loads(changes)
+
+    @staticmethod
+    def _list(listed: JournaledDict[str, None], flow: Flow, is_one: bool) -> None:
+        if is_one == (flow.id in listed):
+            return
+        if is_one:
+            listed[flow.id] = None
+        else:
+            del listed[flow.id]
+
+    def _account(self, changes: dict[str, float], flow_id: str, loads: dict[str, float]) -> None:
+        before = self._loads_of.get(flow_id, {})
         if before == loads:
             return
-        if before:
-            changes = {
-                arc: loads.get(arc, 0.0) - before.get(arc, 0.0) for arc in before.keys() | loads.keys()
-            }
-        total = self._loads.get
-        self._loads.set_all({arc: total(arc, 0.0) + bps for arc, bps in changes.items() if bps})
+        for arc, bps in before.items():
+            changes[arc] = changes.get(arc, 0.0) - bps
+        for arc, bps in loads.items():
+            changes[arc] = changes.get(arc, 0.0) + bps
         self._loads_of[flow_id] = loads
 
-    def index(self, flow: Flow) -> None:
-        """List a flow under the switches of its paths."""
-        for switch in flow.switches():
-            self._by_switch.setdefault(switch, JournaledDict())[flow.id] = None
+    def _change_loads(self, changes: dict[str, float]) -> None:
+        total = self._loads.get
+        self._loads.set_all({arc: total(arc, 0.0) + bps for arc, bps in changes.items() if bps})
 
-    def unindex(self, flow: Flow) -> None:
-        """Take a flow off the lists of its switches; before its paths change."""
-        for switch in flow.switches():
-            del self._by_switch[switch][flow.id]
+    def reindex(self, flow: Flow, former: Collection[str] = ()) -> None:
+        """List a flow under the switches of its paths, which were others before."""
+        switches = flow.switches()
+        for switch in former:
+            if switch not in switches:
+                del self._by_switch[switch][flow.id]
+        for switch in switches:
+            if switch not in former:
+                self._by_switch.setdefault(switch, JournaledDict())[flow.id] = None
 
     def is_used(self, switch: str) -> bool:
         """Return whether a flow's paths lead through a switch."""

@@ -13,8 +13,6 @@ from controller.model.journal import Journaled, JournaledDict, JournaledSet
 from controller.state.live_network import LiveNetwork
 from topologies.model import is_host_address
 
-__all__ = ["LEARNED_HOST", "Host", "HostTable", "Sighting"]
-
 LEARNED_HOST = "learned_host"
 """Kind of the records of learned hosts; their keys are IPv4 addresses."""
 

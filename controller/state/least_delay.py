@@ -9,8 +9,6 @@ from gomr._native import LeastDelayTrees
 from controller.model.journal import undo_by
 from topologies.model import Arc
 
-__all__ = ["LeastDelay"]
-
 
 class LeastDelay:
     """Trees towards switches, each computed when it is first asked for, and again when a link has changed it.

@@ -16,8 +16,6 @@ from controller.state.port_set import PortSet
 from controller.state.strangers import Strangers
 from topologies.model import Arc, Network
 
-__all__ = ["LiveNetwork", "arc_name", "arcs_of"]
-
 _Port = tuple[int, int]  # datapath id, port number
 
 

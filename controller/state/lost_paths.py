@@ -9,8 +9,6 @@ from typing import Any
 from controller.state.live_network import LiveNetwork, arc_name, arcs_of
 from controller.state.state import State
 
-__all__ = ["on_paths_of_file"]
-
 
 def on_paths_of_file(record: Mapping[str, Any], state: State) -> Mapping[str, Any] | None:
     """Return the record of a flow with paths that the file has, the same object where they are all there.

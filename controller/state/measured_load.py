@@ -16,8 +16,6 @@ from controller.model.counters import PinnedBy, PinnedCount, PortCounters
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
 from controller.state.live_network import LiveNetwork, arc_name
 
-__all__ = ["MeasuredLoad"]
-
 _INTERVALS = 3
 """Rates of streams, and of traffic that nobody asked for, are averages over this number of intervals."""
 

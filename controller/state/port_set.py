@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from controller.model.journal import JournaledDict, JournaledSet
 
-__all__ = ["PortSet"]
-
 _Port = tuple[int, int]  # datapath id, port number
 
 

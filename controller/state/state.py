@@ -14,7 +14,6 @@ from controller.model.views import (
     LinkView,
     LostFlowView,
     NodeView,
-    Snapshot,
     SwitchView,
     TopologyLinkView,
     TopologyView,
@@ -22,12 +21,10 @@ from controller.model.views import (
 from controller.state.flow import Flow
 from controller.state.flow_table import FlowTable
 from controller.state.hosts import HostTable
-from controller.state.live_network import LiveNetwork, arc_name
+from controller.state.live_network import LiveNetwork, arc_name, arcs_of
 from controller.state.measured_load import MeasuredLoad
 from controller.wire import allocatable_bps
 from topologies.model import Arc, Network
-
-__all__ = ["Settings", "State"]
 
 
 class State(Journaled):
@@ -51,16 +48,6 @@ class State(Journaled):
         self.faults = former.faults
         for switch in set(former.live.network.switches) - set(self.live.network.switches):
             self.faults.clear_all(switch)
-
-    def snapshot(self, now: float) -> Snapshot:
-        """Return an immutable copy of everything that clients may see."""
-        return Snapshot(
-            flows=tuple(self.measured_view(flow, now) for flow in self.flows),
-            links=self.links(),
-            hosts=self.host_views(),
-            topology=self.topology(),
-            health=self.health(),
-        )
 
     def view(self, flow: Flow, now: float) -> FlowView:
         """Return an immutable copy of a flow for its owner; what it carries is not looked up."""
@@ -102,6 +89,15 @@ class State(Journaled):
             return ()
         lost = [self.live.lost_links(path) for path in flow.routes()]
         return tuple(dict.fromkeys(chain.from_iterable(lost))) if any(lost) else ()
+
+    def flows_on_lost(self, link: str) -> list[Flow]:
+        """Return the flows whose paths lead over a link; none if it is up."""
+        one, other = self.live.network.link(link).ends
+        arcs = {arc_name(one, other), arc_name(other, one)}
+        if any(self.live.arc_is_up(arc) for arc in arcs):
+            return []
+        through = self.flows.through(other if self.live.is_host(one) else one)
+        return [flow for flow in through if any(not arcs.isdisjoint(arcs_of(p)) for p in flow.routes())]
 
     def allocated_bps(self, arc: str) -> float:
         """Return the wire rate that all flows take of a link in one direction, named as `S0->S4`."""

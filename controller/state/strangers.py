@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
 
-__all__ = ["Strangers"]
-
 _Port = tuple[int, int]  # datapath id, port number
 
 _MAX = 64

@@ -21,8 +21,6 @@ from controller.model.records import Change, Holder, Records, Update
 from controller.store import etcd_pb2 as pb
 from controller.store.etcd_client import EtcdClient, until
 
-__all__ = ["EtcdStore", "EtcdWatch"]
-
 _FORMAT = b"1"
 _PAGE = 1000
 _GROUP, _GROUPS = 60, 50

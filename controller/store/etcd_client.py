@@ -12,8 +12,6 @@ import grpc
 from controller.errors import StoreError
 from controller.store import etcd_pb2 as pb
 
-__all__ = ["EtcdAccess", "EtcdClient", "until"]
-
 _TRY_S = 0.5
 """A server has so long to answer; then the next one is asked."""
 

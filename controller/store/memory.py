@@ -8,8 +8,6 @@ from typing import Any
 
 from controller.model.records import Change, Records
 
-__all__ = ["MemoryStore"]
-
 
 class MemoryStore:
     """Records in memory, as a file would have them."""

@@ -10,8 +10,6 @@ from pathlib import Path
 from controller.errors import StoreError
 from controller.model.records import Change, Records
 
-__all__ = ["SqliteStore"]
-
 _MIGRATIONS = (
     "CREATE TABLE records (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, "
     "PRIMARY KEY (kind, key)) WITHOUT ROWID",

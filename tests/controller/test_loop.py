@@ -12,12 +12,12 @@ from controller.errors import Unavailable
 from controller.loop import ControllerLoop
 from controller.model.events import (
     BarrierReceived,
+    CopyRequested,
     Event,
     FlowRequested,
     LeaseRenewed,
     PacketArrived,
     RequestAbandoned,
-    SnapshotRequested,
     SwitchConnected,
     TimePassed,
 )
@@ -30,8 +30,8 @@ from controller.model.messages import (
     Message,
     Notify,
 )
-from controller.model.views import Snapshot
-from controller.state.state import Settings
+from controller.model.settings import Settings
+from controller.model.state_copy import StateCopy
 
 
 class SlowCore(Core):
@@ -71,7 +71,7 @@ def run(core: SlowCore, *events: Event) -> list[Answer | Notify]:
     for event in events:
         loop.post(event)
         assert core.busy.wait(10)  # with the first one; the others queue up
-    loop.post(SnapshotRequested(99))
+    loop.post(CopyRequested(99))
     core.go_on.set()
     assert done.wait(10)
     loop.stop()
@@ -80,14 +80,14 @@ def run(core: SlowCore, *events: Event) -> list[Answer | Notify]:
 
 def test_what_switches_say_is_heard_before_more_is_asked_of_them() -> None:
     core = SlowCore()
-    first, second = SnapshotRequested(1), SnapshotRequested(2)
+    first, second = CopyRequested(1), CopyRequested(2)
     barrier, renewal = BarrierReceived(1, 1), LeaseRenewed(3, ())
     run(core, first, second, barrier, renewal)
-    assert core.seen == [first, barrier, renewal, second, SnapshotRequested(99)]
+    assert core.seen == [first, barrier, renewal, second, CopyRequested(99)]
 
 
 def test_a_deadline_is_checked_after_what_came_before_it() -> None:
-    first, barrier = SnapshotRequested(1), BarrierReceived(1, 1)
+    first, barrier = CopyRequested(1), BarrierReceived(1, 1)
 
     class Overdue(SlowCore):
         def handle(self, event: Event, now: float) -> list[Message]:
@@ -97,21 +97,21 @@ def test_a_deadline_is_checked_after_what_came_before_it() -> None:
 
     core = Overdue()
     run(core, first, barrier)
-    assert core.seen == [first, barrier, TimePassed(), SnapshotRequested(99)]
+    assert core.seen == [first, barrier, TimePassed(), CopyRequested(99)]
 
 
 def test_a_fault_of_the_core_is_told_to_who_waits_and_does_not_end_the_loop(caplog: Any) -> None:
     class Faulty(SlowCore):
         def handle(self, event: Event, now: float) -> list[Message]:
-            if event == SnapshotRequested(1):
+            if event == CopyRequested(1):
                 self.busy.set()
                 raise ZeroDivisionError
             return super().handle(event, now)
 
-    answers = run(Faulty(), SnapshotRequested(1))
+    answers = run(Faulty(), CopyRequested(1))
     assert isinstance(answers[0], Answer)
     assert "ZeroDivisionError" in str(answers[0].result)
-    assert "handling SnapshotRequested failed" in caplog.text
+    assert "handling CopyRequested failed" in caplog.text
 
 
 def loop_of(core: Any, **arguments: Any) -> tuple[ControllerLoop, "Queue[Answer | Notify]"]:
@@ -129,15 +129,15 @@ class Panic(BaseException):
 def test_a_panic_is_told_to_who_waits_and_does_not_end_the_loop() -> None:
     class Panicking(Core):
         def handle(self, event: Event, now: float) -> list[Message]:
-            if event == SnapshotRequested(1):
+            if event == CopyRequested(1):
                 raise Panic
             return super().handle(event, now)
 
     loop, answers = loop_of(Panicking(topologies.load("butterfly"), Settings()))
     for token in (1, 2):
-        loop.post(SnapshotRequested(token))
+        loop.post(CopyRequested(token))
     assert "Panic" in str(getattr(answers.get(timeout=10), "result", None))
-    assert isinstance(getattr(answers.get(timeout=10), "result", None), Snapshot)
+    assert isinstance(getattr(answers.get(timeout=10), "result", None), StateCopy)
     loop.stop()
 
 
@@ -151,7 +151,7 @@ def test_what_cannot_be_sent_ends_the_connection_and_not_the_loop() -> None:
 
     loop, answers = loop_of(Core(topologies.load("butterfly"), Settings()), send=send)
     loop.post(SwitchConnected(1, frozenset({1, 2, 3})))
-    loop.post(SnapshotRequested(1))
+    loop.post(CopyRequested(1))
     answers.get(timeout=10)
     loop.stop()
     assert [type(message) for message in sent[:3]] == [Acknowledge, InstallRules, CloseConnection]
@@ -164,7 +164,7 @@ def test_an_event_of_a_switch_that_fails_ends_its_connection(monkeypatch: pytest
     monkeypatch.setattr(core._state.live, "connect", lambda *_: 1 / 0)
     loop, answers = loop_of(core, send=sent.append)
     loop.post(SwitchConnected(1, frozenset({1})))
-    loop.post(SnapshotRequested(1))
+    loop.post(CopyRequested(1))
     answers.get(timeout=10)
     loop.stop()
     assert [type(message) for message in sent] == [CloseConnection]
@@ -189,12 +189,12 @@ def test_what_is_due_and_fails_again_and_again_ends_the_loop_with_a_reason() -> 
 def test_packets_of_hosts_are_dropped_and_requests_refused_where_there_is_no_room() -> None:
     core = SlowCore()
     loop, answers = loop_of(core)
-    loop.post(SnapshotRequested(0))
+    loop.post(CopyRequested(0))
     assert core.busy.wait(10)
     for _ in range(20_000):
         loop.post(PacketArrived(1, 1, b"x"))
     for token in range(1, 6001):
-        loop.post(SnapshotRequested(token))
+        loop.post(CopyRequested(token))
     refused = [answers.get(timeout=10) for _ in range(6000 - 4096)]
     assert all(isinstance(getattr(answer, "result", None), Unavailable) for answer in refused)
     assert loop.dropped_packets == 20_000 - 1024
@@ -208,16 +208,16 @@ def test_packets_of_hosts_are_dropped_and_requests_refused_where_there_is_no_roo
 def test_requests_and_packets_take_turns() -> None:
     core = SlowCore()
     loop, answers = loop_of(core)
-    loop.post(SnapshotRequested(0))
+    loop.post(CopyRequested(0))
     assert core.busy.wait(10)
     for number in range(100):
         loop.post(PacketArrived(1, 1, b"%d" % number))
-        loop.post(SnapshotRequested(1 + number))
+        loop.post(CopyRequested(1 + number))
     core.go_on.set()
     for _ in range(101):
         answers.get(timeout=10)
     loop.stop()
-    first_requests = [i for i, event in enumerate(core.seen) if isinstance(event, SnapshotRequested)][1:4]
+    first_requests = [i for i, event in enumerate(core.seen) if isinstance(event, CopyRequested)][1:4]
     assert first_requests[0] <= 33
     assert first_requests[1] - first_requests[0] <= 33
 
@@ -225,7 +225,7 @@ def test_requests_and_packets_take_turns() -> None:
 def test_a_request_that_its_client_gave_up_is_not_served() -> None:
     core = SlowCore()
     loop, answers = loop_of(core)
-    loop.post(SnapshotRequested(0))
+    loop.post(CopyRequested(0))
     assert core.busy.wait(10)
     request = parse({"source": "T0", "destination": "T2", "destination_port": 1, "rate_bps": 1.0})
     loop.post(FlowRequested(1, request))
@@ -234,7 +234,7 @@ def test_a_request_that_its_client_gave_up_is_not_served() -> None:
     core.go_on.set()
     answers.get(timeout=10)
     loop.stop()
-    assert core.seen == [SnapshotRequested(0)]
+    assert core.seen == [CopyRequested(0)]
 
 
 def test_time_that_planning_is_to_take_passes_after_requests_alone() -> None:
@@ -242,7 +242,7 @@ def test_time_that_planning_is_to_take_passes_after_requests_alone() -> None:
     core.go_on.set()
     paused: Queue[float] = Queue()
     loop, answers = loop_of(core, planning_s=0.5, pause=paused.put)
-    loop.post(SnapshotRequested(1))
+    loop.post(CopyRequested(1))
     answers.get(timeout=10)
     request = parse({"source": "T0", "destination": "T2", "destination_port": 1, "rate_bps": 1.0})
     loop.post(FlowRequested(2, request))

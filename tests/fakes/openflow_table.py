@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from controller.api.schema import parse
 from controller.core import Core
@@ -22,13 +22,14 @@ from controller.model.events import (
     FlowChanged,
     FlowReleased,
     FlowRequested,
+    FlowsRequested,
     InstalledRead,
     LinkDiscovered,
     PacketArrived,
     RuleCountersRead,
-    SnapshotRequested,
     SwitchConnected,
     TimePassed,
+    ViewRequested,
 )
 from controller.model.labels import LABEL_BITS, format_mac, mac_value
 from controller.model.messages import (
@@ -52,6 +53,7 @@ from controller.model.messages import (
 )
 from controller.model.reconcile import Installed
 from controller.model.records import Change, Records
+from controller.model.requests import FlowQuery, ViewName
 from controller.model.rules import (
     ETH_TYPE_IPV4,
     IP_PROTO_TCP,
@@ -75,13 +77,24 @@ from controller.model.rules import (
     is_counted,
     port_of_group,
 )
-from controller.model.views import FlowView, Snapshot
+from controller.model.settings import Settings
+from controller.model.views import FlowPage, FlowView, HealthView, HostView, LinkView, TopologyView
 from controller.state.live_network import LiveNetwork, arc_name
-from controller.state.state import Settings
 from topologies.model import Arc, Network
 
 CONTROLLER = "controller"
 DROPPED = "dropped"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything that clients may see at one moment."""
+
+    flows: tuple[FlowView, ...]
+    links: tuple[LinkView, ...]
+    hosts: tuple[HostView, ...]
+    topology: TopologyView
+    health: HealthView
 
 
 @dataclass(frozen=True)
@@ -293,6 +306,7 @@ class FakeSwitches:
         if isinstance(message, RemoveGroup):
             table.remove_group(message.group)
             return None
+        assert isinstance(message, InstallRules)
         self.installed.append(message)
         if message.wipe:
             table.clear()
@@ -552,9 +566,10 @@ class ControlledNetwork:
 
     def snapshot(self) -> Snapshot:
         """Return how things are."""
-        (answer,) = self.handle(SnapshotRequested(1))
-        assert isinstance(answer.result, Snapshot)
-        return answer.result
+        (page,) = self.handle(FlowsRequested(1, FlowQuery(limit=1 << 32)))
+        names = ViewName.LINKS, ViewName.HOSTS, ViewName.TOPOLOGY, ViewName.HEALTH
+        views: list[Any] = [self.handle(ViewRequested(1, name))[0].result for name in names]
+        return Snapshot(cast(FlowPage, page.result).flows, *views)
 
     @staticmethod
     def _flow(answers: list[Answer]) -> FlowView:

@@ -10,7 +10,7 @@ from controller.api.service import Service
 from controller.core import Core
 from controller.loop import ControllerLoop
 from controller.model.messages import DatapathMessage
-from controller.state.state import Settings
+from controller.model.settings import Settings
 from tests.fakes.openflow_table import FakeSwitches
 
 REQUEST: dict[str, Any] = {

@@ -6,7 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
-from controller.decide.offline import FlowRequest, Framing, OfflineController, Path
+from controller.decide.offline import FlowRequest, OfflineController, Path
+from controller.wire import Framing
 from experiments import protocols
 from experiments.model.plan import RunPlan
 from experiments.model.results import PathAllocation

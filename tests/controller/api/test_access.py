@@ -12,6 +12,7 @@ from controller.api.grpc_server import make_server
 from controller.api.rest import make_app
 from controller.api.rest_common import Api
 from controller.configuration.access import Access, Role, Token, digest_of
+from controller.model.requests import FlowQuery
 from mstcp.control import ControllerClient
 from mstcp.errors import ControllerError
 from mstcp.proto import control_pb2, control_pb2_grpc
@@ -120,7 +121,8 @@ async def test_the_same_over_grpc(address: str, controller: Controller) -> None:
         stranger = sessions.Session(metadata=as_client("bob"))
         await stranger.write(control_pb2.ClientMessage(renewal=renewal))
         assert "another client" in (await stranger.read()).ended.reason
-        assert [view.owner for view in (await controller.service.snapshot()).flows] == ["alice"]
+        page, _ = await controller.service.flows(FlowQuery(limit=9))
+        assert [view.owner for view in page.flows] == ["alice"]
         stranger.cancel()
         await calls.ReleaseFlow(release, metadata=as_client("alice"))
 

@@ -10,7 +10,7 @@ import pytest
 
 from controller.api.event_history import EventHistory
 from controller.api.grpc_server import ERROR_METADATA, make_server
-from controller.state.state import Settings
+from controller.model.settings import Settings
 from mstcp.proto import control_pb2, control_pb2_grpc
 from tests.fakes.served_controller import Controller
 from tests.fakes.waiting import until
@@ -90,7 +90,7 @@ async def test_refusals_have_a_status_and_say_why(stub: Any) -> None:
 async def test_a_call_whose_deadline_passes_or_whose_client_leaves_is_undone(
     stub: Any, controller: Controller
 ) -> None:
-    await controller.service.snapshot()
+    await controller.service.links()
     controller.core._state.settings = Settings(confirm_timeout_s=60)
     controller.silent = True
     with pytest.raises(grpc.aio.AioRpcError) as raised:
@@ -106,7 +106,7 @@ async def test_a_call_whose_deadline_passes_or_whose_client_leaves_is_undone(
 async def test_a_request_of_a_session_has_the_time_that_it_says(
     channel: grpc.aio.Channel, controller: Controller
 ) -> None:
-    await controller.service.snapshot()
+    await controller.service.links()
     controller.core._state.settings = Settings(confirm_timeout_s=60)
     controller.silent = True
     session: Any = control_pb2_grpc.FlowControlStub(channel).Session()

@@ -12,9 +12,9 @@ import topologies
 from controller.decide.preview import preview
 from controller.model.events import CopyRequested
 from controller.model.requests import Failure, FlowRequest, PreviewRequest, Scaling
+from controller.model.settings import Settings
 from controller.model.state_copy import StateCopy
 from controller.state.live_network import arc_name
-from controller.state.state import Settings
 from tests.fakes.openflow_table import ControlledNetwork
 from tests.fakes.served_controller import REQUEST, Controller
 

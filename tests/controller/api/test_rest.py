@@ -19,7 +19,7 @@ from controller.api.service import Service
 from controller.errors import Unavailable
 from controller.model.events import PortWentDown
 from controller.model.rules import TcpConnection
-from controller.state.state import Settings
+from controller.model.settings import Settings
 from tests.fakes.openflow_table import Packet
 from tests.fakes.served_controller import REQUEST, Controller
 from tests.fakes.waiting import until

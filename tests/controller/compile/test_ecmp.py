@@ -20,9 +20,9 @@ from controller.model.events import (
 )
 from controller.model.messages import InstallRules
 from controller.model.rules import ETH_TYPE_IPV4, Group, GroupChange, TcpConnection, ToGroup, port_of_group
+from controller.model.settings import Settings
 from controller.model.ways import Ways
 from controller.state.live_network import LiveNetwork
-from controller.state.state import Settings
 from tests.controller.decide.test_properties import networks
 from tests.fakes.openflow_table import ControlledNetwork, Packet
 from topologies.model import Network

@@ -13,11 +13,11 @@ from controller.errors import Conflict, ControllerError, InfeasibleRequest, Inva
 from controller.model.events import FlowRequested, PortWentDown, SwitchConnected, SwitchDisconnected
 from controller.model.messages import AllocationChanged, InstallRules
 from controller.model.rules import Group, TcpConnection, is_flow_cookie
+from controller.model.settings import Settings
 from controller.model.views import FlowView, SplitView
 from controller.state.flow import Flow, Stream
 from controller.state.flow_table import FlowTable
 from controller.state.hosts import Host
-from controller.state.state import Settings
 from controller.wire import Framing
 from tests.fakes.openflow_table import ControlledNetwork, Packet
 from topologies.model import Network

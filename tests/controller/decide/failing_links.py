@@ -9,8 +9,8 @@ import pytest
 import topologies
 from controller.model.events import LinkDiscovered, PortCameUp, PortWentDown
 from controller.model.rules import Rule
+from controller.model.settings import Settings
 from controller.model.views import FlowView
-from controller.state.state import Settings
 from tests.fakes.openflow_table import ControlledNetwork, Packet, segments_of
 from topologies.model import Network
 

@@ -21,7 +21,7 @@ from controller.model.events import (
 from controller.model.ipv4 import destination_of
 from controller.model.messages import InstallRules, PacketOut
 from controller.model.rules import Rule
-from controller.state.state import Settings
+from controller.model.settings import Settings
 from tests.controller.decide.test_labels import ask, ladder
 from tests.controller.decide.test_neighbours import announces, asks
 from tests.fakes.openflow_table import CONTROLLER, ControlledNetwork, ipv4_frame

@@ -19,7 +19,7 @@ from controller.model.rules import (
     TcpConnection,
     is_flow_cookie,
 )
-from controller.state.state import Settings
+from controller.model.settings import Settings
 from tests.controller.decide.test_properties import networks
 from tests.fakes.openflow_table import DROPPED, ControlledNetwork, Packet, segments_of
 from topologies.model import Network

@@ -9,7 +9,7 @@ import topologies
 from controller.errors import NotFound, PreconditionFailed
 from controller.model.events import ConfigurationChanged, LinkChanged
 from controller.model.requests import LinkChange
-from controller.state.state import Settings
+from controller.model.settings import Settings
 from tests.fakes.openflow_table import ControlledNetwork
 
 SETTINGS = Settings(lease_s=1e6)

@@ -25,8 +25,8 @@ from controller.model.events import (
 )
 from controller.model.messages import AllocationChanged, Answer, FlowEnded, InstallRules, LeaseResult
 from controller.model.rules import TcpConnection, is_flow_cookie
+from controller.model.settings import Settings
 from controller.model.views import FlowView
-from controller.state.state import Settings
 from tests.fakes.openflow_table import ControlledNetwork, Packet, segments_of
 
 ONE: dict[str, Any] = {

@@ -12,7 +12,8 @@ from controller.decide import granting
 from controller.decide.live_optima import LiveOptima
 from controller.decide.planning import NewFlow, Optimum, on_a_free_path, optimise, optimise_new_flows
 from controller.errors import RequestError
-from controller.state.state import Settings, State
+from controller.model.settings import Settings
+from controller.state.state import State
 from controller.wire import Framing
 from tests.fakes.openflow_table import ControlledNetwork
 

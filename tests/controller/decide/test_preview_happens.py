@@ -18,9 +18,8 @@ from controller.model.preview_views import PreviewView
 from controller.model.requests import Failure, PreviewRequest
 from controller.model.settings import Settings
 from controller.model.state_copy import StateCopy
-from controller.model.views import Snapshot
 from tests.controller.decide.failing_links import BUTTERFLY, break_link
-from tests.fakes.openflow_table import ControlledNetwork
+from tests.fakes.openflow_table import ControlledNetwork, Snapshot
 from topologies.model import Network
 
 CASES = int(os.environ.get("PREVIEW_CASES", "150"))

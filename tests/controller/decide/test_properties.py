@@ -17,8 +17,8 @@ from controller.model.rules import (
     port_group_number,
     split_group_number,
 )
+from controller.model.settings import Settings
 from controller.model.views import FlowView
-from controller.state.state import Settings
 from tests.fakes.openflow_table import ControlledNetwork, Packet, segments_of
 from topologies.model import Network
 

@@ -13,7 +13,8 @@ from controller.model.client_events import ClientEventKind
 from controller.model.events import PortCameUp, PortWentDown
 from controller.model.journal import Journal
 from controller.model.rules import ETH_TYPE_IPV4, IP_PROTO_TCP, TABLE_LABEL, Rule
-from controller.state.state import Settings, State
+from controller.model.settings import Settings
+from controller.state.state import State
 from tests.fakes.openflow_table import ControlledNetwork, Packet
 from topologies.model import Arc, Network
 

@@ -22,7 +22,7 @@ from controller.model.events import (
 )
 from controller.model.packet_limits import PortLimits
 from controller.model.rules import ETH_TYPE_ARP, ETH_TYPE_IPV4, ETH_TYPE_LLDP
-from controller.state.state import Settings
+from controller.model.settings import Settings
 from tests.fakes.openflow_table import CONTROLLER, DROPPED, ControlledNetwork, Packet
 
 S0, S1, S2, S3, S4 = 1, 2, 3, 4, 5

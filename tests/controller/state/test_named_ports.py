@@ -120,11 +120,11 @@ def test_links_between_switches_are_learned_from_discovery() -> None:
     messages = core.handle(LinkDiscovered(ONE, 2, TWO, 8), 0.1)
     assert not [m for m in messages if isinstance(m, Report) and "not in the topology" in m.text]
     messages = core.handle(LinkDiscovered(TWO, 8, ONE, 2), 0.2)
-    snapshot = core._state.snapshot(0.2)
-    assert snapshot.health.links_down == ()
-    assert snapshot.topology.links[1].ports == (2, 8)
-    assert [host.port for host in snapshot.hosts] == [1, 1]
-    assert all(host.reachable for host in snapshot.hosts)
+    state, hosts = core._state, core._state.host_views()
+    assert state.health().links_down == ()
+    assert state.topology().links[1].ports == (2, 8)
+    assert [host.port for host in hosts] == [1, 1]
+    assert all(host.reachable for host in hosts)
     # Another cable between the same switches is none of the file's.
     messages = core.handle(LinkDiscovered(ONE, 1, TWO, 1), 0.3)
     assert [m for m in messages if isinstance(m, Report) and "not in the topology" in m.text]
