@@ -120,7 +120,7 @@ class FlowTable(Journaled):
         changes: dict[str, float] = {}
         self._account(changes, flow.id, {})
         self._change_loads(changes)
-        del self._loads_of[flow.id]
+        self._loads_of.pop(flow.id, None)
 
     def _hold(self, connection: TcpConnection, flow: Flow) -> None:
         self._holders[connection] = flow.id
