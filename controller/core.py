@@ -20,7 +20,7 @@ from controller.decide.switch_rules import SwitchRules
 from controller.decide.telling import tell_topology
 from controller.errors import RequestError
 from controller.install.outbox import Outbox
-from controller.model import events, ipv4
+from controller.model import events, host_frames
 from controller.model.callers import CONFIGURATION, Caller
 from controller.model.client_events import ClientEventKind
 from controller.model.faults import FaultKind
@@ -107,7 +107,7 @@ class Core(Journaled):
             events.PortWentDown: self._port_went_down,
             events.LinkDiscovered: self._link_discovered,
             events.PacketArrived: self._packet_arrived,
-            events.RuleExpired: lambda event: self._default_routes.expired(event.datapath_id, event.cookie),
+            events.RuleExpired: lambda event: self._default_routes.expired(event.datapath_id, event.ip),
             events.BarrierReceived: self._barrier_received,
             events.RulesRefused: self._rules_refused,
             events.CountersRead: self._counters_read,
@@ -384,15 +384,16 @@ class Core(Journaled):
             self._protection.links_changed(changed, self._now)
 
     def _packet_arrived(self, event: events.PacketArrived) -> None:
-        """Answer an ARP packet, or give an IPv4 packet a route; any other packet is none of ours."""
+        """Answer who asks for a host, or give an IP packet a route; any other packet is none of ours."""
         switch = self._state.live.switch_name(event.datapath_id)
         if switch is None or not self._state.live.is_edge_port(event.datapath_id, event.port):
             return
-        destination = ipv4.destination_of(event.frame)
-        if destination is not None:
+        message = host_frames.parse_neighbour(event.frame)
+        destination = host_frames.destination_of(event.frame)
+        if message is not None:
+            self._neighbours.arrived(switch, event.port, message, event.frame, self._now)
+        elif destination is not None:
             self._default_routes.arrived(switch, event.port, destination, event.frame)
-        else:
-            self._neighbours.arrived(switch, event.port, event.frame, self._now)
 
     def _barrier_received(self, event: events.BarrierReceived) -> None:
         switch = self._state.live.switch_name(event.datapath_id)

@@ -8,7 +8,7 @@ Mbit/s of wire carry 10 * 528 / 590 = 8.95 Mbit/s over several paths and 10 * 53
 
     wire     =  goodput * packet_bytes / (packet_bytes - segment_overhead_bytes - identifier)
     ACKs     =  wire * ack_ratio              on the reverse path
-    ack_ratio = ack_bytes / (packets_per_ack * packet_bytes)
+    ack_ratio = ack_bytes / (packets_per_ack * packet_bytes)   of IPv4; of IPv6 more, as headers are longer
     for flows =  capacity * (1 - reserved_share)
 
 A share of every link can be kept from flows, for traffic without an allocation: routing protocols, DNS, the
@@ -19,13 +19,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from topologies.model import IpVersion
+
 IDENTIFIER_BYTES = 8
 
-HEADER_BYTES = {"tcp": 54, "udp": 42}
-"""Ethernet, IPv4 and the protocol's own, without options."""
+_HEADER_BYTES = {"tcp": 54, "udp": 42}
+_MORE_BYTES: dict[IpVersion, int] = {4: 0, 6: 20}
+_ACK_SCALES: dict[IpVersion, float] = {4: 1.0, 6: (54 + 20) / 54}
 
 DEFAULT_ACK_RATIO = 0.0458
 """Load of the ACKs on the reverse path per bit of data: one of 54 bytes for two 590-byte packets."""
+
+
+def header_bytes(protocol: str, version: IpVersion) -> int:
+    """Return how many bytes Ethernet, IP and a protocol above it put before data, without options."""
+    return _HEADER_BYTES[protocol] + _MORE_BYTES[version]
 
 
 def allocatable_bps(capacity_bps: float, reserved_share: float) -> float:
@@ -41,11 +49,18 @@ class Framing:
         packet_bytes: Ethernet frame of a full segment, without checksum.
         segment_overhead_bytes: Ethernet, IP and TCP (or UDP) headers and options in it.
         identifier_bytes: In each packet of a flow over several paths.
+        ip_version: Whose headers these are.
     """
 
     packet_bytes: int = 1514
     segment_overhead_bytes: int = 54
     identifier_bytes: int = IDENTIFIER_BYTES
+    ip_version: IpVersion = 4
+
+    @property
+    def ack_scale(self) -> float:
+        """How much larger its acknowledgements are than those of IPv4."""
+        return _ACK_SCALES[self.ip_version]
 
     def wire_per_goodput(self, streams: int) -> float:
         """Return the wire rate of a goodput of 1 bit/s over a number of streams (one: plain TCP).
@@ -81,6 +96,9 @@ class Framing:
         return wire_bps / self.wire_per_goodput(streams)
 
 
-def framing_of(protocol: str, packet_bytes: int, segment_overhead_bytes: int) -> Framing:
+def framing_of(
+    protocol: str, packet_bytes: int, segment_overhead_bytes: int, version: IpVersion = 4
+) -> Framing:
     """Return how the bytes of a flow of TCP (MSTCP, where there are several paths) or UDP are framed."""
-    return Framing(packet_bytes, segment_overhead_bytes, IDENTIFIER_BYTES if protocol == "tcp" else 0)
+    identifier_bytes = IDENTIFIER_BYTES if protocol == "tcp" else 0
+    return Framing(packet_bytes, segment_overhead_bytes, identifier_bytes, version)

@@ -90,12 +90,12 @@ def _check_nodes(network: Network, file: str | None, need_hosts: bool) -> dict[s
 
 def _check_addresses(network: Network, file: str | None) -> None:
     taken: dict[str, str] = {}
-    is_numbered = all(node.ip is None for node in network.nodes)
+    is_numbered = not any(node.has_given_address for node in network.nodes)
     for index, node in enumerate(network.nodes if not is_numbered else ()):
-        if node.kind == "host":
-            ip = network.host_ip(node.name)
+        for version, ip in network.host_ips(node.name).items() if node.kind == "host" else ():
             if taken.setdefault(ip, node.name) != node.name:
-                raise InvalidTopology(f"nodes[{index}].ip", f"{ip} is that of {taken[ip]} too", file)
+                field = "ip" if version == 4 else "ip6"
+                raise InvalidTopology(f"nodes[{index}].{field}", f"{ip} is that of {taken[ip]} too", file)
 
 
 def check_numbered(network: Network, file: str | None = None) -> None:
@@ -105,7 +105,7 @@ def check_numbered(network: Network, file: str | None = None) -> None:
         InvalidTopology: with the first host that has.
     """
     for index, node in enumerate(network.nodes):
-        if node.ip is not None or node.mac is not None:
+        if node.has_given_address:
             reason = f"{node.name} has an address of its own: it is a real host, and is not emulated"
             raise InvalidTopology(f"nodes[{index}]", reason, file)
 

@@ -20,7 +20,7 @@ from topologies.link_backends import BackendName, choose_backend
 from topologies.management import CONTROLLER_IP, host_lines, make_management, management_ip
 from topologies.mininet_links import EmulatedLink, link_up, make_wire, offloads_off
 from topologies.mininet_path import make_importable
-from topologies.model import DATA_NETWORK, Network
+from topologies.model import DATA_NETWORKS, IpVersion, Network
 from topologies.overrides import apply_overrides
 from topologies.wires import ETHERNET_HEADER_BYTES, DirectionCounters, LinkBackend, Wire
 from topologies.wiring import link_parameters
@@ -36,6 +36,14 @@ HOST_SETTINGS = {
     "net.ipv4.conf.all.arp_announce": "2",
 }
 NO_IPV6 = {"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"}
+IPV6 = {
+    "net.ipv6.conf.all.disable_ipv6": "0",
+    # No link-local addresses: with them hosts ask for routers, which there are none of.
+    "net.ipv6.conf.all.addr_gen_mode": "1",
+}
+LEAST_MTU = {4: 68, 6: 1280}
+"""RFC 791 and RFC 8200: Linux has no IPv6 on interfaces of less."""
+_TCP_IP6_BYTES = 60
 STOP_TIMEOUT_S = 2.0
 
 
@@ -140,7 +148,9 @@ class Emulation:
         controller: IPv4 address and port of the OpenFlow controller; None leaves the switches without one.
         link_backend: `netem`, `emulator`, or `auto`: netem where the kernel has it.
         seed: of loss and jitter.
-        mtu: of the hosts' data interfaces in bytes (the paper's 590-byte frames: 576).
+        mtu: of the hosts' data interfaces in bytes (the paper's 590-byte frames: 576). Where it is less than
+            IPv6 takes, TCP over IPv6 sends packets of this size all the same.
+        ip_version: 6 gives the hosts an address of IPv6 beside that of IPv4; `host_ip` is of this version.
         homes: hosts of the network that are further interfaces of others, by name: they share the namespace
             and the management address of these (see `topologies.second_interfaces`).
 
@@ -158,6 +168,7 @@ class Emulation:
         link_backend: BackendName = "auto",
         seed: int = 1,
         mtu: int = 1500,
+        ip_version: IpVersion = 4,
         homes: Mapping[str, str] | None = None,
     ) -> None:
         self.network = network
@@ -167,6 +178,7 @@ class Emulation:
         self._backend_asked = link_backend
         self._seed = seed
         self._mtu = mtu
+        self.ip_version = ip_version
         self._names = InterfaceNames(network)
         self._processes: list[subprocess.Popen[Any]] = []
         self._undo = contextlib.ExitStack()
@@ -249,7 +261,8 @@ class Emulation:
             self._links[link.wire.link.name] = link
         for name in machines:
             interface = self.host(name).intfList()[0]
-            interface.ip, interface.prefixLen = self.host_ip(name), str(DATA_NETWORK.prefixlen)
+            interface.ip = self.network.host_ip(name)
+            interface.prefixLen = str(DATA_NETWORKS[4].prefixlen)
         self._ovs.finish_bridges(bridges)
         for switch in self.net.switches:
             switch.shape_links()
@@ -271,14 +284,17 @@ class Emulation:
 
     def _host_script(self, machine: str, wires: Sequence[Wire]) -> str:
         """Return the shell script that sets a host up, and further interfaces that it is home to."""
-        settings = {**HOST_SETTINGS, **(NO_IPV6 if IPV6_SETTINGS.exists() else {})}
+        has_ipv6 = self.ip_version == 6
+        settings = HOST_SETTINGS | (IPV6 if has_ipv6 else NO_IPV6 if IPV6_SETTINGS.exists() else {})
         lines = [f"echo {value} > /proc/sys/{key.replace('.', '/')}" for key, value in settings.items()]
         ip_lines = ["link set dev lo up"]
         for end in (end for wire in wires for end in wire.ends):
             if self._home(end.node) == machine:
                 lines.append(shlex.join(offloads_off(end.interface)))
-                ip_lines.append(link_up(end.interface, self._mtu))
-        ip_lines += [self._address_line(name) for name in self.network.hosts if self._home(name) == machine]
+                ip_lines.append(link_up(end.interface, max(self._mtu, LEAST_MTU[self.ip_version])))
+        for name in self.network.hosts:
+            if self._home(name) == machine:
+                ip_lines += self._address_lines(name)
         ip_lines += host_lines(self.network, machine)
         lines += ["ip -batch - <<'END'", *ip_lines, "END"]
         return "\n".join(lines)
@@ -311,11 +327,22 @@ class Emulation:
                 parameters[node], parameters[port] = home, self.net[home].newPort()
         return parameters
 
-    def _address_line(self, name: str) -> str:
-        """Return the line of `ip` with a host's address; a second and third link carry none of their own."""
-        # A second interface is alone in its subnet: what it reaches is said by the routes of its user.
-        prefix_length = 32 if name in self._homes else DATA_NETWORK.prefixlen
-        return f"address add {self.host_ip(name)}/{prefix_length} dev {self._names.port(name, 1)}"
+    def _address_lines(self, name: str) -> list[str]:
+        """Return the lines of `ip` with a host's addresses; further links of it have none of their own."""
+        interface, lines = self._names.port(name, 1), []
+        for version, ip in self.network.host_ips(name).items():
+            network = DATA_NETWORKS[version]
+            # A second interface is alone in its subnet: what it reaches is said by the routes of its user.
+            length = network.max_prefixlen if name in self._homes else network.prefixlen
+            if version == 4:
+                lines.append(f"address add {ip}/{length} dev {interface}")
+            elif self.ip_version == 6:
+                # There are no duplicates, and no time to look for them.
+                lines.append(f"address add {ip}/{length} dev {interface} nodad noprefixroute")
+                if name not in self._homes:
+                    size = f"advmss {self._mtu - _TCP_IP6_BYTES}"
+                    lines.append(f"route add {network} dev {interface} {size}")
+        return lines
 
     def host(self, name: str) -> Any:
         """Return a host as Mininet's `Host`."""
@@ -326,7 +353,7 @@ class Emulation:
     def host_ip(self, name: str) -> str:
         """Return a host's address on the data network."""
         self.host(name)
-        return self.network.host_ip(name)
+        return self.network.host_ip(name, self.ip_version)
 
     def management_ip(self, name: str) -> str:
         """Return a host's address on the management network."""

@@ -14,7 +14,7 @@ from topologies.link_backends import choose_backend
 from topologies.load import load
 from topologies.mininet_links import EmulatedLink
 from topologies.mininet_path import make_importable
-from topologies.model import DATA_NETWORK, Network
+from topologies.model import DATA_NETWORKS, Network
 from topologies.wires import ETHERNET_HEADER_BYTES
 from topologies.wiring import link_parameters
 
@@ -37,7 +37,7 @@ class NetworkTopo(Topo):  # type: ignore[misc]
         names = InterfaceNames(network)
         for host in network.hosts:
             self.addHost(
-                host, ip=f"{network.host_ip(host)}/{DATA_NETWORK.prefixlen}", mac=network.host_mac(host)
+                host, ip=f"{network.host_ip(host)}/{DATA_NETWORKS[4].prefixlen}", mac=network.host_mac(host)
             )
         datapath = "kernel" if choose_datapath("auto") == "system" else "user"
         for switch in network.switches:

@@ -5,8 +5,8 @@ both directions unless it says otherwise; `Network.arcs()` gives the directed vi
 
 Numbering is deterministic, so that the builder, the controller and the tests agree without talking to each
 other: switch `i` (in file order, from 0) has datapath id `i + 1`; the ports of a node are numbered from 1 in
-the order in which the file lists its links; host `i` has the IPv4 address 10.0.(i+1)//256.(i+1)%256 and a MAC
-made from it, unless the file gives it others.
+the order in which the file lists its links; host `i` has address number `i + 1` of each of `DATA_NETWORKS`
+(10.0.0.1 and fd00::1 are the first) and a MAC made from that of IPv4, unless the file gives it others.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    ValidationInfo,
     field_validator,
     model_serializer,
     model_validator,
@@ -30,18 +31,32 @@ from pydantic import (
 from topologies.wireless import WirelessLink
 
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,31}$"
-DATA_NETWORK = ipaddress.IPv4Network("10.0.0.0/16")
+IpVersion = Literal[4, 6]
+DATA_NETWORKS: dict[IpVersion, ipaddress.IPv4Network | ipaddress.IPv6Network] = {
+    4: ipaddress.IPv4Network("10.0.0.0/16"),
+    6: ipaddress.IPv6Network("fd00::/64"),
+}
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 
 def is_host_address(text: str) -> bool:
-    """Return whether a text is an IPv4 address of one host."""
+    """Return whether a text is an address that one host of a network of many links can have.
+
+    So no link-local one of IPv6, which every host has beside its own.
+    """
     try:
-        address = ipaddress.IPv4Address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
         return False
-    return not (address.is_multicast or address.is_reserved or address.is_loopback) and int(address) >> 24 > 0
+    if address.is_multicast or address.is_reserved or address.is_loopback:
+        return False
+    return int(address) >> 24 > 0 if address.version == 4 else not address.is_link_local
+
+
+def ip_version(address: str) -> IpVersion:
+    """Return the version of an IP address."""
+    return 6 if ":" in address else 4
 
 
 PortName = (
@@ -56,7 +71,7 @@ class Node(BaseModel):
 
     A switch that has a `datapath_id` is not numbered by its place in the file, nor are its ports: they are
     what its links say, or are learned (`Link.ports`). A host that is not built by this project has the `ip`
-    and the `mac` that it was given; without a `mac`, the controller learns it.
+    (of IPv4), the `ip6` and the `mac` that it was given; without a `mac`, the controller learns it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -67,28 +82,37 @@ class Node(BaseModel):
     y: float | None = None
     datapath_id: int | None = Field(default=None, ge=1, lt=1 << 64)
     ip: str | None = None
+    ip6: str | None = None
     mac: str | None = Field(default=None, pattern=r"^[0-9a-f][02468ace](:[0-9a-f]{2}){5}$")
 
-    @field_validator("ip")
+    @field_validator("ip", "ip6")
     @classmethod
-    def _is_host_address(cls, text: str | None) -> str | None:
-        if text is not None and not is_host_address(text):
-            raise ValueError(f"{text!r} is no IPv4 address that a host can have")
-        return text
+    def _is_host_address(cls, text: str | None, field: ValidationInfo) -> str | None:
+        version = 4 if field.field_name == "ip" else 6
+        if text is None:
+            return None
+        if not is_host_address(text) or ip_version(text) != version:
+            raise ValueError(f"{text!r} is no IPv{version} address that a host can have")
+        return str(ipaddress.ip_address(text))
 
     @model_validator(mode="after")
     def _has_what_its_kind_has(self) -> Node:
         if self.datapath_id is not None and self.kind == "host":
             raise ValueError("a host has no datapath_id")
-        if (self.ip is not None or self.mac is not None) and self.kind == "switch":
-            raise ValueError("a switch has no ip and no mac")
+        if self.has_given_address and self.kind == "switch":
+            raise ValueError("a switch has no ip, no ip6 and no mac")
         return self
+
+    @property
+    def has_given_address(self) -> bool:
+        """Whether the file says an address of it."""
+        return (self.ip, self.ip6, self.mac) != (None, None, None)
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # What reads nodes (the simulator, older documents) knows no fields of few nodes.
         data: dict[str, Any] = dump(self)
-        for name in ("datapath_id", "ip", "mac"):
+        for name in ("datapath_id", "ip", "ip6", "mac"):
             if data.get(name) is None:
                 data.pop(name, None)
         return data
@@ -230,20 +254,37 @@ class Network(BaseModel):
     def _datapath_ids(self) -> dict[str, int]:
         return {node.name: node.datapath_id for node in self.nodes if node.datapath_id is not None}
 
-    def host_ip(self, host: str) -> str:
-        """Return the IPv4 address of a host on the data network."""
+    def host_ip(self, host: str, version: IpVersion = 4) -> str:
+        """Return the address of a host on the data network.
+
+        Raises:
+            KeyError: it has none: the file gives it one of the other version alone.
+        """
+        return self.host_ips(host)[version]
+
+    def host_ips(self, host: str) -> dict[IpVersion, str]:
+        """Return the addresses of a host, IPv4 first.
+
+        One that has an address of its own in the file has no other of that kind by its number.
+        """
         given = self._given.get(host)
-        if given is not None and given.ip is not None:
-            return given.ip
-        return str(DATA_NETWORK[self.hosts.index(host) + 1])
+        if given is not None and (given.ip or given.ip6):
+            said: tuple[tuple[IpVersion, str | None], ...] = ((4, given.ip), (6, given.ip6))
+            return {version: ip for version, ip in said if ip is not None}
+        number = self._host_numbers[host]
+        return {version: str(network[number]) for version, network in DATA_NETWORKS.items()}
+
+    @cached_property
+    def _host_numbers(self) -> dict[str, int]:
+        return {host: number for number, host in enumerate(self.hosts, 1)}
 
     def host_mac(self, host: str) -> str:
         """Return the MAC address of a host: the file's, or a locally administered one of its IPv4 address."""
         given = self._given.get(host)
         if given is not None and given.mac is not None:
             return given.mac
-        packed = ipaddress.IPv4Address(self.host_ip(host)).packed
-        return "02:00:" + ":".join(f"{byte:02x}" for byte in packed)
+        ip = self.host_ips(host).get(4) or DATA_NETWORKS[4][self._host_numbers[host]]
+        return f"02:00:{ipaddress.IPv4Address(ip).packed.hex(':')}"
 
     def knows_mac(self, host: str, switch: str) -> bool:
         """Return whether a host at a switch has the address of `host_mac`: that of its number, or given."""
@@ -253,7 +294,7 @@ class Network(BaseModel):
     @cached_property
     def _given(self) -> dict[str, Node]:
         """The hosts to which the file gives addresses."""
-        return {node.name: node for node in self.nodes if node.ip is not None or node.mac is not None}
+        return {node.name: node for node in self.nodes if node.has_given_address}
 
     def link(self, name: str) -> Link:
         """Return the link called `name`, written in either direction; KeyError if there is none."""

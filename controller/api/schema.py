@@ -6,6 +6,7 @@ What only the network can tell (unknown host, port in use, nothing free) is chec
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -21,7 +22,6 @@ from controller.model.requests import (
     RequestedPath,
     Scaling,
 )
-from controller.wire import HEADER_BYTES
 from topologies.validation import requirement
 
 MAX_TIMEOUT_S = 30.0
@@ -61,8 +61,15 @@ class FlowRequestBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, title="FlowRequest")
 
-    source: HostName = Field(description="Name or IPv4 address of the sending host.", examples=["T0"])
-    destination: HostName = Field(description="Name or IPv4 address of the receiving host.", examples=["T2"])
+    source: HostName = Field(
+        description="Name or IP address of the sending host.", examples=["T0", "fd00::1"]
+    )
+    destination: HostName = Field(description="Name or IP address of the receiving host.", examples=["T2"])
+    ip_version: Literal[4, 6] | None = Field(
+        default=None,
+        description="Version of IP of the flow's packets. Left out: that of an address given as source or "
+        "destination; where both are names, 4 if they have such addresses.",
+    )
     destination_port: Port = Field(description="Port on which the destination listens.", examples=[5001])
     protocol: Literal["tcp", "udp"] = Field(
         default="tcp", description="What the packets are of; a flow of UDP is for QUIC and its like."
@@ -91,10 +98,10 @@ class FlowRequestBody(BaseModel):
     segment_overhead_bytes: int | None = Field(
         default=None,
         ge=42,
-        le=134,
+        le=154,
         strict=True,
         description="Ethernet, IP and TCP or UDP headers and options in that frame (66 with TCP timestamps). "
-        "Left out: 54 of TCP, 42 of UDP.",
+        "Left out: 54 of TCP, 42 of UDP, and 20 more over IPv6.",
     )
     objective: str | None = Field(
         default=None,
@@ -135,6 +142,15 @@ class FlowRequestBody(BaseModel):
         description="Seconds after which the flow ends unless renewed; left out: the controller's lease.",
     )
 
+    @field_validator("source", "destination")
+    @classmethod
+    def _shortest(cls, name: str) -> str:
+        """Write an IPv6 address in its shortest form, by which hosts are known."""
+        try:
+            return str(ipaddress.IPv6Address(name))
+        except ValueError:
+            return name
+
     @field_validator("source_ports")
     @classmethod
     def _distinct(cls, ports: tuple[int, ...] | None) -> tuple[int, ...] | None:
@@ -143,18 +159,9 @@ class FlowRequestBody(BaseModel):
         return ports
 
     def to_request(self) -> FlowRequest:
-        """Return the request as the core takes it.
-
-        Raises:
-            InvalidRequest: there is less overhead than the protocol's headers.
-        """
+        """Return the request as the core takes it."""
         paths = tuple(RequestedPath(path.nodes, path.rate_bps) for path in self.paths)
-        least_bytes = HEADER_BYTES[self.protocol]
-        overhead_bytes = self.segment_overhead_bytes or least_bytes
-        if overhead_bytes < least_bytes:
-            text = f"must be at least {least_bytes}, the headers of {self.protocol}"
-            raise InvalidRequest("segment_overhead_bytes", text)
-        return FlowRequest(**{**self.__dict__, "paths": paths, "segment_overhead_bytes": overhead_bytes})
+        return FlowRequest(**{**self.__dict__, "paths": paths})
 
 
 class RateChange(BaseModel):

@@ -1,4 +1,4 @@
-"""What switches do with packets of no flow: LLDP, ARP and what is for unknown hosts goes to the controller.
+"""What switches do with packets of no flow: which of them go to the controller, and which nowhere.
 
 Where a switch has meters, each port that hosts may be behind has one for what it sends to the controller.
 """
@@ -13,11 +13,15 @@ from controller.model.rules import (
     COOKIE_CLASSIFY,
     ETH_TYPE_ARP,
     ETH_TYPE_IPV4,
+    ETH_TYPE_IPV6,
     ETH_TYPE_LLDP,
-    PRIORITY_ARP,
+    ICMPV6_NEIGHBOUR_TYPES,
+    IP_PROTO_ICMPV6,
     PRIORITY_LLDP,
     PRIORITY_MISS,
+    PRIORITY_NEIGHBOURS,
     TABLE_CLASSIFY,
+    TABLE_CONTROLLER,
     TABLE_DEFAULT,
     TABLE_PINNED,
     Drop,
@@ -29,14 +33,26 @@ from controller.model.rules import (
 )
 
 _METERED = 10
-"""Priority of a port's own rule above that of the rule for all ports."""
+"""Priority of a port's own rule to the controller, above that for all ports."""
 
 _UNKNOWN = 10
 _NEVER_ASKED_FOR = 30
-"""Priorities below those of hosts: of IPv4 packets whose host has no route, and of what goes nowhere."""
+"""Priorities below those of hosts: of IP packets whose host has no route, and of what goes nowhere."""
 
 _ANY_GROUP = "01:00:00:00:00:00/01:00:00:00:00:00"
 """A match for Ethernet addresses of multicast and broadcast: nothing is flooded, its packets are counted."""
+
+_ASKED = (
+    (TABLE_CLASSIFY, PRIORITY_LLDP, Match(ETH_TYPE_LLDP)),
+    (TABLE_CLASSIFY, PRIORITY_NEIGHBOURS, Match(ETH_TYPE_ARP)),
+    *(
+        (TABLE_CLASSIFY, PRIORITY_NEIGHBOURS, Match(ETH_TYPE_IPV6, IP_PROTO_ICMPV6, icmp_type=kind))
+        for kind in ICMPV6_NEIGHBOUR_TYPES
+    ),
+    (TABLE_DEFAULT, _UNKNOWN, Match(ETH_TYPE_IPV4)),
+    (TABLE_DEFAULT, _UNKNOWN, Match(ETH_TYPE_IPV6)),
+)
+"""What the controller is asked about: table, priority and match."""
 
 
 def classification(metered_ports: Collection[int] = ()) -> tuple[Meter | Rule, ...]:
@@ -46,29 +62,19 @@ def classification(metered_ports: Collection[int] = ()) -> tuple[Meter | Rule, .
         metered_ports: Ports whose packets to the controller a meter of the same number limits.
     """
     meters = [Meter(port, PACKETS_PER_S, BURST_PACKETS) for port in sorted(metered_ports)]
-    asked = (
-        (TABLE_CLASSIFY, PRIORITY_LLDP, ETH_TYPE_LLDP),
-        (TABLE_CLASSIFY, PRIORITY_ARP, ETH_TYPE_ARP),
-        (TABLE_DEFAULT, _UNKNOWN, ETH_TYPE_IPV4),
-    )
-    rules = [
-        Rule(table, priority + _METERED, Match(kind, in_port=meter.number), metered, COOKIE_CLASSIFY)
-        for meter in meters
-        for metered in (ToController(meter.number),)
-        for table, priority, kind in asked
-    ]
-    unmetered = [
-        Rule(table, priority, Match(kind), ToController(), COOKIE_CLASSIFY) for table, priority, kind in asked
-    ]
-    dropped = [
-        Rule(TABLE_DEFAULT, _NEVER_ASKED_FOR, Match(destination_mac=mac), Drop(), COOKIE_CLASSIFY)
-        for mac in (ANY_LABEL, _ANY_GROUP)
-    ]
     return (
         *meters,
-        *rules,
-        *unmetered,
-        *dropped,
-        Rule(TABLE_CLASSIFY, PRIORITY_MISS, Match(), GotoTable(TABLE_PINNED), COOKIE_CLASSIFY),
-        Rule(TABLE_PINNED, PRIORITY_MISS, Match(), GotoTable(TABLE_DEFAULT), COOKIE_CLASSIFY),
+        *(_rule(TABLE_CONTROLLER, _METERED, Match(in_port=m.number), ToController(m.number)) for m in meters),
+        _rule(TABLE_CONTROLLER, PRIORITY_MISS, Match(), ToController()),
+        *(_rule(*asked, GotoTable(TABLE_CONTROLLER)) for asked in _ASKED),
+        *(
+            _rule(TABLE_DEFAULT, _NEVER_ASKED_FOR, Match(destination_mac=mac), Drop())
+            for mac in (ANY_LABEL, _ANY_GROUP)
+        ),
+        _rule(TABLE_CLASSIFY, PRIORITY_MISS, Match(), GotoTable(TABLE_PINNED)),
+        _rule(TABLE_PINNED, PRIORITY_MISS, Match(), GotoTable(TABLE_DEFAULT)),
     )
+
+
+def _rule(table: int, priority: int, match: Match, action: Drop | GotoTable | ToController) -> Rule:
+    return Rule(table, priority, match, action, COOKIE_CLASSIFY)

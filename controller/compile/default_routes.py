@@ -14,7 +14,6 @@ from itertools import pairwise
 
 from controller.model.labels import DEFAULT
 from controller.model.rules import (
-    ETH_TYPE_IPV4,
     PRIORITY_ROUTE,
     TABLE_DEFAULT,
     Bucket,
@@ -23,6 +22,7 @@ from controller.model.rules import (
     Output,
     Rule,
     ToGroup,
+    eth_type_of,
     host_cookie,
 )
 from controller.model.ways import Ways
@@ -105,5 +105,5 @@ def equal_paths(
 @lru_cache(maxsize=1 << 16)
 def default_rule(ip: str, action: Output | ToGroup) -> Rule:
     """Return the rule for all packets to a host behind another switch."""
-    match = Match(eth_type=ETH_TYPE_IPV4, destination_ip=ip)
+    match = Match(eth_type_of(ip), destination_ip=ip)
     return Rule(TABLE_DEFAULT, PRIORITY_ROUTE, match, action, host_cookie(ip), IDLE_S)

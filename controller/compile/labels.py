@@ -13,7 +13,6 @@ from dataclasses import replace
 from controller.model.labels import ANY_LABEL, BYPASS, DEFAULT, FLOW, STOP
 from controller.model.rules import (
     COOKIE_LABEL,
-    ETH_TYPE_IPV4,
     PRIORITY_FORGED,
     PRIORITY_LABEL,
     PRIORITY_LOCAL,
@@ -31,6 +30,7 @@ from controller.model.rules import (
     RestoreLabel,
     Rule,
     delivery_cookie,
+    eth_type_of,
     host_cookie,
     label_cookie,
 )
@@ -72,8 +72,8 @@ def label_rules(switch: str, neighbours: Iterable[str], ways: Ways) -> list[Rule
 
 def delivery_rules(ip: str, mac: str, port: int, ways: Ways) -> tuple[Rule, Rule]:
     """Return the rules for packets that have arrived at the switch of a host: flows' ones, and others."""
-    of_flows = Match(ETH_TYPE_IPV4, destination_ip=ip, destination_mac=ways.format.label((), FLOW))
-    others = Match(ETH_TYPE_IPV4, destination_ip=ip)
+    of_flows = Match(eth_type_of(ip), destination_ip=ip, destination_mac=ways.format.label((), FLOW))
+    others = Match(eth_type_of(ip), destination_ip=ip)
     action = Output(port, destination_mac=mac)
     return (
         Rule(TABLE_DELIVER, PRIORITY_ROUTE, of_flows, action, delivery_cookie(ip)),

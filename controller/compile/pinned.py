@@ -8,7 +8,6 @@ from functools import lru_cache
 
 from controller.model.labels import FLOW
 from controller.model.rules import (
-    ETH_TYPE_IPV4,
     PRIORITY_CONTINUE,
     PRIORITY_ROUTE,
     TABLE_DELIVER,
@@ -18,6 +17,7 @@ from controller.model.rules import (
     Rule,
     TcpConnection,
     ToGroup,
+    eth_type_of,
 )
 from controller.model.ways import Ways
 
@@ -50,7 +50,7 @@ def legs(nodes: Sequence[str], ways: Ways, kind: int = FLOW, branch: int = 0) ->
 def _match(connection: TcpConnection) -> Match:
     """Return the match of one direction of a TCP connection."""
     return Match(
-        eth_type=ETH_TYPE_IPV4,
+        eth_type=eth_type_of(connection.source_ip),
         ip_protocol=connection.ip_protocol,
         source_ip=connection.source_ip,
         destination_ip=connection.destination_ip,

@@ -19,7 +19,6 @@ from typing import Literal
 from controller.compile.pinned import continuations, ingress_action, pinned_path, pinned_rule
 from controller.model.journal import Journaled
 from controller.model.rules import (
-    ETH_TYPE_IPV4,
     PRIORITY_STAMP,
     TABLE_PINNED,
     Bucket,
@@ -28,6 +27,7 @@ from controller.model.rules import (
     Rule,
     TcpConnection,
     ToGroup,
+    eth_type_of,
     split_group_number,
 )
 from controller.model.ways import Ways
@@ -139,7 +139,7 @@ class SplitRules:
         for branch, (path, stamp) in enumerate(
             zip(self.paths, stamps(self.split.tag, len(self.paths)), strict=True)
         ):
-            stamped = Match(eth_type=ETH_TYPE_IPV4, source_mac=stamp)
+            stamped = Match(eth_type=eth_type_of(self.connection.source_ip), source_mac=stamp)
             action = ingress_action(path, self.ways, branch, self.source_mac)
             rules.append(Rule(TABLE_PINNED, PRIORITY_STAMP, stamped, action, self.cookie))
         return rules

@@ -15,7 +15,8 @@ from controller.model.requests import FlowRequest
 from controller.model.rules import IP_PROTOCOLS, TcpConnection
 from controller.state.hosts import Host
 from controller.state.state import State
-from controller.wire import Framing, framing_of
+from controller.wire import Framing, framing_of, header_bytes
+from topologies.model import IpVersion, ip_version, is_host_address
 
 _FIRST_PICKED_PORT = 61000
 """Above Linux's ephemeral ports (32768-60999), so that a picked port is rarely bound."""
@@ -39,15 +40,14 @@ def admit(state: State, request: FlowRequest) -> Admission:
     Raises:
         InvalidRequest, NotFound, Conflict, InfeasibleRequest: naming the field and the reason.
     """
-    source = _find(state, "source", request.source)
-    destination = _find(state, "destination", request.destination)
-    if source == destination:
+    source, destination = _ends(state, request)
+    if source.name == destination.name:
         raise InvalidRequest(
             "destination", f"{destination.name} is the source itself; traffic within a host needs no path"
         )
-    framing = framing_of(request.protocol, request.packet_bytes, request.segment_overhead_bytes)
+    framing = _framing(request, ip_version(source.ip))
     split = request.splitting != "streams"
-    least_bytes = request.segment_overhead_bytes + (0 if split else framing.identifier_bytes)
+    least_bytes = framing.segment_overhead_bytes + (0 if split else framing.identifier_bytes)
     if request.packet_bytes <= least_bytes:
         raise InvalidRequest(
             "packet_bytes", f"{request.packet_bytes} bytes hold no data beside {least_bytes} bytes of headers"
@@ -74,6 +74,23 @@ def admit(state: State, request: FlowRequest) -> Admission:
         if full:
             raise Unavailable("", f"{', '.join(full)} has no room for more rules; ask again later")
     return Admission(source, destination, framing, objective)
+
+
+def _ends(state: State, request: FlowRequest) -> tuple[Host, Host]:
+    """Return source and destination by addresses of one IP version."""
+    given = (ip_version(name) for name in (request.source, request.destination) if is_host_address(name))
+    version = request.ip_version or next(given, None)
+    source = _find(state, "source", request.source, version)
+    return source, _find(state, "destination", request.destination, version or ip_version(source.ip))
+
+
+def _framing(request: FlowRequest, version: IpVersion) -> Framing:
+    least_bytes = header_bytes(request.protocol, version)
+    overhead_bytes = request.segment_overhead_bytes or least_bytes
+    if overhead_bytes < least_bytes:
+        text = f"must be at least {least_bytes}, the headers of {request.protocol} over IPv{version}"
+        raise InvalidRequest("segment_overhead_bytes", text)
+    return framing_of(request.protocol, request.packet_bytes, overhead_bytes, version)
 
 
 def new_flow(id_: str, request: FlowRequest, admission: Admission, rate_bps: float) -> NewFlow:
@@ -134,10 +151,14 @@ def choose_source_ports(state: State, request: FlowRequest, source: Host, count:
     return tuple(free[:count])
 
 
-def _find(state: State, field: str, name: str) -> Host:
-    host = state.hosts.find(name)
+def _find(state: State, field: str, name: str, version: IpVersion | None) -> Host:
+    host = state.hosts.find(name, version)
+    if host is None and state.hosts.find(name) is not None:
+        raise InvalidRequest(
+            field, f"{name} has no IPv{version} address, but the flow's packets are to have such ones"
+        )
     if host is None:
-        names = [known.name for known in state.hosts.all()]
+        names = list(dict.fromkeys(known.name for known in state.hosts.all()))
         shown = ", ".join(names[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")
         raise NotFound(field, f"there is no host {name!r}; known are {shown}")
     if host.learned:

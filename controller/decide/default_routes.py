@@ -20,7 +20,6 @@ from controller.model.rules import (
     GroupChange,
     Rule,
     ecmp_group_number,
-    host_of_cookie,
 )
 from controller.state.hosts import Host
 from controller.state.state import State
@@ -81,10 +80,10 @@ class DefaultRoutes(Journaled):
                 users[switch] = None
                 pending += self._renew(switch, ip, entries)
 
-    def expired(self, datapath_id: int, cookie: int) -> None:
+    def expired(self, datapath_id: int, ip: str) -> None:
         """Record that a switch has removed a route that was not used; it stays where labels of others end."""
-        switch, ip = self._state.live.switch_name(datapath_id), host_of_cookie(cookie)
-        if switch is None or ip is None or ip not in self._routes.get(switch, ()):
+        switch = self._state.live.switch_name(datapath_id)
+        if switch is None or ip not in self._routes.get(switch, ()):
             return
         del self._routes[switch][ip], self._users[ip][switch]
         others = [self._routes[other][ip] for other in self._users[ip] if ip in self._routes.get(other, ())]
@@ -99,7 +98,7 @@ class DefaultRoutes(Journaled):
         """Know which routes a switch should have that has just connected: those that it has are in use."""
         self._routes[switch], self._groups[switch] = JournaledDict(), JournaledDict()
         for rule in installed.rules if installed is not None else ():
-            ip = host_of_cookie(rule.cookie) if rule.idle_s else None
+            ip = rule.match.destination_ip if rule.idle_s else None
             if ip is not None and self._host(ip) is not None:
                 self._users.setdefault(ip, JournaledDict())[switch] = None
         entries: dict[str, list[Entry]] = {}

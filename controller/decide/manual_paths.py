@@ -79,7 +79,7 @@ def _check_capacity(state: State, wanted_paths: Optimum, admission: Admission) -
     paths, acks = wanted_paths.paths, wanted_paths.ack_path
     for path in paths:
         wire_bps = admission.framing.wire_bps(path.rate_bps, len(paths) if acks is None else 1)
-        add_loads(wanted, path.nodes, wire_bps, ack_ratio, acks)
+        add_loads(wanted, path.nodes, wire_bps, ack_ratio * admission.framing.ack_scale, acks)
     for name, wire_bps in wanted.items():
         capacity_bps = state.allocatable_bps(name)
         free_bps = capacity_bps - held.get(name, 0.0)

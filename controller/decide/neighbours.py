@@ -1,9 +1,9 @@
-"""ARP: learns where hosts are, answers for them, and asks where that is in doubt.
+"""ARP and IPv6's neighbour discovery: learns where hosts are, answers for them, and asks where in doubt.
 
 A host that is known is believed against whoever claims its address: its old place is asked first, and only
 when it has not answered does the host count as moved. One that nobody knows, or that has gone from its place,
-is asked for at all ports that hosts may be behind. All questions are ARP probes (RFC 5227): they say nothing
-of anybody's address.
+is asked for at all ports that hosts may be behind. The controller's own questions say nothing of anybody's
+address.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from controller.decide.default_routes import DefaultRoutes
 from controller.decide.switch_rules import SwitchRules
 from controller.install.outbox import Outbox
-from controller.model import arp
+from controller.model import host_frames
 from controller.model.client_events import ClientEventKind
 from controller.model.faults import FaultKind
 from controller.model.journal import Journaled, JournaledDict
 from controller.model.messages import PacketOut
+from controller.model.neighbour import NeighbourMessage
 from controller.state.hosts import LEARNED_HOST, Host, Sighting
 from controller.state.state import State
 from topologies.model import is_host_address
@@ -51,11 +52,11 @@ class _Search:
     """An address that is asked for everywhere, and the requests to answer: switch, port, packet."""
 
     until: float
-    waiting: tuple[tuple[str, int, arp.ArpPacket], ...]
+    waiting: tuple[tuple[str, int, NeighbourMessage], ...]
 
 
 class Neighbours(Journaled):
-    """Handles the ARP packets of hosts.
+    """Handles what hosts say of addresses, and ask for.
 
     Args:
         state: Network and hosts.
@@ -77,15 +78,12 @@ class Neighbours(Journaled):
         self._probed: JournaledDict[str, tuple[str, int, float]] = JournaledDict()  # by whom, until when
         self._search_from = 0.0  # no earlier, so that searches do not fill the network
 
-    def arrived(self, switch: str, port: int, frame: bytes, now: float) -> None:
-        """Learn from an ARP packet at a port that hosts may be behind, and answer it."""
-        packet = arp.parse(frame)
-        if packet is None:
-            return
+    def arrived(self, switch: str, port: int, packet: NeighbourMessage, frame: bytes, now: float) -> None:
+        """Learn from a message at a port that hosts may be behind, and answer it."""
         self._learn(switch, port, packet, now)
         if packet.is_probe:
             self._pass_probe(switch, port, packet, frame, now)
-        elif not packet.is_request and packet.target_ip == arp.NO_ADDRESS:
+        elif packet.answers_probe:
             self._pass_defence(switch, port, packet, frame, now)
         elif packet.target_ip != packet.sender_ip and is_host_address(packet.target_ip):
             self._answer(switch, port, packet, frame, now)
@@ -119,7 +117,7 @@ class Neighbours(Journaled):
 
     # Learning
 
-    def _learn(self, switch: str, port: int, packet: arp.ArpPacket, now: float) -> None:
+    def _learn(self, switch: str, port: int, packet: NeighbourMessage, now: float) -> None:
         sighting, host = self._state.hosts.sight(switch, port, packet, now)
         if sighting is Sighting.REFUSED:
             text = f"{packet.sender_ip} behind {switch} port {port} is not learned: there are too many hosts"
@@ -192,7 +190,7 @@ class Neighbours(Journaled):
 
     # Answering
 
-    def _answer(self, switch: str, port: int, packet: arp.ArpPacket, frame: bytes, now: float) -> None:
+    def _answer(self, switch: str, port: int, packet: NeighbourMessage, frame: bytes, now: float) -> None:
         hosts = self._state.hosts
         target = hosts.find(packet.target_ip)
         if target is None or not hosts.is_reachable(target):
@@ -207,17 +205,17 @@ class Neighbours(Journaled):
             self._route_both(switch, packet.sender_ip, target)
             self._send(target.switch, target.port, frame)
 
-    def _reply(self, switch: str, port: int, request: arp.ArpPacket, host: Host) -> None:
+    def _reply(self, switch: str, port: int, request: NeighbourMessage, host: Host) -> None:
         """Answer for a host, once both switches have routes."""
         self._route_both(switch, request.sender_ip, host)
-        self._send(switch, port, arp.build_reply(request, host.mac))
+        self._send(switch, port, host_frames.reply(request, host.mac))
 
     def _route_both(self, switch: str, sender_ip: str, host: Host) -> None:
         self._default_routes.ask(switch, host.ip)
         if self._state.hosts.find(sender_ip) is not None:
             self._default_routes.ask(host.switch, sender_ip)
 
-    def _pass_probe(self, switch: str, port: int, packet: arp.ArpPacket, frame: bytes, now: float) -> None:
+    def _pass_probe(self, switch: str, port: int, packet: NeighbourMessage, frame: bytes, now: float) -> None:
         """Let a host that wants an address ask the one that has it: nobody answers for one that is gone."""
         target = self._state.hosts.find(packet.target_ip)
         if target is None or (target.switch, target.port) == (switch, port):
@@ -226,7 +224,9 @@ class Neighbours(Journaled):
             self._probed[target.ip] = switch, port, now + _PATIENCE_S
             self._send(target.switch, target.port, frame)
 
-    def _pass_defence(self, switch: str, port: int, packet: arp.ArpPacket, frame: bytes, now: float) -> None:
+    def _pass_defence(
+        self, switch: str, port: int, packet: NeighbourMessage, frame: bytes, now: float
+    ) -> None:
         """Bring the answer to a probe to the host that has sent it."""
         prober = self._probed.get(packet.sender_ip)
         if prober is not None and prober[2] > now and self._state.hosts.is_sender(switch, port, packet):
@@ -241,9 +241,9 @@ class Neighbours(Journaled):
             self._probe(host)
 
     def _probe(self, host: Host) -> None:
-        self._send(host.switch, host.port, arp.build_probe(host.ip, host.mac))
+        self._send(host.switch, host.port, host_frames.probe(host.ip, host.mac))
 
-    def _search(self, ip: str, request: tuple[str, int, arp.ArpPacket], now: float) -> None:
+    def _search(self, ip: str, request: tuple[str, int, NeighbourMessage], now: float) -> None:
         """Ask for an address at all ports towards hosts, to answer the request when it is found."""
         search = self._searches.get(ip)
         if search is not None:
@@ -255,9 +255,9 @@ class Neighbours(Journaled):
         ports = self._state.live.edge_ports()
         self._searches[ip] = _Search(now + _PATIENCE_S, (request,))
         self._search_from = now + len(ports) / _SEARCH_PACKETS_PER_S
-        probe = arp.build_probe(ip)
+        question = host_frames.probe(ip)
         for datapath_id, port in ports:
-            self._outbox.put(PacketOut(datapath_id, port, probe))
+            self._outbox.put(PacketOut(datapath_id, port, question))
 
     def _send(self, switch: str, port: int, frame: bytes) -> None:
         self._outbox.put(PacketOut(self._state.live.datapath_id(switch), port, frame))

@@ -157,6 +157,7 @@ def _request(wanted: FlowRequest, objective: str, number: int) -> ControllerRequ
         rate_bps=wanted.rate_bps,
         packet_bytes=wanted.framing.packet_bytes,
         segment_overhead_bytes=wanted.framing.segment_overhead_bytes,
+        ip_version=wanted.framing.ip_version,
         objective=objective,
         source_ports=None if wanted.max_paths is None else tuple(range(1, wanted.max_paths + 1)),
         splitting="streams" if wanted.acks is None else "packets",

@@ -222,7 +222,7 @@ class _Room:
                 if needed_bps * ratio > left_bps:
                     return False
                 free_bps[arc] = left_bps - taken_bps * ratio
-            ratio = self._state.settings.ack_ratio
+            ratio = self._state.settings.ack_ratio * framing.ack_scale
         return True
 
 
@@ -383,7 +383,7 @@ def _running_demand(flow: Flow, ack_ratio: float) -> Demand:
         destination=flow.destination.name,
         rate_bps=flow.framing.wire_bps(flow.requested_bps, flow.framed_streams),
         fixed_paths=tuple(dict.fromkeys(flow.arcs)),
-        ack_ratio=ack_ratio,
+        ack_ratio=ack_ratio * flow.framing.ack_scale,
         ack_edges=None if flow.split is None else arcs_of(flow.split.ack_path),
     )
 
@@ -403,7 +403,7 @@ def _new_demand(
         rate_bps=new_flow.framing.wire_bps(new_flow.rate_bps, new_flow.framed_streams(1 if most == 1 else 2)),
         max_paths=None if fixed else most,
         fixed_paths=tuple(arcs_of(path) for path in fixed) if fixed else None,
-        ack_ratio=ack_ratio,
+        ack_ratio=ack_ratio * new_flow.framing.ack_scale,
         ack_edges=arcs_of(acks) if acks else None,
     )
 

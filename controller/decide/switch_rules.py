@@ -107,14 +107,12 @@ class SwitchRules(Journaled):
         live, hosts = self._state.live, self._state.hosts
         ways = live.ports
         heads = [arc.head for arc in live.arcs_from(switch) if arc.tail_port]
-        ports = {host.ip: (host.mac, host.port) for host in hosts.learned_behind(switch)}
-        for head in heads:
-            host = hosts.find(head) if live.is_host(head) else None
-            if host is not None:
-                ports[host.ip] = host.mac, ways[switch, head]
         rules = label_rules(switch, [head for head in heads if not live.is_host(head)], ways)
-        for ip, (mac, port) in ports.items():
-            rules += delivery_rules(ip, mac, port, ways)
+        for host in hosts.learned_behind(switch):
+            rules += delivery_rules(host.ip, host.mac, host.port, ways)
+        for head in heads:
+            for host in hosts.named(head):
+                rules += delivery_rules(host.ip, host.mac, ways[switch, head], ways)
         return tuple(rules)
 
     def is_settled(self, switch: str) -> bool:

@@ -110,9 +110,9 @@ class PacketArrived(SwitchEvent):
 
 @dataclass(frozen=True)
 class RuleExpired(SwitchEvent):
-    """A switch has removed a rule that no packet has matched for as long as it says."""
+    """A switch has removed a rule for packets to an address: none has matched it for as long as it says."""
 
-    cookie: int
+    ip: str
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Literal
 
+from topologies.model import IpVersion
+
 MAX_STREAMS = 64
 """Streams of one flow, at most; bounds the rules that one request may install."""
 
@@ -35,7 +37,8 @@ class FlowRequest:
     source_ports: tuple[int, ...] | None = None
     protocol: Protocol = "tcp"
     packet_bytes: int = 1514
-    segment_overhead_bytes: int = 54
+    segment_overhead_bytes: int | None = None  # those of the protocol, without options
+    ip_version: IpVersion | None = None  # of the addresses that are given, or 4 rather than 6
     objective: str | None = None
     paths: tuple[RequestedPath, ...] = ()
     max_paths: int | None = None

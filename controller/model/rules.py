@@ -1,11 +1,12 @@
 """Forwarding rules without an OpenFlow library: what the core writes and a shell translates.
 
-A packet enters at `TABLE_CLASSIFY`, which sends LLDP and ARP to the controller. What has a label and comes
+A packet enters at `TABLE_CLASSIFY`, which sends LLDP, ARP and IPv6's neighbour discovery to the controller
+(`TABLE_CONTROLLER` has the meters of its ports). What has a label and comes
 from another switch goes on by `TABLE_BYPASS`, which ends bypasses, and `TABLE_LABEL`, which sends it where
 its label says, until that has ended; `TABLE_DELIVER` then knows the hosts of the switch, and the labels that
 follow. All else is at its ingress: `TABLE_PINNED` holds one rule per TCP 5-tuple (or path stamp) of a flow,
 which writes its label, `TABLE_DEFAULT` the hosts of the switch, and a label for each other host that is sent
-to; IPv4 packets to others go to the controller. A packet that no rule matches is dropped; nothing is flooded.
+to; IP packets to others go to the controller. A packet that no rule matches is dropped; nothing is flooded.
 
 Every rule carries a cookie that says what it is for, so that a flow's rules go by its cookie alone. Groups
 have no cookies; their numbers say the same.
@@ -18,6 +19,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
+from topologies.model import ip_version
+
 _E = TypeVar("_E")
 
 TABLE_CLASSIFY = 0
@@ -26,13 +29,18 @@ TABLE_LABEL = 2
 TABLE_PINNED = 3
 TABLE_DEFAULT = 4
 TABLE_DELIVER = 5
+TABLE_CONTROLLER = 6
 
 ETH_TYPE_IPV4 = 0x0800
 ETH_TYPE_ARP = 0x0806
+ETH_TYPE_IPV6 = 0x86DD
 ETH_TYPE_LLDP = 0x88CC
 IP_PROTO_TCP = 6
 IP_PROTO_UDP = 17
+IP_PROTO_ICMPV6 = 58
 IP_PROTOCOLS = {"tcp": IP_PROTO_TCP, "udp": IP_PROTO_UDP}
+ICMPV6_NEIGHBOUR_TYPES = (135, 136)
+"""Neighbour solicitations and advertisements (RFC 4861, sections 4.3 and 4.4)."""
 
 # The upper half of a cookie says what kind of rule it is, the lower half which one ("MS" marks them as ours).
 COOKIE_CLASSIFY = 0x4D53_0000_0000_0000
@@ -54,7 +62,7 @@ _GROUP_PORT = 0x0300_0000
 PRIORITY_LLDP = 300
 PRIORITY_LABEL = 250
 PRIORITY_FORGED = 240
-PRIORITY_ARP = 200
+PRIORITY_NEIGHBOURS = 200
 PRIORITY_STAMP = 150
 PRIORITY_CONTINUE = 150
 PRIORITY_LOCAL = 150
@@ -78,6 +86,7 @@ class Match:
     source_mac: str | None = None
     in_port: int | None = None
     destination_mac: str | None = None
+    icmp_type: int | None = None
     packed: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def fields(self) -> dict[str, int | str]:
@@ -263,20 +272,24 @@ def label_cookie(is_flows: bool) -> int:
     return _COOKIE_COUNTED if is_flows else COOKIE_LABEL
 
 
+def eth_type_of(ip: str) -> int:
+    """Return the Ethernet type of packets to an IP address."""
+    return ETH_TYPE_IPV6 if ip_version(ip) == 6 else ETH_TYPE_IPV4
+
+
 def delivery_cookie(ip: str) -> int:
     """Return the cookie of the rule that delivers flows' packets to a host."""
-    return _COOKIE_COUNTED | int(ipaddress.IPv4Address(ip))
+    return _COOKIE_COUNTED | _last_bits(ip)
 
 
 def host_cookie(ip: str) -> int:
     """Return the cookie of the default routes to a host."""
-    return _COOKIE_HOST | int(ipaddress.IPv4Address(ip))
+    return _COOKIE_HOST | _last_bits(ip)
 
 
-def host_of_cookie(cookie: int) -> str | None:
-    """Return the address of the host to which a default route with a cookie leads; None for other rules."""
-    is_route = cookie & ~_LOWER_HALF == _COOKIE_HOST
-    return str(ipaddress.IPv4Address(cookie & _LOWER_HALF)) if is_route else None
+def _last_bits(ip: str) -> int:
+    """Return what a cookie holds of an address: of IPv6, others may have the same."""
+    return int(ipaddress.ip_address(ip)) & _LOWER_HALF
 
 
 def by_switch(entries: Iterable[tuple[str, _E]]) -> dict[str, tuple[_E, ...]]:

@@ -111,11 +111,13 @@ class HostView:
     """A host and where it is attached."""
 
     name: str
-    ip: str
+    addresses: tuple[str, ...] = described("Of IPv4, of IPv6, or both.")
     mac: str
     switch: str
     port: int
-    learned: bool = described("Not in the topology file, but seen by its ARP packets.")
+    learned: bool = described(
+        "Not in the topology file, but seen by its ARP packets or neighbour solicitations."
+    )
     reachable: bool = described("Its switch is connected and its port is up.")
 
 

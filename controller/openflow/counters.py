@@ -8,13 +8,11 @@ from functools import lru_cache
 from controller.model.counters import PinnedBy, PinnedCount, PortCounters
 from controller.model.rules import (
     COUNTED_COOKIES,
-    IP_PROTO_TCP,
-    IP_PROTO_UDP,
     TcpConnection,
     is_counted,
     port_of_group,
 )
-from controller.openflow.decoding import Malformed
+from controller.openflow.decoding import Malformed, read_match
 from controller.openflow.encoding import header
 
 MULTIPART_REPLY = 19
@@ -33,10 +31,6 @@ _LAST_PORT = 0xFFFF_FF00
 # Port; packets, bytes, dropped and errors, each received and sent; four kinds of errors; its age.
 _PORT = struct.Struct("!I4x8Q32xII")
 _FLOW = struct.Struct("!H22xQ8xQ")  # length; cookie; bytes
-_OXM = struct.Struct("!HBB")
-_BASIC_CLASS = 0x8000
-_ETH_DST, _ETH_SRC, _IP_PROTO, _IPV4_SRC, _IPV4_DST = 3, 4, 10, 11, 12
-_PORT_FIELDS = {IP_PROTO_TCP: (13, 14), IP_PROTO_UDP: (15, 16)}
 _APPLY_ACTIONS, _OUTPUT, _GROUP = 4, 0, 22
 
 _MAX_MESSAGES = 4096
@@ -122,7 +116,7 @@ class CounterReading:
             end = place + length
             if not match_at + 8 <= actions_at <= end <= len(body):
                 raise Malformed(f"statistics of a rule of {length} bytes, its match of {match_bytes}")
-            by = _pinned_by(body[match_at : match_at + match_bytes]) if is_counted(cookie) else None
+            by = _pinned_by(body[match_at + 4 : match_at + match_bytes]) if is_counted(cookie) else None
             if by is not None:
                 self.pinned[by] = PinnedCount(_out_port(body[actions_at:end]), total)
             place = end
@@ -135,27 +129,17 @@ def statistics_request(kind: int, transaction: int, body: bytes) -> bytes:
 
 
 @lru_cache(maxsize=1 << 16)
-def _pinned_by(match: bytes) -> PinnedBy | None:
-    """Read a match; None where it is not of a pinned rule."""
-    fields, place = {}, 4
-    while place < len(match):
-        oxm_class, field, size = _OXM.unpack_from(match, place)
-        value = match[place + _OXM.size : place + _OXM.size + size]
-        if oxm_class != _BASIC_CLASS or len(value) != size:
-            return None
-        fields[field >> 1] = value
-        place += _OXM.size + size
-    if _ETH_SRC in fields:
-        return fields[_ETH_SRC].hex(":")
-    if _ETH_DST in fields:
-        return match[4:].hex()  # a label: nobody asks for it by its name
-    protocol = int.from_bytes(fields.get(_IP_PROTO, b""), "big")
-    ports = _PORT_FIELDS.get(protocol, ())
-    if not ports or any(field not in fields for field in (_IPV4_SRC, _IPV4_DST, *ports)):
+def _pinned_by(fields: bytes) -> PinnedBy | None:
+    """Read what a rule that counts flows' packets looks at; None where it is not such a rule."""
+    match = read_match(fields)
+    if match is None:
         return None
-    source, destination = (".".join(map(str, fields[field])) for field in (_IPV4_SRC, _IPV4_DST))
-    source_port, destination_port = (int.from_bytes(fields[field], "big") for field in ports)
-    return TcpConnection(source, destination, source_port, destination_port, protocol)
+    if match.source_mac is not None:
+        return match.source_mac
+    if match.destination_mac is not None:
+        return fields.hex()  # a label: nobody asks for it by its name
+    ends = match.source_ip, match.destination_ip, match.source_port, match.destination_port
+    return None if None in ends else TcpConnection(*ends, match.ip_protocol)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=1 << 14)

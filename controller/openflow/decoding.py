@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ipaddress
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 from os_ken.ofproto import ofproto_v1_3 as ofp
 
-from controller.openflow.encoding import FLOW_MOD
+from controller.model.rules import Match
+from controller.openflow.encoding import FLOW_MOD, MATCH_FIELDS
 
 _HEADER_BYTES = 8
 _PACKET_IN = struct.Struct("!8xIHBBQHH")  # buffer, bytes, reason, table, cookie; match: type, length
 _OXM = struct.Struct("!HBB")
-_FLOW_REMOVED = struct.Struct("!8xQHB")  # cookie, priority, reason
+_FLOW_REMOVED = struct.Struct("!18xB29xHH")  # reason; match: type, length
+_MAC_BYTES = 6
 _IDLE_TIMEOUT = 0
 _BASIC_CLASS = 0x8000
 _IN_PORT = 0
@@ -70,17 +75,43 @@ def read_packet_in(whole: bytes) -> PacketIn:
     raise Malformed("a packet-in that does not say which port")
 
 
-def read_expired(whole: bytes) -> int | None:
-    """Read the cookie of a rule that was removed, the message's header included; None if it did not expire.
+def read_expired(whole: bytes) -> str | None:
+    """Read for packets to which address a rule was that was removed, the message's header included.
+
+    None if it did not expire, or was for other packets.
 
     Raises:
         Malformed: it is cut off.
     """
     try:
-        cookie, _, reason = _FLOW_REMOVED.unpack_from(whole)
+        reason, _, length = _FLOW_REMOVED.unpack_from(whole)
     except struct.error as error:
         raise Malformed(f"a rule that was removed: {error}") from None
-    return int(cookie) if reason == _IDLE_TIMEOUT else None
+    match = read_match(whole[_FLOW_REMOVED.size :][: max(0, length - 4)])
+    return None if match is None or reason != _IDLE_TIMEOUT else match.destination_ip
+
+
+@lru_cache(maxsize=1 << 16)
+def read_match(fields: bytes) -> Match | None:
+    """Read the fields of a match; None where it is none that this controller makes."""
+    found: dict[str, Any] = {}
+    place = 0
+    while place + _OXM.size <= len(fields):
+        oxm_class, number, size = _OXM.unpack_from(fields, place)
+        value = fields[place + _OXM.size : place + _OXM.size + size]
+        place += _OXM.size + size
+        name, wanted = MATCH_FIELDS.get(number >> 1, ("", 0))
+        parts = 1 + (number & 1)  # the value, and its mask
+        if oxm_class != _BASIC_CLASS or len(value) != size or size != wanted * parts:
+            return None
+        if name.endswith("_mac"):
+            found[name] = "/".join(value[at : at + _MAC_BYTES].hex(":") for at in range(0, size, _MAC_BYTES))
+        elif parts > 1:
+            return None
+        else:
+            is_address = name.endswith("_ip")
+            found[name] = str(ipaddress.ip_address(value)) if is_address else int.from_bytes(value, "big")
+    return Match(**found) if place == len(fields) else None
 
 
 def read_refusal(whole: bytes) -> Refusal:

@@ -22,6 +22,7 @@ from controller.model.messages import (
 )
 from controller.model.rules import (
     ETH_TYPE_IPV4,
+    ETH_TYPE_IPV6,
     IP_PROTO_TCP,
     IP_PROTO_UDP,
     Action,
@@ -69,8 +70,9 @@ _ALL_TABLES = 0xFF
 _ALL_BITS = 2**64 - 1
 _NO_BUFFER_LENGTH = 0xFFFF  # the whole packet
 
-# Fields of the basic class: number, bytes; in the order in which each finds what it presupposes before it.
-_OXM = (
+_BASIC_CLASS = 0x8000
+# Names, numbers and bytes of fields, in the order in which each finds what it presupposes before it.
+_FIELDS = (
     ("in_port", 0, 4),
     ("destination_mac", 3, 6),
     ("source_mac", 4, 6),
@@ -80,20 +82,22 @@ _OXM = (
     ("destination_ip", 12, 4),
     ("source_port", 13, 2),
     ("destination_port", 14, 2),
+    ("icmp_type", 29, 1),
 )
-_UDP_FIELDS = {"source_port": 15, "destination_port": 16}  # in place of those of TCP
-_BASIC_CLASS = 0x8000
+_IPV6_FIELDS = {"source_ip": (26, 16), "destination_ip": (27, 16)}  # in place of those of IPv4
+_UDP_FIELDS = {"source_port": (15, 2), "destination_port": (16, 2)}  # in place of those of TCP
+MATCH_FIELDS = {
+    number: (name, size)
+    for name, number, size in (
+        *_FIELDS,
+        *((name, *field) for fields in (_IPV6_FIELDS, _UDP_FIELDS) for name, field in fields.items()),
+    )
+}
+"""Names and bytes of the fields that matches may have, by their numbers."""
 _DESTINATION_MAC_FIELD, _SOURCE_MAC_FIELD = 3, 4
-_OXM_HEADS = tuple(
-    (name, struct.pack("!HBB", _BASIC_CLASS, number << 1, size), size) for name, number, size in _OXM
-)
-_UDP_HEADS = tuple(
-    (name, struct.pack("!HBB", _BASIC_CLASS, _UDP_FIELDS.get(name, number) << 1, size), size)
-    for name, number, size in _OXM
-)
 
 # The match of a TCP connection: constant up to the source address, then values and heads in turn.
-_HEADS = {name: head for name, head, _ in _OXM_HEADS}
+_HEADS = {name: struct.pack("!HBB", _BASIC_CLASS, number << 1, size) for name, number, size in _FIELDS}
 _MASKED = 1 << 8  # in the head of a field
 _TCP_ALONE = (ETH_TYPE_IPV4, IP_PROTO_TCP, None, None)
 _TO_SOURCE = b"".join(
@@ -236,11 +240,22 @@ def _packed(match: Match) -> bytes:
     fields = b"".join(
         [
             _field(head, value, size)
-            for name, head, size in (_UDP_HEADS if match.ip_protocol == IP_PROTO_UDP else _OXM_HEADS)
+            for name, head, size in _heads(match.eth_type, match.ip_protocol)
             if (value := getattr(match, name)) is not None
         ]
     )
     return _padded(struct.pack("!HH", 1, 4 + len(fields)) + fields)
+
+
+@lru_cache
+def _heads(eth_type: int | None, ip_protocol: int | None) -> tuple[tuple[str, bytes, int], ...]:
+    """Return how the fields of matches begin, for packets of these protocols: name, head and bytes."""
+    others = _IPV6_FIELDS if eth_type == ETH_TYPE_IPV6 else {}
+    others = others | (_UDP_FIELDS if ip_protocol == IP_PROTO_UDP else {})
+    fields = ((name, *others.get(name, (number, size))) for name, number, size in _FIELDS)
+    return tuple(
+        (name, struct.pack("!HBB", _BASIC_CLASS, number << 1, size), size) for name, number, size in fields
+    )
 
 
 def _field(head: bytes, value: int | str, size: int) -> bytes:
@@ -254,7 +269,7 @@ def _field(head: bytes, value: int | str, size: int) -> bytes:
 
 @lru_cache(maxsize=1 << 12)
 def _ip(text: str) -> bytes:
-    return ipaddress.IPv4Address(text).packed
+    return ipaddress.ip_address(text).packed
 
 
 def _mac(text: str) -> bytes:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import struct
-from functools import lru_cache
-from typing import Any
 
 from controller.model.counters import RuleCount, RuleKey
-from controller.model.rules import Match
 from controller.openflow.counters import statistics_request
-from controller.openflow.decoding import Malformed
+from controller.openflow.decoding import Malformed, read_match
 
 _FLOWS = 1
 _HEADER_BYTES = 8
@@ -20,12 +16,6 @@ _REQUEST = struct.Struct("!B3xII4xQQHH4x")  # the match has no fields
 _ALL_TABLES = 0xFF
 _ANY = 0xFFFF_FFFF
 _ENTRY = struct.Struct("!HBx8xH18xQQ")  # length, table, priority, packets, bytes
-_OXM = struct.Struct("!HBB")
-_BASIC_CLASS = 0x8000
-_NUMBERS = {0: "in_port", 5: "eth_type", 10: "ip_protocol", 13: "source_port", 14: "destination_port"}
-_ADDRESSES = {11: "source_ip", 12: "destination_ip"}
-_MACS = {3: "destination_mac", 4: "source_mac"}
-_MAC_BYTES = 6
 
 _MAX_MESSAGES = 1024
 """Messages of an answer that are read, some half a million rules."""
@@ -73,31 +63,7 @@ class RuleCountReading:
             match_bytes = int.from_bytes(body[match_at + 2 : match_at + 4], "big")
             if match_bytes < 4 or match_at + match_bytes > place + length or place + length > len(body):
                 raise Malformed(f"statistics of a rule of {length} bytes, its match of {match_bytes}")
-            match = _match(body[match_at + 4 : match_at + match_bytes])
+            match = read_match(body[match_at + 4 : match_at + match_bytes])
             if match is not None:
                 self.counts[RuleKey(table, priority, match)] = RuleCount(packets, size)
             place += length
-
-
-@lru_cache(maxsize=1 << 14)
-def _match(oxms: bytes) -> Match | None:
-    """Read a match; None where it is none that this controller makes."""
-    fields: dict[str, Any] = {}
-    place = 0
-    while place < len(oxms):
-        oxm_class, field, size = _OXM.unpack_from(oxms, place)
-        value, number = oxms[place + _OXM.size : place + _OXM.size + size], field >> 1
-        place += _OXM.size + size
-        is_masked = bool(field & 1)
-        if oxm_class != _BASIC_CLASS or len(value) != size or (is_masked and number not in _MACS):
-            return None
-        if number in _NUMBERS:
-            fields[_NUMBERS[number]] = int.from_bytes(value, "big")
-        elif number in _ADDRESSES and size == 4:
-            fields[_ADDRESSES[number]] = str(ipaddress.IPv4Address(value))
-        elif number in _MACS:
-            parts = (value[:_MAC_BYTES], value[_MAC_BYTES:]) if is_masked else (value,)
-            fields[_MACS[number]] = "/".join(part.hex(":") for part in parts)
-        else:
-            return None
-    return Match(**fields)

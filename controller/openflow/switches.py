@@ -323,9 +323,9 @@ class Switches:
             packet = read_packet_in(whole)
             self._take_packet(datapath_id, packet.port, packet.frame)
         elif kind == _FLOW_REMOVED:
-            cookie = read_expired(whole)
-            if cookie is not None:
-                self._events.append(events.RuleExpired(datapath_id, cookie))
+            ip = read_expired(whole)
+            if ip is not None:
+                self._events.append(events.RuleExpired(datapath_id, ip))
         elif kind == PORT_STATUS:
             port = session.take_port_status(whole)
             if port is not None:

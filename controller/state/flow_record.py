@@ -12,6 +12,7 @@ from controller.state.hosts import Host
 from controller.state.live_network import arcs_of
 from controller.state.state import State
 from controller.wire import framing_of
+from topologies.model import ip_version
 
 FLOW = "flow"
 """Kind of the records; their keys are the flows' ids."""
@@ -73,15 +74,17 @@ def _stream_of(record: Sequence[Any], now: float) -> Stream:
     return Stream(port, tuple(path), rate_bps, delay_s, generation, state, now + _WITHIN_S[state])
 
 
-def _has_moved(record: Mapping[str, Any], source: Host, destination: Host) -> bool:
-    """Return whether a host of it had another address: its connections have other rules then."""
-    return record.get("addresses") not in (None, [source.ip, destination.ip])
+def _host_of(record: Mapping[str, Any], end: str, ip: str, state: State) -> Host | None:
+    """Return a host of a record; None where it has that address, which the flow's rules are for, no more."""
+    host = state.hosts.find(ip)
+    return host if host is not None and host.name == record[end] else None
 
 
 def flow_of(flow_id: str, record: Mapping[str, Any], state: State, now: float) -> Flow | None:
     """Return the flow of a record, with a whole lease from now on; None where the network has it no more."""
-    source, destination = state.hosts.find(record["source"]), state.hosts.find(record["destination"])
-    if source is None or destination is None or _has_moved(record, source, destination):
+    ends = zip(("source", "destination"), record["addresses"], strict=True)
+    source, destination = (_host_of(record, end, ip, state) for end, ip in ends)
+    if source is None or destination is None:
         return None
     split, protocol = None, record.get("protocol", "tcp")
     if record["split"] is not None:
@@ -95,7 +98,9 @@ def flow_of(flow_id: str, record: Mapping[str, Any], state: State, now: float) -
         destination_port=record["destination_port"],
         requested_bps=record["requested_bps"],
         protocol=protocol,
-        framing=framing_of(protocol, record["packet_bytes"], record["segment_overhead_bytes"]),
+        framing=framing_of(
+            protocol, record["packet_bytes"], record["segment_overhead_bytes"], ip_version(source.ip)
+        ),
         objective=record["objective"],
         streams=[_stream_of(stream, now) for stream in record["streams"]],
         lease_s=record["lease_s"],

@@ -249,6 +249,7 @@ def arc_loads(flows: Iterable[Flow], ack_ratio: float) -> dict[str, float]:
 def slot_loads(loads: dict[str, float], flow: Flow, slots: Iterable[Slot | Stream], ack_ratio: float) -> None:
     """Add to arcs' loads what a flow takes of them with these paths and rates."""
     ack_path = None if flow.split is None else flow.split.ack_path
+    ack_ratio *= flow.framing.ack_scale
     for slot in slots:
         if not slot.rate_bps:
             continue

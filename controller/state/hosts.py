@@ -1,4 +1,4 @@
-"""The hosts: those of the topology file, and others that made themselves known by ARP."""
+"""The hosts: those of the topology file, and others that made themselves known by asking for a neighbour."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from controller.model.arp import ArpPacket
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
+from controller.model.neighbour import NeighbourMessage
 from controller.state.live_network import LiveNetwork
-from topologies.model import is_host_address
+from topologies.model import IpVersion, ip_version, is_host_address
 
 LEARNED_HOST = "learned_host"
-"""Kind of the records of learned hosts; their keys are IPv4 addresses."""
+"""Kind of the records of learned hosts; their keys are IP addresses."""
 
 _MAX_LEARNED = 1024
 _MAX_LEARNED_A_PORT = 16
@@ -24,7 +24,10 @@ keep others out."""
 
 @dataclass(frozen=True)
 class Host:
-    """A host and the switch port behind which it is."""
+    """A host by one of its addresses, and the switch port behind which it is.
+
+    One of the file with addresses of both IP versions is two of these. Learned ones are named by their one.
+    """
 
     name: str
     ip: str
@@ -35,7 +38,7 @@ class Host:
 
 
 class Sighting(Enum):
-    """What an ARP packet says of its sender."""
+    """What a message says of its sender."""
 
     NOTHING = "nothing"  # it is none that may be learned
     SAME = "same"  # a known host, as it is known
@@ -45,7 +48,7 @@ class Sighting(Enum):
 
 
 class HostTable(Journaled):
-    """Finds hosts by name or address, and says what their ARP packets tell.
+    """Finds hosts by name or address, and says what their messages tell.
 
     A host of the file keeps its address and its place whatever others claim; only its MAC address is
     believed, and only from its own port. A host with several links is known behind the first.
@@ -55,15 +58,16 @@ class HostTable(Journaled):
         self._live = live
         self._age_s = age_s
         self._heard: JournaledDict[str, float] = JournaledDict()  # when, by the address of a learned host
-        self._spoken: JournaledSet[str] = JournaledSet()  # hosts of the file whose own ARP packets were seen
+        self._spoken: JournaledSet[str] = JournaledSet()  # addresses of the file that their hosts have used
         self._check_at = math.inf  # not after the first of them has aged
-        self._by_name: JournaledDict[str, Host] = JournaledDict()
+        self._by_name: JournaledDict[str, tuple[Host, ...]] = JournaledDict()  # IPv4 first
         self._by_ip: JournaledDict[str, Host] = JournaledDict()
         network = live.network
         for arc in network.arcs():
             if live.is_host(arc.head) and not live.is_host(arc.tail) and arc.head not in self._by_name:
-                ip, mac = network.host_ip(arc.head), network.host_mac(arc.head)
-                self._put(Host(arc.head, ip, mac, arc.tail, arc.tail_port))
+                mac = network.host_mac(arc.head)
+                for ip in network.host_ips(arc.head).values():
+                    self._put(Host(arc.head, ip, mac, arc.tail, arc.tail_port))
 
     def restore(self, records: Mapping[str, Mapping[str, Any]], now: float) -> None:
         """Know the hosts again that were learned before a restart."""
@@ -84,7 +88,7 @@ class HostTable(Journaled):
 
     def follow_ports(self) -> None:
         """Record that ports of the file's hosts have become known."""
-        for host in [host for host in self._by_name.values() if not host.learned]:
+        for host in [host for host in self._by_ip.values() if not host.learned]:
             port = self._live.ports[host.switch, host.name]
             if port != host.port:
                 self._put(replace(host, port=port))
@@ -117,9 +121,20 @@ class HostTable(Journaled):
         """Return a learned host as `restore` takes it."""
         return {"mac": host.mac, "switch": host.switch, "port": host.port}
 
-    def find(self, name_or_ip: str) -> Host | None:
-        """Return the host with this name or IPv4 address."""
-        return self._by_name.get(name_or_ip) or self._by_ip.get(name_or_ip)
+    def find(self, name_or_ip: str, version: IpVersion | None = None) -> Host | None:
+        """Return the host with this name, by one of its addresses, or with this address.
+
+        Args:
+            name_or_ip: Of the host; addresses of IPv6 in their shortest form.
+            version: The address is one of this; None: any, that of IPv4 rather.
+        """
+        found = self._by_name.get(name_or_ip) or (self._by_ip.get(name_or_ip),)
+        fitting = (host for host in found if host is not None and version in (None, ip_version(host.ip)))
+        return next(fitting, None)
+
+    def named(self, name: str) -> tuple[Host, ...]:
+        """Return a host by each of its addresses."""
+        return self._by_name.get(name, ())
 
     def has_known_mac(self, host: Host) -> bool:
         """Return whether a host's MAC address is known: it is that of its number, or the host has used it."""
@@ -127,15 +142,17 @@ class HostTable(Journaled):
         return host.learned or host.ip in self._spoken or is_given
 
     def all(self) -> tuple[Host, ...]:
-        """Return all hosts, those of the file first."""
-        return tuple(self._by_name.values())
+        """Return all hosts by each of their addresses, those of the file first."""
+        return tuple(host for hosts in self._by_name.values() for host in hosts)
 
     def is_reachable(self, host: Host) -> bool:
         """Return whether the host's switch is connected and its port is up."""
         return self._live.port_is_live(self._live.datapath_id(host.switch), host.port)
 
-    def sight(self, switch: str, port: int, packet: ArpPacket, now: float) -> tuple[Sighting, Host | None]:
-        """Return what an ARP packet at an edge port says of its sender, and the host as it would be."""
+    def sight(
+        self, switch: str, port: int, packet: NeighbourMessage, now: float
+    ) -> tuple[Sighting, Host | None]:
+        """Return what a message at an edge port says of its sender, and the host as it would be."""
         mac, ip = packet.sender_mac, packet.sender_ip
         if not is_host_address(ip) or int(mac[:2], 16) & 1:  # a group address is nobody's own
             return Sighting.NOTHING, None
@@ -188,8 +205,8 @@ class HostTable(Journaled):
         """Return for how long a learned host has said nothing; others are never silent."""
         return now - self._heard.get(ip, now)
 
-    def is_sender(self, switch: str, port: int, packet: ArpPacket) -> bool:
-        """Return whether an ARP packet at an edge port is of the host that it says it is of."""
+    def is_sender(self, switch: str, port: int, packet: NeighbourMessage) -> bool:
+        """Return whether a message at an edge port is of the host that it says it is of."""
         host = self._by_ip.get(packet.sender_ip)
         return host is not None and host.mac == packet.sender_mac and self._is_at(host, switch, port)
 
@@ -197,7 +214,7 @@ class HostTable(Journaled):
     def _is_at(host: Host, switch: str, port: int) -> bool:
         return (host.switch, host.port) == (switch, port)
 
-    def _put(self, host: Host) -> Host:
-        self._by_name[host.name] = host
+    def _put(self, host: Host) -> None:
+        others = (other for other in self._by_name.get(host.name, ()) if other.ip != host.ip)
+        self._by_name[host.name] = tuple(sorted((host, *others), key=lambda each: ip_version(each.ip)))
         self._by_ip[host.ip] = host
-        return host

@@ -138,7 +138,7 @@ class State(Journaled):
         return tuple(
             HostView(
                 name=host.name,
-                ip=host.ip,
+                addresses=tuple(each.ip for each in self.hosts.named(host.name)),
                 mac=host.mac,
                 switch=host.switch,
                 port=host.port,
@@ -146,6 +146,7 @@ class State(Journaled):
                 reachable=self.hosts.is_reachable(host),
             )
             for host in self.hosts.all()
+            if host == self.hosts.find(host.name)
         )
 
     def topology(self) -> TopologyView:

@@ -56,7 +56,7 @@ class ServerBundle(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[ServerMessage, _Mapping]]] = ...) -> None: ...
 
 class FlowRequest(_message.Message):
-    __slots__ = ("source", "destination", "destination_port", "source_ports", "rate_bps", "packet_bytes", "objective", "paths", "max_paths", "segment_overhead_bytes", "splitting", "ack_path", "streams", "lease_s", "timeout_s", "may_grow", "protocol")
+    __slots__ = ("source", "destination", "destination_port", "source_ports", "rate_bps", "packet_bytes", "objective", "paths", "max_paths", "segment_overhead_bytes", "splitting", "ack_path", "streams", "lease_s", "timeout_s", "may_grow", "protocol", "ip_version")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     DESTINATION_FIELD_NUMBER: _ClassVar[int]
     DESTINATION_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -74,6 +74,7 @@ class FlowRequest(_message.Message):
     TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
     MAY_GROW_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    IP_VERSION_FIELD_NUMBER: _ClassVar[int]
     source: str
     destination: str
     destination_port: int
@@ -91,7 +92,8 @@ class FlowRequest(_message.Message):
     timeout_s: float
     may_grow: bool
     protocol: str
-    def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., destination_port: _Optional[int] = ..., source_ports: _Optional[_Iterable[int]] = ..., rate_bps: _Optional[float] = ..., packet_bytes: _Optional[int] = ..., objective: _Optional[str] = ..., paths: _Optional[_Iterable[_Union[RequestedPath, _Mapping]]] = ..., max_paths: _Optional[int] = ..., segment_overhead_bytes: _Optional[int] = ..., splitting: _Optional[str] = ..., ack_path: _Optional[str] = ..., streams: _Optional[int] = ..., lease_s: _Optional[float] = ..., timeout_s: _Optional[float] = ..., may_grow: _Optional[bool] = ..., protocol: _Optional[str] = ...) -> None: ...
+    ip_version: int
+    def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., destination_port: _Optional[int] = ..., source_ports: _Optional[_Iterable[int]] = ..., rate_bps: _Optional[float] = ..., packet_bytes: _Optional[int] = ..., objective: _Optional[str] = ..., paths: _Optional[_Iterable[_Union[RequestedPath, _Mapping]]] = ..., max_paths: _Optional[int] = ..., segment_overhead_bytes: _Optional[int] = ..., splitting: _Optional[str] = ..., ack_path: _Optional[str] = ..., streams: _Optional[int] = ..., lease_s: _Optional[float] = ..., timeout_s: _Optional[float] = ..., may_grow: _Optional[bool] = ..., protocol: _Optional[str] = ..., ip_version: _Optional[int] = ...) -> None: ...
 
 class StreamsReport(_message.Message):
     __slots__ = ("flow_id", "open_ports", "failed_ports", "spare_ports")

@@ -55,7 +55,6 @@ from controller.model.reconcile import Installed
 from controller.model.records import Change, Records
 from controller.model.requests import FlowQuery, ViewName
 from controller.model.rules import (
-    ETH_TYPE_IPV4,
     IP_PROTO_TCP,
     TABLE_CLASSIFY,
     Action,
@@ -74,6 +73,7 @@ from controller.model.rules import (
     TcpConnection,
     ToController,
     ToGroup,
+    eth_type_of,
     is_counted,
     port_of_group,
 )
@@ -110,6 +110,7 @@ class Packet:
     source_mac: str | None = None
     in_port: int | None = None
     destination_mac: str | None = None
+    icmp_type: int | None = None
 
     @classmethod
     def tcp(
@@ -117,7 +118,7 @@ class Packet:
     ) -> Packet:
         """A TCP segment with these addresses."""
         return cls(
-            ETH_TYPE_IPV4,
+            eth_type_of(segment.source_ip),
             IP_PROTO_TCP,
             segment.source_ip,
             segment.destination_ip,
@@ -398,7 +399,7 @@ class FakeSwitches:
             return nodes, arrived
         ports = {(arc.tail, arc.head): arc.tail_port for arc in self.network.arcs()}
         datapath_id, port = self.network.datapath_id(nodes[-2]), ports[nodes[-2], nodes[-3]]
-        self.asks(PacketArrived(datapath_id, port, ipv4_frame(packet.destination_ip)))
+        self.asks(PacketArrived(datapath_id, port, ip_frame(packet.destination_ip)))
         return self._trace(packet, source)
 
     def _trace(self, packet: Packet, source: str) -> tuple[tuple[str, ...], Packet]:
@@ -580,10 +581,11 @@ class ControlledNetwork:
         return answer.result
 
 
-def ipv4_frame(destination: str) -> bytes:
+def ip_frame(destination: str) -> bytes:
     """Return an Ethernet frame with a packet to an address and nothing in it."""
-    head = bytes(12) + ETH_TYPE_IPV4.to_bytes(2, "big")
-    return head + bytes(16) + ipaddress.IPv4Address(destination).packed
+    address = ipaddress.ip_address(destination)
+    head = bytes(12) + eth_type_of(destination).to_bytes(2, "big")
+    return head + bytes(16 if address.version == 4 else 24) + address.packed
 
 
 def _fits(actual: int | str | None, wanted: int | str) -> bool:

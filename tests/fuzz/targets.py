@@ -21,8 +21,10 @@ from controller.api.schema import parse as parse_request
 from controller.compile.pinned import pinned_rule
 from controller.configuration.file import configure
 from controller.errors import ConfigError, InvalidRequest
-from controller.model import arp, lldp
+from controller.model import arp, lldp, ndp
+from controller.model.host_frames import parse_neighbour, reply
 from controller.model.messages import InstallRules
+from controller.model.neighbour import NeighbourMessage
 from controller.model.rules import Match, Output, Rule, TcpConnection, flow_cookie
 from controller.openflow.connection import Connection
 from controller.openflow.counters import CounterReading
@@ -210,11 +212,11 @@ def lldp_frame(data: bytes) -> None:
     assert lldp.parse(data, b"another key") is None or data == b""
 
 
-def arp_frame(data: bytes) -> None:
-    """ARP packets: what is one can be answered, and its sender is learned or not."""
-    packet = arp.parse(data)
+def neighbour_frame(data: bytes) -> None:
+    """ARP and neighbour discovery: what is one can be answered, and its sender is learned or not."""
+    packet = parse_neighbour(data)
     if packet is not None:
-        assert arp.parse(arp.build_reply(packet, "0a:00:00:00:00:01")) is not None
+        assert parse_neighbour(reply(packet, "0a:00:00:00:00:01")) is not None
         live = LiveNetwork(load_topology("butterfly"))
         HostTable(live).sight("S0", 1, packet, 0.0)
 
@@ -237,7 +239,7 @@ TARGETS: dict[str, Target] = {
     "counters": counters,
     "configuration": configuration,
     "lldp": lldp_frame,
-    "arp": arp_frame,
+    "neighbours": neighbour_frame,
     "grpc": grpc_message,
     "rest": rest,
     "scenario": scenario_file,
@@ -254,7 +256,7 @@ def seeds(name: str) -> list[bytes]:
         return [path.read_bytes() for path in sorted((root / "experiments" / "scenarios").glob("*.toml"))]
     if name == "topology":
         return [path.read_bytes() for path in sorted((root / "topologies" / "networks").glob("*.toml"))]
-    if name in ("openflow", "counters", "configuration", "lldp", "arp", "grpc"):
+    if name in ("openflow", "counters", "configuration", "lldp", "neighbours", "grpc"):
         return _controller_seeds(name)
     first = _core.Client(b"", bytes(range(16)), 2, 1428).greet(bytes(32), 0, b"early")
     return {
@@ -300,7 +302,7 @@ def _counted() -> bytes:
 
 def _controller_seeds(name: str) -> list[bytes]:
     question = arp.build_reply(
-        arp.ArpPacket(True, "0a:00:00:00:00:02", "10.0.0.2", "10.0.0.1"), "0a:00:00:00:00:01"
+        NeighbourMessage(True, "0a:00:00:00:00:02", "10.0.0.2", "10.0.0.1"), "0a:00:00:00:00:01"
     )
     rule = Rule(1, 100, Match(eth_type=0x0800, destination_ip="10.0.0.1"), Output(3), 1)
     installed = encode(InstallRules(1, (rule,), 5), 0)
@@ -320,6 +322,6 @@ def _controller_seeds(name: str) -> list[bytes]:
         "counters": [_counted()],
         "configuration": [_CONFIGURATION],
         "lldp": [lldp.build(1, 2), lldp.build(2**64 - 1, 2**32 - 1, b"key")],
-        "arp": [question],
+        "neighbours": [question, ndp.build_probe("fd00::2")],
         "grpc": [control_pb2.ClientMessage(request_id=1, request=request).SerializeToString()],
     }[name]

@@ -50,7 +50,7 @@ class Controller:
 @pytest.fixture
 def hosts_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the hosts addresses of this machine, so that real connections can run between them."""
-    monkeypatch.setattr(topologies.model, "DATA_NETWORK", ipaddress.IPv4Network("127.0.0.0/16"))
+    monkeypatch.setitem(topologies.model.DATA_NETWORKS, 4, ipaddress.IPv4Network("127.0.0.0/16"))
 
 
 @pytest.fixture

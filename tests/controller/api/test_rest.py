@@ -62,7 +62,11 @@ async def test_what_the_network_is(client: httpx.AsyncClient) -> None:
     assert links["S0->S4"]["allocated_bps"] == pytest.approx(5e6)
     assert links["S0->S4"]["free_bps"] == pytest.approx(0, abs=1)
     hosts = (await client.get("/v1/hosts")).json()
-    assert (hosts[0]["name"], hosts[0]["ip"], hosts[0]["switch"]) == ("T0", "10.0.0.1", "S0")
+    assert (hosts[0]["name"], hosts[0]["addresses"], hosts[0]["switch"]) == (
+        "T0",
+        ["10.0.0.1", "fd00::1"],
+        "S0",
+    )
     topology = (await client.get("/v1/topology")).json()
     assert topology["name"] == "butterfly"
     assert {node["kind"] for node in topology["nodes"]} == {"host", "switch"}

@@ -18,13 +18,13 @@ from controller.model.events import (
     SwitchDisconnected,
     TimePassed,
 )
-from controller.model.ipv4 import destination_of
+from controller.model.host_frames import destination_of
 from controller.model.messages import InstallRules, PacketOut
 from controller.model.rules import Rule
 from controller.model.settings import Settings
 from tests.controller.decide.test_labels import ask, ladder
 from tests.controller.decide.test_neighbours import announces, asks
-from tests.fakes.openflow_table import CONTROLLER, ControlledNetwork, ipv4_frame
+from tests.fakes.openflow_table import CONTROLLER, ControlledNetwork, ip_frame
 from topologies.model import Network
 
 BUTTERFLY = topologies.load("butterfly")
@@ -74,14 +74,14 @@ def test_a_host_that_asks_is_answered_when_both_ends_have_a_label(net: Controlle
 
 
 def test_a_packet_without_a_route_is_delivered_and_the_next_ones_have_one(net: ControlledNetwork) -> None:
-    net.handle(PacketArrived(S1, 1, ipv4_frame("10.0.0.4")))
+    net.handle(PacketArrived(S1, 1, ip_frame("10.0.0.4")))
     assert routes(net) == {S1: ["10.0.0.4"]}
     (delivered,) = net.switches.packets_out
-    host = next(host for host in net.snapshot().hosts if host.ip == "10.0.0.4")
+    host = next(host for host in net.snapshot().hosts if "10.0.0.4" in host.addresses)
     assert (delivered.datapath_id, delivered.port) == (BUTTERFLY.datapath_id(host.switch), host.port)
-    assert delivered.frame == bytes.fromhex(host.mac.replace(":", "")) + ipv4_frame("10.0.0.4")[6:]
-    net.handle(PacketArrived(S1, 1, ipv4_frame("10.0.9.9")))
-    net.handle(PacketArrived(S1, 1, ipv4_frame("10.0.0.2")))
+    assert delivered.frame == bytes.fromhex(host.mac.replace(":", "")) + ip_frame("10.0.0.4")[6:]
+    net.handle(PacketArrived(S1, 1, ip_frame("10.0.9.9")))
+    net.handle(PacketArrived(S1, 1, ip_frame("10.0.0.2")))
     assert len(net.switches.packets_out) == 1, "an unknown host, and itself"
     assert routes(net) == {S1: ["10.0.0.4"]}
 
@@ -92,7 +92,7 @@ def test_a_route_that_is_not_used_goes_and_comes_back(net: ControlledNetwork) ->
     table = net.switches.tables[S0]
     (rule,) = [rule for rule in table.rules.values() if rule.idle_s]
     del table.rules[rule.table, rule.priority, rule.match]
-    net.handle(RuleExpired(S0, rule.cookie))
+    net.handle(RuleExpired(S0, "10.0.0.3"))
     assert let_run(net, 5.0) == [], "it is no rule that vanished"
     assert ask(net, "T0", "T2") == ("T0", "S0", "S4", "T2")
     assert routes(net) == {S0: ["10.0.0.3"]}
@@ -116,7 +116,7 @@ def test_routes_follow_a_host_that_moves_and_go_with_one_that_is_forgotten(net: 
         net.handle(PortCameUp(datapath_id, port))
     net.handle(PacketArrived(S3, 9, announces(MAC, IP)))
     net.handle(PacketArrived(S0, 1, asks(IP)))
-    net.handle(PacketArrived(S1, 8, ipv4_frame(IP)))
+    net.handle(PacketArrived(S1, 8, ip_frame(IP)))
     before = dict(net.switches.tables[S0].rules)
     assert routes(net) == {S0: [IP], S1: [IP], S3: ["10.0.0.1"]}
     net.handle(PacketArrived(S1, 8, announces(MAC, IP)))
@@ -168,7 +168,7 @@ def test_a_path_longer_than_a_label_takes_others_on_the_way(routing: Any) -> Non
         table = net.switches.tables[datapath_id]
         (rule,) = [rule for rule in table.rules.values() if rule.idle_s]
         del table.rules[rule.table, rule.priority, rule.match]
-        net.handle(RuleExpired(datapath_id, rule.cookie))
+        net.handle(RuleExpired(datapath_id, net.switches.network.host_ip("B")))
         assert ask(net, "A", "B") == path, "labels of packets that still come end there"
 
 
@@ -184,7 +184,7 @@ def test_no_switch_on_the_way_has_a_rule_for_hosts() -> None:
 
 
 def test_frames_are_read_as_far_as_they_go() -> None:
-    frame = ipv4_frame("10.1.2.3")
+    frame = ip_frame("10.1.2.3")
     assert destination_of(frame) == destination_of(frame + b"more") == "10.1.2.3"
     assert all(destination_of(frame[:end]) is None for end in range(len(frame)))
     assert destination_of(arp.build_probe("10.1.2.3")) is None
@@ -196,7 +196,7 @@ def test_many_routes_change_in_several_events() -> None:
     network, now = net.switches.network, net.now
     pairs = list(permutations(network.hosts, 2))
     for source, destination in pairs:
-        net.handle(PacketArrived(*edge_of(network, source), ipv4_frame(network.host_ip(destination))))
+        net.handle(PacketArrived(*edge_of(network, source), ip_frame(network.host_ip(destination))))
     net.core.handle(PortWentDown(network.datapath_id("c0_0"), 1), now)
     changed = []
     while (due := net.core.next_deadline()) is not None and due <= now:

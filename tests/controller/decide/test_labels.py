@@ -55,7 +55,7 @@ def rules_of_core(net: ControlledNetwork) -> dict[str, set[Rule]]:
     """Return the rules of each switch that no host and no default route is the reason of."""
     network = net.switches.network
     tables = {name: net.switches.tables[network.datapath_id(name)] for name in network.switches}
-    addresses = {network.host_ip(host) for host in network.hosts}
+    addresses = {ip for host in network.hosts for ip in network.host_ips(host).values()}
     return {
         name: {rule for rule in table.rules.values() if rule.match.destination_ip not in addresses}
         for name, table in tables.items()
@@ -132,7 +132,7 @@ def test_the_core_has_rules_for_links_alone() -> None:
         links = sum(arc.tail == name and arc.head not in hosts for arc in net.switches.network.arcs())
         core = [rule for rule in rules if not is_flow_cookie(rule.cookie)]
         assert len([rule for rule in core if rule.table == TABLE_LABEL]) == 3 * links + 2
-        assert len(core) == 4 * links + 12
+        assert len(core) == 4 * links + 16
         if name.startswith("c"):
             assert len(rules) == len(core)
 

@@ -2,44 +2,70 @@
 
 from __future__ import annotations
 
-import socket
-import struct
+import ipaddress
+import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import topologies
 from controller.core import Core
-from controller.model import arp
 from controller.model.events import PacketArrived, PortCameUp, PortWentDown, SwitchConnected
-from controller.model.rules import ETH_TYPE_IPV4
+from controller.model.host_frames import parse_neighbour
+from controller.model.ndp import PROBER_IP
+from controller.model.neighbour import NO_IP, NO_IP6, NeighbourMessage
+from controller.model.rules import eth_type_of
 from controller.state.hosts import Host
+from tests.fakes.neighbour_frames import advertisement, arp_frame, solicitation
 from tests.fakes.openflow_table import ControlledNetwork, Packet
+from topologies.model import DATA_NETWORKS
 
 BUTTERFLY = topologies.load("butterfly")
 S0, S1, S3 = (BUTTERFLY.datapath_id(name) for name in ("S0", "S1", "S3"))
 MAC, OTHER_MAC = "02:00:00:00:00:77", "02:00:00:00:00:88"
 IP = "10.0.7.7"
-NOWHERE = "00:00:00:00:00:00"
+VERSION = 4
 
 
-def frame(operation: int, mac: str, ip: str, target: str, to: str = NOWHERE) -> bytes:
-    macs = [bytes.fromhex(each.replace(":", "")) for each in (mac, to)]
-    head = b"\xff" * 6 + macs[0] + struct.pack("!HHHBBH", 0x0806, 1, 0x0800, 6, 4, operation)
-    return head + macs[0] + socket.inet_aton(ip) + macs[1] + socket.inet_aton(target)
+@pytest.fixture(autouse=True, params=[4, 6])
+def version(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each test over ARP and over neighbour discovery: it speaks of IPv4 addresses, or of their like."""
+    monkeypatch.setattr(sys.modules[__name__], "VERSION", request.param)
+
+
+def real(ip: str) -> str:
+    """Return the address that stands behind one of IPv4: fd00::3 for 10.0.0.3."""
+    number = int(ipaddress.IPv4Address(ip))
+    if VERSION == 4 or not number:
+        return ip if VERSION == 4 else NO_IP6
+    return str(DATA_NETWORKS[6][number - int(DATA_NETWORKS[4][0])])
+
+
+def shown(ip: str) -> str:
+    """Return the address of IPv4 that one stands for; none for that of the controller."""
+    number = int(ipaddress.ip_address(ip))
+    if VERSION == 4 or ip in (NO_IP6, PROBER_IP):
+        return ip if VERSION == 4 else NO_IP
+    return str(DATA_NETWORKS[4][number - int(DATA_NETWORKS[6][0])])
 
 
 def announces(mac: str, ip: str = IP) -> bytes:
-    return frame(1, mac, ip, ip)
+    return arp_frame(1, mac, ip, ip) if VERSION == 4 else advertisement(mac, real(ip))
 
 
 def answers(mac: str, ip: str = IP) -> bytes:
-    """The answer to a probe of the controller."""
-    return frame(2, mac, ip, arp.NO_ADDRESS)
+    """The answer to a question of the controller."""
+    return arp_frame(2, mac, ip, NO_IP) if VERSION == 4 else advertisement(mac, real(ip), PROBER_IP)
 
 
 def asks(ip: str, sender: str = "10.0.0.1", mac: str = "02:00:0a:00:00:01") -> bytes:
-    return frame(1, mac, sender, ip)
+    return arp_frame(1, mac, sender, ip) if VERSION == 4 else solicitation(mac, real(sender), real(ip))
+
+
+def defends(mac: str, against: str) -> bytes:
+    """The answer to a host that asks whether an address is in use."""
+    return arp_frame(2, mac, IP, NO_IP, against) if VERSION == 4 else advertisement(mac, real(IP))
 
 
 @pytest.fixture
@@ -53,15 +79,19 @@ def net() -> ControlledNetwork:
     return net
 
 
-def sent(net: ControlledNetwork) -> list[tuple[int, int, arp.ArpPacket]]:
+def sent(net: ControlledNetwork) -> list[tuple[int, int, NeighbourMessage]]:
     out, net.switches.packets_out = net.switches.packets_out, []
-    packets = [(each.datapath_id, each.port, arp.parse(each.frame)) for each in out]
-    return [(switch, port, packet) for switch, port, packet in packets if packet is not None]
+    packets = [(each.datapath_id, each.port, parse_neighbour(each.frame)) for each in out]
+    return [
+        (switch, port, replace(said, sender_ip=shown(said.sender_ip), target_ip=shown(said.target_ip)))
+        for switch, port, said in packets
+        if said is not None
+    ]
 
 
 def host(net: ControlledNetwork, ip: str = IP) -> Host | None:
     core: Core = net.core
-    return core._state.hosts.find(ip)
+    return core._state.hosts.find(real(ip))
 
 
 def told(net: ControlledNetwork) -> list[str]:
@@ -104,8 +134,8 @@ def test_a_host_that_does_not_answer_at_its_old_place_has_moved(net: ControlledN
     net.pass_time(0.2)
     assert place(net) == ("S1", 8, MAC)
     assert told(net) == ["host_moved"]
-    assert net.switches.tables[S1].apply(Packet(ETH_TYPE_IPV4, 17, "10.0.0.1", IP)) == 8
-    assert net.records["learned_host"][IP]["switch"] == "S1"
+    assert net.switches.tables[S1].apply(Packet(eth_type_of(real(IP)), 17, None, real(IP))) == 8
+    assert net.records["learned_host"][real(IP)]["switch"] == "S1"
 
 
 def test_a_host_whose_old_port_is_down_has_moved_at_once(net: ControlledNetwork) -> None:
@@ -153,17 +183,17 @@ def test_searches_are_few(net: ControlledNetwork) -> None:
 
 def test_nobody_answers_for_a_host_that_is_gone(net: ControlledNetwork) -> None:
     """A replacement asks whether its address is free (RFC 5227): the host itself answers, or nobody."""
-    probe = frame(1, OTHER_MAC, arp.NO_ADDRESS, IP)
+    probe = asks(IP, NO_IP, OTHER_MAC)
     net.handle(PacketArrived(S1, 8, probe))
     ((switch, port, packet),) = sent(net)
     assert (switch, port, packet.is_probe) == (S3, 9, True)
-    net.handle(PacketArrived(S3, 9, frame(2, MAC, IP, arp.NO_ADDRESS, OTHER_MAC)))
+    net.handle(PacketArrived(S3, 9, defends(MAC, OTHER_MAC)))
     ((switch, port, packet),) = sent(net)
     assert (switch, port, packet.sender_mac) == (S1, 8, MAC), "it is alive and says so"
     net.handle(PortWentDown(S3, 9))
     net.handle(PacketArrived(S1, 8, probe))
     assert sent(net) == []
-    net.handle(PacketArrived(S3, 9, frame(1, OTHER_MAC, arp.NO_ADDRESS, IP)))
+    net.handle(PacketArrived(S3, 9, probe))
     assert sent(net) == []
 
 

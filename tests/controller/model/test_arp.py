@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.model import arp
+from controller.model.neighbour import NeighbourMessage
 
 ASKER_MAC = bytes.fromhex("020000000001")
 
@@ -17,7 +18,7 @@ def frame(operation: int = 1, eth_type: int = 0x0806, padding: bytes = b"") -> b
 
 
 def test_a_request_is_read() -> None:
-    expected = arp.ArpPacket(True, "02:00:00:00:00:01", "10.0.0.1", "10.0.0.2")
+    expected = NeighbourMessage(True, "02:00:00:00:00:01", "10.0.0.1", "10.0.0.2")
     assert arp.parse(frame()) == expected
     assert arp.parse(frame(padding=bytes(18))) == expected, "Ethernet pads short frames"
 
@@ -39,7 +40,7 @@ def test_the_reply_goes_to_the_asker_and_reads_back() -> None:
     assert request is not None
     reply = arp.build_reply(request, "02:00:0a:00:00:02")
     assert reply[:6] == ASKER_MAC
-    assert arp.parse(reply) == arp.ArpPacket(False, "02:00:0a:00:00:02", "10.0.0.2", "10.0.0.1")
+    assert arp.parse(reply) == NeighbourMessage(False, "02:00:0a:00:00:02", "10.0.0.2", "10.0.0.1")
 
 
 @given(st.binary(max_size=80))

@@ -33,17 +33,19 @@ from controller.model.rules import (
     Rule,
     ToController,
     ToGroup,
+    eth_type_of,
 )
-from controller.openflow.decoding import Malformed, read_expired, read_packet_in, read_refusal
+from controller.openflow.decoding import Malformed, read_expired, read_match, read_packet_in, read_refusal
 from controller.openflow.encoding import OWN_TRANSACTIONS, encode
 from controller.openflow.readback import Readback
 from controller.openflow.screening import is_wanted
 from switch.model import openflow as model
+from topologies.model import ip_version
 
 PARSER = ofproto_v1_3_parser
 DATAPATH = ofproto_protocol.ProtocolDesc(version=ofproto_v1_3.OFP_VERSION)
 
-ips = st.ip_addresses(v=4).map(str)
+families = st.sampled_from([(0x0800, st.ip_addresses(v=4).map(str)), (0x86DD, st.ip_addresses(v=6).map(str))])
 macs = st.binary(min_size=6, max_size=6).map(lambda raw: raw.hex(":"))
 ports = st.integers(1, 0xFFFF)
 labels = macs | st.integers(1, 40).map(lambda bits: LabelFormat(bits).beginning_with(STOP, FLOW))
@@ -51,15 +53,12 @@ matches = st.one_of(
     st.just(Match()),
     st.builds(Match, eth_type=st.just(0x88CC), in_port=st.none() | ports),
     st.builds(Match, in_port=st.none() | ports, destination_mac=labels),
-    st.builds(Match, eth_type=st.just(0x0800), destination_ip=ips, source_mac=st.none() | macs),
-    st.builds(
-        Match,
-        eth_type=st.just(0x0800),
-        ip_protocol=st.sampled_from([6, 17]),
-        source_ip=ips,
-        destination_ip=ips,
-        source_port=ports,
-        destination_port=ports,
+    st.builds(Match, st.just(0x86DD), st.just(58), icmp_type=st.sampled_from([135, 136])),
+    families.flatmap(
+        lambda of: st.builds(Match, st.just(of[0]), destination_ip=of[1], source_mac=st.none() | macs)
+    ),
+    families.flatmap(
+        lambda of: st.builds(Match, st.just(of[0]), st.sampled_from([6, 17]), of[1], of[1], ports, ports)
     ),
 )
 shifts = st.integers(0, 20)
@@ -88,12 +87,18 @@ groups = st.builds(
 )
 
 
+def whole_match(flow_mod: bytes) -> bytes:
+    """Return the fields of the match of a flow mod."""
+    return flow_mod[52 : 48 + int.from_bytes(flow_mod[50:52], "big")]
+
+
 @given(rules)
 def test_a_rule_is_read_back_as_it_was_sent(rule: Rule) -> None:
     data = encode(InstallRules(1, (rule,), 77), 0)
     (_, xid, whole), (kind, barrier_xid, _) = model.take_messages(bytearray(data))
     assert (xid, kind, barrier_xid) == (77, model.Kind.BARRIER_REQUEST, 77)
     change = model.parse_flow_mod(whole)
+    assert read_match(whole_match(whole)) == rule.match
     entry = model.flow_stats_entry(change, model.Count())
     reply = multipart(model.Multipart.FLOW, entry)
     assert read_back(reply, multipart(model.Multipart.GROUP_DESCRIPTION, b"")) == ((rule,), ())
@@ -204,12 +209,14 @@ def test_packets_in_are_read(port: int, frame: bytes) -> None:
     assert (packet.port, packet.frame) == (port, frame)
 
 
-@given(cookies, st.integers(0, 3))
-def test_rules_that_expire_are_named_and_others_that_go_are_not(cookie: int, reason: int) -> None:
-    body = struct.pack("!QHBBIIHHQQHH4x", cookie, 100, reason, 4, 301, 0, 300, 0, 0, 0, 1, 4)
+@given(cookies, st.integers(0, 3), st.sampled_from(["10.0.0.3", "fd00::3"]))
+def test_rules_that_expire_are_named_and_others_that_go_are_not(cookie: int, reason: int, ip: str) -> None:
+    match = PARSER.OFPMatch(**{"eth_type": eth_type_of(ip), f"ipv{ip_version(ip)}_dst": ip})
+    match.serialize(packed := bytearray(), 0)
+    body = struct.pack("!QHBBIIHHQQ", cookie, 100, reason, 4, 301, 0, 300, 0, 0, 0) + packed
     whole = struct.pack("!BBHI", 4, 11, 8 + len(body), 0) + body
     assert (osken(whole).cookie, osken(whole).reason) == (cookie, reason)
-    assert read_expired(whole) == (cookie if reason == ofproto_v1_3.OFPRR_IDLE_TIMEOUT else None)
+    assert read_expired(whole) == (ip if reason == ofproto_v1_3.OFPRR_IDLE_TIMEOUT else None)
 
 
 def test_refusals_name_the_rule() -> None:

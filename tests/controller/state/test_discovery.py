@@ -20,8 +20,9 @@ from controller.model.events import (
     SwitchConnected,
     SwitchDisconnected,
 )
+from controller.model.neighbour import NeighbourMessage
 from controller.model.packet_limits import PortLimits
-from controller.model.rules import ETH_TYPE_ARP, ETH_TYPE_IPV4, ETH_TYPE_LLDP
+from controller.model.rules import ETH_TYPE_ARP, ETH_TYPE_IPV4, ETH_TYPE_IPV6, ETH_TYPE_LLDP
 from controller.model.settings import Settings
 from tests.fakes.openflow_table import CONTROLLER, DROPPED, ControlledNetwork, Packet
 
@@ -86,7 +87,9 @@ def test_classification(net: ControlledNetwork) -> None:
     for table in net.switches.tables.values():
         assert table.apply(Packet(ETH_TYPE_LLDP)) == CONTROLLER
         assert table.apply(Packet(ETH_TYPE_ARP)) == CONTROLLER
-        assert table.apply(Packet(0x86DD)) == DROPPED, "nothing is flooded"
+        for kind in (135, 136):
+            assert table.apply(Packet(ETH_TYPE_IPV6, 58, icmp_type=kind)) == CONTROLLER
+        assert table.apply(Packet(0x88A8)) == DROPPED, "nothing is flooded"
         assert table.apply(to_host("10.0.0.99")) == CONTROLLER, "it may know such a host"
         for mac in ("ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:fb", "33:33:00:00:00:01", "16:00:00:00:00:00"):
             assert table.apply(replace(to_host("10.0.0.99"), destination_mac=mac)) == DROPPED
@@ -272,7 +275,7 @@ def test_arp_is_answered_for_known_hosts(net: ControlledNetwork) -> None:
     net.handle(PacketArrived(S0, 1, request))
     (out,) = net.switches.packets_out
     assert (out.datapath_id, out.port) == (S0, 1)
-    assert arp.parse(out.frame) == arp.ArpPacket(False, "02:00:0a:00:00:03", "10.0.0.3", "10.0.0.1")
+    assert arp.parse(out.frame) == NeighbourMessage(False, "02:00:0a:00:00:03", "10.0.0.3", "10.0.0.1")
 
 
 @pytest.mark.parametrize("target", ["10.0.0.99", "192.168.0.1", "10.0.0.1"])
@@ -287,7 +290,7 @@ def test_a_stranger_is_learned_and_reached(net: ControlledNetwork) -> None:
     net.handle(PortCameUp(S3, 9))
     net.handle(PacketArrived(S3, 9, arp_request("10.0.7.7", "10.0.0.1", "02:00:00:00:00:77")))
     host = net.snapshot().hosts[-1]
-    assert (host.ip, host.mac, host.switch, host.port, host.learned) == (
+    assert (*host.addresses, host.mac, host.switch, host.port, host.learned) == (
         "10.0.7.7",
         "02:00:00:00:00:77",
         "S3",

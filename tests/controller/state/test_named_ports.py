@@ -12,6 +12,7 @@ from controller.core import Core
 from controller.model import arp
 from controller.model.events import LinkDiscovered, PacketArrived, SwitchConnected
 from controller.model.messages import PacketOut, Report
+from controller.model.neighbour import NeighbourMessage
 from controller.model.settings import Settings
 from controller.state.live_network import LiveNetwork
 from tests.fakes.openflow_table import ControlledNetwork
@@ -170,7 +171,7 @@ def test_a_question_for_a_host_whose_address_is_unknown_is_answered_at_once() ->
     answer = arp_frame(2, asked, "10.0.0.2", "10.0.0.1")
     assert out(TWO, answer) == [(ONE, 1, answer)]
     ((_, port, reply),) = out(ONE, question)
-    assert (port, arp.parse(reply)) == (1, arp.ArpPacket(False, asked, "10.0.0.2", "10.0.0.1"))
+    assert (port, arp.parse(reply)) == (1, NeighbourMessage(False, asked, "10.0.0.2", "10.0.0.1"))
 
 
 def arp_frame(operation: int, mac: str, ip: str, target: str) -> bytes:
