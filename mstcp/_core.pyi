@@ -1,6 +1,6 @@
 """The protocol core (crates/mstcp-proto), pure and sans-IO: no sockets, clock or global random numbers."""
 
-from typing import Any, final
+from typing import Any, Literal, final
 
 __all__ = [
     "CONFIRM_BYTES",
@@ -22,15 +22,16 @@ __all__ = [
     "Connection",
     "Counters",
     "Greeting",
+    "Incoming",
     "Readiness",
     "Records",
     "Redial",
+    "Server",
     "Verdict",
     "Waiter",
     "decode_frames",
     "decode_hello",
     "encode_close",
-    "hello_connection_id",
     "hello_rest_bytes",
     "keep_waiting_threads",
     "limit_receive_memory",
@@ -90,6 +91,7 @@ class Action:
     | watch | have the loop tell of `socket`: `for_bytes`, `for_room`, or neither |
     | unwatch | `socket` is used no more: close it |
     | timer | call `due` at `due_ns` |
+    | joined | the driver has opened `stream`, over `socket`, inside `layer`: close its `descriptor` |
     | opened | the first hello was answered |
     | deliver | bytes are in order, or have ended: `take` until there are none |
     | pause, resume | write no more, write again |
@@ -116,6 +118,12 @@ class Action:
     def error(self) -> Exception | None: ...
     @property
     def due_ns(self) -> int: ...
+    @property
+    def descriptor(self) -> int: ...
+    @property
+    def is_ipv6(self) -> bool: ...
+    @property
+    def layer(self) -> Any: ...
 
 @final
 class Connection:
@@ -206,14 +214,13 @@ class Connection:
         stream: int,
         descriptor: int,
         rate_bps: float | None,
-        header_bytes: int,
         layer: object | None = None,
         /,
     ) -> int:
         """Use a socket for a stream, and pace it at its rate; OSError if that is refused.
 
         Of a stream that has no rate TCP is asked what it carries: its weight, delay and limit follow.
-        `header_bytes` is what a frame costs beside its payload. The socket stays open until "unwatch".
+        The socket stays open until "unwatch".
 
         Returns:
             The socket's number.
@@ -255,21 +262,8 @@ class Connection:
     def client(self) -> Client | None:
         """Return what makes further hellos, once the first was answered ("opened")."""
 
-    def take_unconfirmed(self) -> None:
-        """Of a server without a secret: use data frames behind the first hello before CONFIRM has come."""
-
-    @property
-    def is_unconfirmed(self) -> bool:
-        """Whether the client's CONFIRM on the first stream is awaited."""
-
     def reopen_streams(self) -> None:
         """Of a client: wait for another stream if the last is lost before the peer knows what came."""
-
-    def farewell(self) -> bytes | None:
-        """Of a server: what tells a client that asks again that the connection ended well, if it did."""
-
-    def early(self, data: bytes, /) -> None:
-        """Take the bytes that came with the client's hello."""
 
     def receive(self, stream: int, data: bytes, /) -> None:
         """Take bytes that were read elsewhere; RemoteProtocolError if the peer did not send them."""
@@ -282,6 +276,14 @@ class Connection:
 
     def set_timeouts(self, reconnect_ns: int, close_ns: int, /) -> None:
         """Set how long to wait without a stream, and after closing while the peer takes nothing more."""
+
+    @property
+    def connection_id(self) -> bytes | None:
+        """The connection's id, if the driver opened it."""
+
+    @property
+    def frame_payload_bytes(self) -> int:
+        """Application bytes in a full-size frame, or in a segment of plain TCP."""
 
     @property
     def is_plain(self) -> bool:
@@ -327,6 +329,68 @@ class Connection:
 
     def measure(self, now_ns: int, /) -> None:
         """Ask TCP what attached streams without a rate carry, each every 10 ms; `settle` does so itself."""
+
+@final
+class Server:
+    """The connections of a listening server, and who may open one.
+
+    Streams that say nothing for `plain_after_s`, or do not begin as a hello, are plain TCP; 0: all are, None:
+    none is.
+    """
+
+    def __new__(
+        cls,
+        *,
+        secret: bytes,
+        authenticate_frames: bool,
+        max_connections: int,
+        plain_after_s: float | None,
+        plain_payload_bytes: int,
+        takes_early_data: bool,
+        max_hellos_per_s: float,
+        hello_timeout_s: float,
+        scheduler: str,
+        seed: int | None,
+        send_queue_bytes: int,
+        reorder_buffer_bytes: int,
+        reconnect_timeout_s: float,
+    ) -> Server: ...
+    def accept(self, now_ns: int, descriptor: int, layer: object | None, /) -> Incoming:
+        """Begin with an accepted socket, which is the core's now; MstcpError if it may not come in."""
+
+@final
+class Incoming:
+    """An accepted socket until it opens a connection, joins one or is closed."""
+
+    def fileno(self) -> int:
+        """Return its descriptor, to be watched."""
+
+    @property
+    def for_bytes(self) -> bool: ...
+    @property
+    def for_room(self) -> bool: ...
+    @property
+    def due_ns(self) -> int:
+        """When to call `advance` though nothing happened."""
+
+    @property
+    def unconfirmed(self) -> bytes | None:
+        """The connection that it opens once it is confirmed, as by a stream that joins: `advance` then."""
+
+    @property
+    def error(self) -> Exception | None:
+        """Why it was closed; None where its connection had ended well."""
+
+    def advance(self, now_ns: int, /) -> Literal[True] | bytes | Connection | None:
+        """Go on.
+
+        Returns:
+            True: it waits. Else it is done: the connection that it has opened, the id of that which it has
+            joined and whose `due` is to be called, or None if it was closed.
+        """
+
+    def close(self) -> None:
+        """Close it."""
 
 @final
 class Bell:
@@ -456,10 +520,6 @@ class Verdict:
         """The error code if it is turned down."""
 
     @property
-    def has_ended(self) -> bool:
-        """Whether its connection was closed with everything delivered: `answer` says so."""
-
-    @property
     def reason(self) -> str: ...
     @property
     def answer(self) -> bytes:
@@ -472,9 +532,6 @@ class Verdict:
     @property
     def confirm_frame(self) -> bytes:
         """That frame."""
-
-    def records(self) -> Records | None:
-        """Return what authenticates the stream's bytes after the answer, if it has records."""
 
     @property
     def stream_id(self) -> int: ...
@@ -497,27 +554,6 @@ class Admission:
 
         `alive_streams` are those of the connection that it names, None if that takes no more.
         """
-
-    def refuse(self, opening: bytes, nonce: bytes, code: int, reason: str, /) -> Verdict:
-        """Turn a hello down; RemoteProtocolError if it is none."""
-
-    def admit_again(self, connection_id: bytes, is_unconfirmed: bool, /) -> None:
-        """Let a connection's first hello come again, as long as no stream of it is confirmed."""
-
-    def withdraw(self, connection_id: bytes, /) -> None:
-        """Forget a connection that was never opened."""
-
-    def forget(self, connection_id: bytes, /) -> None:
-        """Let no more streams join a connection."""
-
-    def remember(self, now_ns: int, connection_id: bytes, farewell: bytes, /) -> None:
-        """As `forget`, and tell clients that ask again for some time that it ended well."""
-
-    def admit_plain(self) -> str | None:
-        """Count a plain TCP connection; return why it is not let in, if it is not."""
-
-    def forget_plain(self) -> None:
-        """Count one no more."""
 
 @final
 class Redial:
@@ -550,9 +586,6 @@ def receive_memory() -> tuple[int, int]:
 
 def hello_rest_bytes(prefix: bytes, /) -> int:
     """Return how many bytes follow the prefix, message and proof; RemoteProtocolError if it is no hello's."""
-
-def hello_connection_id(opening: bytes, /) -> bytes:
-    """Return the connection that a whole hello names; nothing if it is no hello."""
 
 def decode_hello(body: bytes, /) -> tuple[tuple[int, int], bytes, int, int, int, bytes, bytes, int, int, int]:
     """Return what a hello's message says.

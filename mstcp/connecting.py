@@ -196,7 +196,7 @@ async def connect(
             streams,
             frame_payload_bytes=payload,
             send_buffer_bytes=options.send_buffer_bytes,
-            extra=extra | socket_extra([stream.sock for stream in streams]),
+            extra=extra,
             on_closed=_stopping(opener, on_closed),
             reconnect_s=options.reconnect_timeout,
             on_stream_lost=opener.reopen,
@@ -244,16 +244,3 @@ def _stopping(
         return None if on_closed is None else on_closed()
 
     return stop
-
-
-def socket_extra(socks: Sequence[socket.socket]) -> dict[str, Any]:
-    """Return asyncio's extra information of a connection's sockets; the first stands for all."""
-    extra: dict[str, Any] = {
-        "socket": socks[0],
-        "sockets": tuple(socks),
-        "sockname": socks[0].getsockname(),
-        "peername": None,
-    }
-    with contextlib.suppress(OSError):
-        extra["peername"] = socks[0].getpeername()
-    return extra

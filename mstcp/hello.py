@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from mstcp import _core
@@ -20,12 +18,6 @@ from mstcp.records import RecordStream
 PlainRule = bool | Literal["auto"]
 
 NONCE_BYTES = 32
-
-# Error codes of docs/protocol.md.
-UNSUPPORTED_VERSION = 2
-UNKNOWN_CONNECTION = 3
-NOT_AUTHORISED = 4
-LIMIT_EXCEEDED = 5
 
 _REASON_BYTES = 8 + 2 + 256
 _REASON_S = 0.5
@@ -76,14 +68,6 @@ async def exchange_hellos(
     return layer
 
 
-async def read_confirm(reader: Opening, timeout_s: float) -> None:
-    """Read a CONFIRM frame, and not a byte more; less at the end of the stream or when the time is up."""
-    deadline = reader.loop.time() + timeout_s
-    while len(reader.data) < _core.CONFIRM_BYTES and not reader.ended:
-        if not await reader.more(_core.CONFIRM_BYTES, deadline - reader.loop.time()):
-            return
-
-
 async def _read_reason(reader: Opening, deadline: float) -> str:
     """Return what the CLOSE after a refusal says; nothing if there is none that can be shown."""
     try:
@@ -95,67 +79,6 @@ async def _read_reason(reader: Opening, deadline: float) -> str:
         return ""
     told = [frame[2] for frame in frames if frame[0] == "close"]
     return told[0] if told and told[0].isprintable() else ""
-
-
-@dataclass(frozen=True)
-class PlainOpening:
-    """A stream treated as plain TCP.
-
-    Attributes:
-        data: What was read of it so far.
-        decided: Whether the data shows that it is no MSTCP stream; if not, a hello that comes later is an
-            error.
-    """
-
-    data: bytes
-    decided: bool
-
-
-async def read_opening(
-    loop: asyncio.AbstractEventLoop,
-    sock: socket.socket,
-    plain: PlainRule,
-    *,
-    silence_s: float,
-    timeout_s: float,
-    layer: StreamLayer | None = None,
-    is_expected: Callable[[], bool] = lambda: False,
-) -> bytes | PlainOpening:
-    """Find out what a freshly accepted stream is.
-
-    Args:
-        loop: The event loop.
-        sock: The accepted, non-blocking socket.
-        plain: True: always plain TCP. False: always MSTCP. "auto": plain TCP as soon as a byte differs from
-            the magic, or when nothing came for `silence_s` (the server may be the one who speaks first).
-        silence_s: See `plain`.
-        timeout_s: How long a hello may take once it is awaited.
-        layer: TLS of the stream, if it has any; the handshake is done.
-        is_expected: Whether a hello is likely: silence says nothing then, up to `timeout_s`.
-
-    Returns:
-        The whole hello with its proof, not looked into, or a `PlainOpening`.
-
-    Raises:
-        RemoteProtocolError: There is no hello, it is too long, or did not come in time.
-        ConnectionLost: The stream ended or broke within the hello.
-    """
-    if plain is True:
-        return PlainOpening(b"", decided=True)
-    deadline = loop.time() + timeout_s
-    reader = Opening(loop, sock, layer)
-    while len(reader.data) < len(_core.MAGIC):
-        wait = silence_s if plain == "auto" and not reader.data else deadline - loop.time()
-        came = await reader.more(len(_core.MAGIC), wait)
-        if not came and not reader.data and loop.time() < deadline and is_expected():
-            continue
-        differs = reader.ended or not _core.MAGIC.startswith(reader.data)
-        if plain == "auto" and (differs or not came):
-            return PlainOpening(reader.data, decided=differs)
-        _check_came(came, reader)
-        if not _core.MAGIC.startswith(reader.data):
-            raise RemoteProtocolError("the stream does not begin with the MSTCP magic")
-    return await _read_hello(reader, deadline)
 
 
 async def _read_hello(reader: Opening, deadline: float) -> bytes:

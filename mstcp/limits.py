@@ -60,23 +60,6 @@ class ServerLimits:
                 raise LocalProtocolError(f"{field.name} must be a number from 1 on, not {value!r}")
 
 
-class Turns:
-    """Gives out turns, `rate_per_s` in a second and as many at once after a pause of one."""
-
-    def __init__(self, rate_per_s: float) -> None:
-        self._interval_s = 1 / rate_per_s
-        self._next_s = -math.inf
-
-    def take(self, now_s: float, longest_s: float) -> float | None:
-        """Return how long to wait for one's turn; None, and no turn, if that is longer than `longest_s`."""
-        next_s = max(self._next_s, now_s - 1.0)
-        wait_s = max(0.0, next_s - now_s)
-        if wait_s > longest_s:
-            return None
-        self._next_s = next_s + self._interval_s
-        return wait_s
-
-
 @dataclass(frozen=True)
 class _Entry:
     address: str
@@ -93,6 +76,10 @@ class HalfOpen(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def streams(self) -> list[T]:
+        """Return the streams, oldest first."""
+        return list(self._entries)
 
     @property
     def is_full(self) -> bool:

@@ -15,7 +15,7 @@ from mstcp.checks import check_address
 from mstcp.errors import ConnectionLost, LocalProtocolError, MstcpError, RemoteProtocolError
 from mstcp.limits import HalfOpen, ServerLimits
 from mstcp.options import ServerArguments, ServerOptions, check_limit
-from mstcp.reception import ProtocolFactory, Reception
+from mstcp.reception import Arrival, ProtocolFactory, Reception
 from mstcp.tls import TlsSettings, server_settings
 
 if TYPE_CHECKING:
@@ -195,8 +195,7 @@ class Server(asyncio.AbstractServer):
         self._serving = False
         self._limits = options.limits or ServerLimits()
         self._reception = Reception(loop, protocol_factory, options, self._limits, tls, self._on_rejected)
-        self._half_open = HalfOpen[asyncio.Task[None]](self._limits.half_open_streams)
-        self._handshakes: set[asyncio.Task[None]] = set()
+        self._half_open = HalfOpen[Arrival](self._limits.half_open_streams)
         self._closed = asyncio.Event()
 
     # --- asyncio.Server -------------------------------------------------------------------------------------
@@ -240,8 +239,8 @@ class Server(asyncio.AbstractServer):
             self._loop.remove_reader(sock)
             sock.close()
         self._listeners = []
-        for task in self._handshakes:
-            task.cancel()
+        for arrival in self._half_open.streams():
+            arrival.close()
         self._closed.set()
 
     def close_clients(self) -> None:
@@ -257,8 +256,6 @@ class Server(asyncio.AbstractServer):
     async def wait_closed(self) -> None:
         """Wait until the server is closed, and the connections whose closing has begun; others go on."""
         await self._closed.wait()
-        if self._handshakes:
-            await asyncio.wait(set(self._handshakes))
         closing = [connection for connection in self._reception.connections if connection.is_closing()]
         await asyncio.gather(*(connection.wait_closed() for connection in closing))
 
@@ -294,19 +291,15 @@ class Server(asyncio.AbstractServer):
                 self._loop.call_later(1.0, self._watch)
                 return
             sock.setblocking(False)
-            task = self._loop.create_task(self._reception.take(sock, peer))
-            self._handshakes.add(task)
-            drop = functools.partial(self._drop_half_open, task, peer)
-            self._half_open.add(task, str(peer[0]), self._loop.time(), drop)
-            task.add_done_callback(functools.partial(self._handshake_done, sock))
+            arrival = self._reception.accept(sock, peer, self._on_done)
+            if arrival is not None:
+                drop = functools.partial(self._drop_half_open, arrival, peer)
+                self._half_open.add(arrival, str(peer[0]), self._loop.time(), drop)
 
-    def _handshake_done(self, sock: socket.socket, task: asyncio.Task[None]) -> None:
-        if task.cancelled():
-            sock.close()  # it may have been cancelled before it began
+    def _on_done(self, arrival: Arrival) -> None:
         was_full = self._half_open.is_full
-        self._handshakes.discard(task)
-        self._half_open.discard(task)
-        if was_full:
+        self._half_open.discard(arrival)
+        if was_full and self._serving:
             self._watch()
 
     def _make_room(self) -> None:
@@ -317,7 +310,7 @@ class Server(asyncio.AbstractServer):
         else:
             self._watch()
 
-    def _drop_half_open(self, task: asyncio.Task[None], peer: Any) -> None:
-        task.cancel()
+    def _drop_half_open(self, arrival: Arrival, peer: Any) -> None:
+        arrival.close()
         reason = f"dropped for others: {self._limits.half_open_streams} streams were half open"
         self._on_rejected(RemoteProtocolError(reason), peer)

@@ -83,6 +83,7 @@ class TlsStream:
         )
         self._ahead = b""
         self._ended = False
+        self.is_open = False
 
     # --- opening --------------------------------------------------------------------------------------------
     async def handshake(self, loop: asyncio.AbstractEventLoop, sock: socket.socket, timeout_s: float) -> None:
@@ -110,7 +111,7 @@ class TlsStream:
         while not done:
             try:
                 self._tls.do_handshake()
-                done = True
+                done = self.is_open = True
             except ssl.SSLWantReadError:
                 pass
             if self._outgoing.pending:
@@ -159,7 +160,18 @@ class TlsStream:
             self._incoming.write(data)
         else:
             self._incoming.write_eof()
-        return self.take_early()
+        return self.take_early() if self.is_open or self._shake_hands() else b""
+
+    def _shake_hands(self) -> bool:
+        """Go on with the handshake; return whether it is done."""
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        except ssl.SSLEOFError:
+            raise ConnectionLost("the stream ended within the TLS handshake") from None
+        self.is_open = True
+        return True
 
     def take_early(self) -> bytes:
         """Return what was fed and decrypted before."""

@@ -85,15 +85,13 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
         if data:
             self.shell.delivery.held.insert(0, data)
 
-    def start(self, opening: bytes = b"") -> None:
-        """Begin: tell the protocol, then read. `opening` are bytes that came before (plain TCP).
+    def start(self) -> None:
+        """Begin: tell the protocol, then read.
 
         What the protocol's `connection_made` raises goes on to the caller, who ends the connection.
         """
         self.membership.is_started = True
         self.shell.protocol.connection_made(self)
-        if opening:
-            self.shell.core.receive(0, opening)
         self.membership.start()
 
     # --- asyncio.BaseTransport ------------------------------------------------------------------------------

@@ -47,9 +47,6 @@ class Membership:
         self._shell = shell
         self._health = health
         self._on_stream_lost = setup.on_stream_lost
-        self._header_bytes = 0 if shell.is_plain else _core.FRAME_HEADER_BYTES
-        if (layer := setup.streams[0].layer) is not None:
-            self._header_bytes += layer.overhead_bytes
         # By level and name: what the application has set.
         self._options: dict[tuple[int, int], tuple[Any, ...]] = {}
         self.is_started = False
@@ -58,10 +55,13 @@ class Membership:
         self.on_stream_ended: Callable[[StreamSpec], None] | None = None
         shell.on_opened, self._on_opened = self._opened, setup.on_opened
         shell.on_lost = self._lost
+        shell.on_joined = self._joined
         if not shell.is_plain:
             shell.core.set_timeouts(round(setup.reconnect_s * 1e9), round(_CLOSE_S * 1e9))
         for index in range(len(setup.streams)):
             self._attach(index)
+        for index in range(len(setup.streams), len(shell.streams)):
+            self._look_after(index)
 
     def start(self) -> None:
         """Have the sockets watched; what the application writes first goes with the first hello."""
@@ -101,7 +101,11 @@ class Membership:
         if not self._shell.is_plain:
             sockets.set_user_timeout(stream.sock, USER_TIMEOUT_S)
         self._shell.core.set_delay(index, _delay_ns(stream.spec))
-        self._shell.attach(index, self._header_bytes)
+        self._shell.attach(index)
+        self._look_after(index)
+
+    def _look_after(self, index: int) -> None:
+        stream = self._shell.streams[index]
         self._health.keep_alive(stream)
         for option in self._options.values():
             stream.sock.setsockopt(*option)
@@ -149,13 +153,12 @@ class Membership:
         self._health.note_event("priority_set", stream=index, priority=priority)
         self._shell.settle()
 
-    def add_stream(self, stream: OpenStream, stream_id: int, confirm: bytes | None = None) -> None:
+    def add_stream(self, stream: OpenStream, stream_id: int) -> None:
         """Use a further stream, whose hellos are done.
 
         Args:
             stream: The stream.
             stream_id: Its id in the connection.
-            confirm: The proof that its first frame must be, if the peer is the one that opened it.
 
         Raises:
             LocalProtocolError: The connection is plain TCP or has 64 streams.
@@ -164,8 +167,6 @@ class Membership:
         slot = self._shell.core.add_stream(stream_id, weight)
         if not self._shell.is_plain:
             self._shell.core.set_priority(slot, stream.spec.priority, False)
-            if confirm is not None:
-                self._shell.core.expect_confirm(slot, confirm)
         # A new slot, or that of a stream that is gone.
         self._shell.streams[slot : slot + 1] = [stream]
         self._shell.information["sockets"] = tuple(each.sock for each in self._shell.streams)
@@ -175,6 +176,12 @@ class Membership:
         self._health.note_event("stream_added", stream=slot, source_port=stream.spec.source_port)
         self._shell.receive_early(slot)
         self._shell.settle()
+
+    def _joined(self, index: int) -> None:
+        """Use a stream that the driver has opened."""
+        self._look_after(index)
+        port = self._shell.streams[index].spec.source_port
+        self._health.note_event("stream_added", stream=index, source_port=port)
 
     def greet(self) -> None:
         """Say the first hello, with what was written."""
@@ -186,12 +193,12 @@ class Membership:
             self._shell.core.greet(nonce, stream.spec.priority, sockets.first_flight_bytes(stream.sock))
             self._shell.settle()
 
-    def replace_first(self, stream: OpenStream, confirm: bytes | None = None) -> None:
-        """Have another path say the first hello, or be the one on which it came; see `add_stream`."""
+    def replace_first(self, stream: OpenStream) -> None:
+        """Have another path say the first hello; see `add_stream`."""
         if self.is_alive(0):
             self._shell.core.drop_stream(time.monotonic_ns(), 0)
             self._shell.apply()
-        self.add_stream(stream, 0, confirm)
+        self.add_stream(stream, 0)
         self._has_greeted = False
         if self.is_started:
             self.greet()
@@ -201,16 +208,6 @@ class Membership:
         """What makes further hellos, once the first was answered."""
         return None if self._shell.is_plain else self._shell.core.client()
 
-    @property
-    def farewell(self) -> bytes | None:
-        """What a server tells clients that ask again, if the connection ended with everything delivered."""
-        return None if self._shell.is_plain else self._shell.core.farewell()
-
-    @property
-    def is_unconfirmed(self) -> bool:
-        """Whether the client has not yet shown that the first hello was its own."""
-        return not self._shell.is_plain and self._shell.core.is_unconfirmed
-
     def remove_stream(self, index: int) -> None:
         """As `ConnectionTransport.remove_stream` says."""
         if self._shell.is_plain:
@@ -218,11 +215,6 @@ class Membership:
         self._shell.core.remove_stream(time.monotonic_ns(), index)
         self._health.note_event("stream_removed", stream=index)
         self._shell.apply()
-
-    def take_early(self, data: bytes) -> None:
-        """Give the protocol the bytes that came with the client's hello."""
-        self._shell.core.early(data)
-        self._shell.settle()
 
     def _lost(self, index: int, loss: str) -> None:
         """Have a stream that is gone opened again, if it should be."""

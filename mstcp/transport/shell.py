@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mstcp import _core
 from mstcp.errors import ConnectionLost, RemoteProtocolError
 from mstcp.open_stream import OpenStream, strerror
+from mstcp.streams import StreamSpec
 from mstcp.transport.delivery import Delivery
 from mstcp.transport.setup import Setup, wake_all
 
@@ -36,6 +39,7 @@ class Shell:
         information: What `get_extra_info` knows.
         waiter: What threads drive the connection by.
         on_opened: Told that the first hello was answered.
+        on_joined: Told which stream the driver has opened.
         on_lost: Told which stream is gone, and how.
         on_event: Told of what a trace is to have.
         on_change: Told when there may be bytes to receive, or room, that were not there before.
@@ -55,10 +59,9 @@ class Shell:
         self.is_closed = False
         self.lost: BaseException | None = None
         self.information: dict[str, Any] = dict(setup.extra)
-        if (layer := self.streams[0].layer) is not None:
-            self.information |= layer.information()
         self.waiter: _core.Waiter | None = None
         self.on_opened: Callable[[], None] | None = setup.on_opened
+        self.on_joined: Callable[[int], None]
         self.on_lost: Callable[[int, str], None]
         self.on_event: Callable[..., None]
         self.on_change: Callable[[], None] | None = None
@@ -77,14 +80,43 @@ class Shell:
         # An idle connection has lists of those that wait: each `asyncio.Event` would cost it 0.7 KB.
         self._room_waiters: list[asyncio.Future[None]] = []
         self._end_waiters: list[asyncio.Future[None]] = []
+        for action in self.core.actions():
+            if action.kind == "joined":
+                self._adopt(action)
+            else:
+                self._actions.append(action)
+        self.information = socket_extra([stream.sock for stream in self.streams]) | self.information
+        if (first := self.streams[0].layer) is not None:
+            self.information |= first.information()
 
     # --- what the driver says -------------------------------------------------------------------------------
-    def attach(self, index: int, header_bytes: int) -> None:
+    def attach(self, index: int) -> None:
         """Have the driver use a stream's socket."""
         stream = self.streams[index]
         layer = None if stream.layer is None else stream.layer.native
-        number = self.core.attach(index, stream.descriptor, stream.spec.rate_bps, header_bytes, layer)
+        number = self.core.attach(index, stream.descriptor, stream.spec.rate_bps, layer)
         self._sockets[number] = stream
+
+    def _adopt(self, action: _core.Action) -> None:
+        """Have a stream that the driver has opened; its socket is Python's from now on."""
+        family = socket.AF_INET6 if action.is_ipv6 else socket.AF_INET
+        # That it does not block need not be set again.
+        kind = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
+        sock = socket.socket(family, kind, socket.IPPROTO_TCP, fileno=action.descriptor)
+        stream = OpenStream(sock, StreamSpec(source_port=peer_port(sock)), action.layer)
+        # A new slot, or that of a stream that is gone.
+        self.streams[action.stream : action.stream + 1] = [stream]
+        self._sockets[action.socket] = stream
+
+    def _join(self, action: _core.Action) -> None:
+        self._adopt(action)
+        self.information["sockets"] = tuple(stream.sock for stream in self.streams)
+        self.on_joined(action.stream)
+
+    def due(self) -> None:
+        """Do what is due."""
+        self.core.due(time.monotonic_ns())
+        self.apply()
 
     def settle(self) -> None:
         """Send what the core has queued, and do what follows."""
@@ -152,8 +184,7 @@ class Shell:
 
     def _on_timer(self) -> None:
         self._timer = None
-        self.core.due(time.monotonic_ns())
-        self.apply()
+        self.due()
 
     def _open(self, _: _core.Action) -> None:
         if self.on_opened is not None:
@@ -350,11 +381,33 @@ class Shell:
         self.settle()
 
 
+def peer_port(sock: socket.socket) -> int:
+    """Return the port at the peer; 0 if that is gone already: reading tells."""
+    try:
+        return int(sock.getpeername()[1])
+    except OSError:
+        return 0
+
+
+def socket_extra(socks: Sequence[socket.socket]) -> dict[str, Any]:
+    """Return asyncio's extra information of a connection's sockets; the first stands for all."""
+    extra: dict[str, Any] = {
+        "socket": socks[0],
+        "sockets": tuple(socks),
+        "sockname": socks[0].getsockname(),
+        "peername": None,
+    }
+    with contextlib.suppress(OSError):
+        extra["peername"] = socks[0].getpeername()
+    return extra
+
+
 _LOSSES = {
     "ended": "the stream ended: the peer vanished or the path broke",
     "silent": "nothing came through it any more",
 }
 _APPLY: dict[str, Callable[[Shell, _core.Action], None]] = {
+    "joined": Shell._join,
     "watch": Shell._watch,
     "unwatch": Shell._unwatch,
     "timer": Shell._arm,

@@ -21,7 +21,7 @@ class Raw:
         ours, theirs = zip(*(self._pair() for _ in range(2)), strict=True)
         self.theirs = theirs
         self.peer = self._core()
-        self.numbers = [self.peer.attach(at, sock.fileno(), None, 8) for at, sock in enumerate(theirs)]
+        self.numbers = [self.peer.attach(at, sock.fileno(), None) for at, sock in enumerate(theirs)]
         self.told: list[_core.Action] = []
         streams = [OpenStream(sock, StreamSpec()) for sock in ours]
         loop = asyncio.get_running_loop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import functools
 import logging
 import random
@@ -275,7 +274,7 @@ async def test_a_server_whose_protocol_fails_tells_the_client_at_once(
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
         assert "failed" in str(told[0]["exception"])
-        assert not server._reception._admission._by_id
+        assert not server._reception.by_id
 
 
 # --- writing ------------------------------------------------------------------------------------------------
@@ -614,25 +613,3 @@ async def test_a_peer_that_is_not_mstcp_is_named(join_timeout: float | None, who
             await reader.read()
             await writer.wait_closed()
         await asyncio.wait_for(answering, WAIT_S)
-
-
-async def test_a_further_stream_of_a_busy_client_may_say_its_hello_late() -> None:
-    """One that was held up after it connected is not taken for a plain client that waits for the server."""
-    async with await mstcp.start_server(echo, "127.0.0.1", plain_after=WAIT_S) as server:
-        address = server.sockets[0].getsockname()
-        async with mstcp.open_connection(*address, streams=streams(2)) as (reader, writer):
-            writer.write(b"first")
-            assert await reader.readexactly(5) == b"first"
-            # Only now: the first stream's hello must not be late, however slow the machine.
-            reception = server._reception
-            reception._options = dataclasses.replace(reception._options, plain_after=0.05)
-            silent = socket.create_connection(address)
-            await asyncio.sleep(0.3)
-            assert len(server._reception.connections) == 1
-        # Nobody is there any more whose stream it could be.
-        with silent:
-            silent.setblocking(False)
-            loop = asyncio.get_running_loop()
-            await loop.sock_sendall(silent, b"plain")
-            assert await asyncio.wait_for(loop.sock_recv(silent, 5), WAIT_S) == b"plain"
-        server.close_clients()

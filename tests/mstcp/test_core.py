@@ -52,7 +52,7 @@ def test_a_frame_larger_than_what_may_wait_unsent_still_leaves(
     """The bound can shrink under a frame that was begun: a path turns out slower than it seemed."""
     sender, receiver = pair
     connection = core([HUGE_BPS])
-    number = connection.attach(0, sender.fileno(), HUGE_BPS, 8)
+    number = connection.attach(0, sender.fileno(), HUGE_BPS)
     connection.write(bytes(UNREPORTED_BYTES))
     connection.settle(0)
     assert 0 < connection.sent_bytes < UNREPORTED_BYTES
@@ -96,7 +96,7 @@ def shares_of_slow_streams(has_rates: bool) -> list[float]:
 
 def attached_core(socks: Sequence[socket.socket], rate_bps: float | None) -> Attached:
     connection = core([1.0] * len(socks))
-    numbers = [connection.attach(at, sock.fileno(), rate_bps, 8) for at, sock in enumerate(socks)]
+    numbers = [connection.attach(at, sock.fileno(), rate_bps) for at, sock in enumerate(socks)]
     return connection, numbers
 
 

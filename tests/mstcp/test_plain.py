@@ -28,7 +28,7 @@ def test_bytes_come_through_as_they_are_and_each_direction_ends_by_itself(
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 12)
         ours.setblocking(False)
         core = plain()
-        number = core.attach(0, ours.fileno(), None, 0)
+        number = core.attach(0, ours.fileno(), None)
         assert core.readable(0, number, True) == []
         theirs.sendall(b"ping")
         theirs.shutdown(socket.SHUT_WR)
@@ -80,7 +80,7 @@ def test_a_stream_is_not_read_while_much_waits_for_the_application() -> None:
     ours, theirs = connected()
     with ours, theirs:
         core = plain()
-        number = core.attach(0, ours.fileno(), None, 0)
+        number = core.attach(0, ours.fileno(), None)
         core.stand_by(False)
 
         def is_watched() -> bool:

@@ -14,15 +14,14 @@ import pytest
 
 import mstcp
 from mstcp import ServerLimits, StreamSpec, _core
-from mstcp.hello import LIMIT_EXCEEDED, NOT_AUTHORISED, UNKNOWN_CONNECTION, UNSUPPORTED_VERSION
-from mstcp.limits import HalfOpen, Turns
+from mstcp.limits import HalfOpen
 from mstcp.proto import hello_pb2
 from tests.fakes.echo_server import EchoServer
 from tests.fakes.raw_client import RawClient, read_answer, refusal_of
 from tests.fakes.waiting import until
 from tests.vectors import generate
 
-PROTOCOL_ERROR = 1
+PROTOCOL_ERROR, UNSUPPORTED_VERSION, UNKNOWN_CONNECTION, NOT_AUTHORISED, LIMIT_EXCEEDED = range(1, 6)
 PAYLOAD = 100
 
 
@@ -561,15 +560,6 @@ def test_limits_that_make_no_sense_are_refused_by_name(value: Any) -> None:
         ServerLimits(half_open_streams=value)
     with pytest.raises(mstcp.LocalProtocolError, match="a number of bytes"):
         mstcp.limit_receive_memory(value if value != 0 else -5)
-
-
-def test_turns_come_at_their_rate_after_a_first_burst() -> None:
-    turns = Turns(10)
-    assert [turns.take(100.0, 0.5) for _ in range(11)] == pytest.approx([0.0] * 11)
-    waits = [turns.take(100.0, 0.25) for _ in range(4)]
-    assert waits[:2] == pytest.approx([0.1, 0.2])
-    assert waits[2:] == [None, None]
-    assert turns.take(101.0, 0.0) == 0.0
 
 
 def half_open(dropped: list[str]) -> HalfOpen[str]:

@@ -11,10 +11,12 @@ import pytest
 
 import mstcp
 from mstcp import StreamSpec, _core
-from mstcp.hello import NOT_AUTHORISED, UNKNOWN_CONNECTION
 from tests.fakes.echo_server import EchoServer
 from tests.fakes.raw_client import RawClient, refusal_of
 from tests.fakes.waiting import until
+
+# Error codes of docs/protocol.md.
+UNKNOWN_CONNECTION, NOT_AUTHORISED = 3, 4
 
 
 @contextlib.asynccontextmanager

@@ -1,11 +1,10 @@
 //! How connections are to be.
 
 use std::net::SocketAddr;
-#[cfg(feature = "tls")]
 use std::sync::Arc;
 use std::time::Duration;
 
-use mstcp_proto::{scheduler, Config, Connection};
+use mstcp_proto::{budget::Budget, scheduler, Config, Connection};
 
 use crate::error::Error;
 use crate::sys;
@@ -95,6 +94,10 @@ pub struct TransportConfig {
     pub close_timeout: Duration,
     /// How long connecting a stream and its hellos may take. 10 s.
     pub connect_timeout: Duration,
+    /// Of the scheduler's draws; none: a random one.
+    pub seed: Option<u64>,
+    /// What several connections may promise to receive together; none: each its receive window.
+    pub receive_budget: Option<Arc<Budget>>,
 }
 
 impl Default for TransportConfig {
@@ -107,6 +110,8 @@ impl Default for TransportConfig {
             reconnect_timeout: Duration::from_secs(5),
             close_timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(10),
+            seed: None,
+            receive_budget: None,
         }
     }
 }
@@ -120,13 +125,16 @@ impl TransportConfig {
             send_queue_bytes: 2 * self.send_buffer_bytes,
             reorder_buffer_bytes: self.reorder_buffer_bytes,
         };
-        let seed = u64::from_ne_bytes(sys::random());
+        let seed = (self.seed).unwrap_or_else(|| u64::from_ne_bytes(sys::random()));
         let mut core = Connection::new(config, scheduler::by_name(&self.scheduler, seed)?)?;
         core.set_weights(&[UNKNOWN_BPS])?;
         core.set_reconnect_ns(self.reconnect_timeout.as_nanos() as u64);
         core.set_close_ns(self.close_timeout.as_nanos() as u64);
         if let Some(Keepalive { idle, probes }) = self.keepalive {
             core.set_keepalive(Some(idle.as_nanos() as u64), probes);
+        }
+        if let Some(budget) = &self.receive_budget {
+            core.share_budget(Arc::clone(budget));
         }
         Ok(core)
     }
@@ -190,6 +198,17 @@ impl ClientConfig {
     }
 }
 
+/// Which accepted streams are plain TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlainTcp {
+    /// None: what is no hello is refused.
+    Never,
+    /// All, whatever they begin with.
+    Always,
+    /// Those that do not begin as a hello, or say nothing for so long.
+    After(Duration),
+}
+
 /// How a server's connections are to be.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
@@ -199,6 +218,14 @@ pub struct ServerConfig {
     pub authenticate_frames: bool,
     /// How many connections there may be at a time. 10,000.
     pub max_connections: usize,
+    /// Which streams are plain TCP. [`PlainTcp::Never`].
+    pub plain: PlainTcp,
+    /// Application bytes that fill a segment of plain TCP; none: the kernel's maximum.
+    pub plain_payload_bytes: Option<usize>,
+    /// Take what comes with a first hello before its client has answered, though that may be a recorded one.
+    pub takes_early_data: bool,
+    /// Hellos and TLS handshakes that are looked at in a second; others wait for their turn. 4,000.
+    pub max_hellos_per_s: f64,
     /// What both sides can choose.
     pub transport: TransportConfig,
     /// The certificate of the streams' TLS; none: no TLS.
@@ -212,6 +239,10 @@ impl Default for ServerConfig {
             secret: Vec::new(),
             authenticate_frames: false,
             max_connections: 10_000,
+            plain: PlainTcp::Never,
+            plain_payload_bytes: None,
+            takes_early_data: false,
+            max_hellos_per_s: 4_000.0,
             transport: TransportConfig::default(),
             #[cfg(feature = "tls")]
             tls: None,

@@ -117,12 +117,17 @@ fn is_taken(errno: Errno) -> bool {
     matches!(errno, Errno::ADDRINUSE | Errno::ADDRNOTAVAIL)
 }
 
-/// Have a socket send at once, and break where nothing is acknowledged.
+/// Have a stream's socket send at once, and break where nothing is acknowledged.
 pub(crate) fn prepare(socket: impl AsFd) -> Result<(), Errno> {
-    sockopt::set_tcp_nodelay(&socket, true)?;
+    send_at_once(&socket)?;
     #[cfg(target_os = "linux")]
     sockopt::set_tcp_user_timeout(&socket, USER_TIMEOUT_MS)?;
     Ok(())
+}
+
+/// Have a socket send at once.
+pub(crate) fn send_at_once(socket: impl AsFd) -> Result<(), Errno> {
+    sockopt::set_tcp_nodelay(&socket, true)
 }
 
 /// How connecting ended, once the socket is writable.

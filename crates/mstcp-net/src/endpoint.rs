@@ -65,6 +65,11 @@ impl Endpoint {
         self.receive(stream, &early)
     }
 
+    /// What is between a stream and its socket, if anything.
+    pub fn layer_of(&self, stream: usize) -> Option<&Layer> {
+        self.layers.get(stream)?.as_ref()
+    }
+
     fn layer(&mut self, stream: usize) -> Option<&mut Layer> {
         self.layers.get_mut(stream)?.as_mut()
     }

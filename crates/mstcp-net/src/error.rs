@@ -44,6 +44,20 @@ pub enum Error {
         /// How long it was awaited.
         seconds: u64,
     },
+    /// A client said no whole hello in time.
+    #[error("no complete hello came in time")]
+    NoHello,
+    /// A client did not confirm that it had read the answer to its hello.
+    #[error("the answer to the hello was not confirmed in time")]
+    Unconfirmed,
+    /// A client's stream is not let in, and was told so.
+    #[error("{reason}")]
+    NotLetIn {
+        /// See [`mstcp_proto::control::code`].
+        code: u16,
+        /// Why, as a sentence.
+        reason: String,
+    },
     /// The peer broke the protocol, or refuses the connection.
     #[error(transparent)]
     Remote(#[from] RemoteError),
@@ -80,7 +94,11 @@ impl Error {
             Self::Connect { error, .. } | Self::Handshake { error, .. } | Self::Io(error) => {
                 error.kind()
             }
-            Self::NoAnswer { .. } | Self::Undelivered { .. } => io::ErrorKind::TimedOut,
+            Self::NoAnswer { .. }
+            | Self::NoHello
+            | Self::Unconfirmed
+            | Self::Undelivered { .. } => io::ErrorKind::TimedOut,
+            Self::NotLetIn { .. } => io::ErrorKind::PermissionDenied,
             Self::Remote(RemoteError::Refused(_)) => io::ErrorKind::ConnectionRefused,
             Self::Remote(_) => io::ErrorKind::InvalidData,
             Self::ClosedByPeer { .. } => io::ErrorKind::ConnectionAborted,

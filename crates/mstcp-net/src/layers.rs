@@ -1,8 +1,11 @@
 //! What stands between a stream's frames and its socket: nothing, records, or TLS.
 
 use rustix::io::Errno;
+use std::any::Any;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
+
+use mstcp_proto::records::RECORD_OVERHEAD_BYTES;
 
 use crate::inbox::Count;
 use crate::records::RecordLayer;
@@ -38,7 +41,13 @@ impl Unsent {
 }
 
 /// Changes the bytes of one stream by means of the shell's own, such as its TLS.
-pub trait Cipher: Send + std::fmt::Debug {
+pub trait Cipher: Any + Send + std::fmt::Debug {
+    /// Whether its handshake is done. What is written before waits for that.
+    fn is_open(&self) -> bool;
+
+    /// What it adds to each frame, known once it is open.
+    fn overhead_bytes(&self) -> usize;
+
     /// Append what stands for `bytes` on the wire to `out`.
     ///
     /// # Errors
@@ -91,6 +100,34 @@ impl Layer {
             #[cfg(feature = "tls")]
             Self::Tls(tls) => &mut tls.unsent,
             Self::Cipher(layer) => &mut layer.unsent,
+        }
+    }
+
+    /// Whether its handshake is done.
+    pub(crate) fn is_open(&self) -> bool {
+        match self {
+            Self::Records(_) => true,
+            #[cfg(feature = "tls")]
+            Self::Tls(tls) => tls.is_open(),
+            Self::Cipher(layer) => layer.cipher.is_open(),
+        }
+    }
+
+    /// What it adds to each frame.
+    pub(crate) fn overhead_bytes(&self) -> usize {
+        match self {
+            Self::Records(_) => RECORD_OVERHEAD_BYTES,
+            #[cfg(feature = "tls")]
+            Self::Tls(_) => crate::tls::OVERHEAD_BYTES,
+            Self::Cipher(layer) => layer.cipher.overhead_bytes(),
+        }
+    }
+
+    /// The shell's cipher, if it is one.
+    pub fn cipher(&self) -> Option<&dyn Any> {
+        match self {
+            Self::Cipher(layer) => Some(layer.cipher.as_ref()),
+            _ => None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The socket of a stream, closed by the driver or by its shell.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 /// A stream's socket; clones are the same one.
@@ -20,6 +20,22 @@ impl StreamSocket {
     /// It stays open until the driver that has it says [`crate::Action::Unwatch`], or is dropped.
     pub unsafe fn of_shell(descriptor: RawFd) -> Self {
         Self(Owner::Shell(descriptor))
+    }
+
+    /// Have the shell close it from now on; false: it does already, or somebody else has a clone.
+    pub(crate) fn release(&mut self) -> bool {
+        let released = Self(Owner::Shell(self.as_raw_fd()));
+        match std::mem::replace(self, released) {
+            Self(Owner::Here(socket)) => match Arc::try_unwrap(socket) {
+                Ok(socket) => drop(socket.into_raw_fd()),
+                Err(socket) => {
+                    *self = socket.into();
+                    return false;
+                }
+            },
+            Self(Owner::Shell(_)) => return false,
+        }
+        true
     }
 }
 

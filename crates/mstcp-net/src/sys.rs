@@ -268,6 +268,23 @@ pub fn set_unsent_limit(socket: RawFd, bytes: usize) -> Result<(), Errno> {
     Ok(())
 }
 
+/// The payload of a full TCP segment of a connected socket, options taken off.
+pub fn segment_bytes(socket: RawFd) -> Result<usize, Errno> {
+    let mut bytes: libc::c_int = 0;
+    let mut length = std::mem::size_of_val(&bytes) as libc::socklen_t;
+    // SAFETY: the option is an int, written as long as said.
+    unsafe {
+        counted(libc::getsockopt(
+            socket,
+            libc::IPPROTO_TCP,
+            libc::TCP_MAXSEG,
+            std::ptr::addr_of_mut!(bytes).cast(),
+            &mut length,
+        ) as isize)?;
+    }
+    Ok(bytes.max(1) as usize)
+}
+
 /// No limit of the pacing rate.
 pub const NO_PACING: u64 = u64::MAX;
 

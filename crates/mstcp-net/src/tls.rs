@@ -7,6 +7,9 @@ use rustls::Connection;
 
 use crate::layers::Unsent;
 
+/// Record header, content type and tag of TLS 1.3.
+pub(crate) const OVERHEAD_BYTES: usize = 5 + 1 + 16;
+
 /// The TLS of one stream after its handshake. Each stream of a connection has its own.
 #[derive(Debug)]
 pub struct TlsLayer {
@@ -33,6 +36,11 @@ impl TlsLayer {
         layer.drain(&mut early)?;
         layer.early = early;
         Ok(layer)
+    }
+
+    /// Whether the handshake is done.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.tls.is_handshaking()
     }
 
     /// Encrypt bytes of the core. The error is an errno.

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::layers::{Layer, Unsent};
 use crate::records::RecordLayer;
+use crate::socket::StreamSocket;
 use crate::sys;
 
 /// What one read of a hello takes at most; the bytes behind it are the first frames.
@@ -24,6 +25,19 @@ pub(crate) struct Wire {
     unsent: Unsent,
     /// Came and was not used yet.
     pub(crate) received: Vec<u8>,
+    /// The peer has ended the stream, and `received` is all.
+    has_ended: bool,
+}
+
+/// A stream as its hellos leave it.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) socket: StreamSocket,
+    pub(crate) layer: Option<Layer>,
+    /// The first bytes behind the hellos.
+    pub(crate) behind: Vec<u8>,
+    /// The peer has ended it; its socket may not tell that again.
+    pub(crate) has_ended: bool,
 }
 
 impl Wire {
@@ -41,6 +55,7 @@ impl Wire {
             layer: None,
             unsent: Unsent::default(),
             received: Vec::new(),
+            has_ended: false,
         }
     }
 
@@ -74,11 +89,29 @@ impl Wire {
         layer + self.unsent.len() > 0
     }
 
-    /// Read once; false: nothing is there now.
+    /// Whether something is between the socket and the stream's bytes.
+    pub(crate) fn has_layer(&self) -> bool {
+        self.layer.is_some()
+    }
+
+    /// Whether bytes of the stream can be read, or TLS's handshake is still to be done.
+    pub(crate) fn is_open(&self) -> bool {
+        self.layer.as_ref().map_or(true, Layer::is_open)
+    }
+
+    /// Whether the peer has ended the stream.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Read once; false: nothing is there now. The end comes after all that was before it.
     ///
     /// # Errors
     /// The stream broke, ended, or is not what the layer expects.
     pub(crate) fn read(&mut self) -> io::Result<bool> {
+        if self.has_ended {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         let descriptor = self.descriptor();
         let result = match &mut self.layer {
             Some(layer) => layer.read_told(descriptor, &mut self.received),
@@ -92,8 +125,10 @@ impl Wire {
             }
         };
         match result {
-            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) => Ok(true),
+            Ok(count) => {
+                self.has_ended = count == 0;
+                Ok(true)
+            }
             Err(error) if is_not_now(&error) => Ok(false),
             Err(error) => Err(error),
         }
@@ -135,9 +170,23 @@ impl Wire {
         Ok(())
     }
 
-    /// The socket, what is between it and frames, and the first bytes of frames.
-    pub(crate) fn into_parts(self) -> (Arc<OwnedFd>, Option<Layer>, Vec<u8>) {
-        (self.socket, self.layer, self.received)
+    /// Say that nothing more comes, once all is sent.
+    pub(crate) fn end(&mut self) {
+        if let Some(layer) = &mut self.layer {
+            layer.end();
+        }
+        // What cannot be said is not.
+        let _ = self.flush();
+        sys::shut(self.descriptor());
+    }
+
+    pub(crate) fn into_parts(self) -> Parts {
+        Parts {
+            socket: self.socket.into(),
+            layer: self.layer,
+            behind: self.received,
+            has_ended: self.has_ended,
+        }
     }
 }
 

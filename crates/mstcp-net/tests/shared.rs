@@ -56,7 +56,6 @@ fn pair(streams: usize) -> [End; 2] {
                 // SAFETY: it is closed after the driver.
                 socket: unsafe { StreamSocket::of_shell(socket.as_raw_fd()) },
                 rate_bps: None,
-                header_bytes: 8,
                 layer: None,
             };
             sockets.push(driver.attach(stream).unwrap());

@@ -1,11 +1,11 @@
 //! `mstcp._core.Action`: what a transport is to do.
 
-use mstcp_net::{Action as Told, Errno, Error, Event, Loss};
+use mstcp_net::{Action as Told, Driver, Errno, Error, Event, Loss, StreamId};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
 use crate::convert::os_error;
-use crate::{local, remote, ConnectionLost};
+use crate::{cipher, local, remote, ConnectionLost};
 
 /// What is to be done; what `kind` does not need is 0 or none.
 #[pyclass(module = "mstcp._core", frozen, get_all)]
@@ -20,6 +20,9 @@ pub(crate) struct Action {
     errno: i32,
     error: Option<Py<PyAny>>,
     due_ns: u64,
+    descriptor: i32,
+    is_ipv6: bool,
+    layer: Option<Py<PyAny>>,
 }
 
 impl Action {
@@ -38,9 +41,14 @@ impl Action {
         }
     }
 
-    /// As Python is told; none: that does not concern it.
-    pub(crate) fn of(py: Python<'_>, told: Told) -> PyResult<Option<Self>> {
-        Ok(Some(match told {
+    /// As Python is told; none: that does not concern it. `slots` has the stream of each slot in the core.
+    pub(crate) fn of(
+        py: Python<'_>,
+        told: Told,
+        driver: &mut Driver,
+        slots: &mut Vec<StreamId>,
+    ) -> Option<Self> {
+        Some(match told {
             Told::Watch {
                 socket,
                 for_bytes,
@@ -62,10 +70,33 @@ impl Action {
             Told::Deliver => Self::of_kind("deliver"),
             Told::PauseWriting => Self::of_kind("pause"),
             Told::ResumeWriting => Self::of_kind("resume"),
-            Told::Event(event) => return Ok(Self::of_event(&event)),
+            Told::Event(Event::StreamOpened { stream, local, .. }) => {
+                let (slot, socket) = driver.place_of(stream)?;
+                slots.resize(slots.len().max(slot + 1), stream);
+                slots[slot] = stream;
+                Self {
+                    kind: "joined",
+                    stream: slot,
+                    socket: socket.number(),
+                    is_ipv6: local.is_ipv6(),
+                    layer: cipher::object(py, driver.endpoint().layer_of(slot)),
+                    ..Self::default()
+                }
+            }
+            Told::Event(event) => return Self::of_event(&event, slots),
             Told::Ended(result) => Self::of_result(py, result),
-            _ => return Ok(None),
-        }))
+            _ => return None,
+        })
+    }
+
+    /// Of a stream that has joined: have Python close its socket; false if it does already.
+    pub(crate) fn take_socket(&mut self, driver: &mut Driver) -> bool {
+        if self.kind != "joined" {
+            return true;
+        }
+        let released = driver.release_socket(self.stream);
+        self.descriptor = released.unwrap_or(-1);
+        released.is_some()
     }
 
     fn of_result(py: Python<'_>, result: Result<(), Error>) -> Self {
@@ -82,13 +113,16 @@ impl Action {
         ended
     }
 
-    fn of_event(event: &Event) -> Option<Self> {
-        let of = |kind, stream: mstcp_net::StreamId| Self {
-            kind,
-            stream: stream.index(),
-            ..Self::default()
+    fn of_event(event: &Event, slots: &[StreamId]) -> Option<Self> {
+        let of = |kind, stream: &StreamId| {
+            let slot = slots.iter().position(|other| other == stream)?;
+            Some(Self {
+                kind,
+                stream: slot,
+                ..Self::default()
+            })
         };
-        Some(match event {
+        match event {
             Event::StreamLost { stream, loss, .. } => {
                 let (loss, errno) = match loss {
                     Loss::Finished => ("finished", 0),
@@ -97,16 +131,16 @@ impl Action {
                     Loss::Broken(errno) => ("broken", errno.raw_os_error()),
                     _ => ("silent", 0),
                 };
-                Self {
+                Some(Self {
                     loss,
                     errno,
-                    ..of("lost", *stream)
-                }
+                    ..of("lost", stream)?
+                })
             }
-            Event::StreamStalled { stream } => of("stalled", *stream),
-            Event::StreamRecovered { stream } => of("recovered", *stream),
-            _ => return None,
-        })
+            Event::StreamStalled { stream } => of("stalled", stream),
+            Event::StreamRecovered { stream } => of("recovered", stream),
+            _ => None,
+        }
     }
 }
 

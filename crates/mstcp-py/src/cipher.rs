@@ -8,7 +8,7 @@ use pyo3::types::PyBytes;
 
 use crate::handshake::Records;
 
-/// An object with the methods of `mstcp.layer.StreamLayer`.
+/// A `mstcp.tls.TlsStream`.
 #[derive(Debug)]
 struct PythonCipher(Py<PyAny>);
 
@@ -27,13 +27,39 @@ impl PythonCipher {
         work: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<R>,
     ) -> io::Result<R> {
         // Without an interpreter the process is about to end.
-        let done = Python::try_attach(|py| work(self.0.bind(py)));
-        done.and_then(Result::ok)
-            .ok_or_else(|| io::ErrorKind::InvalidData.into())
+        match Python::try_attach(|py| work(self.0.bind(py))) {
+            Some(done) => done.map_err(io::Error::other),
+            None => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// Append what the object says of its own.
+    fn answer(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        self.call(|object| {
+            let answer = object.call_method0("answer")?;
+            out.extend_from_slice(answer.downcast::<PyBytes>()?.as_bytes());
+            Ok(())
+        })
     }
 }
 
+/// The object behind a layer, if it is Python's.
+pub(crate) fn object(py: Python<'_>, layer: Option<&Layer>) -> Option<Py<PyAny>> {
+    let cipher = layer?.cipher()?.downcast_ref::<PythonCipher>()?;
+    Some(cipher.0.clone_ref(py))
+}
+
 impl Cipher for PythonCipher {
+    fn is_open(&self) -> bool {
+        let is_open = self.call(|object| object.getattr("is_open")?.extract());
+        is_open.unwrap_or(true)
+    }
+
+    fn overhead_bytes(&self) -> usize {
+        let bytes = self.call(|object| object.getattr("overhead_bytes")?.extract());
+        bytes.unwrap_or(0)
+    }
+
     fn encrypt(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         self.call(|object| {
             let data = PyBytes::new(object.py(), bytes);
@@ -58,13 +84,14 @@ impl Cipher for PythonCipher {
         plain: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> io::Result<bool> {
-        self.call(|object| {
+        let decrypted = self.call(|object| {
             let data = PyBytes::new(object.py(), bytes);
             let decrypted = object.call_method1("decrypt", (data,))?;
             plain.extend_from_slice(decrypted.downcast::<PyBytes>()?.as_bytes());
-            let answer = object.call_method0("answer")?;
-            out.extend_from_slice(answer.downcast::<PyBytes>()?.as_bytes());
             object.getattr("ended")?.extract()
-        })
+        });
+        // Also where that failed: an alert tells the peer why.
+        self.answer(out)?;
+        decrypted
     }
 }

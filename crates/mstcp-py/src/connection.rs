@@ -1,10 +1,12 @@
 //! `mstcp._core.Connection`: the driver of a connection, for Python.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mstcp_net::shared::Locked;
-use mstcp_net::{Driver, Layer, MappedFile, SharedDriver, ShellStream, SocketId, StreamSocket};
+use mstcp_net::{
+    Driver, Layer, MappedFile, SharedDriver, ShellStream, SocketId, StreamId, StreamSocket,
+};
 use mstcp_proto::error::LocalError;
 use mstcp_proto::hello::NONCE_BYTES;
 use mstcp_proto::{scheduler, Config};
@@ -27,8 +29,10 @@ const SHARED_WRITE_BYTES: usize = 1 << 14;
 const DETACHED_BYTES: usize = 1 << 16;
 
 #[pyclass(module = "mstcp._core", frozen)]
-struct Connection {
+pub(crate) struct Connection {
     shared: Arc<SharedDriver>,
+    /// The stream of each slot in the core.
+    slots: Mutex<Vec<StreamId>>,
     /// When Python was told to call again; the greatest number: not.
     told_due_ns: AtomicU64,
 }
@@ -72,9 +76,15 @@ fn taken<'py>(driver: &mut Driver, py: Python<'py>) -> PyResult<Vec<Bound<'py, P
 
 impl Connection {
     fn of(core: mstcp_proto::Connection, frame_payload_bytes: usize) -> Self {
-        let driver = Driver::of_core(core, frame_payload_bytes);
+        Self::of_driver(Driver::of_core(core, frame_payload_bytes))
+    }
+
+    /// A connection that watches no sockets yet.
+    pub(crate) fn of_driver(mut driver: Driver) -> Self {
+        driver.stand_by(true);
         Self {
             shared: Arc::new(SharedDriver::new(driver)),
+            slots: Mutex::default(),
             told_due_ns: AtomicU64::new(u64::MAX),
         }
     }
@@ -171,12 +181,14 @@ impl Connection {
     }
 
     /// What is to be done; the last is the timer, where it is to be sooner than was told.
-    fn actions(&self, py: Python<'_>) -> PyResult<Vec<Action>> {
+    fn actions(&self, py: Python<'_>) -> Vec<Action> {
         let mut driver = self.locked(py);
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let mut actions = Vec::new();
         while let Some(action) = driver.poll_action() {
-            actions.extend(Action::of(py, action)?);
+            actions.extend(Action::of(py, action, &mut driver, &mut slots));
         }
+        actions.retain_mut(|action| action.take_socket(&mut driver));
         // Threads that have the sockets have the timer too.
         let due_ns = driver.timeout_ns().filter(|_| !driver.stands_by());
         if let Some(due_ns) = due_ns {
@@ -185,7 +197,7 @@ impl Connection {
                 actions.push(Action::timer(due_ns));
             }
         }
-        Ok(actions)
+        actions
     }
 
     #[pyo3(signature = (stands_by, /))]
@@ -272,14 +284,13 @@ impl Connection {
     // --- streams ----------------------------------------------------------------------------------------------------------------
 
     /// Use a socket for a stream; returns its number.
-    #[pyo3(signature = (stream, descriptor, rate_bps, header_bytes, layer = None, /))]
+    #[pyo3(signature = (stream, descriptor, rate_bps, layer = None, /))]
     fn attach(
         &self,
         py: Python<'_>,
         stream: usize,
         descriptor: i32,
         rate_bps: Option<f64>,
-        header_bytes: usize,
         layer: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<u64> {
         let layer: Option<Layer> = layer.map(cipher::layer).transpose()?;
@@ -290,7 +301,6 @@ impl Connection {
             slot: stream,
             socket,
             rate_bps,
-            header_bytes,
             layer,
         });
         Ok(attached.map_err(|error| failure(&error))?.number())
@@ -382,27 +392,8 @@ impl Connection {
         self.locked(py).core().client().cloned().map(Client)
     }
 
-    fn take_unconfirmed(&self, py: Python<'_>) {
-        self.locked(py).core().take_unconfirmed();
-    }
-
-    #[getter]
-    fn is_unconfirmed(&self, py: Python<'_>) -> bool {
-        self.locked(py).core().is_unconfirmed()
-    }
-
     fn reopen_streams(&self, py: Python<'_>) {
         self.locked(py).core().reopen_streams();
-    }
-
-    fn farewell<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        let farewell = self.locked(py).core().farewell()?;
-        Some(PyBytes::new(py, &farewell))
-    }
-
-    #[pyo3(signature = (data, /))]
-    fn early(&self, py: Python<'_>, data: &[u8]) {
-        self.locked(py).endpoint().receive_early(data);
     }
 
     #[pyo3(signature = (stream, data, /))]
@@ -429,6 +420,17 @@ impl Connection {
         let mut driver = self.locked(py);
         driver.core().set_reconnect_ns(reconnect_ns);
         driver.core().set_close_ns(close_ns);
+    }
+
+    #[getter]
+    fn connection_id<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let id = self.locked(py).connection_id()?;
+        Some(PyBytes::new(py, &id))
+    }
+
+    #[getter]
+    fn frame_payload_bytes(&self, py: Python<'_>) -> usize {
+        self.locked(py).frame_payload_bytes()
     }
 
     #[getter]

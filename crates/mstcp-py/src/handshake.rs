@@ -3,7 +3,7 @@
 use mstcp_net::RecordLayer;
 use mstcp_proto::handshake::{self, Admitted, NotAdmitted, Proof};
 use mstcp_proto::hello::{self, Hello};
-use mstcp_proto::records::{RecordKeys, RecordReader, RecordWriter, RECORD_OVERHEAD_BYTES};
+use mstcp_proto::records::{RecordReader, RecordWriter, RECORD_OVERHEAD_BYTES};
 use mstcp_proto::redial;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -117,48 +117,39 @@ impl Records {
 #[pyclass(module = "mstcp._core", frozen)]
 struct Verdict {
     code: Option<u16>,
-    has_ended: bool,
     reason: String,
     answer: Vec<u8>,
     confirm: Proof,
     hello: Option<Hello>,
-    record_keys: Option<RecordKeys>,
 }
 
 impl Verdict {
     fn of(outcome: Result<Admitted, NotAdmitted>) -> PyResult<Self> {
-        match outcome {
-            Ok(admitted) => Ok(Self {
-                code: None,
-                has_ended: false,
-                reason: String::new(),
-                answer: admitted.answer,
-                confirm: admitted.confirm,
-                hello: Some(admitted.hello),
-                record_keys: admitted.record_keys,
-            }),
+        let (code, reason, answer) = match outcome {
+            Ok(admitted) => {
+                return Ok(Self {
+                    code: None,
+                    reason: String::new(),
+                    answer: admitted.answer,
+                    confirm: admitted.confirm,
+                    hello: Some(admitted.hello),
+                })
+            }
             Err(NotAdmitted::Refused {
                 code,
                 reason,
                 answer,
-            }) => Ok(Self::without_stream(Some(code), reason, answer)),
-            Err(NotAdmitted::Ended { answer }) => {
-                Ok(Self::without_stream(None, String::new(), answer))
-            }
-            Err(NotAdmitted::Malformed(error)) => Err(remote(error)),
-        }
-    }
-
-    fn without_stream(code: Option<u16>, reason: String, answer: Vec<u8>) -> Self {
-        Self {
+            }) => (Some(code), reason, answer),
+            Err(NotAdmitted::Ended { answer }) => (None, String::new(), answer),
+            Err(NotAdmitted::Malformed(error)) => return Err(remote(error)),
+        };
+        Ok(Self {
             code,
-            has_ended: code.is_none(),
             reason,
             answer,
             confirm: Proof::default(),
             hello: None,
-            record_keys: None,
-        }
+        })
     }
 
     fn number(&self, field: impl FnOnce(&Hello) -> u32) -> u32 {
@@ -171,11 +162,6 @@ impl Verdict {
     #[getter]
     fn code(&self) -> Option<u16> {
         self.code
-    }
-
-    #[getter]
-    fn has_ended(&self) -> bool {
-        self.has_ended
     }
 
     #[getter]
@@ -196,11 +182,6 @@ impl Verdict {
     #[getter]
     fn confirm_frame<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &handshake::confirm_frame(&self.confirm))
-    }
-
-    fn records(&self) -> Option<Records> {
-        let keys = self.record_keys?;
-        Some(Records::new(keys.server, keys.client))
     }
 
     #[getter]
@@ -250,39 +231,6 @@ impl Admission {
     ) -> PyResult<Verdict> {
         Verdict::of(self.0.admit(now_ns, opening, nonce, |_| alive_streams))
     }
-
-    #[pyo3(signature = (opening, nonce, code, reason, /))]
-    fn refuse(&self, opening: &[u8], nonce: Proof, code: u16, reason: &str) -> PyResult<Verdict> {
-        Verdict::of(Err(self.0.refuse(opening, nonce, code, reason)))
-    }
-
-    #[pyo3(signature = (connection_id, is_unconfirmed, /))]
-    fn admit_again(&mut self, connection_id: ConnectionId, is_unconfirmed: bool) {
-        self.0.admit_again(&connection_id, is_unconfirmed);
-    }
-
-    #[pyo3(signature = (connection_id, /))]
-    fn withdraw(&mut self, connection_id: ConnectionId) {
-        self.0.withdraw(&connection_id);
-    }
-
-    #[pyo3(signature = (connection_id, /))]
-    fn forget(&mut self, connection_id: ConnectionId) {
-        self.0.forget(&connection_id);
-    }
-
-    #[pyo3(signature = (now_ns, connection_id, farewell, /))]
-    fn remember(&mut self, now_ns: u64, connection_id: ConnectionId, farewell: Vec<u8>) {
-        self.0.remember(now_ns, &connection_id, farewell);
-    }
-
-    fn admit_plain(&mut self) -> Option<String> {
-        self.0.admit_plain().err()
-    }
-
-    fn forget_plain(&mut self) {
-        self.0.forget_plain();
-    }
 }
 
 #[pyfunction]
@@ -296,17 +244,6 @@ fn hello_rest_bytes(prefix: &[u8]) -> PyResult<usize> {
         ))
     })?;
     hello::rest_bytes(prefix).map_err(remote)
-}
-
-/// The connection that a hello names; nothing if it is no hello of ours.
-#[pyfunction]
-#[pyo3(signature = (opening, /))]
-fn hello_connection_id<'py>(py: Python<'py>, opening: &[u8]) -> Bound<'py, PyBytes> {
-    let hello = hello::split(opening).and_then(|(_, body, _)| Hello::decode_body(body));
-    match hello {
-        Ok(hello) => PyBytes::new(py, &hello.connection_id),
-        Err(_) => PyBytes::new(py, &[]),
-    }
 }
 
 #[pyclass(module = "mstcp._core")]
@@ -372,7 +309,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Verdict>()?;
     module.add_class::<Records>()?;
     module.add_class::<Redial>()?;
-    module.add_function(wrap_pyfunction!(hello_connection_id, module)?)?;
     module.add_function(wrap_pyfunction!(hello_rest_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(decode_hello, module)?)
 }

@@ -12,6 +12,7 @@ mod counters;
 mod frames;
 mod handshake;
 mod receive_memory;
+mod server;
 mod waiter;
 
 use mstcp_proto::error::{Error, LocalError, RemoteError};
@@ -65,5 +66,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     waiter::register(module)?;
     receive_memory::register(module)?;
     frames::register(module)?;
+    server::register(module)?;
     handshake::register(module)
 }

@@ -110,14 +110,20 @@ async fn shake_hands(server: &Arc<Server>, socket: OwnedFd) -> Result<Option<Box
     let mut incoming = server.accept(now_ns(), socket)?;
     let descriptor = register(Arc::clone(incoming.descriptor()))?;
     loop {
-        let for_room = match incoming.advance(now_ns()) {
-            Progress::Waits { for_room } => for_room,
+        let (for_bytes, for_room) = match incoming.advance(now_ns()) {
+            Progress::Waits {
+                for_bytes,
+                for_room,
+            } => (for_bytes, for_room),
             Progress::Opened(driver) => return Ok(Some(driver)),
             _ => return Ok(None),
         };
         let left = Duration::from_nanos(incoming.timeout_ns().saturating_sub(now_ns()));
-        // The time may be over: the next step tells.
-        let _ = tokio::time::timeout(left, ready(&descriptor, for_room)).await;
+        match for_bytes {
+            // The time may be over: the next step tells.
+            true => drop(tokio::time::timeout(left, ready(&descriptor, for_room)).await),
+            false => tokio::time::sleep(left).await,
+        }
     }
 }
 

@@ -45,22 +45,23 @@ mod streams;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use mstcp_proto::control::code;
-use mstcp_proto::frame::HEADER_BYTES;
-use mstcp_proto::{Slice, StreamSet};
+use mstcp_proto::{Connection, Slice, StreamSet};
 use rustix::io::Errno;
 
-use crate::config::{ClientConfig, StreamSpec, TransportConfig};
+use crate::config::{ClientConfig, ServerConfig, StreamSpec, TransportConfig};
 use crate::dial::{self, Route};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::inbox::{Count, ReadError, Target};
-use crate::incoming::{Accepted, Membership};
-use crate::layers::Layer;
+use crate::incoming::{Joined, Membership, PlainPlace};
 use crate::memory::{Memory, OwnMemory};
 use crate::socket::StreamSocket;
+use crate::sys;
+use crate::wire::Parts;
 
 use dialler::{Dialler, Found};
 use opening::Opened;
@@ -218,16 +219,28 @@ struct NewStream {
     stream: StreamId,
     spec: StreamSpec,
     socket: SocketId,
-    descriptor: StreamSocket,
-    header_bytes: usize,
-    layer: Option<Layer>,
-    behind: Vec<u8>,
+    parts: Parts,
     route: Option<(Route, u64)>,
+}
+
+impl NewStream {
+    /// A stream that a client has opened.
+    fn accepted(index: usize, socket: u64, joined: Joined) -> Self {
+        Self {
+            stream: StreamId::from_index(index),
+            spec: StreamSpec::default().priority(joined.hello.priority as u8),
+            socket: SocketId(socket),
+            parts: joined.parts,
+            route: None,
+        }
+    }
 }
 
 enum Side {
     Client(Box<Dialler>),
     Server(Box<Membership>),
+    /// A plain connection that was accepted.
+    Plain(#[allow(dead_code)] PlainPlace),
     /// The shell opens streams by itself.
     Shell,
 }
@@ -302,28 +315,49 @@ impl Driver {
         now_ns: u64,
         transport: &TransportConfig,
         membership: Membership,
-        accepted: Accepted,
+        first: Joined,
+        is_confirmed: bool,
+        is_open_to_all: bool,
     ) -> Result<Self, Error> {
-        let payload_bytes = accepted.hello.frame_payload_bytes as usize;
+        let payload_bytes = first.hello.frame_payload_bytes as usize;
         let mut core = transport.core(payload_bytes)?;
-        if let Some(confirm) = accepted.confirm {
-            core.expect_confirm(0, confirm)?;
+        if !is_confirmed {
+            core.expect_confirm(0, first.confirm)?;
+        }
+        if is_open_to_all {
             core.take_unconfirmed();
         }
         let side = Side::Server(Box::new(membership));
         let send_buffer_bytes = transport.send_buffer_bytes;
         let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, send_buffer_bytes);
-        driver.endpoint.receive_early(&accepted.hello.early_data);
+        driver.endpoint.receive_early(&first.hello.early_data);
+        driver.open_first(now_ns, NewStream::accepted(0, 0, first));
+        driver.due(now_ns);
+        Ok(driver)
+    }
+
+    /// Go on with a stream of plain TCP.
+    pub(crate) fn accepted_plain(
+        now_ns: u64,
+        config: &ServerConfig,
+        place: PlainPlace,
+        parts: Parts,
+        is_decided: bool,
+    ) -> Result<Self, Error> {
+        let segment_bytes = sys::segment_bytes(parts.socket.as_raw_fd())?;
+        let payload_bytes =
+            (config.plain_payload_bytes).map_or(segment_bytes, |bytes| bytes.min(segment_bytes));
+        let send_buffer_bytes = config.transport.send_buffer_bytes;
+        let core = Connection::plain(payload_bytes, 2 * send_buffer_bytes, is_decided)?;
+        let side = Side::Plain(place);
+        let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, send_buffer_bytes);
         driver.open_first(
             now_ns,
             NewStream {
                 stream: StreamId::from_index(0),
-                spec: StreamSpec::default().priority(accepted.hello.priority as u8),
+                spec: StreamSpec::default(),
                 socket: SocketId(0),
-                descriptor: accepted.socket.into(),
-                header_bytes: HEADER_BYTES,
-                layer: accepted.layer,
-                behind: accepted.behind,
+                parts,
                 route: None,
             },
         );
@@ -373,8 +407,13 @@ impl Driver {
         match &self.side {
             Side::Client(dialler) => dialler.connection_id(),
             Side::Server(membership) => Some(membership.connection_id()),
-            Side::Shell => None,
+            Side::Plain(_) | Side::Shell => None,
         }
+    }
+
+    /// Application bytes in a full-size frame, or in a segment of plain TCP.
+    pub fn frame_payload_bytes(&self) -> usize {
+        self.frame_payload_bytes
     }
 
     /// Whether another thread has something for the connection: then [`Driver::due`] is to be called.
@@ -449,11 +488,11 @@ impl Driver {
             }
             Side::Server(membership) => {
                 for joined in membership.take_joined() {
-                    self.join(joined);
+                    self.join(now_ns, joined);
                 }
                 None
             }
-            Side::Shell => None,
+            Side::Plain(_) | Side::Shell => None,
         };
         self.take_found(now_ns, found);
         self.linger(now_ns);
@@ -468,7 +507,7 @@ impl Driver {
         };
         let dialler = match &self.side {
             Side::Client(dialler) => dialler.timeout_ns(),
-            Side::Server(_) | Side::Shell => None,
+            Side::Server(_) | Side::Plain(_) | Side::Shell => None,
         };
         let lingering = self.lingering.as_ref().map(closing::Lingering::due_ns);
         connection.into_iter().chain(dialler).chain(lingering).min()
@@ -655,7 +694,7 @@ impl Driver {
             }
             Some(Found::Joined(opened, stream, took_ns)) => {
                 let (id, new) = self.of_opened(opened, stream, took_ns, socket);
-                self.add(now_ns, id, new);
+                self.add(now_ns, id, new, None);
             }
             found => self.take_found(now_ns, found),
         }
@@ -679,16 +718,13 @@ impl Driver {
     ) -> (u32, NewStream) {
         let spec = match &self.side {
             Side::Client(dialler) => dialler.specs[stream.index()].unwrap_or_default(),
-            Side::Server(_) | Side::Shell => StreamSpec::default(),
+            _ => StreamSpec::default(),
         };
         let new = NewStream {
             stream,
             spec,
             socket,
-            descriptor: opened.socket.into(),
-            header_bytes: HEADER_BYTES,
-            layer: opened.layer,
-            behind: opened.behind,
+            parts: opened.parts,
             route: Some((opened.route, took_ns)),
         };
         (opened.id, new)

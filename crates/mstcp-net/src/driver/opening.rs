@@ -11,7 +11,7 @@ use crate::dial::{self, Route};
 use crate::error::Error;
 use crate::layers::Layer;
 use crate::sys;
-use crate::wire::Wire;
+use crate::wire::{Parts, Wire};
 
 /// What is awaited.
 #[derive(Debug)]
@@ -37,11 +37,8 @@ pub(super) struct Opening {
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) route: Route,
-    pub(super) socket: Arc<OwnedFd>,
-    pub(super) layer: Option<Layer>,
+    pub(super) parts: Parts,
     pub(super) id: u32,
-    /// The first bytes that came.
-    pub(super) behind: Vec<u8>,
 }
 
 /// How far an attempt is.
@@ -163,18 +160,12 @@ impl Opening {
     }
 
     pub(super) fn into_opened(self, id: u32) -> Opened {
-        let (socket, layer, behind) = self.wire.into_parts();
-        let route = match dial::addresses(&socket) {
+        let parts = self.wire.into_parts();
+        let route = match dial::addresses(&parts.socket) {
             Ok((local, _)) => self.route.of(local),
             Err(_) => self.route,
         };
-        Opened {
-            route,
-            socket,
-            layer,
-            id,
-            behind,
-        }
+        Opened { route, parts, id }
     }
 }
 

@@ -59,8 +59,8 @@ impl Driver {
             }
         }
         if let Side::Server(membership) = &mut self.side {
-            membership.note_time(now_ns);
-            membership.set_alive(self.endpoint.core.alive().iter().count());
+            let core = &self.endpoint.core;
+            membership.note(now_ns, core.alive().iter().count(), core.is_unconfirmed());
         }
     }
 
@@ -104,6 +104,7 @@ impl Driver {
         match &mut self.side {
             Side::Client(dialler) => dialler.stop(),
             Side::Server(membership) => membership.end(self.endpoint.core.farewell()),
+            Side::Plain(_) => self.side = Side::Shell,
             Side::Shell => {}
         }
         self.lingering = None;
@@ -145,7 +146,7 @@ impl Driver {
             });
         let attempts = match &self.side {
             Side::Client(dialler) => Some(dialler.watched()),
-            Side::Server(_) | Side::Shell => None,
+            Side::Server(_) | Side::Plain(_) | Side::Shell => None,
         };
         let attempts = (attempts.into_iter().flatten()).map(|(socket, descriptor, for_room)| {
             (socket, descriptor.clone().into(), true, for_room)

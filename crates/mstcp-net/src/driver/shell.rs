@@ -1,5 +1,7 @@
 //! Connections whose streams the shell opens by itself, and shells whose threads drive a connection in turn.
 
+use std::os::fd::{AsRawFd, RawFd};
+
 use mstcp_proto::{Connection, Slice, StreamSet};
 
 use super::{Action, Driver, NewStream, Side, SocketId, StreamId};
@@ -8,6 +10,7 @@ use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::layers::Layer;
 use crate::socket::StreamSocket;
+use crate::wire::Parts;
 
 /// A stream whose hellos the shell has exchanged.
 #[derive(Debug)]
@@ -18,8 +21,6 @@ pub struct ShellStream {
     pub socket: StreamSocket,
     /// Its goodput in bit/s; none: as TCP's congestion control allows.
     pub rate_bps: Option<f64>,
-    /// What frames and layers add to each payload.
-    pub header_bytes: usize,
     /// What changes its bytes.
     pub layer: Option<Layer>,
 }
@@ -55,22 +56,46 @@ impl Driver {
             rate_bps: stream.rate_bps,
             ..StreamSpec::default()
         };
-        self.put(
-            stream.slot,
-            NewStream {
-                stream: StreamId::from_index(stream.slot),
-                spec,
-                socket,
-                descriptor: stream.socket,
-                header_bytes: stream.header_bytes,
-                layer: stream.layer,
-                behind: Vec::new(),
-                route: None,
-            },
-        )?;
+        let parts = Parts {
+            socket: stream.socket,
+            layer: stream.layer,
+            behind: Vec::new(),
+            has_ended: false,
+        };
+        let new = NewStream {
+            stream: StreamId::from_index(stream.slot),
+            spec,
+            socket,
+            parts,
+            route: None,
+        };
+        self.put(0, stream.slot, new)?;
         // The shell closes it, also where it was never asked to watch it.
         self.watched.push((socket, false, false));
         Ok(socket)
+    }
+
+    /// A stream's slot in the core and the number of its socket, as long as that is open.
+    pub fn place_of(&self, stream: StreamId) -> Option<(usize, SocketId)> {
+        let mut slots = self.slots.iter().enumerate();
+        let (at, slot) = slots.find(|(_, slot)| slot.stream == stream)?;
+        Some((at, slot.open.as_ref()?.socket))
+    }
+
+    /// Have the shell close a stream's socket when it is told to watch it no more. It must have no clone of it.
+    pub fn release_socket(&mut self, slot: usize) -> Option<RawFd> {
+        let open = self.slots.get_mut(slot)?.open.as_mut()?;
+        open.descriptor.release().then(|| {
+            // The shell closes it, also where it was never asked to watch it.
+            if self
+                .watched
+                .iter()
+                .all(|(socket, ..)| *socket != open.socket)
+            {
+                self.watched.push((open.socket, false, false));
+            }
+            open.descriptor.as_raw_fd()
+        })
     }
 
     /// Pace a stream at another goodput in bit/s.

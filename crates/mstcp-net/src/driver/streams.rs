@@ -4,15 +4,17 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 
 use mstcp_proto::frame::HEADER_BYTES;
+use mstcp_proto::handshake::Proof;
 use mstcp_proto::LocalError;
 use rustix::io::Errno;
 
-use super::{Action, Driver, Event, Loss, NewStream, OpenSlot, Side, Slot, SocketId, StreamId};
+use super::{Action, Driver, Event, Loss, NewStream, OpenSlot, Side, Slot, StreamId};
 use crate::config::StreamSpec;
 use crate::dial;
 use crate::error::Error;
 use crate::inbox::ReadError;
 use crate::incoming::Joined;
+use crate::layers::Layer;
 use crate::memory::OwnMemory;
 
 const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
@@ -126,7 +128,7 @@ impl Driver {
         self.is_open = true;
         self.actions.push_back(Action::Opened);
         let priority = new.spec.priority;
-        let result = self.put(0, new);
+        let result = self.put(now_ns, 0, new);
         let weighed = self.set_weights();
         // The stream is there, and so is the range of its priority.
         let _ = self.endpoint.core.note_priority(0, priority.into());
@@ -135,37 +137,46 @@ impl Driver {
         }
     }
 
-    /// Have a further stream.
-    pub(super) fn add(&mut self, now_ns: u64, id: u32, new: NewStream) -> Option<usize> {
+    /// Have a further stream, whose first frame is to be this CONFIRM where it is the peer that opened it.
+    pub(super) fn add(&mut self, now_ns: u64, id: u32, new: NewStream, confirm: Option<Proof>) {
+        let core = &mut self.endpoint.core;
         // A connection that has 64 closes the socket, and its peer tries later.
-        let slot = self.endpoint.core.add_stream(id, new.spec.weight()).ok()?;
-        let priority = new.spec.priority;
-        let result = self.put(slot, new);
-        let _ = self.endpoint.core.note_priority(slot, priority.into());
-        if result.is_err() {
+        let Ok(slot) = core.add_stream(id, new.spec.weight()) else {
+            return;
+        };
+        // The stream is there, and so is the range of its priority.
+        let _ = core.note_priority(slot, new.spec.priority.into());
+        if let Some(confirm) = confirm {
+            let _ = core.expect_confirm(slot, confirm);
+        }
+        if self.put(now_ns, slot, new).is_err() {
             self.lose(now_ns, slot, Loss::Ended);
         }
-        Some(slot)
     }
 
-    pub(super) fn put(&mut self, slot: usize, new: NewStream) -> Result<(), Error> {
-        let addresses = match (&self.side, dial::addresses(&new.descriptor)) {
+    pub(super) fn put(&mut self, now_ns: u64, slot: usize, new: NewStream) -> Result<(), Error> {
+        let parts = new.parts;
+        let (local, peer) = match (&self.side, dial::addresses(&parts.socket)) {
             // Its peer may be gone already: reading tells.
-            (Side::Shell, Err(_)) => (ANY, ANY),
+            (Side::Plain(_) | Side::Shell, Err(_)) => (ANY, ANY),
             (_, addresses) => addresses?,
         };
-        let (local, peer) = addresses;
+        let layer_bytes = parts.layer.as_ref().map_or(0, Layer::overhead_bytes);
+        let frame_bytes = match self.endpoint.core.is_plain() {
+            true => 0,
+            false => HEADER_BYTES,
+        };
         let stream = new.stream;
         let entry = Slot {
             stream,
             spec: new.spec,
             local,
             peer,
-            header_bytes: new.header_bytes,
+            header_bytes: frame_bytes + layer_bytes,
             is_removed: false,
             open: Some(OpenSlot {
                 socket: new.socket,
-                descriptor: new.descriptor,
+                descriptor: parts.socket,
                 has_ended: false,
                 route: new.route,
             }),
@@ -176,7 +187,7 @@ impl Driver {
         }
         self.are_sockets_new = true;
         self.pace(slot)?;
-        if let Some(layer) = new.layer {
+        if let Some(layer) = parts.layer {
             self.endpoint.protect(slot, layer)?;
         }
         let opened = Event::StreamOpened {
@@ -185,45 +196,29 @@ impl Driver {
             peer,
         };
         self.actions.push_back(Action::Event(opened));
-        Ok(self.endpoint.receive(slot, &new.behind)?)
+        self.endpoint.receive(slot, &parts.behind)?;
+        if parts.has_ended {
+            self.end_stream(now_ns, slot);
+        }
+        Ok(())
     }
 
     /// Let a stream join that a client has opened.
-    pub(super) fn join(&mut self, joined: Joined) {
+    pub(super) fn join(&mut self, now_ns: u64, joined: Joined) {
         if self.over.is_some() {
             return;
         }
+        let (id, confirm) = (joined.hello.stream_id, joined.confirm);
+        if id == 0 {
+            // The client says the first hello again, on another path.
+            self.lose(now_ns, 0, Loss::Silent);
+        }
         self.last_socket += 1;
-        let new = NewStream {
-            stream: StreamId::from_index(self.streams_joined),
-            spec: StreamSpec::default().priority(joined.priority as u8),
-            socket: SocketId(self.last_socket),
-            descriptor: joined.socket.into(),
-            header_bytes: HEADER_BYTES,
-            layer: None,
-            behind: Vec::new(),
-            route: None,
-        };
+        let early = joined.hello.early_data.clone();
+        let new = NewStream::accepted(self.streams_joined, self.last_socket, joined);
         self.streams_joined += 1;
-        let Some(slot) = self.add(0, joined.id, new) else {
-            return;
-        };
-        let mut result = self
-            .endpoint
-            .core
-            .expect_confirm(slot, joined.confirm)
-            .map_err(Error::from);
-        if let Some(layer) = joined.layer {
-            result = result.and(self.endpoint.protect(slot, layer).map_err(Error::from));
-        }
-        result = result.and(
-            self.endpoint
-                .receive(slot, &joined.behind)
-                .map_err(Error::from),
-        );
-        if result.is_err() {
-            self.lose(0, slot, Loss::Ended);
-        }
+        self.add(now_ns, id, new, Some(confirm));
+        self.endpoint.receive_early(&early);
     }
 
     /// Go on without a stream; a client opens it again unless the peer has ended it.
