@@ -10,22 +10,17 @@ H0-S0 = { rate_bps = 1e6 }
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from topologies import toml
 from topologies.check import check_network
 from topologies.errors import InvalidTopology, UnknownVariant
 from topologies.model import Name, Network
 from topologies.overrides import apply_overrides
 from topologies.validation import validate
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 class Variant(BaseModel):
@@ -70,14 +65,14 @@ def load_toml(path: Path, variant: str | None = None) -> Network:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return toml.loads(path.read_text(encoding="utf-8"))
     except OSError as failure:
         raise InvalidTopology("", f"cannot be read: {failure.strerror}", str(path)) from None
     except UnicodeDecodeError as failure:
         raise InvalidTopology(
             "", f"is not UTF-8 text: {failure.reason} at byte {failure.start}", str(path)
         ) from None
-    except tomllib.TOMLDecodeError as failure:
+    except toml.TOMLDecodeError as failure:
         raise InvalidTopology("", f"is not TOML: {failure}", str(path)) from None
     except RecursionError:
         raise InvalidTopology("", "is nested too deeply", str(path)) from None

@@ -68,10 +68,19 @@ def main(args: argparse.Namespace) -> int:
     job = job_of(args.duration, wanted)
     out: Path = (args.out or runner.default_output("demo", time.time())).absolute()
     print("1. Table I of the paper, simulated:", flush=True)
-    reproduce.table1_page(out / "table1", TABLE_SEEDS, TABLE_DURATION_S)
+    _simulate_table(out / "table1")
     engine, why = choose(args.engine)
     print(f"2. The butterfly with {', '.join(wanted)}, {why}:", flush=True)
     return exit_status(_run(job, engine, out))
+
+
+def _simulate_table(out: Path) -> None:
+    parser = argparse.ArgumentParser()
+    reproduce.add_arguments(parser)
+    told = ["table1", "--out", str(out), "--seeds", str(TABLE_SEEDS), "--duration", str(TABLE_DURATION_S)]
+    args = parser.parse_args(told)
+    args.given = ["reproduce", *told]
+    reproduce.main(args)
 
 
 def choose(asked: str) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """`mstcp-lab reproduce NAME`: a paper's tables and sentences in the simulator, beside the paper's figures.
 
-The studies are files (docs/studies.md); Table I of the MSTCP paper has a page of its own besides.
+The studies are files (docs/studies.md).
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,15 +15,11 @@ from pathlib import Path
 from pydantic import ValidationError
 from rich.console import Console
 
-import topologies
 from experiments import runner
-from experiments.cli.progress import Display
 from experiments.cli.run_arguments import add_scheduler
 from experiments.cli.stopping import resume_command, stop_on
-from experiments.errors import Interrupted, RunFailed, ScenarioError
-from experiments.model import overrides, scenario
-from experiments.model.job import Job, write_atomically
-from experiments.model.results import Results
+from experiments.errors import Interrupted, ScenarioError
+from experiments.model.job import write_atomically
 from experiments.model.scenario import first_problem
 from experiments.scheduling.progress import RunsProgress
 from experiments.scheduling.simulator import simulator
@@ -36,12 +31,7 @@ from experiments.studies.text import print_study
 NAME = "reproduce"
 HELP = "reproduce the tables and claims of a paper in the simulator"
 
-TABLE1 = "table1"
 STUDY = "study.json"
-VARIANTS = ("a", "b")
-PROTOCOLS = ("mstcp", "ppfs", "ospf")
-SETTINGS = {"allocation": "paper", "warm_up_s": 0.0, "sim.profile": "paper"}
-"""The paper's allocation as it stands, its simulator, and all that happened from the first byte on."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,13 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="DIR",
-        help="keep finished runs in DIR/runs.jsonl, and write DIR/study.html, study.md, study.json and "
-        "figures; table1: folder of its own page, plots and results (default results/table1-TIME)",
+        help="keep finished runs in DIR/runs.jsonl; write DIR/study.html, study.md, study.json and figures",
     )
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="continue an earlier call in DIR; studies and seeds may be added (not with table1 alone)",
+        help="continue an earlier call in DIR; studies and seeds may be added",
     )
     add_scheduler(parser)
     parser.add_argument(
@@ -87,10 +76,6 @@ def main(args: argparse.Namespace) -> int:
         ExperimentError: a run failed, the user stopped, or the files cannot be written.
     """
     stop_on(signal.SIGTERM)
-    if args.study == TABLE1 and not args.json and not args.resume:
-        out = (args.out or runner.default_output(TABLE1, time.time())).absolute()
-        table1_page(out, args.seeds, args.duration, args.scheduler)
-        return 0
     seeds = len(runner.seeds_up_to(args.seeds))
     if args.resume and args.out is None:
         raise ScenarioError("the command line", "--resume", "needs --out DIR, the folder to go on in")
@@ -156,61 +141,3 @@ def _with_duration(study: schema.Study, duration_s: float | None) -> schema.Stud
         return schema.Study.model_validate({**study.model_dump(by_alias=True), "duration_s": duration_s})
     except ValidationError as error:
         raise ScenarioError("the command line", "--duration", first_problem(error)[1]) from None
-
-
-def table1_page(out: Path, seeds: int, duration_s: float | None = None, scheduler: str | None = None) -> None:
-    """Simulate Table I of the MSTCP paper; print it and write its page, plots and results.
-
-    Args:
-        out: the folder to write to, made if need be.
-        seeds: seeds 1 to this number are run.
-        duration_s: simulated seconds a run; by default the paper's.
-        scheduler: address of a Dask scheduler whose workers simulate; by default processes of this machine.
-
-    Raises:
-        ExperimentError: a run failed, the user stopped, or the files cannot be written.
-    """
-    # Matplotlib takes a second to import, which the other commands should not wait for.
-    from experiments.report.reproduction import PAPER_DURATION_S, reproduce
-    from experiments.report.reproduction_page import write_reproduction
-    from experiments.report.reproduction_text import print_reproduction
-
-    duration_s = PAPER_DURATION_S if duration_s is None else duration_s
-    jobs = {variant: job_of(variant, seeds, duration_s, out / variant) for variant in VARIANTS}
-    errors = Console(stderr=True)
-    reproduction = reproduce({variant: _run(job, errors, scheduler) for variant, job in jobs.items()})
-    page = write_reproduction(reproduction, out)
-    print_reproduction(reproduction, Console())
-    Console().print(f"Page: {page}", highlight=False, markup=False, soft_wrap=True)
-
-
-def _run(job: Job, errors: Console, scheduler: str | None) -> Results:
-    with Display(errors, job.duration_s) as display:
-        outcome = runner.run(job, display, engine=runner.checked_engine(job, scheduler))
-    if outcome.failures:
-        raise RunFailed(f"The table's variant {job.variant}", outcome.failures[0])
-    return outcome.results
-
-
-def job_of(variant: str, seeds: int, duration_s: float, out: Path) -> Job:
-    """Return the runs of the table on one variant of the butterfly.
-
-    Raises:
-        OverrideError: the duration is none.
-    """
-    loaded = scenario.load("butterfly")
-    cases = tuple(loaded.cases)
-    changed = {**SETTINGS, "variant": variant, "duration_s": duration_s}
-    final = overrides.apply(loaded, changed, cases)
-    return Job(
-        engine="sim",
-        scenario=final,
-        network=topologies.load(final.network, variant=variant),
-        variant=variant,
-        overrides=dict(SETTINGS),
-        cases=cases,
-        protocols=PROTOCOLS,
-        seeds=runner.seeds_up_to(seeds),
-        duration_s=duration_s,
-        out=out,
-    )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,7 @@ from experiments.errors import DemandError
 from experiments.model.scenario import Case, Demands, Flow, NodeName, Rate, Scenario, Seconds, first_problem
 from experiments.workloads import Bulk, Cbr, Workload
 from experiments.workloads.base import Size
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from topologies import toml
 
 GROUP = "demands"
 MOST_ROWS = 10_000
@@ -129,7 +124,7 @@ def _rows(path: Path) -> Iterator[tuple[str, object]]:
         if path.suffix == ".json":
             document: object = json.loads(text)
         elif path.suffix == ".toml":
-            document = _table(path.name, tomllib.loads(text))
+            document = _table(path.name, toml.loads(text))
         else:
             raise DemandError(str(path), "", "a file of demands ends in .csv, .json or .toml")
     except OSError as error:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import difflib
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,11 +19,7 @@ from pydantic import BaseModel
 
 from experiments.errors import OverrideError, ScenarioError
 from experiments.model.scenario import DEFAULT, OWN, Scenario, parse
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from topologies import toml
 
 NETWORK_ROOTS = ("links", "nodes")
 FIXED = ("format", "name", "description", "network", "protocols")
@@ -68,8 +63,8 @@ def parse_assignments(assignments: Iterable[str]) -> Overrides:
 
 def _parse_value(key: str, text: str) -> Any:
     try:
-        parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+        parsed = toml.loads(f"value = {text}")
+    except toml.TOMLDecodeError:
         if _WORD.fullmatch(text) or _OWN_METHOD.fullmatch(text):
             return text
         raise OverrideError("", key, f'{text!r} is not a TOML value (true, 5e6, "text", [1, 2])') from None

@@ -8,7 +8,6 @@ differ in their flows. Nothing here knows an engine: live, virtual and simulated
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -27,13 +26,9 @@ from experiments.errors import ScenarioError, UnknownName, nearest
 from experiments.model.dynamics import Event, LinkTrace
 from experiments.model.programs import Program
 from experiments.workloads import Cbr, Workload
+from topologies import toml
 from topologies.model import Network
 from topologies.validation import requirement
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 SCENARIO_FOLDER = Path(__file__).parents[1] / "scenarios"
 ETHERNET_BYTES = 14
@@ -673,11 +668,11 @@ def load(spec: str) -> Scenario:
     text = ""
     try:
         text = path.read_text(encoding="utf-8")
-        data = tomllib.loads(text)
+        data = toml.loads(text)
     except OSError as error:
         reason = _of_results(path / "results.json") or f"cannot be read: {error.strerror}"
         raise ScenarioError(str(path), "", reason) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (toml.TOMLDecodeError, UnicodeDecodeError) as error:
         is_json = text.lstrip().startswith("{")
         reason = (_of_results(path) if is_json else None) or f"is not TOML: {error}"
         raise ScenarioError(str(path), "", reason) from None

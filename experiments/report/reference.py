@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from topologies import toml
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "table1.toml"
 
@@ -70,7 +66,7 @@ def load_reference(path: Path = REFERENCE) -> Reference:
         OSError: The file cannot be read.
         pydantic.ValidationError: The file is not such a table; the error names the place.
     """
-    return Reference.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    return Reference.model_validate(toml.loads(path.read_text(encoding="utf-8")))
 
 
 def reference_for(scenario_file: str) -> Reference | None:

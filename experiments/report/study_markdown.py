@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from experiments.report.study_tables import StudyTable, ours, paper, tables_of, verdict
+from experiments.report.study_tables import StudyTable, tables_of, verdict
 from experiments.studies.document import CheckedClaim, StudyDocument
 from experiments.studies.schema import Study
 from experiments.studies.text import also, counts, words
@@ -41,8 +41,12 @@ def _evidence(claim: CheckedClaim) -> str:
 
 
 def _figures(table: StudyTable) -> Iterator[str]:
-    heads = [f"{table.headings[column]}: {side}" for column in table.columns for side in ("paper", "ours")]
-    yield from _table(["", *heads], ([row, *_row(table, row)] for row in table.rows))
+    heads = [f"{table.headings[column]}: {side}" for column in table.columns for side in table.sides]
+    rows = (
+        [row, *(text for column in table.columns for text in table.figures(row, column))]
+        for row in table.rows
+    )
+    yield from _table(["", *heads], rows)
     for row, metrics in table.own_metrics.items():
         yield from (f"Row `{row}`: {', '.join(metrics)}.", "")
     if table.ranks:
@@ -53,12 +57,6 @@ def _figures(table: StudyTable) -> Iterator[str]:
                 for column, ranked in table.ranks.items()
             ),
         )
-
-
-def _row(table: StudyTable, row: str) -> Iterator[str]:
-    for column in table.columns:
-        cell = table.cells.get((row, column))
-        yield from ("", "") if cell is None else (paper(cell), ours(cell))
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

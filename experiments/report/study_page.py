@@ -8,12 +8,11 @@ from pathlib import Path
 
 from experiments.errors import OutputError
 from experiments.model.whole_files import write_whole
-from experiments.report import study_tables
 from experiments.report.canvas import Plot
 from experiments.report.pages import distinct, render_template, write_page
 from experiments.report.plot_study import plot_table
 from experiments.report.study_markdown import to_markdown
-from experiments.report.study_tables import StudyTable, tables_of
+from experiments.report.study_tables import StudyTable, tables_of, verdict
 from experiments.studies.document import StudyDocument
 from experiments.studies.schema import Study
 from experiments.studies.text import also, counts, words
@@ -51,7 +50,7 @@ def write_studies(studies: Sequence[tuple[Study, StudyDocument]], seeds: int, ou
     taken: set[str] = set()
     sections = [_section(study, document, taken) for study, document in studies]
     page = render_template(
-        "study.html.j2", sections=sections, seeds=seeds, text=study_tables, also=also, words=words
+        "study.html.j2", sections=sections, seeds=seeds, verdict=verdict, also=also, words=words
     )
     plots = [plot for section in sections for _, plot in section.tables]
     path = write_page(page, plots, out_dir, PAGE)

@@ -25,7 +25,22 @@ class StudyTable:
     own_metrics: Mapping[str, Sequence[str]]
     """Of rows that the paper does not have: their metrics where the paper's rows have others."""
     cells: Mapping[tuple[str, str], CheckedCell]
+    others: Mapping[str, Mapping[tuple[str, str], float]]
+    """Figures by others' names, and row and column."""
     ranks: Mapping[str, RankedColumn]
+
+    @property
+    def sides(self) -> list[str]:
+        """Whose figures a column has."""
+        return [*(["paper"] if self.has_paper else []), *self.others, "ours"]
+
+    def figures(self, row: str, column: str) -> list[str]:
+        """Return the text of each of a cell's `sides`: ours with half of its 95 % confidence interval."""
+        cell = self.cells.get((row, column))
+        printed = {"paper": cell and cell.paper} if self.has_paper else {}
+        printed |= {name: figures.get((row, column)) for name, figures in self.others.items()}
+        ours = units.MISSING if cell is None else with_interval(cell.ours, cell.half_width)
+        return [*(units.MISSING if each is None else number(each) for each in printed.values()), ours]
 
     @property
     def title(self) -> str:
@@ -58,6 +73,7 @@ def _table(study: Study, document: StudyDocument, name: str) -> StudyTable:
         headings={column: _heading(column, used) for column, used in metrics.items()},
         own_metrics={row: unique(used) for row, used in own.items()},
         cells={(cell.row, cell.column): cell for cell in cells},
+        others=_others(study, name),
         ranks={column.column: column for column in document.ranks if column.table == name},
     )
 
@@ -73,14 +89,14 @@ def _heading(column: str, metrics: Sequence[str]) -> str:
     return column if any(metric in column for metric in metrics) else f"{column} ({', '.join(metrics)})"
 
 
-def paper(cell: CheckedCell) -> str:
-    """Return the paper's figure; a dash where it has none."""
-    return units.MISSING if cell.paper is None else number(cell.paper)
-
-
-def ours(cell: CheckedCell) -> str:
-    """Return our mean with half of its 95 % confidence interval."""
-    return with_interval(cell.ours, cell.half_width)
+def _others(study: Study, name: str) -> dict[str, dict[tuple[str, str], float]]:
+    found: dict[str, dict[tuple[str, str], float]] = {}
+    for table in study.tables:
+        for whose, rows in table.others.items() if table.table == name else ():
+            for row, figures in rows.items():
+                by_place = {(row, column): each for column, each in zip(table.columns, figures, strict=True)}
+                found.setdefault(whose, {}).update(by_place)
+    return found
 
 
 def verdict(ranked: RankedColumn) -> str:

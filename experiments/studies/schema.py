@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from itertools import product
@@ -13,11 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from experiments.errors import ScenarioError, UnknownName
 from experiments.model.scenario import first_problem
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from topologies import toml
 
 FOLDER = Path(__file__).parent / "data"
 ALL = "all"
@@ -109,12 +104,15 @@ class PaperTable(_Model):
     table: str
     columns: Annotated[dict[str, str], Field(min_length=1)]
     rows: Annotated[dict[str, tuple[float | str, ...]], Field(min_length=1)]
+    others: dict[str, dict[str, tuple[float, ...]]] = Field(default_factory=dict)
+    """Figures of others by their name, as of another simulator, which stand beside the paper's."""
 
     @model_validator(mode="after")
     def _is_rectangular(self) -> PaperTable:
-        for row, figures in self.rows.items():
-            if len(figures) not in (0, len(self.columns)):
-                raise ValueError(f"row {row} has {len(figures)} figures for {len(self.columns)} columns")
+        for rows in (self.rows, *self.others.values()):
+            for row, figures in rows.items():
+                if len(figures) not in (0, len(self.columns)):
+                    raise ValueError(f"row {row} has {len(figures)} figures for {len(self.columns)} columns")
         return self
 
     def cells(self) -> Iterator[Cell]:
@@ -325,8 +323,8 @@ def load(name: str) -> Study:
 def parse(text: str, source: str) -> Study:
     """Check a study's text against the schema; ScenarioError says what is wrong where."""
     try:
-        return Study.model_validate(tomllib.loads(text))
+        return Study.model_validate(toml.loads(text))
     except ValidationError as error:
         raise ScenarioError(source, *first_problem(error)) from None
-    except tomllib.TOMLDecodeError as error:
+    except toml.TOMLDecodeError as error:
         raise ScenarioError(source, "", f"is not TOML: {error}") from None

@@ -75,7 +75,7 @@ def test_live_runs_that_are_not_valid_are_given_up_for_virtual_ones(
     assert begun[0].out != begun[1].out
     printed = capsys.readouterr().out
     assert "3 live runs were not valid" in printed
-    assert (tmp_path / "out" / "table1" / "table1.html").exists()
+    assert (tmp_path / "out" / "table1" / "study.html").exists()
 
 
 def demo_arguments(out: Path) -> Any:

@@ -6,18 +6,13 @@ import hashlib
 import lzma
 import os
 import platform
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 from experiments.errors import MissingRequirement
 from experiments.installation import ROOT
+from topologies import toml
 
 FOLDER = Path(__file__).with_name("kernel")
 COMPRESSED = FOLDER / "linux.xz"
@@ -49,7 +44,7 @@ class KernelRecord:
 
 def record() -> KernelRecord:
     """Return the record of the shipped kernel."""
-    return KernelRecord(**tomllib.loads((FOLDER / "kernel.toml").read_text()))
+    return KernelRecord(**toml.loads((FOLDER / "kernel.toml").read_text()))
 
 
 def sources() -> list[Path]:

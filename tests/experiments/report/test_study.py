@@ -9,9 +9,9 @@ import pytest
 from experiments.errors import OutputError
 from experiments.report.study_markdown import to_markdown
 from experiments.report.study_page import write_studies
-from experiments.report.study_tables import ours, paper, tables_of, verdict
+from experiments.report.study_tables import tables_of, verdict
 from experiments.studies import schema
-from experiments.studies.document import CheckedCell, RankedColumn, StudyDocument
+from experiments.studies.document import RankedColumn, StudyDocument
 from experiments.studies.evaluate import evaluate
 
 HOSTILE = "<script>alert('x')</script>"
@@ -76,9 +76,9 @@ contradiction = "Table III has it otherwise"
 MBPS = {"nopr": [4.0, 4.2, 4.4], "door": [8.0, 8.1, 8.2], "mstcp": [8.9, 9.0, 9.1]}
 
 
-def made(text: str = STUDY) -> tuple[schema.Study, StudyDocument]:
+def made(text: str = STUDY, seeds: int = 3) -> tuple[schema.Study, StudyDocument]:
     study = schema.parse(text, "responses.toml")
-    measured = {(case, metric): MBPS[case] for case in MBPS for metric in study.metrics}
+    measured = {(case, metric): MBPS[case][:seeds] for case in MBPS for metric in study.metrics}
     return study, evaluate(study, measured)
 
 
@@ -116,11 +116,12 @@ def test_an_order_that_differs_is_counted_in_pairs() -> None:
 
 
 def test_figures_have_their_interval_and_missing_ones_a_dash() -> None:
-    cell = CheckedCell(table="", row="", column="", paper=None, ours=4.2, interval=(3.9, 4.5))
-    assert ours(cell) == "4.200 ± 0.300"
-    assert ours(cell.model_copy(update={"interval": None})) == "4.2"
-    assert paper(cell) == "\N{EN DASH}"
-    assert paper(cell.model_copy(update={"paper": 68.114})) == "68.11"
+    (table,) = tables_of(*made(STUDY.replace("rows.mstcp", "others.ns3.door = [68.114]\nrows.mstcp")))
+    assert table.sides == ["paper", "ns3", "ours"]
+    assert table.figures("door", "coupled") == ["7.9", "68.11", "8.100 ± 0.248"]
+    assert table.figures("mstcp", "coupled") == ["\N{EN DASH}", "\N{EN DASH}", "9.000 ± 0.248"]
+    (single,) = tables_of(*made(seeds=1))
+    assert single.figures("nopr", "coupled") == ["4.2", "4"]
 
 
 def test_the_page_has_sentences_tables_orders_and_figures(folder: Path) -> None:
