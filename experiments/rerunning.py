@@ -12,8 +12,9 @@ from pydantic import ValidationError
 from experiments.errors import ScenarioError
 from experiments.model.job import Job
 from experiments.model.own_files import digest
+from experiments.model.problems import what_is_wrong
 from experiments.model.results import OwnFile, Results, RunResult
-from experiments.model.scenario import parse, what_is_wrong
+from experiments.model.scenario import parse
 from experiments.registry import extend
 from topologies.model import Network
 

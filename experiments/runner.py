@@ -30,6 +30,7 @@ from experiments.model.events import Event, Report, RunBroken
 from experiments.model.job import JOB_FILE, Job, write_atomically
 from experiments.model.own_files import used_files
 from experiments.model.results import AskedRuns, Environment, Results, RunResult
+from experiments.model.whole_files import writing
 
 MINIMUM_FREE_BYTES = 64 << 20
 """A run of the butterfly leaves about 5 MB of logs; less than this on the disk and the runs are not begun."""
@@ -67,7 +68,7 @@ def prepare_output(out: Path, *, resume: bool = False) -> None:
 
 def _check_output(out: Path, resume: bool) -> None:
     probe = out / "runs" / ".probe"
-    try:
+    with writing(out):
         for folder in ("runs", "environments"):
             (out / folder).mkdir(parents=True, exist_ok=True)
         try:
@@ -75,8 +76,6 @@ def _check_output(out: Path, resume: bool) -> None:
         finally:
             probe.unlink(missing_ok=True)
         status = os.statvfs(out)
-    except OSError as error:
-        raise OutputError(str(out), error.strerror or str(error)) from None
     if not resume and (any((out / "runs").glob("*.json")) or (out / "results.json").exists()):
         raise OutputError(str(out), "it holds the results of other runs already")
     free = status.f_bavail * status.f_frsize

@@ -22,7 +22,7 @@ import netsim_native
 from benchmarks.kernel_tcp.guest import Order
 from benchmarks.virtual_kernel import guest_file, lines_of
 from experiments.analysis.statistics import estimate
-from experiments.model.scenario import KERNEL_RESPONSES, RESPONSE_CONTROLS, Tcp
+from experiments.model.settings import KERNEL_RESPONSES, RESPONSE_CONTROLS, Tcp
 from experiments.protocols.mptcp import DSS_BYTES
 
 CONTROLS = ("reno", "lia", "olia", "balia", "fully_coupled")

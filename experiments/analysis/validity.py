@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from experiments.model.results import LinkResult, ProgramTimes
-from experiments.model.scenario import Live
+from experiments.model.settings import Live
 
 _BUSY_COLUMNS = (0, 1, 2, 5, 6, 7)
 """user, nice, system, irq, softirq, steal of /proc/stat (proc(5)); the others are idle and iowait, and guest

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from experiments.analysis.tables import Table, tables
-from experiments.errors import MissingRequirement, OutputError, ScenarioError
+from experiments.errors import MissingRequirement, ScenarioError
 from experiments.installation import extra_command
 from experiments.model.reading import read_results
-from experiments.model.whole_files import whole_file, write_whole
+from experiments.model.whole_files import whole_file, write_whole, writing
 
 NAME = "export"
 HELP = "export a results document as tables, in CSV, Parquet or LaTeX"
@@ -72,24 +71,18 @@ def main(args: argparse.Namespace) -> int:
         from experiments.report.latex import latex_table
 
         text = latex_table(results, args.measure or MEASURES)
-        try:
+        with writing(args.latex, "--latex"):
             write_whole(args.latex, text)
-        except OSError as error:
-            raise OutputError(str(args.latex), os.strerror(error.errno or 0), "--latex") from None
         sys.stdout.write(f"{args.latex}\n")
     return 0
 
 
 def _write_all(by_name: dict[str, Table], folder: Path, suffix: str, write: Writer) -> None:
-    try:
+    with writing(folder, f"--{suffix}"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in by_name.items():
             with whole_file(folder / f"{name}.{suffix}") as partial:
                 write(table, partial)
-    except OSError as error:
-        # The messages of pyarrow name its functions.
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise OutputError(str(folder), reason, f"--{suffix}") from None
 
 
 def _write_csv(table: Table, path: Path) -> None:

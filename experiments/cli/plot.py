@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.cli.argument_types import positive
-from experiments.errors import OutputError, ScenarioError
-from experiments.model.whole_files import write_whole
+from experiments.errors import ScenarioError
+from experiments.model.whole_files import write_whole, writing
 
 if TYPE_CHECKING:
     from experiments.analysis.samples import Question, Sample
@@ -112,7 +110,7 @@ def main(args: argparse.Namespace) -> int:
     )
     plot = draw(samples, question, form)
     for path in args.out:
-        with _writing(path, "--out"):
+        with writing(path):
             plot.write_as(path)
     if args.csv:
         _write_csv(args.csv, samples, question)
@@ -132,16 +130,8 @@ def _write_csv(path: Path, samples: Sequence[Sample], question: Question) -> Non
         mean = sample.mean
         values = " ".join(map(repr, sample.values))
         writer.writerow([sample.group, *at, mean.mean, mean.half_width, mean.count, values])
-    with _writing(path, "--csv"):
+    with writing(path, "--csv"):
         write_whole(path, text.getvalue())
-
-
-@contextmanager
-def _writing(path: Path, option: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(str(path), os.strerror(error.errno or 0), option) from None
 
 
 def _condition(text: str) -> tuple[str, tuple[str, ...]]:

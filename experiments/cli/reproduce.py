@@ -20,7 +20,7 @@ from experiments.cli.run_arguments import add_scheduler
 from experiments.cli.stopping import resume_command, stop_on
 from experiments.errors import Interrupted, ScenarioError
 from experiments.model.job import write_atomically
-from experiments.model.scenario import first_problem
+from experiments.model.problems import first_problem
 from experiments.scheduling.progress import RunsProgress
 from experiments.scheduling.simulator import simulator
 from experiments.studies import measure, schema

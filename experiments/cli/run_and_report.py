@@ -13,7 +13,6 @@ from experiments import engines, runner
 from experiments.cli.progress import Display
 from experiments.cli.stopping import stop_on
 from experiments.engines.base import Clock, Engine
-from experiments.errors import OutputError
 from experiments.model.events import Event
 from experiments.model.job import Job
 from experiments.model.results import Results
@@ -85,10 +84,7 @@ def report(results: Results, folder: Path, *, table: bool) -> None:
     # Matplotlib takes a second to import, which only those should wait for who get plots.
     from experiments.report import write_report
 
-    try:
-        page = write_report(results, folder)
-    except OSError as error:
-        raise OutputError(str(folder), error.strerror or str(error)) from None
+    page = write_report(results, folder)
     if table:
         show_table(results)
         sys.stdout.write(f"Report: {page}\n")

@@ -15,8 +15,8 @@ from experiments.cli.argument_types import loads, names, positive, seconds, whol
 from experiments.cli.network_arguments import add_network_arguments
 from experiments.cli.run_arguments import add_scheduler
 from experiments.cli.stopping import resume_command, stop_on
-from experiments.errors import Interrupted, OutputError, UnknownName
-from experiments.model.whole_files import write_whole
+from experiments.errors import Interrupted, UnknownName
+from experiments.model.whole_files import write_whole, writing
 
 if TYPE_CHECKING:
     from experiments.sweep.plan import Sweep
@@ -189,13 +189,11 @@ def _write(sweep: Sweep, store: Store, args: argparse.Namespace) -> None:
     title = f"{Path(args.network).stem}, {results[0].flows} flows ({Path(args.demands).name})"
     plot = plot_sweep(rows(sweep, results), title, seeds)
     text = json.dumps(document(sweep, results), indent=1, allow_nan=False) + "\n"
-    try:
+    with writing(args.out):
         write_whole(args.out / "sweep.json", text)
         write_whole(args.out / "sweep.csv", points_csv(results))
         plot.write(args.out)
         write_whole(args.out / "sweep.html", render_sweep(sweep, results, plot, title))
-    except OSError as error:
-        raise OutputError(str(args.out), error.strerror or str(error)) from None
     if args.json:
         sys.stdout.write(text)
     else:

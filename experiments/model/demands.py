@@ -12,10 +12,13 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from experiments.errors import DemandError
-from experiments.model.scenario import Case, Demands, Flow, NodeName, Rate, Scenario, Seconds, first_problem
+from experiments.model.data import Data
+from experiments.model.problems import first_problem
+from experiments.model.scenario import Case, Demands, Flow, Scenario
+from experiments.model.settings import NodeName, Rate, Seconds
 from experiments.workloads import Bulk, Cbr, Workload
 from experiments.workloads.base import Size
 from topologies import toml
@@ -25,13 +28,11 @@ MOST_ROWS = 10_000
 TABLE = "demand"
 
 
-class Demand(BaseModel):
+class Demand(Data):
     """One row: a file of `size_bytes`, or a constant bit rate of `rate_bps`.
 
     With both, the rate is what a controller is asked for.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     src: NodeName
     dst: NodeName

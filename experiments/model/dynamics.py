@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from experiments.model.data import Data
 from experiments.traces import LinkSettings, Trace
 from experiments.traces.base import SETTINGS
 from topologies.model import Link, Network
@@ -75,10 +76,8 @@ class Event(LinkSettings):
         return found
 
 
-class LinkTrace(BaseModel):
+class LinkTrace(Data):
     """A link that changes as a trace says, in both directions; without `cases` in all of them."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     link: str
     trace: Trace

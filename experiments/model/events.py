@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
+
+from experiments.model.data import Data
 
 
-class _Event(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class RunsBegun(_Event):
+class RunsBegun(Data):
     """Runs are made several at once from here on."""
 
     event: Literal["runs-begun"] = "runs-begun"
     planned: int
 
 
-class RunStarted(_Event):
+class RunStarted(Data):
     """One run has begun; `number` counts from 1."""
 
     event: Literal["run-started"] = "run-started"
@@ -28,21 +26,21 @@ class RunStarted(_Event):
     planned: int
 
 
-class PhaseBegun(_Event):
+class PhaseBegun(Data):
     """A run has come to its next part, as `building the network`."""
 
     event: Literal["phase-begun"] = "phase-begun"
     text: str
 
 
-class TimeMeasured(_Event):
+class TimeMeasured(Data):
     """This many seconds of a run's measurement are over, on the clock of its engine."""
 
     event: Literal["time-measured"] = "time-measured"
     seconds: float
 
 
-class RunRepeated(_Event):
+class RunRepeated(Data):
     """A run was not valid and is rerun."""
 
     event: Literal["run-repeated"] = "run-repeated"
@@ -50,7 +48,7 @@ class RunRepeated(_Event):
     reason: str
 
 
-class RunFinished(_Event):
+class RunFinished(Data):
     """A run has left its result."""
 
     event: Literal["run-finished"] = "run-finished"
@@ -59,7 +57,7 @@ class RunFinished(_Event):
     valid: bool = True
 
 
-class RunBroken(_Event):
+class RunBroken(Data):
     """A run did not come to its end."""
 
     event: Literal["run-broken"] = "run-broken"
@@ -67,14 +65,14 @@ class RunBroken(_Event):
     reason: str
 
 
-class ConnectedStream(_Event):
+class ConnectedStream(Data):
     """One path of a flow: None if only the switches know it; its rate is None if nobody allocated one."""
 
     path: list[str] | None
     rate_bps: float | None
 
 
-class ConnectedFlow(_Event):
+class ConnectedFlow(Data):
     """A flow with its streams, in the order in which their rates are told."""
 
     flow: str
@@ -84,14 +82,14 @@ class ConnectedFlow(_Event):
     streams: list[ConnectedStream]
 
 
-class FlowsConnected(_Event):
+class FlowsConnected(Data):
     """All flows of a run are connected; the first byte follows."""
 
     event: Literal["flows-connected"] = "flows-connected"
     flows: list[ConnectedFlow]
 
 
-class RatesMeasured(_Event):
+class RatesMeasured(Data):
     """What links and streams carried since the last such event of the run.
 
     Attributes:
@@ -106,7 +104,7 @@ class RatesMeasured(_Event):
     streams_bps: dict[str, list[float]]
 
 
-class ValidityMeasured(_Event):
+class ValidityMeasured(Data):
     """Whether a run would be valid if it ended now.
 
     Attributes:
@@ -123,7 +121,7 @@ class ValidityMeasured(_Event):
     problems: list[str]
 
 
-class OutputRefused(_Event):
+class OutputRefused(Data):
     """A worker could not write its results, and ends."""
 
     event: Literal["output-refused"] = "output-refused"
@@ -131,20 +129,20 @@ class OutputRefused(_Event):
     reason: str
 
 
-class WorkFailed(_Event):
+class WorkFailed(Data):
     """A worker cannot make its runs, and ends."""
 
     event: Literal["work-failed"] = "work-failed"
     reason: str
 
 
-class WorkFinished(_Event):
+class WorkFinished(Data):
     """A worker has tried all of its runs, and ends."""
 
     event: Literal["work-finished"] = "work-finished"
 
 
-class InRun(_Event):
+class InRun(Data):
     """What one of several runs tells that are made at once; `number` is the run's, from 1."""
 
     event: Literal["in-run"] = "in-run"

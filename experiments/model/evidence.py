@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from experiments.model.data import Data
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PathEvidence(_Model):
+class PathEvidence(Data):
     """One path of a flow: its share as it was asked for, and as it came about."""
 
     path: list[str]
@@ -26,7 +24,7 @@ class PathEvidence(_Model):
     """Packets that the rules of the path have counted."""
 
 
-class ConnectionEvidence(_Model):
+class ConnectionEvidence(Data):
     """One TCP connection, stream or subflow, as the side that sends it counts."""
 
     source_ip: str | None = None
@@ -40,7 +38,7 @@ class ConnectionEvidence(_Model):
     """As its source names them: Linux (`ss -ti`) or the simulator's TCP."""
 
 
-class FlowEvidence(_Model):
+class FlowEvidence(Data):
     """One flow."""
 
     paths: list[PathEvidence] = Field(default_factory=list)
@@ -60,7 +58,7 @@ class FlowEvidence(_Model):
     """Of the protocol above its connections, by the simulator."""
 
 
-class Evidence(_Model):
+class Evidence(Data):
     """One run."""
 
     flows: dict[str, FlowEvidence] = Field(default_factory=dict)

@@ -6,13 +6,15 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from experiments.errors import OutputError, ScenarioError
+from experiments.errors import ScenarioError
+from experiments.model.data import Data
 from experiments.model.plan import RunPlan
+from experiments.model.problems import what_is_wrong
 from experiments.model.results import RunResult
-from experiments.model.scenario import Scenario, what_is_wrong
-from experiments.model.whole_files import write_whole
+from experiments.model.scenario import Scenario
+from experiments.model.whole_files import write_whole, writing
 from experiments.registry import extend
 from topologies.model import Network
 
@@ -21,10 +23,8 @@ RETRY_LIMIT = 10
 PARALLEL_LIMIT = 256
 
 
-class Job(BaseModel):
+class Job(Data):
     """All runs of one call, in order; what a worker is given."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     engine: str
     scenario: Scenario
@@ -109,7 +109,5 @@ def begun(out: Path) -> Job:
 
 def write_atomically(path: Path, text: str) -> None:
     """Write a file so that it is there whole or not at all; OutputError says why not."""
-    try:
+    with writing(path):
         write_whole(path, text)
-    except OSError as error:
-        raise OutputError(str(path), error.strerror or str(error)) from None

@@ -18,7 +18,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from experiments.errors import OverrideError, ScenarioError
-from experiments.model.scenario import DEFAULT, OWN, Scenario, parse
+from experiments.model.scenario import Scenario, parse
+from experiments.model.settings import DEFAULT, OWN
 from topologies import toml
 
 NETWORK_ROOTS = ("links", "nodes")

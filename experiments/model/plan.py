@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from experiments.model.data import Data
 from experiments.model.dynamics import NetworkChange, changes_of
 from experiments.model.programs import Program
 from experiments.model.scenario import Case, Scenario
 from topologies.model import Network
 
 
-class RunPlan(BaseModel):
+class RunPlan(Data):
     """One run: a case of a scenario on its network with one protocol and one seed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     scenario: Scenario
     network: Network

@@ -6,7 +6,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
+
+from experiments.model.data import Data
 
 MOST_TIMES = 10_000
 Moment = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
@@ -17,7 +19,7 @@ def _words(value: object) -> object:
     return tuple(shlex.split(value)) if isinstance(value, str) else value
 
 
-class Program(BaseModel):
+class Program(Data):
     """A command on a host; `{T2}` in it is the address of host T2.
 
     A `server` is there before flows connect, and until the run ends. Others start `at_s` after the start of
@@ -25,8 +27,6 @@ class Program(BaseModel):
     is what their connections become: TCP as they are, MPTCP by `mptcpize`, or MSTCP by `mstcp run`, which
     asks the controller for `rate_bps`, or opens two streams without that.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")]
     host: str

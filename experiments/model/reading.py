@@ -7,8 +7,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from experiments.errors import ScenarioError
+from experiments.model.problems import what_is_wrong
 from experiments.model.results import Results
-from experiments.model.scenario import what_is_wrong
 
 DOCUMENT = "results.json"
 

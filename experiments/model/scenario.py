@@ -7,28 +7,41 @@ differ in their flows. Nothing here knows an engine: live, virtual and simulated
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import (
-    AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationError,
     model_validator,
 )
 
-from experiments.errors import ScenarioError, UnknownName, nearest
+from experiments.errors import ScenarioError, UnknownName
+from experiments.model.data import Data
 from experiments.model.dynamics import Event, LinkTrace
+from experiments.model.problems import first_problem
 from experiments.model.programs import Program
+from experiments.model.settings import (
+    DEFAULT,
+    CongestionControl,
+    Live,
+    Mptcp,
+    Mstcp,
+    Name,
+    NodeName,
+    Ppfs,
+    Rate,
+    SecondLink,
+    Seconds,
+    Sim,
+    Tcp,
+    Virtual,
+)
 from experiments.workloads import Cbr, Workload
 from topologies import toml
 from topologies.model import Network
-from topologies.validation import requirement
 
 SCENARIO_FOLDER = Path(__file__).parents[1] / "scenarios"
 ETHERNET_BYTES = 14
@@ -39,68 +52,15 @@ TIMESTAMP_OPTION_BYTES = 12
 OBJECTIVES = ("even_split", "fair", "max_min", "max_throughput_min_delay", "min_max_utilisation")
 """Allocations that the controller computes; any other name stands for one that the flows give."""
 
-SCHEDULERS = ("minrtt", "roundrobin", "blest", "ecf", "redundant", "linux")
-CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
-COUPLED_CONTROLS = ("uncoupled", "lia", "olia", "balia", "wvegas", "fully_coupled")
-RESPONSES = ("none", "dsack", "eifel", "frto", "door", "pr_r", "tcp_pr", "rack")
-"""The simulator's methods by kind; beside them stand those of one's own (docs/own-methods.md)."""
-KERNEL_RESPONSES: Mapping[str, Mapping[str, int]] = {
-    "none": {"dsack": 0, "timestamps": 0, "frto": 0},
-    "dsack": {"sack": 1, "dsack": 1, "timestamps": 0, "frto": 0},
-    "eifel": {"dsack": 0, "timestamps": 1, "frto": 0},
-    "frto": {"dsack": 0, "timestamps": 0, "frto": 2},
-    "door": {"dsack": 0, "timestamps": 0, "frto": 0},
-    "pr_r": {"dsack": 0, "timestamps": 0, "frto": 0},
-}
-"""Responses to reordering that kernels have too, each with its `net.ipv4.tcp_*`: Linux runs three at once."""
-RESPONSE_CONTROLS = ("door", "pr_r")
-"""Responses that are congestion controls to a kernel: Reno with another reduction."""
-OWN = r"[^:]+:[A-Za-z_][A-Za-z0-9_]*"
-"""`MODULE:NAME` or `FILE.py:NAME`."""
 
-
-def _one_of(known: Sequence[str]) -> AfterValidator:
-    """Return a check that a name is one of those known, or of a method of one's own."""
-
-    def check(name: str) -> str:
-        if name not in known and re.fullmatch(OWN, name) is None:
-            raise ValueError(f"{name!r} is none of {', '.join(known)}, nor FILE.py:NAME of your own")
-        return name
-
-    return AfterValidator(check)
-
-
-_PR_R = BeforeValidator(lambda name: "pr_r" if name == "prr" else name)
-"""PR-R, which is also written without the line."""
-
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")]
-NodeName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,31}$")]
-Rate = Annotated[float, Field(gt=0, le=1e13, allow_inf_nan=False)]
-Seconds = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
-CongestionControl = Annotated[str, Field(pattern=rf"^([a-z0-9_]{{1,15}}|{OWN})$")]
-BufferBytes = Annotated[int, Field(ge=4096, le=1 << 30)]
-MIN_SAMPLE_S = 1e-3
-START_JITTER_S, TICK_JITTER = 1e-3, 0.1
-CONNECT_AHEAD_S = 1.0
-DEFAULT = "default"
-KINDS: Mapping[int | str, frozenset[str]] = {
-    "sizes": frozenset({"fixed", "exponential", "web-search", "data-mining", "empirical"}),
-}
-"""Values of `kind` in the tables that are told apart by it."""
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class GivenPath(_Model):
+class GivenPath(Data):
     """One path of a flow, written down in the scenario: nodes from host to host and its goodput."""
 
     path: tuple[NodeName, ...] = Field(min_length=3)
     rate_bps: Rate
 
 
-class Flow(_Model):
+class Flow(Data):
     """What one connection carries from `src` to `dst`.
 
     `requested_bps` is goodput: a number, or a table by protocol with a `default` for those it does not name.
@@ -150,7 +110,7 @@ class Flow(_Model):
         return by_protocol.get(protocol, by_protocol[DEFAULT])
 
 
-class Demands(_Model):
+class Demands(Data):
     """A file with many flows (`experiments.model.demands`), relative to the scenario's folder.
 
     `requested_bps` is asked for by flows of which the file says their size alone.
@@ -164,7 +124,7 @@ def _file_alone(value: object) -> object:
     return {"file": value} if isinstance(value, str) else value
 
 
-class Case(_Model):
+class Case(Data):
     """Flows that run together: those written down, and those of a file of demands.
 
     `allocation` is one of `OBJECTIVES` or a name under every flow's `given`.
@@ -187,259 +147,7 @@ class Case(_Model):
         return self
 
 
-class Tcp(_Model):
-    """TCP of the hosts. None leaves the kernel's default, which is recorded with every run all the same.
-
-    `congestion_control` and the buffers are set on each socket and read back. `reordering` is the response to
-    reordering and overrides other keys; `duplicate_threshold` is `net.ipv4.tcp_reordering`. The others are
-    `net.ipv4.tcp_<key>` of the hosts' network namespaces, set before the first connection and read back.
-    """
-
-    congestion_control: CongestionControl = "reno"
-    send_buffer_bytes: BufferBytes | None = None
-    receive_buffer_bytes: BufferBytes | None = None
-    sack: bool | None = None
-    dsack: bool | None = None
-    timestamps: bool | None = None
-    window_scaling: bool | None = None
-    recovery: int | None = Field(default=None, ge=0, le=7)
-    reordering: Annotated[Literal["none", "dsack", "eifel", "frto", "door", "pr_r"], _PR_R] | None = None
-    duplicate_threshold: int | None = Field(default=None, ge=1, le=300)
-    early_retrans: int | None = Field(default=None, ge=0, le=4)
-    frto: int | None = Field(default=None, ge=0, le=2)
-    ecn: int | None = Field(default=None, ge=0, le=3)
-    no_metrics_save: bool | None = None
-    slow_start_after_idle: bool | None = None
-    autocorking: bool | None = None
-
-    @model_validator(mode="after")
-    def _response_has_its_control(self) -> Tcp:
-        if self.reordering in RESPONSE_CONTROLS and self.congestion_control != "reno":
-            reason = "is a response of Reno: leave congestion_control out, or set it to reno"
-            raise ValueError(f"reordering = {self.reordering!r} {reason}")
-        return self
-
-    @property
-    def response(self) -> Mapping[str, int]:
-        """What `reordering` sets of the other keys, whatever these say."""
-        return {} if self.reordering is None else KERNEL_RESPONSES[self.reordering]
-
-    @property
-    def kernel_control(self) -> str:
-        """The congestion control that a kernel's sockets are told."""
-        return self.reordering if self.reordering in RESPONSE_CONTROLS else self.congestion_control
-
-    @property
-    def has_timestamps(self) -> bool:
-        """Whether segments carry timestamps (RFC 7323)."""
-        return bool(self.response.get("timestamps", self.timestamps is not False))
-
-    def sysctls(self) -> dict[str, str]:
-        """Return the sysctls that are asked for, by full name, as the text the kernel takes."""
-        apart = {
-            "congestion_control",
-            "send_buffer_bytes",
-            "receive_buffer_bytes",
-            "reordering",
-            "duplicate_threshold",
-        }
-        asked = self.model_dump(exclude=apart, exclude_none=True)
-        asked |= self.response
-        if self.duplicate_threshold is not None:
-            asked["reordering"] = self.duplicate_threshold
-        return {f"net.ipv4.tcp_{name}": str(int(value)) for name, value in asked.items()}
-
-
-class Live(_Model):
-    """Settings of the live engine alone.
-
-    A run is marked invalid when the machine could not keep up with it: more than `cpu_busy_max` of all cores
-    busy, sources, sinks or switches that waited too long for a processor, or wires that released packets too
-    late. The bounds come from what is measured: the shortest link of the butterfly delays by 1 ms, and Linux
-    retransmits after 200 ms at the least (RFC 6298 has 1 s). The packets of the links in `capture` are kept,
-    in virtual time too.
-    """
-
-    link_backend: Literal["auto", "netem", "emulator"] = "auto"
-    capture: tuple[str, ...] = ()
-    sample_s: float = Field(default=0.25, gt=0.01, le=10)
-    cpu_busy_max: float = Field(default=0.97, gt=0, le=1)
-    program_wait_max_us: float = Field(default=250, gt=0)
-    program_busy_max: float = Field(default=0.985, gt=0, le=1)
-    lateness_p99_max_us: float = Field(default=1000, gt=0)
-    lateness_max_us: float = Field(default=100_000, gt=0)
-
-
-class Virtual(_Model):
-    """Settings of the virtual engine alone (docs/virtual.md).
-
-    In exact time, sources of equal rates keep the phase that they begin with, and one of them may lose every
-    packet that finds a queue full. So each flow starts up to `start_jitter_s` late, and each tick of a
-    constant bit rate comes up to `tick_jitter` of the time between two late; both are drawn by the run's
-    seed. Programs take no time there unless it is charged: `wakeup_s` each time that a source or sink is
-    woken, by data or by a timer, and `planning_s` each time that the controller plans a request.
-    `memory_mib` is what the kernel has.
-    """
-
-    start_jitter_s: float = Field(default=START_JITTER_S, ge=0, le=10)
-    tick_jitter: float = Field(default=TICK_JITTER, ge=0, le=1)
-    wakeup_s: float = Field(default=0.0, ge=0, le=1)
-    planning_s: float = Field(default=0.0, ge=0, le=60)
-    memory_mib: int = Field(default=2048, ge=512, le=1 << 20)
-
-
-class SimMptcp(_Model):
-    """MPTCP in the simulator (docs/simulator-mptcp.md); the defaults are what Linux does since 5.6.
-
-    `dupack` is what raises duplicate ACKs: disorder within a subflow, as with Linux, or disorder of the
-    connection too, as in the MPTCP model of ns-3. `send_buffer_bytes` is that of a whole connection; None is
-    that of a TCP connection.
-    """
-
-    scheduler: Annotated[str, _one_of(SCHEDULERS)] = "linux"
-    congestion_control: Annotated[str, _one_of(COUPLED_CONTROLS)] = "uncoupled"
-    dupack: Literal["subflow", "connection"] = "subflow"
-    opportunistic_retransmission: bool = False
-    penalisation: bool = False
-    send_buffer_bytes: BufferBytes | None = None
-
-
-class Sim(_Model):
-    """Settings of the simulator alone (docs/simulator.md); None leaves what `profile` has.
-
-    `profile` is whose TCP it is where neither `[tcp]` nor a key here says otherwise: `linux`, `ns3` (3.37) or
-    `rfc`. MSTCP then sends as the library does. `paper` is the MSTCP paper's simulator: the TCP of `ns3`, and
-    MSTCP that binds early, paces nothing and trusts its streams. With `binding = "late"` a frame of MSTCP
-    gets its stream when one has room, with `"early"` when it is written. `pacing` is that of all connections;
-    None paces MSTCP's streams at the rates that their paths are allocated, and nothing else. `arrivals` are
-    the times at which constant-bit-rate sources write; `when_full` is what becomes of a write that finds the
-    send buffer full: it is left out, as in the paper, or waits. Flows start up to `start_jitter_s` late and
-    ticks come up to `tick_jitter` of the time between two late, as in `Virtual`. Series have intervals of
-    `sample_s`; 0 leaves them out. `trace` has the files that are made of every packet.
-    """
-
-    profile: Literal["linux", "ns3", "rfc", "paper"] = "linux"
-    recovery: Literal["classic", "prr", "prr_conservative", "keep"] | None = None
-    spurious: Literal["ignored", "eifel", "frto", "dsack", "door"] | None = None
-    reordering: Annotated[str, _one_of(RESPONSES)] | None = None
-    fast_retransmit: bool | None = None
-    initial_window_segments: int | None = Field(default=None, ge=1, le=10_000)
-    initial_ssthresh_bytes: int | None = Field(default=None, ge=1, le=1 << 50)
-    delayed_ack_segments: int | None = Field(default=None, ge=1, le=1000)
-    delayed_ack_timeout_s: float | None = Field(default=None, ge=0, le=60)
-    limited_transmit: bool | None = None
-    duplicate_threshold: int | None = Field(default=None, ge=1, le=10_000)
-    nagle: bool | None = None
-    rto_min_s: float | None = Field(default=None, gt=0, le=3600)
-    rto_initial_s: float | None = Field(default=None, gt=0, le=3600)
-    rto_max_s: float | None = Field(default=None, gt=0, le=86400)
-    pacing: Literal["off", "window", "allocated"] | None = None
-    binding: Literal["late", "early"] | None = None
-    reorder_buffer_bytes: int = Field(default=4 << 20, ge=4096, le=1 << 40)
-    identify_single: bool = False
-    arrivals: Literal["constant", "poisson"] = "constant"
-    when_full: Literal["skip", "wait"] = "skip"
-    start_jitter_s: float | None = Field(default=None, ge=0, le=10)
-    tick_jitter: float | None = Field(default=None, ge=0, le=1)
-    sample_s: float = Field(default=0.25, ge=0, le=3600)
-    trace: tuple[Literal["csv", "pcap", "parquet"], ...] = ()
-    mptcp: SimMptcp = SimMptcp()
-
-    @model_validator(mode="after")
-    def _samples_are_few(self) -> Sim:
-        if 0 < self.sample_s < MIN_SAMPLE_S:
-            raise ValueError(f"sample_s is 0 (no series) or at least {MIN_SAMPLE_S:g}")
-        return self
-
-    def tcp(self) -> dict[str, object]:
-        """Return the settings of TCP, those that leave the profile's out."""
-        mstcp = {"binding", "reorder_buffer_bytes", "identify_single"}
-        others = mstcp | {
-            "arrivals",
-            "when_full",
-            "start_jitter_s",
-            "tick_jitter",
-            "sample_s",
-            "trace",
-            "mptcp",
-        }
-        given = self.model_dump(exclude=others, exclude_none=True)
-        return {"pacing": "off", **given, "profile": "ns3"} if self._is_the_papers else given
-
-    @property
-    def binds(self) -> Literal["late", "early"]:
-        """When a frame of MSTCP gets its stream."""
-        return self.binding or ("early" if self._is_the_papers else "late")
-
-    @property
-    def start_lateness_s(self) -> float:
-        """How late flows start at the most."""
-        return self._jitter(self.start_jitter_s, START_JITTER_S)
-
-    @property
-    def tick_lateness(self) -> float:
-        """How late ticks come at the most, as a part of the time between two."""
-        return self._jitter(self.tick_jitter, TICK_JITTER)
-
-    @property
-    def connects_ahead_s(self) -> float:
-        """How long before a flow's start its connections are opened, as the other engines do."""
-        return 0.0 if self._is_the_papers else CONNECT_AHEAD_S
-
-    def _jitter(self, given: float | None, default: float) -> float:
-        return given if given is not None else 0.0 if self._is_the_papers else default
-
-    @property
-    def _is_the_papers(self) -> bool:
-        return self.profile == "paper"
-
-
-SPLIT_ACKS = "split"
-"""A path for each acknowledgement is drawn, as for the data."""
-
-
-class Ppfs(_Model):
-    """Settings of flows that are split by packets.
-
-    `ack_path` is where their acknowledgements go, all of them: the shortest path, as in the paper, or
-    `reverse:<index>`, back along one of the flow's own paths. `split` draws a path for each of them, as for
-    the data; the simulator alone does that.
-    """
-
-    ack_path: Annotated[str, Field(pattern=r"^(shortest|split|reverse:(0|[1-9][0-9]?))$")] = "shortest"
-
-
-class Mstcp(_Model):
-    """Settings of MSTCP's sources: `scheduler` picks the stream of each frame; the library's by default.
-
-    `trust_streams` is of the simulator: what a stream took counts as delivered, as in the paper. False: the
-    library's whole protocol, which every live run has. None: true with early binding, which has no other.
-    """
-
-    scheduler: Literal["stochastic", "weighted", "earliest", "redundant"] = "weighted"
-    trust_streams: bool | None = None
-
-
-class Mptcp(_Model):
-    """Settings of kernel MPTCP.
-
-    `receive_buffer_bytes` is that of a whole connection, which its subflows share. `scheduler` is
-    `net.mptcp.scheduler` of the hosts; the simulator has those beside the default by the same names.
-    """
-
-    scheduler: Literal["default", "roundrobin", "minrtt", "redundant"] = "default"
-    receive_buffer_bytes: BufferBytes | None = None
-
-
-class SecondLink(_Model):
-    """Where the second interface of a terminal leads, for the protocols that use one."""
-
-    switch: NodeName
-    rate_bps: Rate
-    delay_us: float = Field(ge=0, le=10e6, allow_inf_nan=False)
-
-
-class Scenario(_Model):
+class Scenario(Data):
     """A scenario file.
 
     `packet_bytes` is the Ethernet frame of a full segment without its checksum. Sources start `warm_up_s`
@@ -524,7 +232,7 @@ def parse(data: object, source: str) -> Scenario:
     try:
         return Scenario.model_validate(data)
     except ValidationError as error:
-        raise ScenarioError(source, *first_problem(error)) from None
+        raise ScenarioError(source, *first_problem(error, Scenario)) from None
 
 
 def check_network(checked: Scenario, cases: Sequence[str], network: Network) -> None:
@@ -581,51 +289,6 @@ def _check_wireless(checked: Scenario, network: Network) -> None:
         if wireless is not None:
             reason = f"{wireless} is a Wi-Fi link, which can only go down and up"
             raise ScenarioError(checked.name, place, reason)
-
-
-def first_problem(error: ValidationError) -> tuple[str, str]:
-    """Return place and reason of the first problem that pydantic found."""
-    problem = error.errors(include_url=False)[0]
-    place = ".".join(str(part) for part in _keys_alone(problem["loc"]))
-    if problem["type"] == "extra_forbidden":
-        known = _known_keys(problem["loc"][:-1])
-        return place, f"there is no such key.{nearest(str(problem['loc'][-1]), known)}".rstrip(".")
-    return place, requirement(problem)
-
-
-def _known_keys(place: tuple[int | str, ...]) -> list[str]:
-    """Return the keys that the schema has at a place."""
-    models: list[type[BaseModel]] = [Scenario]
-    for part in place:
-        annotations = [each.model_fields[str(part)] for each in models if str(part) in each.model_fields]
-        if annotations:
-            models = [found for field in annotations for found in _models_in(field.annotation)]
-    return [name for model in models for name in model.model_fields]
-
-
-def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
-    """Yield the models of an annotation, with those of their kinds."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-        for kind in annotation.__subclasses__():
-            yield from _models_in(kind)
-    for inner in get_args(annotation):
-        yield from _models_in(inner)
-
-
-def what_is_wrong(error: ValidationError) -> str:
-    """Return the first problem that pydantic found, as `place: reason`."""
-    place, reason = first_problem(error)
-    return f"{place}: {reason}" if place else reason
-
-
-def _keys_alone(place: tuple[int | str, ...]) -> Iterator[int | str]:
-    """Yield the keys of a place; pydantic also names the `kind` of a table that has one."""
-    before: int | str = ""
-    for part in place:
-        if not (before in KINDS and part in KINDS[before]):
-            yield part
-        before = part
 
 
 def available() -> dict[str, Path]:

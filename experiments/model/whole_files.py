@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from experiments.errors import OutputError
+
+
+@contextmanager
+def writing(path: Path, option: str = "--out") -> Iterator[None]:
+    """Say of an OSError in this block that a file or folder cannot be written, which an option names.
+
+    Raises:
+        OutputError: what the system says.
+    """
+    try:
+        yield
+    except OSError as error:
+        # Not its own words: those of pyarrow name functions.
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise OutputError(str(path), reason, option) from None
 
 
 @contextmanager

@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import IO
 
 from experiments.engines.base import Engine
-from experiments.errors import MissingRequirement, OutputError, RunFailed, reason_of
+from experiments.errors import MissingRequirement, RunFailed
 from experiments.installation import ROOT
 from experiments.model.events import Report, from_line
 from experiments.model.job import Job
+from experiments.model.whole_files import writing
 from experiments.places.base import WorkerEvents, last_line
 from switch.capabilities import NAMESPACES, probe_rights
 
@@ -97,10 +98,8 @@ class Namespaces:
 
 
 def _opened(log: Path) -> IO[bytes]:
-    try:
+    with writing(log):
         return log.open("ab")
-    except OSError as error:
-        raise OutputError(str(log), error.strerror or reason_of(error)) from None
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

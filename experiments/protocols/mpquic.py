@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.apps.carried import Carried
-from experiments.engines.live.agent import Agent, CarriedPath, Lab
+from experiments.engines.live.agent import Agent, Lab
 from experiments.errors import MissingRequirement
 from experiments.installation import ROOT
-from experiments.protocols.allocated import flow_request
+from experiments.protocols.allocated import AllocatedAgent, flow_request
 from experiments.protocols.base import FlowPlan, ProtocolSpec
 from experiments.protocols.look import YELLOW
 from experiments.protocols.registry import register
@@ -30,48 +30,13 @@ if TYPE_CHECKING:
 
 PROGRAM = "mpquic"
 BUILT = ROOT / "lab" / "mpquic" / "target" / "release" / PROGRAM
-LEAST_PACKET_BYTES = 14 + 20 + 8 + 1200
-"""A frame with a datagram of the size that QUIC's first packets need (RFC 9000, section 14)."""
 UDP_OVERHEAD_BYTES = 14 + 20 + 8
-QUIC_OVERHEAD_BYTES = 1 + 8 + 4 + 8 + 16
-"""Short header, packet number, stream frame and tag of a packet that is full."""
+LEAST_PACKET_BYTES = UDP_OVERHEAD_BYTES + 1200
+"""A frame with a datagram of the size that QUIC's first packets need (RFC 9000, section 14)."""
+OVERHEAD_BYTES = UDP_OVERHEAD_BYTES + 1 + 8 + 4 + 8 + 16
+"""Those with short header, packet number, stream frame and tag of a packet that is full."""
 CONTROLS = ("reno", "cubic", "bbr")
 STOP_S = 5.0
-
-
-class MpquicAgent(Agent):
-    """Asks the controller for paths by UDP; the client opens a path from each port."""
-
-    def __init__(self, lab: Lab) -> None:
-        super().__init__(lab)
-        self._flows: dict[str, dict[str, Any]] = {}
-
-    def connecting(self, flow: FlowPlan, port: int) -> dict[str, Any]:
-        """Ask for the flow's paths."""
-        overhead = UDP_OVERHEAD_BYTES + QUIC_OVERHEAD_BYTES
-        request = {
-            **flow_request(flow, flow.protocol, port),
-            "protocol": "udp",
-            "segment_overhead_bytes": overhead,
-        }
-        self._flows[flow.name] = view = self.lab.controller.request_flow(request)
-        return {"source_ports": [stream["source_port"] for stream in view["streams"]]}
-
-    def connected(self) -> Mapping[str, float]:
-        """Take over what later flows have changed of earlier ones; sources keep to what they were given."""
-        self._flows = {name: self.lab.controller.flow(view["flow_id"]) for name, view in self._flows.items()}
-        return {name: view["rate_bps"] for name, view in self._flows.items()}
-
-    def streams(self, flow: str) -> list[CarriedPath] | None:
-        """Return the allocated paths."""
-        return self.carried(flow)
-
-    def carried(self, flow: str) -> list[CarriedPath] | None:
-        """Return the allocated paths."""
-        return [
-            CarriedPath(list(stream["path"]), stream["rate_bps"], stream["source_port"])
-            for stream in self._flows[flow]["streams"]
-        ]
 
 
 class Mpquic(ProtocolSpec):
@@ -89,7 +54,12 @@ class Mpquic(ProtocolSpec):
 
     def agent(self, lab: Lab) -> Agent:
         """Return what asks the controller for the paths."""
-        return MpquicAgent(lab)
+        return AllocatedAgent(lab, self.request)
+
+    def request(self, flow: FlowPlan, port: int) -> dict[str, Any]:
+        """Return what the controller is asked for."""
+        request = flow_request(flow, flow.protocol, port)
+        return {**request, "protocol": "udp", "segment_overhead_bytes": OVERHEAD_BYTES}
 
     def check_live(self, plan: RunPlan) -> None:
         """Refuse packets that are too small for QUIC, other congestion controls, and a missing program."""
@@ -107,7 +77,7 @@ class Mpquic(ProtocolSpec):
 
     def routes(self, plan: RunPlan, routing: Routing) -> Mapping[str, Route]:
         """Return the allocated paths."""
-        return routing.allocated_routes(plan, UDP_OVERHEAD_BYTES + QUIC_OVERHEAD_BYTES)
+        return routing.allocated_routes(plan, OVERHEAD_BYTES)
 
     async def client(self, config: SourceConfig, ports: Sequence[int], session: Session) -> Any:
         """Start the client's program, and wait until all paths are open."""

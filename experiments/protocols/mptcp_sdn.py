@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from experiments.engines.live.agent import Agent, CarriedPath, Lab
+from experiments.engines.live.agent import Agent, Lab
 from experiments.model.evidence import FlowEvidence, PathEvidence
 from experiments.model.scenario import Scenario
-from experiments.protocols.allocated import flow_request
+from experiments.protocols.allocated import AllocatedAgent, flow_request
 from experiments.protocols.base import FlowPlan
 from experiments.protocols.look import VIOLET
 from experiments.protocols.mptcp import DSS_BYTES, MAX_SUBFLOWS, Mptcp, MptcpAgent
@@ -25,13 +25,11 @@ _COUNTED_BYTES = 8
 """What the controller adds by itself for flows of several streams: MSTCP's identifier."""
 
 
-class SdnAgent(MptcpAgent):
+class SdnAgent(AllocatedAgent, MptcpAgent):
     """Asks the controller for subflows; sources open them themselves."""
 
     def __init__(self, lab: Lab, protocol: MptcpSdn) -> None:
-        super().__init__(lab)
-        self._protocol = protocol
-        self._flows: dict[str, dict[str, Any]] = {}
+        super().__init__(lab, protocol.request)
         flows = lab.plan.case.flows.values()
         self._sources = {flow.src for flow in flows}
         self._sinks = {flow.dst for flow in flows}
@@ -52,30 +50,10 @@ class SdnAgent(MptcpAgent):
         for host, manager in ((flow.flow.src, USERSPACE), (flow.flow.dst, IN_KERNEL)):
             if host in both:
                 self._choose_path_manager(host, manager)
-        view = self.lab.controller.request_flow(self._protocol.request(flow, port))
-        self._flows[flow.name] = view
-        return {"source_ports": [stream["source_port"] for stream in view["streams"]]}
-
-    def connected(self) -> Mapping[str, float]:
-        """Take over what later flows have changed of earlier ones; sources keep to what they were given."""
-        self._flows = {name: self.lab.controller.flow(view["flow_id"]) for name, view in self._flows.items()}
-        return {name: view["rate_bps"] for name, view in self._flows.items()}
+        return super().connecting(flow, port)
 
     def _choose_path_manager(self, host: str, manager: int) -> None:
         self.run(host, ["sysctl", "-q", "-w", f"{PATH_MANAGER}={manager}"])
-
-    def streams(self, flow: str) -> list[CarriedPath] | None:
-        """Return the allocated paths, if the controller was asked for them."""
-        return self.carried(flow)
-
-    def carried(self, flow: str) -> list[CarriedPath] | None:
-        """Return the allocated paths."""
-        if flow not in self._flows:
-            return None
-        return [
-            CarriedPath(list(stream["path"]), stream["rate_bps"], stream["source_port"])
-            for stream in self._flows[flow]["streams"]
-        ]
 
     def expected_subflows(self, flow: str) -> int:
         """Return how many paths a flow was allocated."""

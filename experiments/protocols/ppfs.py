@@ -15,8 +15,8 @@ import numpy as np
 from experiments.engines.live.agent import Agent, CarriedPath, Lab
 from experiments.errors import MissingRequirement
 from experiments.model.evidence import FlowEvidence, PathEvidence
-from experiments.model.scenario import SPLIT_ACKS
-from experiments.protocols.allocated import flow_request
+from experiments.model.settings import SPLIT_ACKS
+from experiments.protocols.allocated import AllocatedAgent, flow_request
 from experiments.protocols.base import FlowPlan, ProtocolSpec
 from experiments.protocols.look import GREEN, Look
 from experiments.protocols.registry import register
@@ -32,32 +32,31 @@ _BUCKET_PACKETS = re.compile(r"bucket\d+:packet_count=(\d+)")
 _PACKETS = re.compile(r"\bn_packets=(\d+)")
 
 
-class SplitAgent(Agent):
+class SplitAgent(AllocatedAgent):
     """Stands for the source at the controller and for the ingress switch at its port."""
 
     def __init__(self, lab: Lab, protocol: Ppfs) -> None:
-        super().__init__(lab)
+        super().__init__(lab, protocol.request)
         self._protocol = protocol
-        self._flows: dict[str, dict[str, Any]] = {}
         self._splitters: dict[str, Splitter] = {}
         self._times_ns: list[int] = []
         self._samples: dict[str, list[list[int]]] = {}
 
     def connecting(self, flow: FlowPlan, port: int) -> dict[str, Any]:
         """Ask for the flow, and split it from its first packet on."""
-        view = self.lab.controller.request_flow(self._protocol.request(flow, port))
-        self._flows[flow.name] = view
+        super().connecting(flow, port)
+        view = self._flows[flow.name]
         self._samples[flow.name] = []
         self._program(view)
         return {"source_ports": [view["split"]["source_port"]]}
 
     def connected(self) -> Mapping[str, float]:
-        """Take over what later flows have changed of earlier ones; sources keep to what they were given."""
+        """Take over what later flows have changed of earlier ones."""
+        before, rates = self._flows, super().connected()
         for name, view in self._flows.items():
-            self._flows[name] = now = self.lab.controller.flow(view["flow_id"])
-            if now["split"]["shares"] != view["split"]["shares"]:
-                self._program(now)
-        return {name: view["rate_bps"] for name, view in self._flows.items()}
+            if view["split"]["shares"] != before[name]["split"]["shares"]:
+                self._program(view)
+        return rates
 
     def sample(self, now_ns: int) -> None:
         """Read what each path has got of the payload."""
@@ -73,13 +72,6 @@ class SplitAgent(Agent):
         """Bring the counters of all rules up to date: they lag behind."""
         super().finish()
         self.lab.ovs.appctl("revalidator/wait")
-
-    def streams(self, flow: str) -> list[CarriedPath] | None:
-        """Return the allocated paths."""
-        return [
-            CarriedPath(list(stream["path"]), stream["rate_bps"], stream["source_port"])
-            for stream in self._flows[flow]["streams"]
-        ]
 
     def counted_bytes(self, flow: str) -> list[int] | None:
         """Return the payload that the splitter has sent along each path."""

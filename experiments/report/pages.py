@@ -10,8 +10,7 @@ from typing import Any
 
 import jinja2
 
-from experiments.errors import OutputError
-from experiments.model.whole_files import write_whole
+from experiments.model.whole_files import write_whole, writing
 from experiments.report import units
 from experiments.report.canvas import Plot, inline
 from experiments.report.summary import unique
@@ -46,13 +45,11 @@ def write_page(page: str, plots: Iterable[Plot], out_dir: Path, name: str) -> Pa
     """
     path = out_dir / name
     folder = out_dir / PLOTS
-    try:
+    with writing(out_dir):
         folder.mkdir(parents=True, exist_ok=True)
         for plot in plots:
             plot.write(folder)
         write_whole(path, page)
-    except OSError as error:
-        raise OutputError(str(out_dir), error.strerror or str(error)) from error
     return path
 
 

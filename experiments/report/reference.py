@@ -5,26 +5,23 @@ from __future__ import annotations
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from experiments.model.data import Data
 from topologies import toml
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "table1.toml"
 
 
-class ReferencePath(BaseModel):
+class ReferencePath(Data):
     """A path of a flow and the goodput in bit/s that the paper's routing allocated to it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: tuple[str, ...]
     rate_bps: float
 
 
-class ReferenceRow(BaseModel):
+class ReferenceRow(Data):
     """One line of the paper's table."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     case: str
     flow: str
@@ -39,10 +36,8 @@ class ReferenceRow(BaseModel):
     """Why nothing reproduces the mean delay; None where something does."""
 
 
-class Reference(BaseModel):
+class Reference(Data):
     """A published table; `scenario` is the name of the scenario file that repeats its experiment."""
-
-    model_config = ConfigDict(extra="forbid")
 
     format: int
     scenario: str

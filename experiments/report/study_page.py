@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.errors import OutputError
-from experiments.model.whole_files import write_whole
+from experiments.model.whole_files import write_whole, writing
 from experiments.report.canvas import Plot
 from experiments.report.pages import distinct, render_template, write_page
 from experiments.report.plot_study import plot_table
@@ -54,10 +53,8 @@ def write_studies(studies: Sequence[tuple[Study, StudyDocument]], seeds: int, ou
     )
     plots = [plot for section in sections for _, plot in section.tables]
     path = write_page(page, plots, out_dir, PAGE)
-    try:
+    with writing(out_dir):
         write_whole(out_dir / MARKDOWN, to_markdown(studies, seeds))
-    except OSError as error:
-        raise OutputError(str(out_dir), error.strerror or str(error)) from error
     return path
 
 

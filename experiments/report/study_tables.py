@@ -37,7 +37,9 @@ class StudyTable:
     def figures(self, row: str, column: str) -> list[str]:
         """Return the text of each of a cell's `sides`: ours with half of its 95 % confidence interval."""
         cell = self.cells.get((row, column))
-        printed = {"paper": cell and cell.paper} if self.has_paper else {}
+        printed: dict[str, float | None] = {}
+        if self.has_paper:
+            printed["paper"] = None if cell is None else cell.paper
         printed |= {name: figures.get((row, column)) for name, figures in self.others.items()}
         ours = units.MISSING if cell is None else with_interval(cell.ours, cell.half_width)
         return [*(units.MISSING if each is None else number(each) for each in printed.values()), ours]

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from experiments.errors import OutputError
-from experiments.model.whole_files import whole_file, write_whole
+from experiments.model.whole_files import whole_file, write_whole, writing
 from experiments.routing.document import Solved, summary
 from experiments.routing.tables import (
     allocation_json,
@@ -38,7 +37,7 @@ def write_files(solved: Solved, described: str, folder: Path) -> None:
 
     plots = plots_of(solved)
     drawing = draw_map(solved, described)
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / "summary.json", to_json(summary(solved)))
         for name, lines in (
@@ -54,6 +53,4 @@ def write_files(solved: Solved, described: str, folder: Path) -> None:
             with whole_file(folder / name) as partial, partial.open("w", encoding="utf-8") as file:
                 file.writelines(lines)
         drawing.write(folder)
-    except OSError as error:
-        raise OutputError(str(folder), error.strerror or str(error)) from None
     write_page(render_page(solved, described, drawing, plots), plots, folder, SOLUTION)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from experiments.errors import OutputError
+from experiments.model.whole_files import writing
 
 
 class Journal:
@@ -17,13 +17,10 @@ class Journal:
 
     def add(self, line: str) -> None:
         """Keep a line, which has no line break; OutputError if that fails."""
-        try:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise OutputError(str(self._path), error.strerror or str(error)) from None
+        with writing(self._path), self._path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield the lines with their numbers from 1.
@@ -31,13 +28,11 @@ class Journal:
         One that was being written when the machine stopped is dropped, from the file too; OutputError if the
         file cannot be read.
         """
-        try:
+        with writing(self._path):
             if not self._path.exists():
                 return
             text = self._path.read_bytes()
             whole = text[: text.rfind(b"\n") + 1]
             if len(whole) < len(text):
                 self._path.write_bytes(whole)
-        except OSError as error:
-            raise OutputError(str(self._path), error.strerror or str(error)) from None
         yield from enumerate(whole.splitlines(), start=1)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
+
+from experiments.model.data import Data
 
 Verdict = Literal["reproduced", "not_reproduced", "undecided"]
 Status = Literal[Verdict, "contradictory"]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Judgement(_Model):
+class Judgement(Data):
     """What the seeds say of a sentence `by` a metric; `evidence` has the figures."""
 
     by: str
@@ -22,7 +20,7 @@ class Judgement(_Model):
     evidence: str
 
 
-class CheckedClaim(_Model):
+class CheckedClaim(Data):
     """A sentence of the paper, and whether the simulator bears it out by the paper's own measure.
 
     `contradictory`: the paper has it otherwise elsewhere, which `evidence` says.
@@ -41,7 +39,7 @@ class CheckedClaim(_Model):
     """The same without that assumption."""
 
 
-class Columns(_Model):
+class Columns(Data):
     """In how many of the tables' columns the rows rank as in the paper.
 
     `consistent` are the columns whose order in the paper is no further from ours than chance makes that of
@@ -58,7 +56,7 @@ class Columns(_Model):
     pairs_open: int
 
 
-class RankedColumn(_Model):
+class RankedColumn(Data):
     """The order of a column's rows, greatest first, in the paper and by our means; pairs as in `Columns`."""
 
     table: str
@@ -72,7 +70,7 @@ class RankedColumn(_Model):
     pairs_open: int
 
 
-class CheckedCell(_Model):
+class CheckedCell(Data):
     """A figure of the paper, ours over the seeds, and its 95 % interval; None with a single seed.
 
     `paper` is None in rows that the paper does not have.
@@ -91,14 +89,14 @@ class CheckedCell(_Model):
         return None if self.interval is None else (self.interval[1] - self.interval[0]) / 2
 
 
-class StudyDocument(_Model):
+class StudyDocument(Data):
     """What `mstcp-lab reproduce NAME --json` prints."""
 
     study: str
     claims: list[CheckedClaim]
     columns: Columns
     cells: list[CheckedCell]
-    ranks: list[RankedColumn] = []
+    ranks: list[RankedColumn] = Field(default_factory=list)
     """What `columns` counts."""
-    assumptions: list[str] = []
-    left_out: list[str] = []
+    assumptions: list[str] = Field(default_factory=list)
+    left_out: list[str] = Field(default_factory=list)

@@ -15,6 +15,7 @@ import netsim_native as sim
 from experiments.engines.sim.methods import load
 from experiments.engines.sim.process import SimulationFailed
 from experiments.errors import OutputError, RunFailed, ScenarioError
+from experiments.model.whole_files import writing
 from experiments.scheduling.journal import Journal
 from experiments.scheduling.scheduler import each
 from experiments.scheduling.simulator import Simulator
@@ -141,10 +142,8 @@ class Store:
         self._journal: Journal | None = None
         if folder is None:
             return
-        try:
+        with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(str(folder), error.strerror or str(error)) from None
         path = folder / RUNS
         if path.exists() and not resume:
             raise OutputError(str(folder), "it holds runs of a study already; --resume goes on with them")

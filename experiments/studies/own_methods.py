@@ -13,7 +13,7 @@ import netsim_native as sim
 
 from experiments.engines.sim.methods import is_own, load
 from experiments.errors import ScenarioError
-from experiments.model import scenario
+from experiments.model import settings
 
 MEGA = 1e-6
 MPTCP: dict[str, Any] = {
@@ -89,10 +89,10 @@ def _mptcp(description: dict[str, Any]) -> dict[str, Any]:
 
 
 KINDS = {
-    "schedulers": Kind(MPTCP, _mptcp, "scheduler", scenario.SCHEDULERS),
-    "coupled": Kind(MPTCP, _mptcp, "congestion_control", scenario.COUPLED_CONTROLS),
-    "congestion": Kind(SINGLE, _tcp, "congestion_control", scenario.CONGESTION_CONTROLS),
-    "reordering": Kind(SPLIT, _tcp, "reordering", scenario.RESPONSES),
+    "schedulers": Kind(MPTCP, _mptcp, "scheduler", settings.SCHEDULERS),
+    "coupled": Kind(MPTCP, _mptcp, "congestion_control", settings.COUPLED_CONTROLS),
+    "congestion": Kind(SINGLE, _tcp, "congestion_control", settings.CONGESTION_CONTROLS),
+    "reordering": Kind(SPLIT, _tcp, "reordering", settings.RESPONSES),
 }
 FIGURES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
     "goodput_mbps": lambda flow: flow["goodput_bps"] * MEGA,

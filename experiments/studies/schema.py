@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from experiments.errors import ScenarioError, UnknownName
-from experiments.model.scenario import first_problem
+from experiments.model.data import Data
+from experiments.model.problems import first_problem
 from topologies import toml
 
 FOLDER = Path(__file__).parent / "data"
@@ -25,25 +26,21 @@ Limits = Mapping[int, float]
 """What a figure is `ABOVE` and `BELOW`."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Level(_Model):
+class Level(Data):
     """One value of an axis."""
 
     name: Name
     set: Changes = Field(default_factory=dict)
 
 
-class Axis(_Model):
+class Axis(Data):
     """What is varied; the cases of a study are the products of all its axes."""
 
     name: Name
     levels: Annotated[tuple[Level, ...], Field(min_length=1)]
 
 
-class FromScenario(_Model):
+class FromScenario(Data):
     """A base that is a run of a scenario file: its allocation, its paths, its settings."""
 
     scenario: Name
@@ -52,7 +49,7 @@ class FromScenario(_Model):
     settings: Changes = Field(default_factory=dict)
 
 
-class Metric(_Model):
+class Metric(Data):
     """A figure of a run: `of` is its place in the simulator's results, `scale` makes the unit of the name.
 
     `optional`: only some of the study's protocols have it; for the others it is 0.
@@ -93,7 +90,7 @@ class Cell(NamedTuple):
     ours: Side
 
 
-class PaperTable(_Model):
+class PaperTable(Data):
     """A table of the paper, or a part of it.
 
     A column's place is `CASE: METRIC`, where `{}` is the row. A row has a figure for each column: the
@@ -109,7 +106,8 @@ class PaperTable(_Model):
 
     @model_validator(mode="after")
     def _is_rectangular(self) -> PaperTable:
-        for rows in (self.rows, *self.others.values()):
+        tables: list[Mapping[str, Sequence[float | str]]] = [self.rows, *self.others.values()]
+        for rows in tables:
             for row, figures in rows.items():
                 if len(figures) not in (0, len(self.columns)):
                     raise ValueError(f"row {row} has {len(figures)} figures for {len(self.columns)} columns")
@@ -149,7 +147,7 @@ class Comparison(NamedTuple):
         return self._replace(left=change(self.left), right=self.right and change(self.right))
 
 
-class Holds(_Model):
+class Holds(Data):
     """Comparisons of a sentence: each of `case`, with each of `of` or `minus`, lies within the limits.
 
     `is` is a number as the paper prints it, of which half a unit of the last digit is the limit to both
@@ -197,7 +195,7 @@ def _texts(texts: str | tuple[str, ...]) -> tuple[str, ...]:
     return (texts,) if isinstance(texts, str) else texts
 
 
-class Dependence(_Model):
+class Dependence(Data):
     """An assumption of ours from which sentences may follow: they are checked without it too.
 
     `without`: words of the cases' names, and those of the cases without the assumption.
@@ -207,7 +205,7 @@ class Dependence(_Model):
     without: Annotated[dict[str, str], Field(min_length=1)]
 
 
-class Claim(_Model):
+class Claim(Data):
     """A sentence of the paper that can be checked; `contradiction`: what in the paper speaks against it."""
 
     claim: str
@@ -237,7 +235,7 @@ class Claim(_Model):
         ]
 
 
-class Study(_Model):
+class Study(Data):
     """A study's file."""
 
     format: Literal[1]

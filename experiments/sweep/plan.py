@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from experiments.model.data import Data
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Metric = Literal["delay", "hops"]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Conditions(_Model):
+class Conditions(Data):
     """What all points of a sweep have in common; two sweeps with the same ones can be one.
 
     Attributes:
@@ -42,7 +40,7 @@ class Conditions(_Model):
     duration_s: Annotated[float, Field(gt=0, le=1e6)] = 10.0
 
 
-class Point(_Model):
+class Point(Data):
     """One run."""
 
     seed: int
@@ -55,7 +53,7 @@ class Point(_Model):
         return f"load {self.load:g}, {self.protocol}, seed {self.seed}"
 
 
-class Sweep(_Model):
+class Sweep(Data):
     """Conditions, and the values that are gone through."""
 
     conditions: Conditions

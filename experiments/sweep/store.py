@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from experiments.errors import OutputError, ScenarioError
+from experiments.model.data import Data
+from experiments.model.whole_files import writing
 from experiments.scheduling.journal import Journal
 from experiments.sweep.plan import Conditions, Point, Sweep
 
@@ -15,7 +17,7 @@ CONDITIONS = "conditions.json"
 POINTS = "points.jsonl"
 
 
-class PointResult(BaseModel):
+class PointResult(Data):
     """What a point found. Rates are goodput in bit/s over all flows, times seconds, missing values None.
 
     Attributes:
@@ -39,8 +41,6 @@ class PointResult(BaseModel):
         wall_s: Time that the simulation took.
         peak_rss_bytes: Memory of its process.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     point: Point
     flows: int
@@ -77,7 +77,7 @@ class Store:
         self._journal = Journal(self._points)
         self.finished: dict[Point, PointResult] = {}
         written = folder / CONDITIONS
-        try:
+        with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
             if written.exists():
                 if not resume:
@@ -87,8 +87,6 @@ class Store:
                 self._read()
             else:
                 written.write_text(conditions.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise OutputError(str(folder), error.strerror or str(error)) from None
 
     def add(self, result: PointResult) -> None:
         """Keep a finished point; OutputError if that fails."""

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from experiments.model.data import Data
 
 SETTINGS = ("rate_bps", "delay_us", "loss", "jitter_us", "queue_packets", "queue_bytes")
 """Properties of a link that can change."""
 
 
-class LinkSettings(BaseModel):
+class LinkSettings(Data):
     """New values of a link's properties, for both directions; None leaves one as it is."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     rate_bps: Annotated[float, Field(gt=0, le=1e13, allow_inf_nan=False)] | None = None
     delay_us: Annotated[float, Field(ge=0, le=10e6, allow_inf_nan=False)] | None = None
@@ -38,13 +38,11 @@ class Step(NamedTuple):
     settings: dict[str, Any]
 
 
-class TraceBase(BaseModel):
+class TraceBase(Data):
     """A trace as a scenario has it: a table with its `kind` and the fields of a subclass.
 
     Subclasses are given to `experiments.traces.register` (docs/extensions.md).
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: str
 

@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from experiments.errors import ScenarioError
+from experiments.model.problems import what_is_wrong
 from experiments.model.reading import DOCUMENT, read_results
-from experiments.model.scenario import what_is_wrong
 from experiments.sweep.plan import Sweep
 from experiments.sweep.store import PointResult
 from experiments.web.documents import Document, FinishedResults, NoSuchRun, looks

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from experiments.model.data import Data
 
 if TYPE_CHECKING:  # sources and sinks import this, and little else
     from experiments.analysis.logs import Log, Nanoseconds, Window
@@ -112,13 +114,11 @@ class Asking(Protocol):
         """Yield how long, in seconds, the users of a closed loop think before they ask again."""
 
 
-class WorkloadBase(BaseModel):
+class WorkloadBase(Data):
     """A workload as a scenario file has it: a table with its `kind` and the fields of a subclass.
 
     Subclasses are given to `experiments.workloads.register` (docs/extensions.md).
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: str
     writes: ClassVar[Literal["ticks", "backlog"]] = "backlog"

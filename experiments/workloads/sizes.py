@@ -8,37 +8,34 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from experiments.model.data import Data
 from experiments.workloads.base import Size
 
 
-class _Sizes(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class FixedSize(_Sizes):
+class FixedSize(Data):
     """Every transfer has `size_bytes`."""
 
     kind: Literal["fixed"] = "fixed"
     size_bytes: Size
 
 
-class ExponentialSize(_Sizes):
+class ExponentialSize(Data):
     """Exponentially distributed with mean `mean_bytes`, rounded up to whole bytes."""
 
     kind: Literal["exponential"] = "exponential"
     mean_bytes: Size
 
 
-class NamedSize(_Sizes):
+class NamedSize(Data):
     """A distribution that was measured in a data centre (`sizes.NAMED`), each size times `scale`."""
 
     kind: Literal["web-search", "data-mining"]
     scale: float = Field(default=1.0, gt=0, le=1000, allow_inf_nan=False)
 
 
-class EmpiricalSize(_Sizes):
+class EmpiricalSize(Data):
     """A distribution written down: `cdf` holds pairs of size in bytes and share of transfers up to it.
 
     Both rise, and the last share is 1. Between two points it is linear; the first share is that of

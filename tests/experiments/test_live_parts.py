@@ -21,7 +21,7 @@ from experiments.engines.live.routes import DEFAULT_TABLE, default_path
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.socket_state import parse_sockets
 from experiments.errors import UnknownName
-from experiments.model import scenario
+from experiments.model import scenario, settings
 from experiments.model.results import LinkResult, ProgramTimes
 from experiments.protocols import FlowPlan
 from experiments.protocols.mptcp_sdn import MptcpSdn
@@ -30,7 +30,7 @@ from tests.fakes.openflow_table import ControlledNetwork, Packet
 from topologies.wires import DirectionCounters, Lateness
 
 SECOND = 1_000_000_000
-LIVE = scenario.Live()
+LIVE = settings.Live()
 
 
 def rules_of(net: ControlledNetwork) -> Callable[[str], str]:

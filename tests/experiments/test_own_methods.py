@@ -16,7 +16,7 @@ from experiments.engines.sim import endless
 from experiments.engines.sim.methods import load
 from experiments.engines.sim.worker import OwnMethodFailed, simulate
 from experiments.installation import ROOT
-from experiments.model.scenario import RESPONSES
+from experiments.model.settings import RESPONSES
 
 DOCS = ROOT / "docs" / "own-methods.md"
 TWO_PATHS: dict[str, Any] = {

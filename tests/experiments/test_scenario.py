@@ -8,7 +8,7 @@ import pytest
 
 import topologies
 from experiments.errors import ScenarioError, UnknownName
-from experiments.model import scenario
+from experiments.model import scenario, settings
 from experiments.model.scenario import check_network
 
 MINIMAL = """
@@ -73,11 +73,11 @@ def test_overhead_follows_the_timestamps() -> None:
 
 
 def test_sysctls_are_those_asked_for() -> None:
-    assert scenario.Tcp(sack=False, recovery=0).sysctls() == {
+    assert settings.Tcp(sack=False, recovery=0).sysctls() == {
         "net.ipv4.tcp_sack": "0",
         "net.ipv4.tcp_recovery": "0",
     }
-    assert scenario.Tcp().sysctls() == {}
+    assert settings.Tcp().sysctls() == {}
 
 
 @pytest.mark.parametrize(

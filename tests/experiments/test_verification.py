@@ -11,7 +11,8 @@ from experiments.engines.live.verification import mismatches, not_vouched_for, u
 from experiments.errors import ScenarioError
 from experiments.model import scenario
 from experiments.model.plan import RunPlan
-from experiments.model.scenario import Mptcp, Scenario, Tcp
+from experiments.model.scenario import Scenario
+from experiments.model.settings import Mptcp, Tcp
 
 
 def socket_with(congestion_control: str, *options: str) -> SocketState:

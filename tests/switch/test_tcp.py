@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from experiments.model.scenario import COUPLED_CONTROLS, KERNEL_RESPONSES, RESPONSES
+from experiments.model.settings import COUPLED_CONTROLS, KERNEL_RESPONSES, RESPONSES
 from switch import tcp
 from switch.errors import BpfUnavailable
 from switch.tcp import Controls, given_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from experiments.engines.live.socket_state import SocketState
-from experiments.model.scenario import Tcp
+from experiments.model.settings import Tcp
 
 _OPTIONS = {"timestamps": "ts", "sack": "sack"}
 """What both ends agree on when they connect, and `ss` shows. The other settings are read back as sysctls."""

@@ -12,7 +12,8 @@ from experiments.engines.sim.rerouting import Reroute
 from experiments.engines.sim.routing import Route
 from experiments.model.dynamics import NetworkChange
 from experiments.model.plan import RunPlan
-from experiments.model.scenario import COUPLED_CONTROLS, ETHERNET_BYTES, Scenario
+from experiments.model.scenario import ETHERNET_BYTES, Scenario
+from experiments.model.settings import COUPLED_CONTROLS
 from experiments.traces.base import SETTINGS
 from experiments.workloads import Simulated
 from topologies import Link

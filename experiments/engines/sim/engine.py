@@ -24,7 +24,7 @@ from experiments.installation import extra_command
 from experiments.model.events import Report
 from experiments.model.plan import RunPlan
 from experiments.model.results import Environment, RunResult, SimulationCost
-from experiments.model.scenario import CONGESTION_CONTROLS, COUPLED_CONTROLS
+from experiments.model.settings import CONGESTION_CONTROLS, COUPLED_CONTROLS
 from experiments.protocols import PROTOCOLS
 from experiments.scheduling.simulator import simulator
 

@@ -11,7 +11,8 @@ from controller.wire import Framing
 from experiments import protocols
 from experiments.model.plan import RunPlan
 from experiments.model.results import PathAllocation
-from experiments.model.scenario import OBJECTIVES, SPLIT_ACKS, Flow
+from experiments.model.scenario import OBJECTIVES, Flow
+from experiments.model.settings import SPLIT_ACKS
 from topologies.model import Network
 from topologies.second_interfaces import second_name
 

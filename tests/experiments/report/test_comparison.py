@@ -13,7 +13,7 @@ from rich.console import Console
 
 from experiments.analysis.statistics import welch
 from experiments.errors import OutputError
-from experiments.model import scenario
+from experiments.model import scenario, settings
 from experiments.model.results import Results
 from experiments.report.comparison import Comparison, NotComparable, Row, compare
 from experiments.report.comparison_json import to_json
@@ -117,7 +117,7 @@ def test_defaults_that_differ_are_named() -> None:
             butterfly,
             butterfly.model_copy(
                 update={
-                    "mstcp": scenario.Mstcp(scheduler="redundant"),
+                    "mstcp": settings.Mstcp(scheduler="redundant"),
                     "tcp": butterfly.tcp.model_copy(update={"reordering": 5}),
                 }
             ),
