@@ -12,6 +12,7 @@ from experiments.protocols import (  # isort: skip
     ppfs_group,
     ppfs,
     mstcp,
+    quic,
     mpquic,
 )
 from experiments.protocols.base import FlowPlan, ProtocolSpec
@@ -19,4 +20,4 @@ from experiments.protocols.registry import PROTOCOLS, get, register, usual
 
 __all__ = ["PROTOCOLS", "FlowPlan", "ProtocolSpec", "get", "register", "usual"]
 
-_BUILT_IN = (ospf, ecmp, mptcp, mptcp_dualhomed, mptcp_sdn, ppfs_group, ppfs, mstcp, mpquic)
+_BUILT_IN = (ospf, ecmp, mptcp, mptcp_dualhomed, mptcp_sdn, ppfs_group, ppfs, mstcp, quic, mpquic)

@@ -18,7 +18,7 @@ from experiments.apps.transports import Accepting, Session
 from experiments.errors import MissingRequirement
 from experiments.model import scenario
 from experiments.model.plan import RunPlan
-from experiments.protocols import mpquic
+from experiments.protocols import quic
 from experiments.workloads import Cbr
 
 SIZE_BYTES = 3_000_000
@@ -43,9 +43,9 @@ def refused(plan_: RunPlan) -> str:
 
 
 def test_what_it_needs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mpquic, "program", lambda: None)
+    monkeypatch.setattr(quic, "program", lambda: None)
     assert refused(plan()).endswith("is not built. Build it with Rust 1.88 or newer: make mpquic.")
-    monkeypatch.setattr(mpquic, "program", lambda: Path("mpquic"))
+    monkeypatch.setattr(quic, "program", lambda: Path("mpquic"))
     assert "QUIC needs packets of 1242 bytes at least" in refused(plan())
     tcp = {"congestion_control": "vegas"}
     assert "It has reno, cubic, bbr" in refused(plan(packet_bytes=1514, tcp=tcp))
@@ -53,8 +53,9 @@ def test_what_it_needs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_runs_that_name_it_have_it() -> None:
-    assert "mpquic" in protocols.PROTOCOLS
-    assert "mpquic" not in protocols.usual()
+    for name in ("quic", "mpquic"):
+        assert name in protocols.PROTOCOLS
+        assert name not in protocols.usual()
 
 
 class Reader(Accepting):
@@ -83,7 +84,7 @@ class Reader(Accepting):
 
 async def transfer(common: dict[str, Any], ports: list[int]) -> tuple[int, str, dict[int, int]]:
     """Send over a path from each port; returns the bytes and the digest read, and what each path carried."""
-    protocol = protocols.get("mpquic")
+    protocol = protocols.get(common["protocol"])
     source = SourceConfig(**common, rate_bps=1e6, sample_s=0.1, drain_s=5)
     async with AsyncExitStack() as stack:
         reader = Reader()
@@ -103,15 +104,16 @@ async def transfer(common: dict[str, Any], ports: list[int]) -> tuple[int, str, 
         return size, reader.read.hexdigest(), carried
 
 
-@pytest.mark.skipif(mpquic.program() is None, reason="the program is not built: make mpquic")
-def test_a_file_arrives_whole_over_two_paths(free_ports: list[int], tmp_path: Path) -> None:
+@pytest.mark.skipif(quic.program() is None, reason="the program is not built: make mpquic")
+@pytest.mark.parametrize(("name", "paths"), [("quic", 0), ("mpquic", 2)])
+def test_a_file_arrives_whole(name: str, paths: int, free_ports: list[int], tmp_path: Path) -> None:
     common = {
         "flow": "1",
         "number": 0,
         "run_seed": 1,
         "host": "127.0.0.1",
         "port": free_ports[0],
-        "protocol": "mpquic",
+        "protocol": name,
         "connection": {},
         "workload": Cbr(),
         "packet_bytes": 1514,
@@ -122,12 +124,12 @@ def test_a_file_arrives_whole_over_two_paths(free_ports: list[int], tmp_path: Pa
         "log": str(tmp_path / "log.npz"),
     }
     ports = []
-    for _ in range(2):
+    for _ in range(paths):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             sock.bind(("127.0.0.1", 0))
             ports.append(sock.getsockname()[1])
     size, digest, carried = asyncio.run(transfer(common, ports))
     whole = b"".join(bytes([number % 256]) * 60_000 for number in range(SIZE_BYTES // 60_000))
     assert (size, digest) == (SIZE_BYTES, hashlib.sha256(whole).hexdigest())
-    assert sorted(carried) == sorted(ports)
+    assert sorted(carried) == (sorted(ports) or [0])
     assert sum(carried.values()) >= SIZE_BYTES, "each byte and its headers"

@@ -36,6 +36,7 @@ type Failure = Box<dyn Error + Send + Sync>;
 const PIECE_BYTES: usize = 16 << 10;
 /// How often what paths have carried is told.
 const TOLD_EVERY: Duration = Duration::from_millis(50);
+const KEEP_ALIVE: Duration = Duration::from_secs(1);
 /// How long a path may take to open, with retries.
 const OPENING: Duration = Duration::from_secs(5);
 const RETRY_AFTER: Duration = Duration::from_millis(20);
@@ -76,6 +77,7 @@ async fn serve(settings: &Settings, application: UnixStream) -> Result<(), Failu
     let (send, mut receive) = connection.accept_bi().await?;
     receive.read_exact(&mut [HELLO]).await?;
     println!("connected");
+    tokio::spawn(keep_alive(connection.clone()));
     carry(application, send, receive).await?;
     // The client has the last word: what is under way to it has to arrive.
     let _ = timeout(OPENING, connection.closed()).await;
@@ -101,6 +103,7 @@ async fn connect(settings: &Settings, application: UnixStream) -> Result<(), Fai
             .map_err(|_| format!("the path from port {} did not open", settings.from[paths::index_of(*local)]))?;
     }
     println!("connected");
+    tokio::spawn(keep_alive(connection.clone()));
     let telling = tokio::spawn(tell(connection.clone(), settings.from.clone()));
     carry(application, send, receive).await?;
     telling.abort();
@@ -115,6 +118,17 @@ async fn open_path(connection: &Connection, remote: SocketAddr, local: Ipv4Addr)
     let path = FourTuple::new(remote, Some(local.into()));
     while connection.open_path(path, PathStatus::Available).await.is_err() {
         sleep(RETRY_AFTER).await;
+    }
+}
+
+/// Have each path heard at the other end. Acknowledgements of all paths may come over one, and a path over which nothing comes counts as
+/// idle; the library's own keep-alive waits as long as the path is used in one direction.
+async fn keep_alive(connection: Connection) {
+    loop {
+        sleep(KEEP_ALIVE).await;
+        for path in paths::open(&connection) {
+            let _ = path.ping(); // it may be closing
+        }
     }
 }
 

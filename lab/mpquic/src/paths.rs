@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{ready, Context, Poll};
 
 use noq::udp::{RecvMeta, Transmit};
-use noq::{AsyncUdpSocket, Connection, PathId, UdpSender};
+use noq::{AsyncUdpSocket, Connection, Path, PathId, UdpSender};
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 
@@ -62,10 +62,15 @@ pub struct Carried {
     pub rtt_us: u128,
 }
 
+/// The paths that are open.
+pub fn open(connection: &Connection) -> impl Iterator<Item = Path> + '_ {
+    (0..PATH_IDS).filter_map(|id| connection.path(PathId::from(id)))
+}
+
 /// What each path has carried, by its port; a path that has not opened has nothing.
 pub fn carried(connection: &Connection, ports: &[u16]) -> Vec<(u16, Carried)> {
     let mut told = vec![Carried::default(); ports.len()];
-    for path in (0..PATH_IDS).filter_map(|id| connection.path(PathId::from(id))) {
+    for path in open(connection) {
         if let Ok(Some(IpAddr::V4(local))) = path.local_ip() {
             if local.octets()[..2] == [127, 77] {
                 let (stats, of_path) = (path.stats(), &mut told[index_of(local)]);

@@ -19,7 +19,6 @@ const MAX_PATHS: u32 = 16;
 const DEFAULT_WINDOW_BYTES: u32 = 1 << 20;
 /// A path without an answer for this long has failed.
 const PATH_IDLE: Duration = Duration::from_secs(5);
-const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -115,7 +114,6 @@ impl Settings {
         transport
             .max_concurrent_multipath_paths(MAX_PATHS)
             .default_path_max_idle_timeout(Some(PATH_IDLE))
-            .default_path_keep_alive_interval(Some(KEEP_ALIVE))
             .stream_receive_window(window)
             .receive_window(window)
             .send_window(u64::from(self.window_bytes))
