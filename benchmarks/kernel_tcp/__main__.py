@@ -1,6 +1,7 @@
 """Compares controls and responses in the virtual kernel with the simulator's.
 
     python -m benchmarks.kernel_tcp controls --seeds 10      # one bottleneck, MPTCP over TCP
+    python -m benchmarks.kernel_tcp singles --seeds 4        # the same, with kernels that send no pairs of segments
     python -m benchmarks.kernel_tcp bottlenecks --seeds 3    # two, with a TCP on each
     python -m benchmarks.kernel_tcp reordering --seeds 5     # 2 % of packets 15 ms late
 
@@ -91,6 +92,12 @@ def controls(seed: int) -> dict[str, Order]:
     return {name: Order(name, seed) for name in CONTROLS}
 
 
+def singles(seed: int) -> dict[str, Order]:
+    """Return the same where each segment is built and sent by itself, as the simulator's are."""
+    alone = ("ipv4.tcp_min_tso_segs=1",)
+    return {name: replace(order, sysctls=alone) for name, order in controls(seed).items()}
+
+
 def bottlenecks(seed: int) -> dict[str, Order]:
     """Return MPTCP over two bottlenecks with a TCP on each, by control."""
     return {name: replace(order, bottlenecks=2) for name, order in controls(seed).items()}
@@ -124,6 +131,7 @@ def _table(runs: Sequence[Rates], ratio: bool) -> str:
 
 TABLES: dict[str, Callable[[int], dict[str, Order]]] = {
     "controls": controls,
+    "singles": singles,
     "bottlenecks": bottlenecks,
     "reordering": reordering,
 }
@@ -138,7 +146,7 @@ def main() -> None:
     arguments = parser.parse_args()
     wanted = [TABLES[arguments.table](seed) for seed in range(1, arguments.seeds + 1)]
     kernel = [in_kernel(list(orders.values()), arguments.core) for orders in wanted]
-    ratio = arguments.table == "controls"
+    ratio = arguments.table in ("controls", "singles")
     for row, name in enumerate(wanted[0]):
         cells = [_table([told[row] for told in kernel], ratio)]
         if arguments.table != "reordering":
