@@ -1,7 +1,7 @@
 """Compares controls and responses in the virtual kernel with the simulator's.
 
     python -m benchmarks.kernel_tcp controls --seeds 10      # one bottleneck, MPTCP over TCP
-    python -m benchmarks.kernel_tcp singles --seeds 4        # the same, with kernels that send no pairs of segments
+    python -m benchmarks.kernel_tcp singles --seeds 4        # the same, sent segment by segment
     python -m benchmarks.kernel_tcp bottlenecks --seeds 3    # two, with a TCP on each
     python -m benchmarks.kernel_tcp reordering --seeds 5     # 2 % of packets 15 ms late
 
