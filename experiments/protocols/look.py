@@ -28,5 +28,6 @@ SKY = Look("#56B4E9", "---", "P", (0, (5, 1, 1.2, 1, 1.2, 1)))
 VIOLET = Look("#7A2FBF", "|||", "X", (0, (9, 2)))
 WINE = Look("#8B1A4A", "+++", "p", (0, (3, 1, 3, 1, 1.2, 1)))
 YELLOW = Look("#F0E442", "ooo", "*", (0, (2, 2)))
+BLACK = Look("#000000", "**", "h", (0, (1, 1, 4, 1)))
 
 LOOKS = (BLUE, VERMILION, GREEN, PINK, ORANGE, SKY, VIOLET, WINE, YELLOW)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.apps.carried import Carried
 from experiments.errors import MissingRequirement
 from experiments.protocols.base import ProtocolSpec
+from experiments.protocols.look import BLACK, Look
 from experiments.protocols.registry import register
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Quic(ProtocolSpec):
 
     name = "quic"
     description = "QUIC of single-homed hosts: one path on the shortest path"
+    look: Look | None = BLACK
     is_simulated = False
     is_named_alone = True
     has_tcp_sockets = False
