@@ -20,6 +20,7 @@ from controller.decide.switch_rules import SwitchRules
 from controller.decide.telling import tell_topology
 from controller.errors import RequestError
 from controller.install.outbox import Outbox
+from controller.install.transactions import Transactions
 from controller.model import events, host_frames
 from controller.model.callers import CONFIGURATION, Caller
 from controller.model.client_events import ClientEventKind
@@ -77,17 +78,19 @@ class Core(Journaled):
     def _assemble(self, state: State) -> None:
         """Make all parts, for a network of which nothing is known yet."""
         self._state, outbox = state, self._outbox
+        self._transactions = transactions = Transactions(state, outbox)
         self._rules = SwitchRules(
             state,
             outbox,
+            transactions,
             self._beside_fixed,
             self._count_beside_fixed,
             lambda switch, now: self._audit.refused(switch, now),
         )
-        self._default_routes = DefaultRoutes(state, outbox, self._rules)
+        self._default_routes = DefaultRoutes(state, outbox, transactions, self._rules)
         self._neighbours = Neighbours(state, outbox, self._default_routes, self._rules)
-        self._protection = Protection(state, outbox)
-        self._flows = FlowManager(state, outbox, self._new_flow_id, self._solved)
+        self._protection = Protection(state, outbox, transactions)
+        self._flows = FlowManager(state, outbox, transactions, self._new_flow_id, self._solved)
         self._audit = RuleAudit(state, outbox, self._rules, self._flows)
         self._measuring = Measuring(state, outbox, self._flows.capacity_returned, self._audit.counters_asked)
         self._links = LinkWatch(state, outbox)
@@ -222,7 +225,7 @@ class Core(Journaled):
         try:
             with Journal():
                 self._on(event)
-                self._flows.flush()
+                self._transactions.flush()
         except BaseException:
             self._outbox.take()
             raise
@@ -230,12 +233,13 @@ class Core(Journaled):
 
     def sent(self, now: float) -> None:
         """Record that the messages of the last event have been sent: now begins the time to confirm them."""
-        self._flows.sent(now)
+        self._transactions.sent(now)
         self._protection.sent(now)
 
     def next_deadline(self) -> float | None:
         """Return the time at which a `TimePassed` is due, after all that has happened by then."""
         parts = (
+            self._transactions,
             self._flows,
             self._default_routes,
             self._links,
@@ -341,6 +345,7 @@ class Core(Journaled):
         self._links.switch_left(datapath_id)
         self._default_routes.disconnect(switch)
         self._rules.disconnect(switch)
+        self._transactions.switch_lost(switch, self._now)
         self._flows.switch_lost(switch, self._now)
         self._measuring.switch_left(datapath_id, self._now)
         self._rule_counters.switch_left(datapath_id)
@@ -398,8 +403,7 @@ class Core(Journaled):
     def _barrier_received(self, event: events.BarrierReceived) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
         if switch is not None:
-            self._rules.confirm(switch, event.barrier)
-            self._flows.confirm(event.barrier, switch, self._now)
+            self._transactions.confirm(event.barrier, switch, self._now)
 
     def _together(self, event: events.Together) -> None:
         requested = [each for each in event.events if isinstance(each, events.FlowRequested)]
@@ -411,12 +415,10 @@ class Core(Journaled):
 
     def _rules_refused(self, event: events.RulesRefused) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
-        # There is none for a second error for the same rules, nor for a flow that has ended.
-        owners = self._outbox.take_owners(event.barrier, event.cookie) if switch is not None else ()
-        if switch is None or not owners:
-            return
-        for owner in owners:
-            owner.refused(switch, event.reason, self._now)
+        if switch is None or not self._transactions.refused(
+            event.barrier, event.cookie, switch, event.reason, self._now
+        ):
+            return  # a second error for the same rules, or of rules that were sent long ago
         if event.is_full:
             text = f"{switch} has no room for more rules: flows of its hosts are refused for a while."
             if self._state.faults.add(switch, FaultKind.TABLE_FULL, text, self._now + _FULL_S):
@@ -482,6 +484,7 @@ class Core(Journaled):
                 self._rules.wipe(switch)
 
     def _time_passed(self, _: events.TimePassed) -> None:
+        self._transactions.tick(self._now)
         if self._flows.tick(self._now):
             return  # what else is due is an event of its own, after the rules of flows have been sent
         self._give_up_switches()

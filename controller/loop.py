@@ -6,12 +6,13 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from types import UnionType
 from typing import Any, Protocol
 
 from controller.errors import Fenced, NotLeading, RequestError, StoreError, Unavailable
+from controller.model.event_log import EventLog
 from controller.model.events import (
     BarrierReceived,
     CopyRequested,
@@ -21,6 +22,8 @@ from controller.model.events import (
     FlowsRequested,
     LinkDiscovered,
     PacketArrived,
+    RecordsChanged,
+    RecordsRead,
     RequestAbandoned,
     TimePassed,
     Together,
@@ -119,6 +122,7 @@ class ControllerLoop:
         pause: Lets a number of seconds pass.
         handled: Called with each event and the seconds that the core took for it.
         on_fenced: Called where the store does not obey this replica: nothing of the event is carried out.
+        wall_clock: Seconds since 1970.
     """
 
     def __init__(
@@ -134,6 +138,7 @@ class ControllerLoop:
         pause: Callable[[float], None] = time.sleep,
         handled: Callable[[Event, float], None] = lambda *_: None,
         on_fenced: Callable[[], None] = lambda: None,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._core = core
         self._send = send
@@ -146,6 +151,8 @@ class ControllerLoop:
         self._pause = pause
         self._handled = handled
         self._on_fenced = on_fenced
+        self._wall_clock = wall_clock
+        self._log = EventLog()
         self._queues: dict[_Kind, deque[Event]] = {kind: deque() for kind in _Kind}
         self._packets_left = _PACKETS_A_TURN
         self._dropped_packets = 0
@@ -242,6 +249,8 @@ class ControllerLoop:
 
     def _handle(self, event: Event) -> None:
         began = self._clock()
+        if isinstance(event, RecordsRead | RecordsChanged):
+            self.remember(event.changes)
         try:
             messages = self._core.handle(event, began)
         except (KeyboardInterrupt, SystemExit, MemoryError):
@@ -263,20 +272,33 @@ class ControllerLoop:
         self._core.sent(now)
         self._handled(event, now - began)
 
+    def remember(self, changes: Iterable[Change]) -> None:
+        """Tell clients what the store has of events that were told before, or by another replica."""
+        for told in self._log.follow(changes):
+            self._deliver(told)
+
     def carry_out(self, messages: list[Message]) -> None:
         """Write what must survive first, then carry the other messages out in order."""
+        reports = [each for each in messages if isinstance(each, Report) and each.kind is not None]
+        told = self._log.numbered(reports, self._wall_clock())
         changes = [message for message in messages if isinstance(message, Change)]
+        changes += self._log.records(told)
         if changes:
             try:
                 self._write(changes)
             except Fenced as error:
                 LOG.error("%s; nothing of what was to be changed is", error)
-                messages = refusals(messages)
+                messages, told = refusals(messages), []
                 self._on_fenced()
             except StoreError as error:
                 LOG.error("%s; after a restart, what was changed would be forgotten", error)
+        self._log.took(told)
+        following = iter(told)
         for message in messages:
-            if not isinstance(message, Change):
+            if isinstance(message, Report) and message.kind is not None:
+                self._write_line(message)
+                self._deliver(next(following))
+            elif not isinstance(message, Change):
                 self._carry_out(message)
         self._flush()
 
@@ -296,12 +318,14 @@ class ControllerLoop:
         if token is not None:
             self._deliver(Answer(token, error))
 
-    def _carry_out(self, message: DatapathMessage | ClientMessage | Postpone) -> None:
+    @staticmethod
+    def _write_line(report: Report) -> None:
+        level = logging.getLevelName(report.level.upper())
+        LOG.log(level, report.text, extra={"data": dict(report.data)})
+
+    def _carry_out(self, message: DatapathMessage | Abandoned | Answer | Notify | Report | Postpone) -> None:
         if isinstance(message, Report):
-            level = logging.getLevelName(message.level.upper())
-            LOG.log(level, message.text, extra={"data": dict(message.data)})
-            if message.kind is not None:
-                self._deliver(message)
+            self._write_line(message)
         elif isinstance(message, Abandoned | Answer | Notify):
             self._deliver(message)
         elif isinstance(message, Postpone):

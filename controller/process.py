@@ -35,9 +35,10 @@ from controller.instructions import Instruction, Instructions
 from controller.leader.replica import Replica
 from controller.leader.replication import Replication
 from controller.loop import ControllerLoop
+from controller.model.event_log import EVENT
 from controller.model.events import ConfigurationChanged, ConfigurationRefused, ControllerStopping
 from controller.model.messages import Answer, DatapathMessage
-from controller.model.records import Change, Store
+from controller.model.records import Change, Store, changes_of
 from controller.model.settings import Settings
 from controller.openflow.runtime import OpenFlowRuntime
 from controller.openflow.session import Leadership
@@ -128,7 +129,7 @@ class ControllerProcess:
             handled=lambda event, wall_s: metrics.handled(type(event).__name__, wall_s),
             on_fenced=lambda: self._replication.participant.fenced() if self._replication else None,
         )
-        self._service = Service(self._loop.post, metrics=metrics)
+        self._service = Service(self._loop.post, metrics=metrics, store=self._store.identity)
         self._access = Access(configuration.access_tokens())
         api = Api(
             self._service,
@@ -173,6 +174,7 @@ class ControllerProcess:
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
         if isinstance(self._core, Core):
+            self._loop.remember(changes_of({EVENT: self._records.pop(EVENT, {})}))
             self._loop.carry_out(self._core.restore(self._records, time.monotonic()))
         self._loop.start()
         self._services.start()

@@ -31,7 +31,7 @@ def day_of_events_heap_mb(program: str) -> float:
             for number in range(first, first + _BATCH):
                 facts = {"link": "S2-S3", "down_s": 1.0}
                 report = Report("info", f"link N{number} is up", facts, ClientEventKind.LINK_UP)
-                served.controller.service.deliver(report)
+                served.controller.loop.carry_out([report])
             _wait_for(page, f"link N{first + _BATCH - 1} is up")
         session = page.context.new_cdp_session(page)
         session.send("HeapProfiler.collectGarbage")

@@ -1,12 +1,14 @@
-"""What has happened, numbered and kept for a while: clients follow it and resume where they were."""
+"""What has happened, kept for a while: clients follow it and resume where they were, at any replica."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from itertools import islice
+
+from controller.model.client_events import ClientEvent
 
 HISTORY_LOST = "history_lost"
 """The kind of the event that says that others are missing."""
@@ -17,29 +19,10 @@ _BATCH = 256
 
 
 @dataclass(frozen=True)
-class ClientEvent:
-    """Something that happened.
-
-    Attributes:
-        number: Its place, from 1.
-        kind: A name of `controller.model.client_events.ClientEventKind`.
-        time_s: When, in seconds since 1970.
-        text: It as a sentence.
-        data: It as fields.
-    """
-
-    number: int
-    kind: str
-    time_s: float
-    text: str
-    data: Mapping[str, object]
-
-
-@dataclass(frozen=True)
 class HistoryLost:
     """Events between what a follower has seen and the oldest that is kept are gone.
 
-    `missed` is how many; None: it has seen those of another start of the controller.
+    `missed` is how many; None: it has seen those of another store.
     """
 
     missed: int | None
@@ -51,24 +34,26 @@ class EventHistory:
     All methods are called in one asyncio loop.
 
     Args:
-        epoch: Tells the events of this start of the controller from those of others; part of their ids.
+        store: Tells the events of this store from those of others; part of their ids.
         capacity: Events that are kept.
     """
 
-    def __init__(self, epoch: str, capacity: int = _CAPACITY) -> None:
-        self._epoch = epoch
+    def __init__(self, store: str, capacity: int = _CAPACITY) -> None:
+        self._store = store
         self._events: deque[ClientEvent] = deque(maxlen=capacity)
         self._last = 0
         self._more = asyncio.Event()
         self._closed = False
 
-    def append(self, kind: str, time_s: float, text: str, data: Mapping[str, object]) -> ClientEvent:
-        """Add what has happened now."""
-        self._last += 1
-        event = ClientEvent(self._last, kind, time_s, text, data)
+    def append(self, event: ClientEvent) -> None:
+        """Add what has happened now; one that is there already changes nothing."""
+        if event.number <= self._last:
+            return
+        if event.number != self._last + 1:
+            self._events.clear()  # what is kept has no gaps
+        self._last = event.number
         self._events.append(event)
         self._wake()
-        return event
 
     def close(self) -> None:
         """End all followers."""
@@ -94,7 +79,7 @@ class EventHistory:
             past: How many of the last events come first without one.
             until_s: Seconds after which it ends.
         """
-        seen = max(0, self._last - past)
+        seen = self._last - min(past, len(self._events))
         if last_id:
             known = self._number(last_id)
             if known is None:
@@ -109,7 +94,8 @@ class EventHistory:
             if seen + 1 < oldest:
                 yield HistoryLost(oldest - seen - 1)
                 seen = oldest - 1
-            for event in list(islice(self._events, seen + 1 - oldest, seen + 1 - oldest + _BATCH)):
+            start = max(0, seen + 1 - oldest)
+            for event in list(islice(self._events, start, start + _BATCH)):
                 yield event
                 seen = event.number
             if seen >= self._last and not await self._wait(self._more, ends_at):
@@ -133,11 +119,11 @@ class EventHistory:
         self._more = asyncio.Event()
 
     def _id(self, number: int) -> str:
-        return f"{self._epoch}-{number}"
+        return f"{self._store}-{number}"
 
     def _number(self, event_id: str) -> int | None:
-        """Return the number in an id of this start; None for any other text."""
-        epoch, _, number = event_id.rpartition("-")
-        if epoch != self._epoch or not (number.isascii() and number.isdigit() and len(number) < 20):
+        """Return the number in an id of this store, which may come yet; None for any other text."""
+        store, _, number = event_id.rpartition("-")
+        if store != self._store or not (number.isascii() and number.isdigit() and len(number) < 19):
             return None
-        return min(int(number), self._last)
+        return int(number)

@@ -12,9 +12,9 @@ from typing import Any, TypeVar, cast
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from controller.api.event_history import ClientEvent
 from controller.api.schema import FlowRequestBody, parse
 from controller.errors import InvalidRequest, RequestError
+from controller.model.client_events import ClientEvent
 from controller.model.preview_views import PreviewView
 from controller.model.requests import FlowRequest
 from controller.model.views import FlowView, SplitView

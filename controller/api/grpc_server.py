@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import grpc
 import grpc.aio
 
-from controller.api.event_history import HISTORY_LOST, ClientEvent
+from controller.api.event_history import HISTORY_LOST
 from controller.api.grpc_messages import (
     allocation_of,
     ended,
@@ -39,6 +39,7 @@ from controller.configuration.access import Access, Role
 from controller.connection_limits import ConnectionLimits, ServiceLimits
 from controller.errors import ErrorCode, InvalidRequest, RequestError
 from controller.model.callers import Caller
+from controller.model.client_events import ClientEvent
 from controller.model.events import FlowChanged, FlowReleased, LeaseRenewed, StreamsReported
 from controller.model.messages import Abandoned, AllocationChanged, Answer, LeaseResult, Notify
 from controller.model.requests import FlowQuery

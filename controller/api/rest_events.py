@@ -9,10 +9,10 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from controller.api.event_history import HISTORY_LOST, ClientEvent, EventHistory, HistoryLost
+from controller.api.event_history import HISTORY_LOST, EventHistory, HistoryLost
 from controller.api.problems import problem_responses
 from controller.api.rest_common import Reader, TheApi
-from controller.model.client_events import ClientEventKind
+from controller.model.client_events import ClientEvent, ClientEventKind
 
 router = APIRouter(tags=["events"])
 
@@ -21,11 +21,11 @@ _RETRY_MS = 1000
 _DESCRIPTION = f"""Follow what happens as server-sent events: `id`, `event` (the kind) and `data`, a JSON
 object `{{"kind", "time", "time_s", "text", "data"}}`.
 
-Who sends `Last-Event-ID` (browsers do so by themselves) gets what happened since. Only the last events are
-kept: where some that the client has not seen are gone, or the controller was restarted, the first event is
-`{HISTORY_LOST}` with `missed` (null: unknown), and the client should look at everything again. Answers of
-`GET /v1/flows`, `/v1/links` and `/v1/switches` carry `Last-Event-ID` too: who resumes after it misses
-nothing.
+Who sends `Last-Event-ID` (browsers do so by themselves) gets what happened since, from any replica and after
+a restart. Only the last events are kept: where some that the client has not seen are gone, or the controller
+has another store, the first event is `{HISTORY_LOST}` with `missed` (null: unknown), and the client should
+look at everything again. Answers of `GET /v1/flows`, `/v1/links` and `/v1/switches` carry `Last-Event-ID`
+too: who resumes after it misses nothing.
 
 Kinds: {", ".join(f"`{kind.value}`" for kind in ClientEventKind)}. The `data` of flows has `flow`, `owner`,
 `source`, `destination`, rates and paths; of `flow_replanned` and `flow_restored` also `recovery_s`, the

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ from controller.errors import (
     Unavailable,
 )
 from controller.model.callers import ANYBODY, Caller
+from controller.model.client_events import ClientEvent
 from controller.model.events import (
     CopyRequested,
     Event,
@@ -38,7 +38,7 @@ from controller.model.events import (
     RequestAbandoned,
     ViewRequested,
 )
-from controller.model.messages import Abandoned, Answer, ClientMessage, LeaseResult, Notify, Report
+from controller.model.messages import Abandoned, Answer, ClientMessage, LeaseResult, Notify
 from controller.model.preview_views import PreviewView
 from controller.model.requests import FlowQuery, FlowRequest, LinkChange, PreviewRequest, ViewName
 from controller.model.state_copy import StateCopy
@@ -83,6 +83,7 @@ class Service:
         timeout_s: A request that is not answered within this is undone.
         metrics: Takes the figures of requests.
         clock: Seconds on the clock of the core's events.
+        store: Identity of the store whose events are told.
     """
 
     def __init__(
@@ -91,12 +92,13 @@ class Service:
         timeout_s: float = _ANSWER_TIMEOUT_S,
         metrics: Metrics | None = None,
         clock: Callable[[], float] = time.monotonic,
+        store: str = "store",
     ) -> None:
         self._post_together = post
         self._held: list[Event] | None = None  # what is posted together
         self.timeout_s = timeout_s
         self.metrics = metrics or Metrics()
-        self.history = EventHistory(secrets.token_hex(4))
+        self.history = EventHistory(store)
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tokens = count(1)
@@ -104,7 +106,7 @@ class Service:
         self._listeners: dict[str, Callable[[Notify | Abandoned], None]] = {}
         self._previews = ThreadPoolExecutor(max_workers=1, thread_name_prefix="controller-preview")
         self._previewing = 0
-        self._delivered: deque[tuple[ClientMessage, float]] = deque()
+        self._delivered: deque[ClientMessage] = deque()
         self._dispatching = False
 
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -114,7 +116,7 @@ class Service:
 
     def deliver(self, message: ClientMessage) -> None:
         """Take a message from the core; may be called from any thread."""
-        self._delivered.append((message, time.time() if isinstance(message, Report) else 0.0))
+        self._delivered.append(message)
         loop = self._loop
         if loop is not None and not loop.is_closed() and not self._dispatching:
             self._dispatching = True  # one wake-up for all that comes before it is served
@@ -123,12 +125,12 @@ class Service:
     def _dispatch_all(self) -> None:
         self._dispatching = False
         while self._delivered:
-            self._dispatch(*self._delivered.popleft())
+            self._dispatch(self._delivered.popleft())
 
     def close(self) -> None:
         """Tell everyone who waits that the controller is stopping."""
         for token in list(self._waiting):
-            self._dispatch(Answer(token, Unavailable("", "the controller is stopping")), 0.0)
+            self._dispatch(Answer(token, Unavailable("", "the controller is stopping")))
         self.history.close()
         self._previews.shutdown(wait=False, cancel_futures=True)
 
@@ -418,20 +420,19 @@ class Service:
             raise seen.view
         return seen
 
-    def _dispatch(self, message: ClientMessage, time_s: float) -> None:
+    def _dispatch(self, message: ClientMessage) -> None:
         if isinstance(message, Abandoned):
             for token in list(self._waiting):
-                self._dispatch(Answer(token, NotLeading()), time_s)
+                self._dispatch(Answer(token, NotLeading()))
             for abandoned in list(self._listeners.values()):
                 abandoned(message)
         elif isinstance(message, Answer):
             done = self._waiting.pop(message.token, None)
             if done is not None:
                 done(message)
-        elif isinstance(message, Report):
-            if message.kind is not None:
-                self.metrics.happened(message.kind.value)
-                self.history.append(message.kind.value, time_s, message.text, message.data)
+        elif isinstance(message, ClientEvent):
+            self.metrics.happened(message.kind)
+            self.history.append(message)
         else:
             listener = self._listeners.get(message.owner)
             if listener is not None:

@@ -11,6 +11,7 @@ from controller.compile.default_routes import Route, default_rule, equal_paths, 
 from controller.compile.next_hops import equal_next_hops
 from controller.decide.switch_rules import SwitchRules
 from controller.install.outbox import Outbox
+from controller.install.transactions import Failure, Transactions
 from controller.model.journal import Journaled, JournaledDict
 from controller.model.messages import PacketOut, RemoveGroup, RemoveRule
 from controller.model.reconcile import Installed
@@ -34,12 +35,14 @@ class DefaultRoutes(Journaled):
     Args:
         state: Network and hosts.
         outbox: Where messages go.
+        transactions: Where new rules go.
         rules: Hears of routes that are refused.
     """
 
-    def __init__(self, state: State, outbox: Outbox, rules: SwitchRules) -> None:
+    def __init__(self, state: State, outbox: Outbox, transactions: Transactions, rules: SwitchRules) -> None:
         self._state = state
         self._outbox = outbox
+        self._transactions = transactions
         self._rules = rules
         # Which switches need routes to a host's address.
         self._users: JournaledDict[str, JournaledDict[str, None]] = JournaledDict()
@@ -203,7 +206,7 @@ class DefaultRoutes(Journaled):
         for switch, given in entries.items():
             datapath_id, groups = self._state.live.datapath_id(switch), self._groups[switch]
             if given:
-                self._outbox.install(datapath_id, tuple(given), self._rules)
+                self._transactions.send(self, switch, given)
             used = (
                 {each.group.number for each in self._routes[switch].values() if each.group}
                 if groups
@@ -212,6 +215,17 @@ class DefaultRoutes(Journaled):
             for number in groups.keys() - used:
                 del groups[number]
                 self._outbox.put(RemoveGroup(datapath_id, number))
+
+    def owns(self, _cookie: int) -> bool:
+        """Return whether a rule is one of these: they are sent by themselves."""
+        return True
+
+    def installed(self, _now: float) -> None:
+        """Nothing waits for routes on demand."""
+
+    def failed(self, failure: Failure, now: float) -> None:
+        """Record that a switch did not accept routes: they are sent again with all that it should have."""
+        self._rules.failed(failure, now)
 
     def _route(self, switch: str, ip: str) -> Route | None:
         """Return a switch's route to a host behind another one; None where there is no way."""

@@ -27,7 +27,7 @@ from controller.errors import (
     Unavailable,
 )
 from controller.install.outbox import Outbox
-from controller.install.transactions import Transaction, Transactions
+from controller.install.transactions import Failure, Transaction, Transactions
 from controller.model.callers import Caller
 from controller.model.client_events import ClientEventKind
 from controller.model.events import (
@@ -48,7 +48,15 @@ from controller.model.messages import (
     RemoveRules,
 )
 from controller.model.reconcile import Unsettled
-from controller.model.rules import Group, GroupChange, Rule, Stages, by_switch, flow_number
+from controller.model.rules import (
+    Group,
+    GroupChange,
+    Rule,
+    Stages,
+    by_switch,
+    flow_number,
+    split_group_number,
+)
 from controller.model.state_copy import StateCopy
 from controller.state.flow import Flow, FlowState
 from controller.state.flow_record import FLOW, FLOW_LEASE, flow_of
@@ -92,13 +100,12 @@ class _FlowRules:
         return flow_number(cookie) == self.number
 
     def installed(self, now: float) -> None:
-        self.manager.installed(self.flow_id, now)
+        if self.token is not None:
+            self.manager.installed(self.flow_id, now)
 
-    def failed(self, reason: str, now: float) -> None:
-        self.manager.failed(self.flow_id, self.token, reason, now)
-
-    def refused(self, switch: str, reason: str, now: float) -> None:
-        self.failed(f"{switch} refused the rules: {reason}", now)
+    def failed(self, failure: Failure, now: float) -> None:
+        if self.token is not None or failure.is_refusal:
+            self.manager.failed(self.flow_id, self.token, failure.text, now)
 
 
 @dataclass(frozen=True)
@@ -120,6 +127,7 @@ class FlowManager(Journaled):
         self,
         state: State,
         outbox: Outbox,
+        transactions: Transactions,
         new_flow_id: Callable[[int], str],
         solved: Callable[[str, float], None] = lambda *_: None,
     ) -> None:
@@ -129,11 +137,11 @@ class FlowManager(Journaled):
         self._state = state
         self._outbox = outbox
         self._optima = LiveOptima(state.live, state.settings.solve_limit_s, solved)
-        self._transactions = Transactions(state, outbox)
+        self._transactions = transactions
         self._waiting: JournaledDict[str, _Waiting] = JournaledDict()  # by flow
         self._by_token: JournaledDict[int, str] = JournaledDict()  # flows
         self._interruptions = Interruptions(state, outbox)
-        self._rates = Rates(state, outbox, self._optima, self._interruptions)
+        self._rates = Rates(state, outbox, transactions, self._optima, self._interruptions)
         self._recovery = Recovery(
             state,
             outbox,
@@ -362,14 +370,6 @@ class FlowManager(Journaled):
             flow.expires_at = max(flow.expires_at, now + min(flow.lease_s, _TAKEOVER_LEASE_S))
         self._leases_due = min((flow.expires_at for flow in self._state.flows), default=None)
 
-    def flush(self) -> None:
-        """Send what the event has let begin or go on."""
-        self._transactions.flush()
-
-    def confirm(self, barrier: int, switch: str, now: float) -> None:
-        """Take a switch's barrier in; the flows that are complete with it are answered."""
-        self._transactions.confirm(barrier, switch, now)
-
     def _install_new(self, flow: Flow, token: int) -> None:
         self._install(flow, token, [by_switch(flow.entries(self._state.live.ports))])
 
@@ -427,10 +427,6 @@ class FlowManager(Journaled):
         if flow.objective is not None:
             self._rates.apply(self._rates.optimum(flow.objective), now)
 
-    def sent(self, now: float) -> None:
-        """Record that all messages have been sent."""
-        self._transactions.sent(now)
-
     @property
     def degraded(self) -> int:
         """How many flows carry less than before they lost a link."""
@@ -459,9 +455,7 @@ class FlowManager(Journaled):
         self._recovery.capacity_returned(now)
 
     def switch_lost(self, switch: str, now: float) -> None:
-        """Give up what needs a switch which has gone."""
-        self._transactions.switch_lost(switch, now)
-        # Those that it has confirmed already too: what it had is gone when it returns.
+        """Give up what needs a switch which has gone, though it has confirmed it: it may return without."""
         installing = [flow for flow in self._state.flows if not flow.is_active]
         for flow in installing:
             if switch in flow.switches():
@@ -469,7 +463,6 @@ class FlowManager(Journaled):
 
     def tick(self, now: float) -> bool:
         """End what has run out of time, and plan what is due; returns whether flows are about to move."""
-        self._transactions.tick(now)
         if self._recovery.tick(now):
             return True
         if self._leases_due is not None and self._leases_due <= now:
@@ -488,7 +481,6 @@ class FlowManager(Journaled):
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
         times = (
-            self._transactions.next_deadline(),
             self._recovery.next_deadline(),
             self._rates.next_deadline(),
             self._host_streams.next_deadline(),
@@ -554,8 +546,8 @@ class FlowManager(Journaled):
         for switch in flow.switches():
             self._state.faults.clear(switch, FaultKind.TABLE_FULL)  # there is room again
         ingress = flow.source.switch
-        if flow.split is not None and flow.split.group is not None and self._state.live.is_connected(ingress):
-            group = flow.split.group.number
+        if flow.split is not None and flow.split.mode == "group" and self._state.live.is_connected(ingress):
+            group = split_group_number(flow.split.tag)
             self._outbox.put(RemoveGroup(self._state.live.datapath_id(ingress), group))
         self._interruptions.ended(flow)
         if flow.is_active:

@@ -15,6 +15,7 @@ from itertools import islice, pairwise
 
 from controller.compile.bypass import port_group, relay_rules, relays
 from controller.install.outbox import Outbox
+from controller.install.transactions import Failure, Transactions
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
 from controller.model.labels import MOST_BRANCHES
 from controller.model.messages import RemoveRule
@@ -39,9 +40,10 @@ _PAUSES = 9.0
 class Protection(Journaled):
     """Finds bypasses, and gives them to the switches."""
 
-    def __init__(self, state: State, outbox: Outbox) -> None:
+    def __init__(self, state: State, outbox: Outbox, transactions: Transactions) -> None:
         self._state = state
         self._outbox = outbox
+        self._transactions = transactions
         live = state.live
         switches = set(live.network.switches) if state.settings.fast_failover else set()
         between = {
@@ -89,13 +91,15 @@ class Protection(Journaled):
         """Return whether a rule is one of these."""
         return cookie == COOKIE_LABEL
 
-    def refused(self, switch: str, reason: str, _now: float) -> None:
+    def installed(self, _now: float) -> None:
+        """Nothing waits for bypasses."""
+
+    def failed(self, failure: Failure, _now: float) -> None:
         """Record that a switch did not accept its bypasses: it does without."""
-        if switch not in self._unable:
-            self._unable.add(switch)
-            self._outbox.report(
-                "warning", f"{switch} cannot turn to bypasses by itself: {reason}", switch=switch
-            )
+        if failure.is_refusal and failure.switch not in self._unable:
+            self._unable.add(failure.switch)
+            text = f"{failure.switch} cannot turn to bypasses by itself: {failure.reason}"
+            self._outbox.report("warning", text, switch=failure.switch)
 
     def links_changed(self, links: Collection[str], now: float) -> None:
         """Record that links went or returned."""
@@ -140,8 +144,7 @@ class Protection(Journaled):
                 self._renew(name, entries)
         for switch, those in entries.items():
             if self._state.live.is_connected(switch):
-                datapath_id = self._state.live.datapath_id(switch)
-                self._outbox.install(datapath_id, tuple(those), self)
+                self._transactions.send(self, switch, those)
         self._due = now + _INTERVAL_S if self._todo else None
 
     def _renew(self, name: str, entries: dict[str, list[Entry]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from controller.decide.interruptions import Interruptions
 from controller.decide.live_optima import LiveOptima
@@ -13,6 +13,7 @@ from controller.decide.rerouting import set_rates
 from controller.decide.telling import facts_of
 from controller.errors import FAILURES
 from controller.install.outbox import Outbox
+from controller.install.transactions import Failure, Transactions
 from controller.model.journal import Journaled
 from controller.model.messages import AllocationChanged, Notify
 from controller.model.rules import Group, GroupChange
@@ -30,8 +31,7 @@ _REBALANCE_INTERVAL_S = 0.5
 """Flows that end within so long share one optimum: for hundreds of flows it takes a good part of a second."""
 
 
-@dataclass(frozen=True)
-class _Weights:
+class _Weights(NamedTuple):
     """Owner of a running split flow's new shares."""
 
     rates: Rates
@@ -40,8 +40,11 @@ class _Weights:
     def owns(self, _cookie: int) -> bool:
         return False
 
-    def refused(self, switch: str, reason: str, _now: float) -> None:
-        self.rates.weights_refused(self.flow_id, switch, reason)
+    def installed(self, _now: float) -> None:
+        pass
+
+    def failed(self, failure: Failure, _now: float) -> None:
+        self.rates.weights_refused(self.flow_id, failure)
 
 
 class Rates(Journaled):
@@ -50,15 +53,22 @@ class Rates(Journaled):
     Args:
         state: Network and flows.
         outbox: Where messages go.
+        transactions: Where new shares of split flows go.
         optima: The last optima.
         interruptions: How long flows have been without what they had.
     """
 
     def __init__(
-        self, state: State, outbox: Outbox, optima: LiveOptima, interruptions: Interruptions
+        self,
+        state: State,
+        outbox: Outbox,
+        transactions: Transactions,
+        optima: LiveOptima,
+        interruptions: Interruptions,
     ) -> None:
         self._state = state
         self._outbox = outbox
+        self._transactions = transactions
         self._optima = optima
         self._interruptions = interruptions
         self._rebalanced = -math.inf
@@ -134,15 +144,14 @@ class Rates(Journaled):
         """Give the group that splits a flow the weights of its rates, if it has others."""
         group = self.new_group(flow)
         if group is not None:
-            datapath_id = self._state.live.datapath_id(flow.source.switch)
-            self._outbox.install(datapath_id, (GroupChange(group),), _Weights(self, flow.id))
+            self._transactions.send(_Weights(self, flow.id), flow.source.switch, (GroupChange(group),))
 
-    def weights_refused(self, flow_id: str, switch: str, reason: str) -> None:
-        """Record that a switch did not accept new shares: the next change of rates sends them again."""
+    def weights_refused(self, flow_id: str, failure: Failure) -> None:
+        """Record that a switch has not got new shares: the next change of rates sends them again."""
         flow = self._state.flows.get(flow_id)
         if flow is not None and flow.split is not None:
             flow.split.group = None
-            text = f"{switch} refused new shares of flow {flow.id}: {reason}"
+            text = f"flow {flow.id} has not got new shares: {failure.text}"
             self._outbox.report("error", text, flow=flow.id)
 
     def _rebalance(self, now: float) -> None:

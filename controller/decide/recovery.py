@@ -18,8 +18,8 @@ from controller.decide.planning import replan
 from controller.decide.rerouting import carried_over, moved_flow, reroute, reserve
 from controller.decide.telling import facts_of
 from controller.errors import FAILURES, AnyFailure
-from controller.install.outbox import Outbox, Refusable
-from controller.install.transactions import Transaction, Transactions
+from controller.install.outbox import Outbox
+from controller.install.transactions import Failure, Owner, Transaction, Transactions
 from controller.model.client_events import ClientEventKind
 from controller.model.journal import Journaled, JournaledDict
 from controller.model.messages import RemoveRule
@@ -60,9 +60,9 @@ class _Move(Journaled):
     def installed(self, now: float) -> None:
         self.recovery.installed(self.before.id, now)
 
-    def failed(self, reason: str, now: float) -> None:
+    def failed(self, failure: Failure, now: float) -> None:
         if self.recovery.is_moving(self.before.id):
-            self.recovery.failed(self.before.id, reason, now)
+            self.recovery.failed(self.before.id, failure.text, now)
 
 
 class Recovery(Journaled):
@@ -86,7 +86,7 @@ class Recovery(Journaled):
         set_rates: Callable[[Mapping[str, tuple[float, ...]], float], None],
         changed: Callable[[Flow, float], None],
         transactions: Transactions,
-        owner_of: Callable[[Flow], Refusable],
+        owner_of: Callable[[Flow], Owner],
     ) -> None:
         self._state = state
         self._outbox = outbox
@@ -302,7 +302,7 @@ class Recovery(Journaled):
             if self._state.live.is_connected(switch):
                 by_switch.setdefault(switch, []).append(rule)
         for switch, entries in by_switch.items():
-            self._outbox.install(self._state.live.datapath_id(switch), tuple(entries), self._owner_of(flow))
+            self._transactions.send(self._owner_of(flow), switch, entries)
 
     def flow_ended(self, flow: Flow) -> Flow | None:
         """Forget the move of a flow that ends; returns the flow as it would have been, whose rules go too."""

@@ -6,10 +6,12 @@ The fixed ones depend on its own ports and hosts alone: they are sent when it co
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from controller.compile.classification import classification
 from controller.compile.labels import delivery_rules, label_rules
 from controller.install.outbox import Outbox
+from controller.install.transactions import Failure, Transactions
 from controller.model.faults import FaultKind
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
 from controller.model.messages import RemoveGroup, RemoveRule, RemoveRules
@@ -18,12 +20,30 @@ from controller.model.rules import Entry, Group, Meter, Rule
 from controller.state.state import State
 
 
+class _Fixed(NamedTuple):
+    """Owner of rules without which a switch is not ready."""
+
+    rules: SwitchRules
+    switch: str
+
+    def owns(self, _cookie: int) -> bool:
+        return True  # they are sent by themselves
+
+    def installed(self, _now: float) -> None:
+        self.rules.settled(self.switch)
+
+    def failed(self, failure: Failure, now: float) -> None:
+        self.rules.failed(failure, now)
+        self.rules.settled(self.switch)
+
+
 class SwitchRules(Journaled):
     """Sends each switch the difference between the rules it has and those it should have.
 
     Args:
         state: Network and hosts.
         outbox: Where messages go.
+        transactions: Where new rules go.
         beside: Returns what a switch should have beside its fixed rules, groups first.
         count_beside: Returns how many of that are rules.
         retry: Called with a switch that refused some.
@@ -33,17 +53,19 @@ class SwitchRules(Journaled):
         self,
         state: State,
         outbox: Outbox,
+        transactions: Transactions,
         beside: Callable[[str], tuple[Rule | Group, ...]],
         count_beside: Callable[[str], int],
         retry: Callable[[str, float], None],
     ) -> None:
         self._state = state
         self._outbox = outbox
+        self._transactions = transactions
         self._beside = beside
         self._count_beside = count_beside
         self._retry = retry
         self._labels: JournaledDict[str, tuple[Rule, ...]] = JournaledDict()  # of each connected switch
-        self._awaited: JournaledDict[str, int] = JournaledDict()
+        self._awaited: JournaledDict[str, int] = JournaledDict()  # how many transactions, by switch
         self._refused: JournaledSet[str] = JournaledSet()  # switches that lack some since they refused them
 
     def connect(self, switch: str, installed: Installed | None) -> None:
@@ -148,28 +170,26 @@ class SwitchRules(Journaled):
     def send(self, switch: str, entries: tuple[Entry, ...], wipe: bool = False) -> None:
         """Give a switch entries without which it is not ready."""
         self._state.confirmed.discard(switch)
-        self._awaited[switch] = self._outbox.install(
-            self._state.live.datapath_id(switch), entries, self, wipe
-        )
+        self._awaited[switch] = self._awaited.get(switch, 0) + 1
+        self._transactions.send(_Fixed(self, switch), switch, entries, wipe)
 
-    def confirm(self, switch: str, barrier: int) -> None:
-        """Record a barrier's reply; only the last one of a switch confirms all its rules."""
-        if self._awaited.get(switch) == barrier:
-            del self._awaited[switch]
-            if switch not in self._refused:
-                self._state.confirmed.add(switch)
-                if self._state.faults.clear(switch, FaultKind.RULES_REFUSED):
-                    self._state.faults.clear(switch, FaultKind.TABLE_FULL)  # it had room for all of them
+    def settled(self, switch: str) -> None:
+        """Record that a transaction of a switch is over; with the last of them it has all its rules."""
+        left = self._awaited.pop(switch, 0) - 1
+        if left > 0:
+            self._awaited[switch] = left
+        elif switch not in self._refused and self._state.live.is_connected(switch):
+            self._state.confirmed.add(switch)
+            if self._state.faults.clear(switch, FaultKind.RULES_REFUSED):
+                self._state.faults.clear(switch, FaultKind.TABLE_FULL)  # it had room for all of them
 
-    def owns(self, _cookie: int) -> bool:
-        """Return whether a rule is one of these: they are sent by themselves."""
-        return True
-
-    def refused(self, switch: str, reason: str, now: float) -> None:
+    def failed(self, failure: Failure, now: float) -> None:
         """Record that a switch did not accept its rules, until `repair` has sent them again."""
+        switch = failure.switch
+        if not failure.is_refusal:
+            return  # it will be given what it lacks when it connects
         self._refused.add(switch)
         self._state.confirmed.discard(switch)
-        text = f"{switch} refused its rules: {reason}."
-        if self._state.faults.add(switch, FaultKind.RULES_REFUSED, text):
-            self._outbox.report("error", text, switch=switch)
+        if self._state.faults.add(switch, FaultKind.RULES_REFUSED, f"{failure.text}."):
+            self._outbox.report("error", f"{failure.text}.", switch=switch)
         self._retry(switch, now)

@@ -1,18 +1,43 @@
-"""Installs rules stage by stage, each confirmed by every switch before the next is sent.
+"""All rules go into switches by this: stage by stage, each confirmed by every switch before the next is sent.
 
 What an event lets begin or go on is sent together: a switch gets the rules of all these transactions at once,
-with one barrier.
+with one barrier. What must be sent among other messages of an event has a barrier for itself (`send`).
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from controller.install.outbox import Outbox
 from controller.model.journal import Journaled, JournaledDict
+from controller.model.messages import InstallRules
 from controller.model.rules import Entry, Stages
 from controller.state.state import State
+
+_REMEMBERED = 1 << 16
+"""Barriers whose transactions are remembered: a switch may send an error after the barrier's reply."""
+
+
+class Failure(NamedTuple):
+    """Why rules are not installed, as a sentence.
+
+    Attributes:
+        switch: To blame; several names where several have not confirmed.
+        text: The sentence.
+        reason: What the switch says where it has refused them; empty where it is lost, or has not confirmed.
+    """
+
+    switch: str
+    text: str
+    reason: str = ""
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the switch has refused them."""
+        return bool(self.reason)
 
 
 class Owner(Protocol):
@@ -22,12 +47,12 @@ class Owner(Protocol):
         """Return whether a rule with a cookie is one of its own."""
         ...
 
-    def installed(self, now: float) -> None:
+    def installed(self, now: float, /) -> None:
         """All switches have confirmed all stages."""
         ...
 
-    def failed(self, reason: str, now: float) -> None:
-        """A switch has refused rules (maybe after `installed`), is lost, or has not confirmed in time."""
+    def failed(self, failure: Failure, now: float, /) -> None:
+        """Not all can be installed; a switch may refuse rules after `installed` too."""
         ...
 
 
@@ -42,17 +67,8 @@ class Transaction(Journaled):
     number: int
     owner: Owner
     stages: Stages
-    transactions: Transactions
     awaited: int = 0
     since: int = 0
-
-    def owns(self, cookie: int, /) -> bool:
-        """Return whether a rule with a cookie is one of its own."""
-        return self.owner.owns(cookie)
-
-    def refused(self, switch: str, reason: str, now: float, /) -> None:
-        """Record that a switch does not accept its rules."""
-        self.transactions.fail(self, f"{switch} refused the rules: {reason}", now)
 
 
 class Transactions(Journaled):
@@ -68,36 +84,55 @@ class Transactions(Journaled):
         self._ready: JournaledDict[int, None] = JournaledDict()  # their next stage is to be sent
         self._unsent: JournaledDict[int, None] = JournaledDict()  # their stage is on its way to the switches
         self._deadlines: JournaledDict[int, float] = JournaledDict()  # the earliest first
+        self._sent_for: OrderedDict[int, tuple[Transaction, ...]] = OrderedDict()  # by barrier
 
     def begin(self, owner: Owner, stages: Stages) -> Transaction:
-        """Send the first stage with `flush`."""
-        self._last_number += 1
-        transaction = Transaction(self._last_number, owner, stages, self)
-        self._open[transaction.number] = transaction
+        """Send the first stage with `flush`; each has a time to be confirmed in."""
+        transaction = self._new(owner, stages)
         self._ready[transaction.number] = None
         return transaction
+
+    def send(self, owner: Owner, switch: str, entries: Sequence[Entry], wipe: bool = False) -> None:
+        """Send entries to a switch now, which may take as long as its connection lasts to confirm them."""
+        transaction = self._new(owner, [])
+        transaction.awaited, transaction.since = 1, self._outbox.next_barrier
+        self._put(switch, entries, (transaction,), wipe)
+
+    def _new(self, owner: Owner, stages: Stages) -> Transaction:
+        self._last_number += 1
+        transaction = self._open[self._last_number] = Transaction(self._last_number, owner, stages)
+        return transaction
+
+    def _put(
+        self, switch: str, entries: Sequence[Entry], those: tuple[Transaction, ...], wipe: bool = False
+    ) -> None:
+        barrier = self._outbox.next_barrier
+        self._outbox.next_barrier += 1
+        datapath_id = self._state.live.datapath_id(switch)
+        self._outbox.put(InstallRules(datapath_id, tuple(entries), barrier, wipe))
+        self._by_barrier[barrier] = switch, tuple([each.number for each in those])
+        self._sent_for[barrier] = those
+        if len(self._sent_for) > _REMEMBERED:
+            self._sent_for.popitem(last=False)
 
     def flush(self) -> None:
         """Send the next stages of all transactions that can go on."""
         if not self._ready:
             return
         entries: dict[str, list[Entry]] = {}
-        numbers: dict[str, list[int]] = {}
+        those: dict[str, list[Transaction]] = {}
         for number in self._ready:
             transaction = self._open[number]
             stage, *transaction.stages = transaction.stages
             for switch, rules in stage.items():
                 entries.setdefault(switch, []).extend(rules)
-                numbers.setdefault(switch, []).append(number)
+                those.setdefault(switch, []).append(transaction)
             transaction.awaited, transaction.since = len(stage), self._outbox.next_barrier
             self._deadlines.pop(number, None)
         self._unsent.set_all(dict.fromkeys(self._ready))
         self._ready.clear()
         for switch, all_rules in entries.items():
-            owners = tuple(self._open[number] for number in numbers[switch])
-            datapath_id = self._state.live.datapath_id(switch)
-            barrier = self._outbox.install_for(datapath_id, tuple(all_rules), owners)
-            self._by_barrier[barrier] = switch, tuple(numbers[switch])
+            self._put(switch, all_rules, tuple(those[switch]))
 
     def sent(self, now: float) -> None:
         """Record that the stages begun have been sent: their switches have until the deadline."""
@@ -107,7 +142,7 @@ class Transactions(Journaled):
             self._unsent.clear()
 
     def confirm(self, barrier: int, switch: str, now: float) -> None:
-        """Take a switch's barrier in; the owners of the transactions that are complete with it hear of it."""
+        """Record a barrier's reply; the owners of the transactions that are complete with it hear of it."""
         of_switch, numbers = self._by_barrier.get(barrier, ("", ()))
         if of_switch != switch:
             return
@@ -125,17 +160,31 @@ class Transactions(Journaled):
                 self.cancel(transaction)
                 transaction.owner.installed(now)
 
-    def fail(self, transaction: Transaction, reason: str, now: float) -> None:
-        """Give a transaction up and tell its owner why."""
+    def refused(self, barrier: int, cookie: int | None, switch: str, reason: str, now: float) -> bool:
+        """Record that a switch did not accept rules; returns whether there was an owner to hear of it.
+
+        Of several that share a barrier it is the one whose rule has the cookie, where that is known. A single
+        one hears of it once.
+        """
+        those = self._sent_for.get(barrier, ())
+        if len(those) == 1:
+            del self._sent_for[barrier]
+        elif cookie is not None:
+            those = tuple(each for each in those if each.owner.owns(cookie))
+        for each in those:
+            self._fail(each, Failure(switch, f"{switch} refused the rules: {reason}", reason), now)
+        return bool(those)
+
+    def _fail(self, transaction: Transaction, failure: Failure, now: float) -> None:
         self.cancel(transaction)
-        transaction.owner.failed(reason, now)
+        transaction.owner.failed(failure, now)
 
     def switch_lost(self, switch: str, now: float) -> None:
         """Record that a switch's connection ended: what waits for it will not be confirmed."""
         for transaction in list(self._open.values()):
             waits = switch in self._silent(transaction)
             if waits or any(switch in stage for stage in transaction.stages):
-                self.fail(transaction, f"the connection to {switch} ended", now)
+                self._fail(transaction, Failure(switch, f"the connection to {switch} ended"), now)
 
     def tick(self, now: float) -> None:
         """Give up what switches did not confirm in time."""
@@ -144,7 +193,8 @@ class Transactions(Journaled):
         for transaction in [self._open[number] for number in overdue]:
             if transaction.number in self._open:
                 silent = ", ".join(sorted(self._silent(transaction)))
-                self.fail(transaction, f"{silent} did not confirm the rules within {limit_s:g} s", now)
+                text = f"{silent} did not confirm the rules within {limit_s:g} s"
+                self._fail(transaction, Failure(silent, text), now)
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from controller.leader.machine import Action, ActionKind, LeaderMachine, Standing
 from controller.model.events import Event, LeadershipGained, LeadershipLost, RecordsChanged, RecordsRead
-from controller.model.records import Holder, Records, Update
+from controller.model.records import Holder, Records, Update, changes_of
 
 _FOLLOWING = (Standing.FOLLOWER, Standing.CANDIDATE)
 
@@ -53,7 +53,7 @@ class Elector:
 
     def read(self, records: Records, holder: Holder | None, now: float) -> None:
         """Take all that the store has; updates follow from there."""
-        self._post(RecordsRead(records))
+        self._post(RecordsRead(changes_of(records)))
         if self.machine.standing is Standing.FENCED:
             self.do(self.machine.begun_again(holder, now))
         else:

@@ -8,7 +8,6 @@ from controller.core import Core
 from controller.errors import NotLeading
 from controller.model import events
 from controller.model.messages import Abandoned, Answer, Message, Report
-from controller.model.records import changes_of
 
 _READS = (events.ViewRequested, events.FlowsRequested, events.CopyRequested)
 """What a replica that follows answers too, from what it knows."""
@@ -38,9 +37,7 @@ class Replica:
             return self._stop(event)
         if isinstance(event, events.RecordsRead):
             self._core = self._new_core()
-            self._core.follow(changes_of(event.records), now)
-            return []
-        if isinstance(event, events.RecordsChanged):
+        if isinstance(event, events.RecordsRead | events.RecordsChanged):
             self._core.follow(event.changes, now)
             return []
         if isinstance(event, events.ConfigurationChanged):

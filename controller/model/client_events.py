@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 
 
@@ -37,3 +39,22 @@ class ClientEventKind(str, Enum):
     TOPOLOGY_CHANGED = "topology_changed"  # its file was read again: switches, links or hosts came or went
     CONFIGURATION_APPLIED = "configuration_applied"
     CONFIGURATION_REFUSED = "configuration_refused"
+
+
+@dataclass(frozen=True)
+class ClientEvent:
+    """Something that happened.
+
+    Attributes:
+        number: Its place in the store's log of events, from 1: the same at all replicas, and after a restart.
+        kind: A name of `ClientEventKind`.
+        time_s: When, in seconds since 1970.
+        text: It as a sentence.
+        data: It as fields.
+    """
+
+    number: int
+    kind: str
+    time_s: float
+    text: str
+    data: Mapping[str, object]

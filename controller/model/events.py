@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from controller.model.callers import ANYBODY, Caller
 from controller.model.counters import PinnedBy, PinnedCount, PortCounters, RuleCount, RuleKey
 from controller.model.reconcile import Installed
-from controller.model.records import Change, Records
+from controller.model.records import Change
 from controller.model.requests import FlowQuery, FlowRequest, LinkChange, ViewName
 from controller.model.settings import Settings
 from topologies.model import Network
@@ -284,9 +284,9 @@ class ControllerStopping(Event):
 
 @dataclass(frozen=True)
 class RecordsRead(Event):
-    """All that the store has, for a replica that begins to follow it."""
+    """All that the store has, for a replica that begins to follow it, in an order that can be followed."""
 
-    records: Records
+    changes: tuple[Change, ...]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.errors import RequestError
-from controller.model.client_events import ClientEventKind
+from controller.model.client_events import ClientEvent, ClientEventKind
 from controller.model.events import FlowRequested
 from controller.model.live_views import LiveView
 from controller.model.records import Change
@@ -191,5 +191,5 @@ class Postpone:
     events: tuple[FlowRequested, ...]
 
 
-ClientMessage = Abandoned | Answer | Notify | Report
-Message = DatapathMessage | ClientMessage | Change | Postpone
+ClientMessage = Abandoned | Answer | Notify | ClientEvent
+Message = DatapathMessage | Abandoned | Answer | Notify | Report | Change | Postpone

@@ -56,7 +56,12 @@ class Update:
 
 
 class Store(Protocol):
-    """Keeps records. All methods raise `StoreError` where that fails."""
+    """Keeps records. All methods raise `StoreError` where that fails.
+
+    `identity` tells it from any other one, empty again or another file.
+    """
+
+    identity: str
 
     def load(self) -> Records:
         """Return all records."""

@@ -1,7 +1,7 @@
 """The store in etcd, for controllers in pairs and threes: guarded transactions, the leader's key, a watch.
 
 Below the prefix, `records/<kind>/<key>` are the records, `leader` is who leads (bound to a lease), `turn`
-numbers the leader's transactions, and `format` says which version of all this it is.
+numbers the leader's transactions, `format` says which version of all this it is, and `identity` which store.
 
 A transaction is applied once and in its turn: it compares the revision at which the leader's key was created,
 and the number of the transaction before it. One that is repeated because its answer was lost, and arrives
@@ -11,6 +11,7 @@ after the next one, changes nothing.
 from __future__ import annotations
 
 import json
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -94,15 +95,18 @@ class EtcdStore:
         self._client.close()
 
     def _check_format(self) -> None:
+        new = {"format": _FORMAT, "identity": secrets.token_hex(4).encode()}
         made = pb.Transaction(
             compare=[_not_there(self._key("format"))],
-            success=[pb.Operation(put=pb.PutRequest(key=self._key("format"), value=_FORMAT))],
-            failure=[pb.Operation(range=pb.RangeRequest(key=self._key("format")))],
+            success=[pb.Operation(put=pb.PutRequest(key=self._key(key), value=new[key])) for key in new],
+            failure=[pb.Operation(range=pb.RangeRequest(key=self._key(key))) for key in new],
         )
         goes_on = until(time.monotonic() + _START_S)
         result = self._client.call("KV/Txn", made, pb.TransactionResult, goes_on)
-        if not result.succeeded:
-            self._expect_format(result.responses[0].range.kvs[0].value)
+        found = [] if result.succeeded else [answer.range.kvs for answer in result.responses]
+        values = [kvs[0].value if kvs else b"" for kvs in found] or list(new.values())
+        self._expect_format(values[0])
+        self.identity = values[1].decode()
 
     def _expect_format(self, found: bytes) -> None:
         if found != _FORMAT:

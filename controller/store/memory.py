@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ class MemoryStore:
     """Records in memory, as a file would have them."""
 
     def __init__(self) -> None:
+        self.identity = secrets.token_hex(4)
         self._records: dict[tuple[str, str], Mapping[str, Any]] = {}
 
     def load(self) -> Records:

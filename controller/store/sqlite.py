@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,6 +42,8 @@ class SqliteStore:
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._migrate()
+            (number,) = self._connection.execute("PRAGMA application_id").fetchone()
+            self.identity = f"{number:08x}"
         except (OSError, sqlite3.Error) as error:
             raise self._error(error) from None
 
@@ -84,6 +87,8 @@ class SqliteStore:
                 "use the controller that wrote it, or another file"
             )
         self._connection.execute("BEGIN IMMEDIATE")
+        if version == 0:
+            self._connection.execute(f"PRAGMA application_id = {secrets.randbits(31)}")
         for step in _MIGRATIONS[version:]:
             self._connection.execute(step)
         self._connection.execute(f"PRAGMA user_version = {len(_MIGRATIONS)}")

@@ -56,7 +56,7 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, error: Ba
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), Panic()])
 @pytest.mark.parametrize(
-    ("owner", "name"), [(Transactions, "begin"), (Outbox, "install_for"), (Rates, "apply")]
+    ("owner", "name"), [(Transactions, "begin"), (Transactions, "_put"), (Rates, "apply")]
 )
 def test_a_request_that_fails_leaves_everything_as_it_was(
     monkeypatch: pytest.MonkeyPatch, owner: type, name: str, error: BaseException
@@ -75,7 +75,7 @@ def test_a_request_that_fails_leaves_everything_as_it_was(
 
 def test_no_message_of_a_failed_event_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     core = Core(BUTTERFLY, network().core._state.settings)
-    fail_once(monkeypatch, Outbox, "install", ZeroDivisionError())
+    fail_once(monkeypatch, Transactions, "send", ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         core.handle(SwitchConnected(1, frozenset({1, 2, 3})), 0.0)
     assert core.handle(TimePassed(), 0.0) == []

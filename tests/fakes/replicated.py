@@ -18,6 +18,7 @@ from itertools import count
 from typing import Any
 
 import topologies
+from controller.api.event_history import EventHistory
 from controller.api.schema import parse
 from controller.core import Core
 from controller.errors import RequestError, Unavailable
@@ -26,7 +27,9 @@ from controller.leader.machine import LeaderMachine, Standing, Times
 from controller.leader.replica import Replica
 from controller.loop import refusals
 from controller.model import events
-from controller.model.messages import Abandoned, Acknowledge, Answer, Message, Postpone
+from controller.model.client_events import ClientEvent
+from controller.model.event_log import EVENT, EventLog
+from controller.model.messages import Abandoned, Acknowledge, Answer, Message, Postpone, Report
 from controller.model.messages import DatapathMessage as ToSwitch
 from controller.model.records import Change, Holder, Records, Update
 from controller.model.rules import Rule, is_flow_cookie
@@ -65,6 +68,7 @@ class EtcdModel:
         self.revision = 0
         self.turn = 0  # of the last write, in this epoch
         self.epochs: list[int] = []  # of accepted writes, in order
+        self.told: list[tuple[Any, ...]] = []  # all events
         self.watchers: dict[SimReplica, int] = {}
 
     def _changed(self, update: Update) -> None:
@@ -113,6 +117,7 @@ class EtcdModel:
         self.revision, self.turn = self.revision + 1, turn
         self.epochs.append(epoch)
         for change in changes:
+            self._note_told(change)
             kind = self.records.setdefault(change.kind, {})
             if change.value is None:
                 kind.pop(change.key, None)
@@ -120,6 +125,11 @@ class EtcdModel:
                 kind[change.key] = json.loads(json.dumps(change.value))
         self._changed(Update(changes))
         return True
+
+    def _note_told(self, change: Change) -> None:
+        if change.kind == EVENT and change.value is not None:
+            assert change.value["number"] == len(self.told) + 1, "the log has a gap, or a number twice"
+            self.told += [tuple(each) for each in json.loads(json.dumps(change.value["told"]))]
 
 
 class SwitchModel:
@@ -154,6 +164,7 @@ class Client:
     wanted: dict[int, dict[str, Any]] = field(default_factory=dict)  # by source port
     granted: dict[int, str] = field(default_factory=dict)  # ids by source port
     released: set[str] = field(default_factory=set)
+    seen: int = 0  # the number of the last event
 
 
 class SimReplica:
@@ -186,6 +197,7 @@ class SimReplica:
         self.machine = LeaderMachine(TIMES, len(DATAPATHS))
         self.core = Replica(self._new_core, self.machine.may_decide)
         self.elector = Elector(self.machine, self, self.post)
+        self.log, self.history = EventLog(), EventHistory("store")
         self.begin_again()
         for datapath_id in DATAPATHS:
             self.connect(datapath_id)
@@ -412,16 +424,25 @@ class SimReplica:
                 if due is None or due > self.now():
                     return
                 event = events.TimePassed()
+            if isinstance(event, events.RecordsRead | events.RecordsChanged):
+                self._tell(self.log.follow(event.changes))
             self._carry_out(self.core.handle(event, self.now()))
 
+    def _tell(self, told: list[ClientEvent]) -> None:
+        for each in told:
+            self.history.append(each)
+
     def _carry_out(self, messages: list[Message]) -> None:
-        if any(isinstance(message, Change) for message in messages):
-            self._write(messages)
+        reports = [each for each in messages if isinstance(each, Report) and each.kind is not None]
+        told = self.log.numbered(reports, self.world.now)
+        records = [message for message in messages if isinstance(message, Change)]
+        changes = (*records, *self.log.records(told))
+        if changes:
+            self._write(messages, changes, told)
         else:
             self._send(messages)
 
-    def _write(self, messages: list[Message]) -> None:
-        changes = tuple(message for message in messages if isinstance(message, Change))
+    def _write(self, messages: list[Message], changes: tuple[Change, ...], told: list[ClientEvent]) -> None:
         epoch, life = self.epoch, self.life
         self.turn += 1
         turn = self.turn
@@ -439,6 +460,8 @@ class SimReplica:
                 self.crash()
                 return
             if accepted and self.machine.may_decide(self.now()):
+                self.log.took(told)
+                self._tell(told)
                 self._send(messages)
             else:
                 self._send(refusals(messages))
@@ -633,7 +656,18 @@ class World:
                 released = self.rng.choice(ids)
                 client.released.add(released)
                 self._ask(client, lambda token: events.FlowReleased(token, released), lambda _: None)
+        self._follow_events(client, self.replicas[client.replica])
         self.at(self.now + self.rng.uniform(0.5, 1.0) * RENEW_S, lambda: self._act(client))
+
+    def _follow_events(self, client: Client, replica: SimReplica) -> None:
+        """Hear what has happened since the last event, from whichever replica a client talks to."""
+        for each in replica.history._events if replica.is_alive else ():
+            if each.number > client.seen:
+                assert each.number == client.seen + 1, "events were lost between two replicas"
+                data = json.loads(json.dumps(each.data))
+                told = self.etcd.told[client.seen]
+                assert told == (each.kind, each.time_s, each.text, data), "replicas tell different things"
+                client.seen = each.number
 
     def _granted(self, client: Client, port: int, result: Any) -> None:
         if isinstance(result, FlowView):
@@ -719,6 +753,7 @@ class World:
             wanted = {rule for rule in leader.inner._flows.pinned_rules(name) if isinstance(rule, Rule)}
             assert there == wanted, f"{name} has other rules than it should have"
         for replica in self.replicas:
+            assert replica.log.last == len(self.etcd.told), "a replica does not know what clients were told"
             assert replica.machine.standing in (Standing.FOLLOWER, Standing.LEADER)
             mine = {flow.id: [s.rate_bps for s in flow.streams] for flow in replica.inner._state.flows}
             assert set(mine) == set(kept), "a replica does not follow"

@@ -298,7 +298,7 @@ def test_of_many_events_the_last_ones_are_left(served: Served, browser: Browser)
         for first in range(0, count, batch):
             for number in range(first, first + batch):
                 report = Report("info", f"link N{number} is up", {"link": "S2-S3"}, ClientEventKind.LINK_UP)
-                served.controller.service.deliver(report)
+                served.controller.loop.carry_out([report])
             expect(page.locator(".event").first).to_contain_text(
                 f"link N{first + batch - 1} is up", ignore_case=True
             )

@@ -7,8 +7,12 @@ from typing import Any
 import httpx
 import pytest
 
-from controller.api.event_history import ClientEvent, EventHistory, HistoryLost
+from controller.api.event_history import EventHistory, HistoryLost
+from controller.model.client_events import ClientEvent, ClientEventKind
+from controller.model.event_log import EventLog
 from controller.model.events import PortCameUp, PortWentDown, SwitchDisconnected
+from controller.model.messages import Report
+from controller.model.records import Change
 from tests.fakes.served_controller import REQUEST, Controller
 
 
@@ -95,12 +99,16 @@ async def test_who_resumes_after_an_answer_misses_nothing(client: httpx.AsyncCli
         assert kinds(await told(client, seen)) == ["flow_refused"]
 
 
+def event(number: int) -> ClientEvent:
+    return ClientEvent(number, "link_up", 0.0, f"event {number}", {})
+
+
 async def test_history_that_is_lost_is_said(client: httpx.AsyncClient, controller: Controller) -> None:
     controller.loop.stop()  # so that nothing else happens
     await asyncio.sleep(0)
     controller.service.history = EventHistory("boot", capacity=5)
     for number in range(1, 13):
-        controller.service.history.append("link_down", float(number), f"event {number}", {})
+        controller.service.history.append(event(number))
     events = await told(client, "boot-3")
     assert events[0]["kind"] == "history_lost"
     assert events[0]["missed"] == 4
@@ -117,12 +125,12 @@ async def test_a_follower_that_is_slow_loses_history_and_costs_no_memory() -> No
     follower = history.follow(None)
     first = asyncio.ensure_future(anext(follower))
     await asyncio.sleep(0)
-    for number in range(10_000):
-        history.append("link_up", 0.0, str(number), {})
+    for number in range(1, 10_001):
+        history.append(event(number))
     assert await first == HistoryLost(9900)
     following = await anext(follower)
     assert isinstance(following, ClientEvent)
-    assert following.text == "9900"
+    assert following.number == 9901
     assert len(history._events) == 100
     history.close()
     assert len([event async for event in follower]) == 99
@@ -132,5 +140,33 @@ async def test_followers_hear_at_once() -> None:
     history = EventHistory("boot")
     followers = [asyncio.ensure_future(anext(history.follow(None))) for _ in range(5)]
     await asyncio.sleep(0)
-    event = history.append("link_up", 0.0, "a link", {})
-    assert await asyncio.gather(*followers) == [event] * 5
+    history.append(event(1))
+    assert await asyncio.gather(*followers) == [event(1)] * 5
+
+
+async def test_events_are_told_once_whichever_way_they_come() -> None:
+    history = EventHistory("boot")
+    for number in (7, 8, 8, 7, 9):  # of a log whose first events are gone; some come twice
+        history.append(event(number))
+    for last_id, after in (("boot-7", [8, 9]), ("boot-9", []), ("boot-12", [])):
+        seen = [each async for each in history.follow(last_id, until_s=0.01)]
+        assert seen == [event(number) for number in after], "one that has not come yet is waited for"
+    lost = [each async for each in history.follow("boot-3", until_s=0.01)]
+    assert lost[0] == HistoryLost(3) and len(lost) == 4
+
+
+def test_the_log_keeps_the_last_events_with_their_numbers() -> None:
+    log, kept = EventLog(), dict[str, Change]()
+    follower, heard = EventLog(), list[ClientEvent]()
+    for turn in range(700):
+        reports = [Report("info", f"{turn}.{k}", {"k": k}, ClientEventKind.LINK_UP) for k in range(turn % 7)]
+        told = log.numbered([*reports, Report("info", "no event")], 1.5)
+        changes = json.loads(json.dumps([vars(each) for each in log.records(told)]))
+        log.took(told)
+        records = [Change(**each) for each in changes]
+        heard += follower.follow([*records, *records])
+        kept |= {each.key: each for each in records}
+    assert [each.number for each in heard] == list(range(1, 2101)), "each once, in order"
+    restored = EventLog().follow(sorted(kept.values(), key=lambda each: (each.value or {})["number"]))
+    tail = [each for each in restored if each.number > 2101 - 900]
+    assert tail == heard[-900:], "a slot that was taken again leaves no gap in the last ones"

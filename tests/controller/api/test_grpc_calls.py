@@ -10,6 +10,7 @@ import pytest
 
 from controller.api.event_history import EventHistory
 from controller.api.grpc_server import ERROR_METADATA, make_server
+from controller.model.client_events import ClientEvent
 from controller.model.settings import Settings
 from mstcp.proto import control_pb2, control_pb2_grpc
 from tests.fakes.served_controller import Controller
@@ -138,7 +139,6 @@ async def test_preview(stub: Any) -> None:
 
 
 async def test_watching(stub: Any, controller: Controller) -> None:
-    controller.service.history.append("link_up", 0.0, "a link", {})
     watch = stub.Watch(control_pb2.WatchRequest(past=1))
     first = await asyncio.wait_for(watch.read(), TIMEOUT_S)
     flow = await stub.RequestFlow(REQUEST)
@@ -161,9 +161,9 @@ async def test_a_watcher_that_does_not_read_is_cut_off_and_fills_no_memory(
     text = "x" * 1000
     read = asyncio.ensure_future(watch.read())
     await asyncio.sleep(0.1)
-    for _ in range(200):
-        for _ in range(100):
-            history.append("link_up", 0.0, text, {})
+    for start in range(1, 20_001, 100):
+        for number in range(start, start + 100):
+            history.append(ClientEvent(number, "link_up", 0.0, text, {}))
         await asyncio.sleep(0)  # the server writes until the connection is full
     await read
     assert len(history._events) == 1000

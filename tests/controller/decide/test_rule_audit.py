@@ -129,7 +129,7 @@ async def test_rules_that_were_refused_are_tried_again(tmp_path: Path) -> None:
 
         while not (seen := await health())["faults"]:
             await asyncio.sleep(0.02)
-        assert "S2 refused its rules" in seen["faults"][0]
+        assert "S2 refused the rules" in seen["faults"][0]
         assert not seen["ready"]
         tables.max_rules = 1000
         await running.ready()

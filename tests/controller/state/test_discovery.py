@@ -254,7 +254,7 @@ def test_refused_rules_are_a_fault() -> None:
     net.silent = frozenset({"S0"})
     net.bring_up()
     net.handle(RulesRefused(S0, net.switches.installed_in(S0)[-1].barrier, "table full"))
-    assert "S0 refused its rules: table full." in net.snapshot().health.faults
+    assert "S0 refused the rules: table full." in net.snapshot().health.faults
     assert not net.snapshot().health.ready
 
 

@@ -1,0 +1,68 @@
+"""The log of events in the store: what clients are told is written with the records that it speaks of.
+
+Events of one turn of the loop share a record. The records take turns in a number of slots, so the oldest
+events make room for new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from controller.model.client_events import ClientEvent
+from controller.model.messages import Report
+from controller.model.records import Change
+
+EVENT = "event"
+"""Kind of the records."""
+
+_SLOTS = 1000
+_MOST_TOGETHER = 100
+"""Events of a record, at most: those that are kept are no fewer than `_SLOTS` less this."""
+
+
+class EventLog:
+    """Numbers events; `last` is the number of the last one that the store has."""
+
+    def __init__(self) -> None:
+        self.last = 0
+
+    def numbered(self, reports: Sequence[Report], time_s: float) -> list[ClientEvent]:
+        """Return what is to be told, with numbers that it has once the store has taken it."""
+        return [
+            ClientEvent(number, each.kind.value, time_s, each.text, each.data)
+            for number, each in enumerate(reports, self.last + 1)
+            if each.kind is not None
+        ]
+
+    @staticmethod
+    def records(told: Sequence[ClientEvent]) -> list[Change]:
+        """Return the records of events, whose numbers follow each other."""
+        chunks = (told[start : start + _MOST_TOGETHER] for start in range(0, len(told), _MOST_TOGETHER))
+        return [
+            Change(
+                EVENT,
+                str(chunk[0].number % _SLOTS),
+                {
+                    "number": chunk[0].number,
+                    "told": [[each.kind, each.time_s, each.text, each.data] for each in chunk],
+                },
+            )
+            for chunk in chunks
+        ]
+
+    def follow(self, changes: Iterable[Change]) -> list[ClientEvent]:
+        """Return the events of records that this log has not, in order, and have them from now on."""
+        told = [
+            ClientEvent(number, *fields)
+            for change in changes
+            if change.kind == EVENT and change.value is not None
+            for number, fields in enumerate(change.value["told"], change.value["number"])
+            if number > self.last
+        ]
+        self.took(told)
+        return told
+
+    def took(self, told: Sequence[ClientEvent]) -> None:
+        """Record that the store has these."""
+        if told:
+            self.last = told[-1].number
