@@ -52,14 +52,13 @@ class EventLog:
 
     def follow(self, changes: Iterable[Change]) -> list[ClientEvent]:
         """Return the events of records that this log has not, in order, and have them from now on."""
-        told = [
-            ClientEvent(number, *fields)
-            for change in changes
-            if change.kind == EVENT and change.value is not None
-            for number, fields in enumerate(change.value["told"], change.value["number"])
-            if number > self.last
-        ]
-        self.took(told)
+        told = []
+        for change in changes:
+            record = change.value if change.kind == EVENT else None
+            for number, fields in enumerate(record["told"], record["number"]) if record else ():
+                if number > self.last:
+                    self.last = number
+                    told.append(ClientEvent(number, *fields))
         return told
 
     def took(self, told: Sequence[ClientEvent]) -> None:
