@@ -8,11 +8,12 @@ been answered is undone.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 from urllib.parse import unquote
 
 import grpc
@@ -40,13 +41,13 @@ from controller.connection_limits import ConnectionLimits, ServiceLimits
 from controller.errors import ErrorCode, InvalidRequest, RequestError
 from controller.model.callers import Caller
 from controller.model.client_events import ClientEvent
-from controller.model.events import FlowChanged, FlowReleased, LeaseRenewed, StreamsReported
+from controller.model.events import FlowChanged, FlowReleased, FlowsRequested, LeaseRenewed, StreamsReported
 from controller.model.messages import Abandoned, AllocationChanged, Answer, LeaseResult, Notify
 from controller.model.requests import FlowQuery
-from controller.model.views import FlowView
+from controller.model.views import FlowPage, FlowView
 from mstcp.proto import control_pb2, control_pb2_grpc
 
-_T = TypeVar("_T")
+_Method = Callable[..., Awaitable[Any]]
 
 _MAX_IN_FLIGHT = 1024
 """Requests of one session that wait for an answer; further ones are not read until then."""
@@ -155,90 +156,107 @@ class FlowControlServicer(control_pb2_grpc.FlowControlServicer):
         await context.abort(grpc.StatusCode.UNAVAILABLE, f"this replica does not lead; {where}")
 
 
+def _call(needed: Role) -> Callable[[_Method], Any]:
+    """Let those call who have a role; a refusal ends the call with its status."""
+
+    def decorate(method: _Method) -> Any:
+        @functools.wraps(method)
+        async def call(servicer: ControllerServicer, request: Any, context: Any) -> Any:
+            caller = await _caller(context, servicer.access, needed)
+            try:
+                return await method(servicer, request, context, caller)
+            except RequestError as error:
+                return await _abort(context, error)
+
+        return call
+
+    return decorate
+
+
 class ControllerServicer(control_pb2_grpc.ControllerServicer):
     """Translates between single calls and the service layer."""
 
     def __init__(self, service: Service, access: Access, limits: ConnectionLimits) -> None:
         self._service = service
-        self._access = access
+        self.access = access
         self._limits = limits
 
-    async def RequestFlow(self, request: control_pb2.FlowRequest, context: Any) -> control_pb2.Allocation:
+    @_call(Role.REQUEST)
+    async def RequestFlow(
+        self, request: control_pb2.FlowRequest, context: Any, caller: Caller
+    ) -> control_pb2.Allocation:
         """Ask for a flow; it is undone if the call ends before the answer."""
-        caller = await _caller(context, self._access, Role.REQUEST)
-        timeout_s = _timeout_s(context, request)
+        wanted, timeout_s = parse(request_fields(request)), _timeout_s(context, request)
+        flow, _ = await self._service.request(wanted, caller=caller, timeout_s=timeout_s)
+        return allocation_of(flow)
 
-        async def ask() -> control_pb2.Allocation:
-            wanted = parse(request_fields(request))
-            return allocation_of(await self._service.request(wanted, caller=caller, timeout_s=timeout_s))
-
-        return await _answer(context, ask())
-
-    async def ChangeFlow(self, request: control_pb2.FlowChange, context: Any) -> control_pb2.Allocation:
+    @_call(Role.REQUEST)
+    async def ChangeFlow(
+        self, request: control_pb2.FlowChange, context: Any, caller: Caller
+    ) -> control_pb2.Allocation:
         """Ask for another rate of a flow."""
-        caller = await _caller(context, self._access, Role.REQUEST)
+        wanted = request.flow_id, check_rate(request.rate_bps), caller, _revisions(request)
+        flow, _ = await self._service.ask(
+            lambda token: FlowChanged(token, *wanted), FlowView, _timeout_s(context)
+        )
+        return allocation_of(flow)
 
-        async def ask() -> control_pb2.Allocation:
-            rate_bps = check_rate(request.rate_bps)
-            revisions = _revisions(request)
-            return allocation_of(
-                await self._service.change(request.flow_id, rate_bps, caller, revisions, _timeout_s(context))
-            )
-
-        return await _answer(context, ask())
-
-    async def ReleaseFlow(self, request: control_pb2.FlowRelease, context: Any) -> control_pb2.Released:
+    @_call(Role.REQUEST)
+    async def ReleaseFlow(
+        self, request: control_pb2.FlowRelease, _: Any, caller: Caller
+    ) -> control_pb2.Released:
         """End a flow."""
-        caller = await _caller(context, self._access, Role.REQUEST)
-        await _answer(context, self._service.release(request.flow_id, caller, _revisions(request)))
+        wanted = request.flow_id, caller, _revisions(request)
+        await self._service.ask(lambda token: FlowReleased(token, *wanted), type(None))
         return control_pb2.Released(flow_id=request.flow_id)
 
-    async def RenewFlows(self, request: control_pb2.LeaseRenewal, context: Any) -> control_pb2.Renewed:
+    @_call(Role.REQUEST)
+    async def RenewFlows(
+        self, request: control_pb2.LeaseRenewal, _: Any, caller: Caller
+    ) -> control_pb2.Renewed:
         """Let flows live on for another lease."""
-        caller = await _caller(context, self._access, Role.REQUEST)
-        result = await _answer(context, self._service.renew(tuple(request.flow_ids), caller=caller))
+        renewal = tuple(request.flow_ids), "", caller
+        result, _ = await self._service.ask(lambda token: LeaseRenewed(token, *renewal), LeaseResult)
         return message_of(control_pb2.Renewed, result, flow_ids=result.renewed)
 
+    @_call(Role.READ)
     async def ListFlows(
-        self, request: control_pb2.ListFlowsRequest, context: Any
+        self, request: control_pb2.ListFlowsRequest, _: Any, __: Caller
     ) -> control_pb2.ListFlowsResponse:
         """List flows, page by page."""
-        await _caller(context, self._access, Role.READ)
         filters = {name: getattr(request, name) or None for name in _FILTERS}
         query = FlowQuery(limit=min(request.limit or _PAGE, _MAX_PAGE), after=request.after, **filters)
-        page, _ = await _answer(context, self._service.flows(query))
+        page, _ = await self._service.ask(lambda token: FlowsRequested(token, query), FlowPage)
         flows = [flow_of(flow) for flow in page.flows]
         return control_pb2.ListFlowsResponse(flows=flows, total=page.total, next_after=page.next_after or 0)
 
+    @_call(Role.READ)
     async def ListLinks(
-        self, request: control_pb2.ListLinksRequest, context: Any
+        self, request: control_pb2.ListLinksRequest, _: Any, __: Caller
     ) -> control_pb2.ListLinksResponse:
         """List both directions of all links, or of one."""
-        await _caller(context, self._access, Role.READ)
-        links = await _answer(context, self._service.links(request.link))
+        links, _ = await self._service.links(request.link)
         return control_pb2.ListLinksResponse(links=[message_of(control_pb2.Link, each) for each in links])
 
-    async def Preview(self, request: control_pb2.PreviewRequest, context: Any) -> control_pb2.PreviewResponse:
+    @_call(Role.READ)
+    async def Preview(
+        self, request: control_pb2.PreviewRequest, _: Any, __: Caller
+    ) -> control_pb2.PreviewResponse:
         """Tell what would happen if."""
-        await _caller(context, self._access, Role.READ)
-
-        async def ask() -> control_pb2.PreviewResponse:
-            fields = {
-                "fail": {"links": tuple(request.fail_links), "switches": tuple(request.fail_switches)},
-                "scale": tuple(
-                    {"flow_id": each.flow_id or None, "factor": each.factor} for each in request.scale
-                ),
-                "add": tuple(request_fields(each) for each in request.add),
-            }
-            return preview_of(await self._service.preview(parse_preview(fields)))
-
-        return await _answer(context, ask())
+        fields = {
+            "fail": {"links": tuple(request.fail_links), "switches": tuple(request.fail_switches)},
+            "scale": tuple(
+                {"flow_id": each.flow_id or None, "factor": each.factor} for each in request.scale
+            ),
+            "add": tuple(request_fields(each) for each in request.add),
+        }
+        return preview_of(await self._service.preview(parse_preview(fields)))
 
     async def Watch(  # type: ignore[override]  # as above
         self, request: control_pb2.WatchRequest, context: Any
     ) -> None:
         """Tell what happens, as it does."""
-        await _caller(context, self._access, Role.READ)
+        await _caller(context, self.access, Role.READ)
         async with _counted(context, self._limits):
             await self._watch(request, context)
 
@@ -289,14 +307,6 @@ async def _abort(context: Any, error: RequestError) -> NoReturn:
     context.set_trailing_metadata(((ERROR_METADATA, error_of(error).SerializeToString()),))
     await context.abort(_STATUS[error.code], str(error))
     raise AssertionError("abort raises")
-
-
-async def _answer(context: Any, asked: Awaitable[_T]) -> _T:
-    """Return an answer, or end the call with the status of the refusal."""
-    try:
-        return await asked
-    except RequestError as error:
-        return await _abort(context, error)
 
 
 def _timeout_s(context: Any, request: control_pb2.FlowRequest | None = None) -> float | None:

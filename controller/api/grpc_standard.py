@@ -63,8 +63,7 @@ class _Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # gRPC has
 
     async def _status(self, name: str) -> int:
         try:
-            health = (await self._service.view(ViewName.HEALTH)).view
+            health, _ = await self._service.view(ViewName.HEALTH, HealthView)
         except RequestError:
             return int(_Status.NOT_SERVING)
-        is_ready = isinstance(health, HealthView) and health.ready
-        return int(_Status.SERVING if is_ready or name != READINESS else _Status.NOT_SERVING)
+        return int(_Status.SERVING if health.ready or name != READINESS else _Status.NOT_SERVING)

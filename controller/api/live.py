@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
 
 from pydantic import TypeAdapter
 
@@ -78,13 +77,12 @@ class LiveSnapshots:
         return self._clock() - self._made_at
 
     async def _make(self) -> Packed:
-        seen = await self._service.view(ViewName.LIVE)
+        live, event_id = await self._service.view(ViewName.LIVE, LiveView)
         sizes = await self._recent_sizes()
-        live = cast(LiveView, seen.view)
         document = LiveDocument(
             **vars(live),
             time_s=time.time(),
-            event_id=seen.event_id,
+            event_id=event_id,
             rules=sizes.rules,
             figures=self._service.metrics.figures(self._service.waiting),
         )
@@ -93,7 +91,7 @@ class LiveSnapshots:
     async def _recent_sizes(self) -> Sizes:
         now = self._clock()
         if self._sizes is None or now - self._sized_at >= _SIZES_INTERVAL_S:
-            self._sizes, self._sized_at = await self._service.sizes(), now
+            self._sizes, self._sized_at = (await self._service.view(ViewName.SIZES, Sizes))[0], now
         return self._sizes
 
     def _pack(self, document: LiveDocument) -> Packed:

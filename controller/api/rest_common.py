@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Protocol, TypeVar, cast
 
-from fastapi import Depends, Header, Request, Response
+from fastapi import Depends, Header, Request
 from fastapi import Path as PathParameter
 from starlette.exceptions import HTTPException
 
@@ -162,15 +162,6 @@ IfMatch = Annotated[
         examples=['"3"'],
     ),
 ]
-
-
-def event_header(response: Response) -> Callable[[str], None]:
-    """Return what puts the id of the last event that is in an answer into its headers."""
-
-    def put(event_id: str) -> None:
-        response.headers["Last-Event-ID"] = event_id
-
-    return put
 
 
 def etag_of(revision: int) -> str:

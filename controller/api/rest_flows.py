@@ -21,14 +21,14 @@ from controller.api.rest_common import (
     TheApi,
     TheService,
     etag_of,
-    event_header,
     revisions_of,
     unless_client_leaves,
 )
 from controller.api.schema import FlowRequestBody, PreviewBody, RateChange
+from controller.model.events import FlowChanged, FlowReleased, FlowsRequested
 from controller.model.preview_views import PreviewView
-from controller.model.requests import FlowQuery
-from controller.model.views import FlowView
+from controller.model.requests import FlowQuery, ViewName
+from controller.model.views import FlowPage, FlowView
 
 router = APIRouter()
 
@@ -122,12 +122,11 @@ async def request_flow(
     """Ask for a rate; the answer comes when all switches have confirmed. It may grant less."""
 
     async def ask() -> tuple[FlowView, str]:
-        event_ids: list[str] = []
         wanted = request.to_request()
         if key is not None:
             wanted = replace(wanted, repeated_as=(key, digest))
-        asked = api.service.request(wanted, caller=caller, timeout_s=timeout_s, follow=event_ids.append)
-        return await unless_client_leaves(connection, asked), event_ids[-1]
+        asked = api.service.request(wanted, caller=caller, timeout_s=timeout_s)
+        return await unless_client_leaves(connection, asked)
 
     digest = "" if key is None else hashlib.sha256(request.model_dump_json().encode()).hexdigest()
     if key is None:
@@ -136,8 +135,13 @@ async def request_flow(
         (flow, event_id), is_replayed = await api.idempotency.answer(caller.name, key, digest, ask)
         if is_replayed:
             response.headers["Idempotent-Replayed"] = "true"
-    event_header(response)(event_id)
     response.headers["Location"] = f"/v1/flows/{flow.flow_id}"
+    return _flow((flow, event_id), response)
+
+
+def _flow(answer: tuple[FlowView, str], response: Response) -> FlowView:
+    """Return a flow, with its headers."""
+    flow, response.headers["Last-Event-ID"] = answer
     response.headers["ETag"] = etag_of(flow.revision)
     return flow
 
@@ -193,7 +197,7 @@ async def list_flows(
         state=state,
         through=through,
     )
-    page, event_id = await service.flows(query)
+    page, event_id = await service.ask(lambda token: FlowsRequested(token, query), FlowPage)
     response.headers["Last-Event-ID"] = event_id
     response.headers["X-Total-Count"] = str(page.total)
     if page.next_after is not None:
@@ -209,9 +213,7 @@ async def list_flows(
 )
 async def get_flow(flow_id: FlowId, response: Response, service: TheService, _: Reader) -> FlowView:
     """Show one flow; its rates may have changed for the good of the whole since it was requested."""
-    flow = await service.flow(flow_id, event_header(response))
-    response.headers["ETag"] = etag_of(flow.revision)
-    return flow
+    return _flow(await service.view(ViewName.FLOW, FlowView, flow_id), response)
 
 
 @router.patch(
@@ -232,12 +234,8 @@ async def change_flow(
     timeout_s: RequestTimeout = None,
 ) -> FlowView:
     """Ask for another rate over the paths that the flow has; renews its lease too."""
-    revisions = revisions_of(if_match)
-    flow = await service.change(
-        flow_id, change.rate_bps, caller, revisions, timeout_s, event_header(response)
-    )
-    response.headers["ETag"] = etag_of(flow.revision)
-    return flow
+    wanted = flow_id, change.rate_bps, caller, revisions_of(if_match)
+    return _flow(await service.ask(lambda token: FlowChanged(token, *wanted), FlowView, timeout_s), response)
 
 
 @router.delete(
@@ -254,7 +252,9 @@ async def release_flow(
     if_match: IfMatch = None,
 ) -> None:
     """End a flow and remove its rules; one that has ended already is no error."""
-    await service.release(flow_id, caller, revisions_of(if_match), event_header(response))
+    wanted = flow_id, caller, revisions_of(if_match)
+    _, event_id = await service.ask(lambda token: FlowReleased(token, *wanted), type(None))
+    response.headers["Last-Event-ID"] = event_id
 
 
 @router.post(
@@ -264,9 +264,7 @@ async def release_flow(
 )
 async def renew_flow(flow_id: FlowId, response: Response, service: TheService, caller: Requester) -> FlowView:
     """Let a flow live on for another lease."""
-    flow = await service.renew_one(flow_id, caller, event_header(response))
-    response.headers["ETag"] = etag_of(flow.revision)
-    return flow
+    return _flow(await service.renew_one(flow_id, caller), response)
 
 
 @router.post("/v1/preview", tags=["flows"], responses=problem_responses(400, 404, 409, 413, 422))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from fastapi import APIRouter, Response
 
@@ -20,11 +20,11 @@ from controller.api.rest_common import (
     TheApi,
     TheService,
     etag_of,
-    event_header,
     revisions_of,
 )
 from controller.api.schema import LinkChangeBody
 from controller.errors import NotFound
+from controller.model.events import LinkChanged
 from controller.model.requests import ViewName
 from controller.model.views import (
     HealthView,
@@ -45,7 +45,7 @@ _LINK: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG_HEADER | EVENT_H
 @router.get("/v1/topology")
 async def topology(api: TheApi, _: Reader) -> TopologyView:
     """Show the network of the topology file, and what of it is up; nodes without a place are given one."""
-    view = cast(TopologyView, (await api.service.view(ViewName.TOPOLOGY)).view)
+    view = (await api.service.view(ViewName.TOPOLOGY, TopologyView))[0]
     if not api.places:
         api.places = await asyncio.to_thread(_places, view)  # a second, where the file has none
     placed = ((node, api.places[node.name]) for node in view.nodes)
@@ -60,9 +60,8 @@ def _places(view: TopologyView) -> dict[str, Point]:
 @router.get("/v1/links", responses=_EVENT)
 async def links(response: Response, service: TheService, _: Reader) -> tuple[LinkView, ...]:
     """List both directions of every link with capacity, allocated and free wire rate."""
-    seen = await service.view(ViewName.LINKS)
-    response.headers["Last-Event-ID"] = seen.event_id
-    return cast("tuple[LinkView, ...]", seen.view)
+    views, response.headers["Last-Event-ID"] = await service.links()
+    return views
 
 
 @router.get(
@@ -71,7 +70,7 @@ async def links(response: Response, service: TheService, _: Reader) -> tuple[Lin
 )
 async def link(link_id: LinkId, response: Response, service: TheService, _: Reader) -> tuple[LinkView, ...]:
     """Show both directions of a link."""
-    views = await service.links(link_id, event_header(response))
+    views, response.headers["Last-Event-ID"] = await service.links(link_id)
     response.headers["ETag"] = etag_of(views[0].revision)
     return views
 
@@ -89,9 +88,10 @@ async def change_link(
     if_match: IfMatch = None,
 ) -> tuple[LinkView, ...]:
     """Give a link another rate or delay, or take it out of use; flows follow. It survives a restart."""
-    views = await service.change_link(
-        link_id, change.to_change(), caller, revisions_of(if_match), event_header(response)
-    )
+    wanted = link_id, change.to_change(), caller, revisions_of(if_match)
+    views: tuple[LinkView, ...]
+    views, event_id = await service.ask(lambda token: LinkChanged(token, *wanted), tuple)
+    response.headers["Last-Event-ID"] = event_id
     response.headers["ETag"] = etag_of(views[0].revision)
     return views
 
@@ -99,21 +99,21 @@ async def change_link(
 @router.get("/v1/hosts")
 async def hosts(service: TheService, _: Reader) -> tuple[HostView, ...]:
     """List the hosts of the topology file and those learned from their ARP packets."""
-    return cast("tuple[HostView, ...]", (await service.view(ViewName.HOSTS)).view)
+    return (await service.view(ViewName.HOSTS, tuple))[0]
 
 
 @router.get("/v1/switches", responses=_EVENT)
 async def switches(response: Response, service: TheService, _: Reader) -> tuple[SwitchDetailView, ...]:
     """List the switches with their ports, flows and rules."""
-    seen = await service.view(ViewName.SWITCHES)
-    response.headers["Last-Event-ID"] = seen.event_id
-    return cast("tuple[SwitchDetailView, ...]", seen.view)
+    views, response.headers["Last-Event-ID"] = await service.view(ViewName.SWITCHES, tuple)
+    return views
 
 
 @router.get("/v1/switches/{switch}", responses=problem_responses(404, 422))
 async def switch(switch: SwitchName, service: TheService, _: Reader) -> SwitchDetailView:
     """Show one switch."""
-    views = cast("tuple[SwitchDetailView, ...]", (await service.view(ViewName.SWITCHES)).view)
+    views: tuple[SwitchDetailView, ...]
+    views = (await service.view(ViewName.SWITCHES, tuple))[0]
     for view in views:
         if view.name == switch:
             return view
@@ -123,10 +123,10 @@ async def switch(switch: SwitchName, service: TheService, _: Reader) -> SwitchDe
 @router.get("/v1/switches/{switch}/rules", responses=problem_responses(404, 422))
 async def rules(switch: SwitchName, service: TheService, _: Reader) -> RulesView:
     """List the rules and groups that a switch should have, and whose they are."""
-    return await service.rules(switch)
+    return (await service.view(ViewName.RULES, RulesView, switch))[0]
 
 
 @router.get("/v1/health")
 async def health(service: TheService, _: Reader) -> HealthView:
     """Say whether the network is as it should be; `ready`: flows can be served everywhere."""
-    return cast(HealthView, (await service.view(ViewName.HEALTH)).view)
+    return (await service.view(ViewName.HEALTH, HealthView))[0]

@@ -15,7 +15,7 @@ from controller.api.problems import problem_responses
 from controller.api.rest_common import Administrator, Reader, TheApi, TheService
 from controller.errors import InvalidRequest, Unavailable
 from controller.model.requests import ViewName
-from controller.model.views import HealthView
+from controller.model.views import HealthView, Sizes
 
 router = APIRouter(tags=["operations"])
 
@@ -62,7 +62,7 @@ async def show_version(_: Reader) -> VersionView:
 @router.get("/healthz")
 async def is_alive(service: TheService) -> ProbeView:
     """Say that the process lives: its core answers. Needs no token and tells nothing of the network."""
-    await service.view(ViewName.HOSTS)
+    await service.view(ViewName.HOSTS, tuple)
     return ProbeView(status="ok")
 
 
@@ -72,8 +72,7 @@ async def is_alive(service: TheService) -> ProbeView:
 )
 async def is_ready(service: TheService, response: Response) -> ReadyView:
     """Say whether flows can be served everywhere: 200, or 503 with what is missing. Needs no token."""
-    health = (await service.view(ViewName.HEALTH)).view
-    assert isinstance(health, HealthView)
+    health = (await service.view(ViewName.HEALTH, HealthView))[0]
     if health.ready:
         return ReadyView(ready=True, reason="")
     response.status_code = 503
@@ -116,6 +115,6 @@ async def reload(api: TheApi, _: Administrator) -> None:
 )
 async def metrics(api: TheApi, _: Reader) -> Response:
     """Give all figures in Prometheus' text format."""
-    sizes = await api.service.sizes()
+    sizes = (await api.service.view(ViewName.SIZES, Sizes))[0]
     text = api.service.metrics.text(sizes, api.queues(), api.service.waiting, api.dropped_packets())
     return Response(text, media_type=CONTENT_TYPE)

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import count
 from typing import TypeVar
 
@@ -29,20 +28,17 @@ from controller.model.client_events import ClientEvent
 from controller.model.events import (
     CopyRequested,
     Event,
-    FlowChanged,
     FlowReleased,
     FlowRequested,
-    FlowsRequested,
     LeaseRenewed,
-    LinkChanged,
     RequestAbandoned,
     ViewRequested,
 )
 from controller.model.messages import Abandoned, Answer, ClientMessage, LeaseResult, Notify
 from controller.model.preview_views import PreviewView
-from controller.model.requests import FlowQuery, FlowRequest, LinkChange, PreviewRequest, ViewName
+from controller.model.requests import FlowRequest, PreviewRequest, ViewName
 from controller.model.state_copy import StateCopy
-from controller.model.views import FlowPage, FlowView, LinkView, RulesView, Sizes
+from controller.model.views import FlowView, LinkView
 
 _ANSWER_TIMEOUT_S = 30.0
 """Longer than an installation takes before the core gives it up; a guard against faults of ours."""
@@ -56,21 +52,6 @@ _T = TypeVar("_T")
 
 Done = Callable[[Answer], None]
 """Takes an answer, in the asyncio loop."""
-
-Follow = Callable[[str], None]
-"""Takes the id of the last event that is in an answer already."""
-
-
-def _do_not_follow(_: str) -> None:
-    pass
-
-
-@dataclass(frozen=True)
-class Seen:
-    """Something that a client looked at, and the last event that is in it already."""
-
-    view: object
-    event_id: str
 
 
 class Service:
@@ -224,9 +205,10 @@ class Service:
         owner: str = "",
         caller: Caller = ANYBODY,
         timeout_s: float | None = None,
-        follow: Follow = _do_not_follow,
-    ) -> FlowView:
+    ) -> tuple[FlowView, str]:
         """Return the flow once every switch has confirmed its rules; undo it if nobody waits any more.
+
+        With it comes the id of the last event that is in the answer already, as of `ask`.
 
         Raises:
             DeadlineExceeded: it took longer than `timeout_s`.
@@ -236,139 +218,57 @@ class Service:
         def submit(done: Done) -> int:
             return self.submit_request(request, done, owner, caller, timeout_s)
 
-        return _followed(await self._await(submit, undo=True), FlowView, follow)
+        return await self._await(submit, FlowView, undo=True)
 
-    async def change(
-        self,
-        flow_id: str,
-        rate_bps: float,
-        caller: Caller = ANYBODY,
-        if_revisions: frozenset[int] | None = None,
-        timeout_s: float | None = None,
-        follow: Follow = _do_not_follow,
-    ) -> FlowView:
-        """Ask for another rate (goodput, bit/s) over the paths that the flow has.
+    async def ask(
+        self, event: Callable[[int], Event], kind: type[_T], timeout_s: float | None = None
+    ) -> tuple[_T, str]:
+        """Return the core's answer to an event, and the id of the last event that is in it already.
 
-        Raises:
-            RequestError: it is refused; the flow keeps what it has.
-        """
-
-        def event(token: int) -> Event:
-            return FlowChanged(token, flow_id, rate_bps, caller, if_revisions)
-
-        return await self._ask(event, FlowView, timeout_s, follow)
-
-    async def change_link(
-        self,
-        link: str,
-        change: LinkChange,
-        caller: Caller = ANYBODY,
-        if_revisions: frozenset[int] | None = None,
-        follow: Follow = _do_not_follow,
-    ) -> tuple[LinkView, ...]:
-        """Give a link another rate, delay or state; flows follow. Returns both of its directions.
+        Args:
+            event: Makes it of a token.
+            kind: Of the answer.
+            timeout_s: How long the client waits.
 
         Raises:
-            NotFound: there is no such link.
-            PreconditionFailed: it has none of the revisions.
+            RequestError: it is refused, or not answered in time.
         """
+        return await self._await(lambda done: self.submit(event, done), kind, timeout_s=timeout_s)
 
-        def event(token: int) -> Event:
-            return LinkChanged(token, link, change, caller, if_revisions)
-
-        return await self._ask(event, tuple, follow=follow)
-
-    async def release(
-        self,
-        flow_id: str,
-        caller: Caller = ANYBODY,
-        if_revisions: frozenset[int] | None = None,
-        follow: Follow = _do_not_follow,
-    ) -> None:
-        """End a flow; one that has ended already is no error.
+    async def view(self, name: ViewName, kind: type[_T], key: str = "") -> tuple[_T, str]:
+        """Return how a part of all is, as `ask`.
 
         Raises:
-            NotFound: there never was such a flow.
-            Forbidden: it is another client's.
+            NotFound: there is nothing called `key`.
         """
+        return await self.ask(lambda token: ViewRequested(token, name, key), kind)
 
-        def event(token: int) -> Event:
-            return FlowReleased(token, flow_id, caller, if_revisions)
-
-        await self._ask(event, type(None), follow=follow)
-
-    async def renew(
-        self, flow_ids: tuple[str, ...], owner: str = "", caller: Caller = ANYBODY
-    ) -> LeaseResult:
-        """Let flows live on for another lease."""
-        return await self._ask(lambda token: LeaseRenewed(token, flow_ids, owner, caller), LeaseResult)
-
-    async def renew_one(
-        self, flow_id: str, caller: Caller = ANYBODY, follow: Follow = _do_not_follow
-    ) -> FlowView:
+    async def renew_one(self, flow_id: str, caller: Caller = ANYBODY) -> tuple[FlowView, str]:
         """Let a flow live on for another lease, and return it.
 
         Raises:
             NotFound: there is no such flow.
             Forbidden: it is another client's.
         """
-        result = await self.renew((flow_id,), caller=caller)
+        result, _ = await self.ask(lambda token: LeaseRenewed(token, (flow_id,), "", caller), LeaseResult)
         if result.forbidden:
             raise Forbidden("flow_id", f"{flow_id} is another client's; only that or an administrator may")
         if result.unknown:
             raise NotFound("flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")
-        return await self.flow(flow_id, follow)
+        return await self.view(ViewName.FLOW, FlowView, flow_id)
 
-    async def view(self, name: ViewName, key: str = "") -> Seen:
-        """Return how a part of all is.
-
-        Raises:
-            NotFound: there is nothing called `key`.
-        """
-
-        def submit(done: Done) -> int:
-            return self.submit(lambda token: ViewRequested(token, name, key), done)
-
-        return await self._await(submit)
-
-    async def flow(self, flow_id: str, follow: Follow = _do_not_follow) -> FlowView:
-        """Return a flow.
-
-        Raises:
-            NotFound: there is no such flow.
-        """
-        return _followed(await self.view(ViewName.FLOW, flow_id), FlowView, follow)
-
-    async def rules(self, switch: str) -> RulesView:
-        """Return what a switch should have.
-
-        Raises:
-            NotFound: there is no such switch.
-        """
-        return _expect((await self.view(ViewName.RULES, switch)).view, RulesView)
-
-    async def links(self, name: str = "", follow: Follow = _do_not_follow) -> tuple[LinkView, ...]:
+    async def links(self, name: str = "") -> tuple[tuple[LinkView, ...], str]:
         """Return both directions of all links, or of the one that the topology file calls `name`, either way.
 
         Raises:
             NotFound: there is no such link.
         """
-        links: tuple[LinkView, ...] = _followed(await self.view(ViewName.LINKS), tuple, follow)
-        if not name:
-            return links
-        views = tuple(view for view in links if {view.tail, view.head} == set(name.split("-")))
-        if not views:
+        links: tuple[LinkView, ...]
+        links, event_id = await self.view(ViewName.LINKS, tuple)
+        views = tuple(view for view in links if not name or {view.tail, view.head} == set(name.split("-")))
+        if name and not views:
             raise NotFound("link", f"there is no link {name!r}; GET /v1/links lists them")
-        return views
-
-    async def sizes(self) -> Sizes:
-        """Return how much there is of everything."""
-        return _expect((await self.view(ViewName.SIZES)).view, Sizes)
-
-    async def flows(self, query: FlowQuery) -> tuple[FlowPage, str]:
-        """Return a page of the flows, and the id of the last event that is in it already."""
-        seen = await self._await(lambda done: self.submit(lambda token: FlowsRequested(token, query), done))
-        return _expect(seen.view, FlowPage), seen.event_id
+        return views, event_id
 
     async def preview(self, wanted: PreviewRequest, limit_s: float = _PREVIEW_LIMIT_S) -> PreviewView:
         """Return what would happen; nothing does. It is computed beside the core, one after the other.
@@ -380,7 +280,7 @@ class Service:
             raise Unavailable("", f"{_MAX_PREVIEWS} previews wait already; ask again later")
         self._previewing += 1
         try:
-            copy = await self._ask(CopyRequested, StateCopy)
+            copy, _ = await self.ask(CopyRequested, StateCopy)
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._previews, preview, copy, wanted, limit_s)
         except RequestError:
@@ -390,25 +290,19 @@ class Service:
         finally:
             self._previewing -= 1
 
-    async def _ask(
-        self,
-        event: Callable[[int], Event],
-        kind: type[_T],
-        timeout_s: float | None = None,
-        follow: Follow = _do_not_follow,
-    ) -> _T:
-        seen = await self._await(lambda done: self.submit(event, done), timeout_s=timeout_s)
-        return _followed(seen, kind, follow)
-
     async def _await(
-        self, submit: Callable[[Done], int], undo: bool = False, timeout_s: float | None = None
-    ) -> Seen:
+        self,
+        submit: Callable[[Done], int],
+        kind: type[_T],
+        undo: bool = False,
+        timeout_s: float | None = None,
+    ) -> tuple[_T, str]:
         """Wait for an answer, and raise it if it is an error."""
-        future: asyncio.Future[Seen] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[tuple[object, str]] = asyncio.get_running_loop().create_future()
         limit_s = min(self.timeout_s, self.timeout_s if timeout_s is None else timeout_s)
-        token = submit(lambda answer: future.set_result(Seen(answer.result, self.history.last_id)))
+        token = submit(lambda answer: future.set_result((answer.result, self.history.last_id)))
         try:
-            seen = await asyncio.wait_for(future, limit_s)
+            result, event_id = await asyncio.wait_for(future, limit_s)
         except asyncio.TimeoutError:
             self.abandon(token, undo)
             text = f"the controller did not answer within {limit_s:g} s"
@@ -416,9 +310,10 @@ class Service:
         except asyncio.CancelledError:
             self.abandon(token, undo)
             raise
-        if isinstance(seen.view, RequestError):
-            raise seen.view
-        return seen
+        if isinstance(result, RequestError):
+            raise result
+        assert isinstance(result, kind)
+        return result, event_id
 
     def _dispatch(self, message: ClientMessage) -> None:
         if isinstance(message, Abandoned):
@@ -437,16 +332,6 @@ class Service:
             listener = self._listeners.get(message.owner)
             if listener is not None:
                 listener(message)
-
-
-def _followed(seen: Seen, kind: type[_T], follow: Follow) -> _T:
-    follow(seen.event_id)
-    return _expect(seen.view, kind)
-
-
-def _expect(result: object, kind: type[_T]) -> _T:
-    assert isinstance(result, kind)
-    return result
 
 
 def _ignore(_: Answer) -> None:

@@ -12,7 +12,9 @@ from controller.api.grpc_server import make_server
 from controller.api.rest import make_app
 from controller.api.rest_common import Api
 from controller.configuration.access import Access, Role, Token, digest_of
+from controller.model.events import FlowsRequested
 from controller.model.requests import FlowQuery
+from controller.model.views import FlowPage
 from mstcp.control import ControllerClient
 from mstcp.errors import ControllerError
 from mstcp.proto import control_pb2, control_pb2_grpc
@@ -121,7 +123,9 @@ async def test_the_same_over_grpc(address: str, controller: Controller) -> None:
         stranger = sessions.Session(metadata=as_client("bob"))
         await stranger.write(control_pb2.ClientMessage(renewal=renewal))
         assert "another client" in (await stranger.read()).ended.reason
-        page, _ = await controller.service.flows(FlowQuery(limit=9))
+        page, _ = await controller.service.ask(
+            lambda token: FlowsRequested(token, FlowQuery(limit=9)), FlowPage
+        )
         assert [view.owner for view in page.flows] == ["alice"]
         stranger.cancel()
         await calls.ReleaseFlow(release, metadata=as_client("alice"))

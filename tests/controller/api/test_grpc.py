@@ -17,9 +17,11 @@ from controller.api.grpc_server import MAX_UNSENT, make_server
 from controller.api.service import Service
 from controller.core import Core
 from controller.loop import ControllerLoop
+from controller.model.events import FlowsRequested
 from controller.model.messages import DatapathMessage
 from controller.model.requests import FlowQuery
 from controller.model.settings import Settings
+from controller.model.views import FlowPage
 from controller.state.flow import Flow
 from mstcp.control import ControllerClient
 from mstcp.proto import control_pb2, control_pb2_grpc
@@ -227,7 +229,7 @@ async def test_a_session_that_breaks_leaves_its_flows_to_another_that_renews_the
     await second.send(renewal=control_pb2.LeaseRenewal(flow_ids=["b-1", "b-7"]))
     ended = (await second.receive()).ended
     assert (ended.flow_id, "no such flow" in ended.reason) == ("b-7", True)
-    page, _ = await controller.service.flows(FlowQuery(limit=9))
+    page, _ = await controller.service.ask(lambda token: FlowsRequested(token, FlowQuery(limit=9)), FlowPage)
     assert [flow.flow_id for flow in page.flows] == ["b-1"]
     await second.ask(2, request=flow_request(source="T1", destination="T3", rate_bps=9e6))
     change = control_pb2.FlowChange(flow_id="b-2", rate_bps=31.32e6)

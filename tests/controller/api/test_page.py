@@ -162,9 +162,9 @@ async def test_one_snapshot_serves_everybody_for_a_second(controller: Controller
     asked: list[ViewName] = []
     view = controller.service.view
 
-    async def counted(name: ViewName, key: str = "") -> Any:
+    async def counted(name: ViewName, kind: type[Any], key: str = "") -> Any:
         asked.append(name)
-        return await view(name, key)
+        return await view(name, kind, key)
 
     controller.service.view = counted  # type: ignore[method-assign]
     snapshots = LiveSnapshots(controller.service, clock=lambda: now)
@@ -183,7 +183,7 @@ async def test_a_snapshot_that_failed_is_not_kept(controller: Controller) -> Non
     controller.service.bind(asyncio.get_running_loop())
     view = controller.service.view
 
-    async def broken(name: ViewName, key: str = "") -> Any:
+    async def broken(name: ViewName, kind: type[Any], key: str = "") -> Any:
         raise RuntimeError("once")
 
     snapshots = LiveSnapshots(controller.service, clock=lambda: 0.0)
