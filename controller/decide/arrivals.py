@@ -163,7 +163,8 @@ class Arrivals(Journaled):
 
     def _take_in(self, granted: Granted, event: FlowRequested, now: float) -> None:
         """Let a flow begin that was granted."""
-        flow = granted.flow(now)
+        flow = granted.flow
+        flow.expires_at = now + flow.lease_s
         flow.owner, flow.belongs_to = event.owner, event.caller.name
         flow.repeated_as = event.request.repeated_as
         absent = [switch for switch in flow.switches() if not self._state.live.is_connected(switch)]

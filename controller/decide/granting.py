@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gomr import OBJECTIVES
 
@@ -33,59 +35,11 @@ from controller.state.flow import Flow, Stream
 from controller.state.state import State
 
 
-@dataclass(frozen=True)
-class Granted:
-    """What a request is given.
+class Granted(NamedTuple):
+    """What a request is given: a flow, whose time is still to begin, and what running flows get beside it."""
 
-    Attributes:
-        id: What the flow is called.
-        number: The flow's place in the order of requests.
-        request: What was asked.
-        admission: What network and flows said to it.
-        requested_bps: Goodput asked for.
-        paths: What it gets.
-        ports: A source port for each path.
-        split: How its packets are spread; None where each path is a connection.
-        lease_s: How long it lives without being renewed.
-        rates: What running flows get beside it, by stream.
-    """
-
-    id: str
-    number: int
-    request: FlowRequest
-    admission: Admission
-    requested_bps: float
-    paths: tuple[PlannedPath, ...]
-    ports: tuple[int, ...]
-    split: Split | None
-    lease_s: float
+    flow: Flow
     rates: Mapping[str, tuple[float, ...]]
-
-    def flow(self, now: float) -> Flow:
-        """Return the flow that this makes."""
-        is_manual = self.admission.objective is None
-        return Flow(
-            number=self.number,
-            id=self.id,
-            source=self.admission.source,
-            destination=self.admission.destination,
-            destination_port=self.request.destination_port,
-            protocol=self.request.protocol,
-            requested_bps=self.requested_bps,
-            framing=self.admission.framing,
-            objective=self.admission.objective,
-            streams=[
-                Stream(port, path.nodes, path.rate_bps, path.delay_s)
-                for port, path in zip(self.ports, self.paths, strict=True)
-            ],
-            lease_s=self.lease_s,
-            expires_at=now + self.lease_s,
-            owner="",
-            split=self.split,
-            given_bps=tuple(path.rate_bps for path in self.paths) if is_manual else None,
-            max_streams=max_streams(self.request),
-            spare_ports=(self.request.source_ports or ())[len(self.ports) :] if self.request.may_grow else (),
-        )
 
 
 @dataclass(frozen=True)
@@ -180,25 +134,31 @@ def grant(
 
 
 def _granted(state: State, wanted: Wanted, requested_bps: float, optimum: Optimum) -> Granted:
-    request, admission, number = wanted.request, wanted.admission, wanted.number
-    split = _split(state, request, optimum, number)
-    connections = 1 if split is not None else len(optimum.paths)
-    ports = choose_source_ports(state, request, admission.source, connections)
-    if split is not None:
-        ports *= len(optimum.paths)
-    lease_s = request.lease_s or state.settings.lease_s
-    return Granted(
-        wanted.id,
-        number,
-        request,
-        admission,
-        requested_bps,
-        optimum.paths,
-        ports,
-        split,
-        lease_s,
-        optimum.rates,
+    request, admission, paths = wanted.request, wanted.admission, optimum.paths
+    split = _split(state, request, optimum, wanted.number)
+    ports = choose_source_ports(state, request, admission.source, 1 if split is not None else len(paths))
+    spare_ports = (request.source_ports or ())[len(ports) :] if request.may_grow else ()
+    streams = zip(ports if split is None else ports * len(paths), paths, strict=True)
+    flow = Flow(
+        number=wanted.number,
+        id=wanted.id,
+        source=admission.source,
+        destination=admission.destination,
+        destination_port=request.destination_port,
+        protocol=request.protocol,
+        requested_bps=requested_bps,
+        framing=admission.framing,
+        objective=admission.objective,
+        streams=[Stream(port, path.nodes, path.rate_bps, path.delay_s) for port, path in streams],
+        lease_s=request.lease_s or state.settings.lease_s,
+        expires_at=math.inf,
+        owner="",
+        split=split,
+        given_bps=tuple(path.rate_bps for path in paths) if admission.objective is None else None,
+        max_streams=max_streams(request),
+        spare_ports=spare_ports,
     )
+    return Granted(flow, optimum.rates)
 
 
 def _split(state: State, request: FlowRequest, optimum: Optimum, number: int) -> Split | None:

@@ -107,7 +107,7 @@ class OfflineController:
             except InfeasibleRequest:
                 continue
             assert grants is not None, "it may take a solve"
-            granted[each.id] = flow = grants.flow(0.0)
+            granted[each.id] = flow = grants.flow
             self._state.flows.add(flow)
             for flow_id, rates in grants.rates.items():
                 for stream, rate_bps in zip(granted[flow_id].streams, rates, strict=True):

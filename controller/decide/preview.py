@@ -9,7 +9,7 @@ from typing import Literal
 from controller.decide.copying import state_of
 from controller.decide.granting import grant
 from controller.decide.live_optima import LiveOptima
-from controller.decide.planning import NEGLIGIBLE_SHARE, PlannedPath, optimise
+from controller.decide.planning import NEGLIGIBLE_SHARE, optimise
 from controller.decide.rerouting import carried_over, moved_flow, reroute, reserve, set_rates
 from controller.errors import AnyFailure, Conflict, NotFound, RequestError
 from controller.model.preview_views import (
@@ -113,7 +113,7 @@ class _Trial:
                 paths=(),
                 refusal=RefusalView(code=error.code.value, field=error.field, reason=error.reason),
             )
-        flow = granted.flow(0.0)
+        flow = granted.flow
         flow.state = FlowState.ACTIVE
         self._state.flows.add(flow)
         self._set_rates(granted.rates)
@@ -123,7 +123,7 @@ class _Trial:
             granted=True,
             requested_bps=requested_bps,
             rate_bps=flow.rate_bps,
-            paths=_paths(granted.paths),
+            paths=_paths(_slots(flow)),
             refusal=None,
         )
 
@@ -226,15 +226,8 @@ def _slots(flow: Flow) -> tuple[Slot, ...]:
     return tuple(stream.slot() for stream in flow.streams)
 
 
-def _paths(slots: Sequence[Slot | PlannedPath]) -> tuple[PreviewPathView, ...]:
-    return tuple(
-        PreviewPathView(
-            path=slot.path if isinstance(slot, Slot) else slot.nodes,
-            rate_bps=slot.rate_bps,
-            delay_s=slot.delay_s,
-        )
-        for slot in slots
-    )
+def _paths(slots: Sequence[Slot]) -> tuple[PreviewPathView, ...]:
+    return tuple(PreviewPathView(**slot._asdict()) for slot in slots)
 
 
 def _differ(before: Sequence[Slot], after: Sequence[Slot], requested_bps: float) -> bool:
