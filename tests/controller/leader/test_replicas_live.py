@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import urllib.error
+import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -59,12 +60,14 @@ def observe(place: str) -> dict[str, Any]:
         seen: dict[str, Any] = {"sent_on": sent_on(follower), "leader": first.address}
         wait_until(lambda: flows(follower) == granted, "a follower to know the flow")
         before = rule_ages(ovs, NETWORK.switches)
+        last_id = last_event_id(first)
         changed = seen["changed"] = {}
 
         first.kill()
         second = ready(replicas)
         changed["kill"] = changed_rules(before, rule_ages(ovs, NETWORK.switches))
         seen["kept"] = flows(second) == granted
+        seen["resumed"] = [last_id, *ids_after(second, last_id, 3)]
         first.start()
         second.freeze()
         third = ready(replicas, second)
@@ -84,6 +87,24 @@ def observe(place: str) -> dict[str, Any]:
     return seen
 
 
+def last_event_id(replica: Replica) -> str:
+    with urllib.request.urlopen(f"http://{replica.address}/v1/flows", timeout=10) as answer:
+        return str(answer.headers["Last-Event-ID"])
+
+
+def ids_after(replica: Replica, event_id: str, count: int) -> list[str]:
+    """Return the ids of the events that follow, as a client hears them that resumes at another replica."""
+    ids: list[str] = []
+    place = f"http://{replica.address}/v1/events?last_event_id={event_id}"
+    with urllib.request.urlopen(place, timeout=30) as answer:
+        while len(ids) < count:
+            line = answer.readline()
+            assert b"history_lost" not in line, "events were lost"
+            if line.startswith(b"id:"):
+                ids.append(line[3:].strip().decode())
+    return ids
+
+
 def sent_on(follower: Replica) -> tuple[int, str]:
     """Return what a follower answers to a request."""
     try:
@@ -101,4 +122,6 @@ def test_another_takes_over_and_touches_no_rule(tmp_path: Path) -> None:
     assert seen["sent_on"] == [307, f"http://{seen['leader']}/v1/flows"]
     assert seen["changed"] == {"kill": 0, "freeze": 0, "step-down": 0}
     assert seen["kept"] and seen["kept_then"]
+    store, number = seen["resumed"][0].rsplit("-", 1)
+    assert seen["resumed"] == [f"{store}-{int(number) + k}" for k in range(4)], "no gap and no repeat"
     assert seen["status"] == 0 and seen["statuses"] == [0, 0, 0]
