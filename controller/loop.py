@@ -279,8 +279,7 @@ class ControllerLoop:
 
     def carry_out(self, messages: list[Message]) -> None:
         """Write what must survive first, then carry the other messages out in order."""
-        reports = [each for each in messages if isinstance(each, Report) and each.kind is not None]
-        told = self._log.numbered(reports, self._wall_clock())
+        told = self._log.numbered(messages, self._wall_clock())
         changes = [message for message in messages if isinstance(message, Change)]
         changes += self._log.records(told)
         if changes:

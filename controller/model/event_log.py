@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from controller.model.client_events import ClientEvent
-from controller.model.messages import Report
+from controller.model.messages import Message, Report
 from controller.model.records import Change
 
 EVENT = "event"
@@ -26,12 +26,12 @@ class EventLog:
     def __init__(self) -> None:
         self.last = 0
 
-    def numbered(self, reports: Sequence[Report], time_s: float) -> list[ClientEvent]:
-        """Return what is to be told, with numbers that it has once the store has taken it."""
+    def numbered(self, messages: Iterable[Message], time_s: float) -> list[ClientEvent]:
+        """Return what clients are to be told, with the numbers that it has once the store has it."""
+        told = ((each, each.kind) for each in messages if isinstance(each, Report) and each.kind is not None)
         return [
-            ClientEvent(number, each.kind.value, time_s, each.text, each.data)
-            for number, each in enumerate(reports, self.last + 1)
-            if each.kind is not None
+            ClientEvent(number, kind.value, time_s, each.text, each.data)
+            for number, (each, kind) in enumerate(told, self.last + 1)
         ]
 
     @staticmethod

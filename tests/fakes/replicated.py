@@ -29,7 +29,7 @@ from controller.loop import refusals
 from controller.model import events
 from controller.model.client_events import ClientEvent
 from controller.model.event_log import EVENT, EventLog
-from controller.model.messages import Abandoned, Acknowledge, Answer, Message, Postpone, Report
+from controller.model.messages import Abandoned, Acknowledge, Answer, Message, Postpone
 from controller.model.messages import DatapathMessage as ToSwitch
 from controller.model.records import Change, Holder, Records, Update
 from controller.model.rules import Rule, is_flow_cookie
@@ -433,8 +433,7 @@ class SimReplica:
             self.history.append(each)
 
     def _carry_out(self, messages: list[Message]) -> None:
-        reports = [each for each in messages if isinstance(each, Report) and each.kind is not None]
-        told = self.log.numbered(reports, self.world.now)
+        told = self.log.numbered(messages, self.world.now)
         records = [message for message in messages if isinstance(message, Change)]
         changes = (*records, *self.log.records(told))
         if changes:

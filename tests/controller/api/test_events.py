@@ -160,7 +160,7 @@ def test_the_log_keeps_the_last_events_with_their_numbers() -> None:
     follower, heard = EventLog(), list[ClientEvent]()
     for turn in range(700):
         reports = [Report("info", f"{turn}.{k}", {"k": k}, ClientEventKind.LINK_UP) for k in range(turn % 7)]
-        told = log.numbered([*reports, Report("info", "no event")], 1.5)
+        told = log.numbered([Report("info", "no event"), *reports, Report("info", "no event")], 1.5)
         changes = json.loads(json.dumps([vars(each) for each in log.records(told)]))
         log.took(told)
         records = [Change(**each) for each in changes]
