@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::graph::{Graph, NONE};
-use crate::pricing::lengths::arc_length;
+use crate::pricing::lengths::Lengths;
 use crate::pricing::tree::{Scratch, Tree};
 use crate::problem::Problem;
 
@@ -47,13 +47,6 @@ pub(super) struct OnTree {
     pub length_bps: f64,
 }
 
-/// ACK ratio and arc lengths of a class of sources.
-#[derive(Clone, Debug)]
-struct AckClass {
-    ack_ratio: f64,
-    lengths: Vec<f64>,
-}
-
 /// Working memory of a thread.
 #[derive(Clone, Debug, Default)]
 struct Work {
@@ -73,7 +66,7 @@ pub(super) struct Sources {
     /// Cost of each arc in the second objective.
     cost: Vec<f64>,
     usable: Vec<bool>,
-    classes: Vec<AckClass>,
+    lengths: Lengths,
     work: Vec<Work>,
 }
 
@@ -87,7 +80,7 @@ impl Sources {
             usable: capacity.iter().map(|&c| c > 0.0).collect(),
             capacity,
             cost,
-            classes: Vec::new(),
+            lengths: Lengths::default(),
             work: vec![Work::default(); threads.max(1)],
         };
         let mut places = BTreeMap::new();
@@ -101,7 +94,7 @@ impl Sources {
             let key = (flow.source, flow.ack_ratio.to_bits());
             let place = *places.entry(key).or_insert(sources.all.len());
             if place == sources.all.len() {
-                let class = sources.class(flow.ack_ratio);
+                let class = sources.lengths.class(flow.ack_ratio);
                 sources.all.push(Source {
                     place,
                     demands: Vec::new(),
@@ -116,20 +109,6 @@ impl Sources {
             });
         }
         Some(sources)
-    }
-
-    fn class(&mut self, ack_ratio: f64) -> usize {
-        let known = self
-            .classes
-            .iter()
-            .position(|class| class.ack_ratio == ack_ratio);
-        known.unwrap_or_else(|| {
-            self.classes.push(AckClass {
-                ack_ratio,
-                lengths: Vec::new(),
-            });
-            self.classes.len() - 1
-        })
     }
 
     /// Rate of all demands, bit/s.
@@ -194,13 +173,9 @@ impl Sources {
                 false => 0.0,
             })
             .collect();
-        for class in &mut self.classes {
-            let ratio = class.ack_ratio;
-            class.lengths.clear();
-            class.lengths.extend((0..per_bps.len()).map(|arc| {
-                cost * self.cost[arc] + arc_length(&self.graph, arc, ratio, &per_bps, &self.usable)
-            }));
-        }
+        let costs: Vec<f64> = self.cost.iter().map(|one| cost * one).collect();
+        self.lengths
+            .update(&self.graph, &costs, &per_bps, &self.usable);
     }
 
     /// Puts a source on its shortest paths, without the demands whose paths are as long as `worth`.
@@ -238,7 +213,7 @@ impl Sources {
             graph: &self.graph,
             capacity: &self.capacity,
             cost: &self.cost,
-            classes: &self.classes,
+            lengths: &self.lengths,
             worth,
         };
         (&mut self.all, terms, &mut self.work)
@@ -247,7 +222,7 @@ impl Sources {
     /// The loads of a source's demands on a tree that is known.
     pub fn loads_on(&mut self, place: usize, on: &OnTree) -> SourceLoads {
         let source = &self.all[place];
-        let class = &self.classes[source.class];
+        let ack_ratio = self.lengths.ratio(source.class);
         let work = &mut self.work[0];
         work.begin(&self.graph);
         let mut left_out = on.left_out.iter().copied().peekable();
@@ -256,7 +231,7 @@ impl Sources {
                 work.through[demand.target as usize] += demand.rate_bps;
             }
         }
-        work.loads(&self.graph, &self.capacity, class.ack_ratio, &on.parents)
+        work.loads(&self.graph, &self.capacity, ack_ratio, &on.parents)
     }
 }
 
@@ -265,15 +240,15 @@ struct RoutingView<'a> {
     graph: &'a Graph,
     capacity: &'a [f64],
     cost: &'a [f64],
-    classes: &'a [AckClass],
+    lengths: &'a Lengths,
     worth: f64,
 }
 
 impl Source {
     fn route(&mut self, terms: &RoutingView<'_>, work: &mut Work) -> OnTree {
-        let class = &terms.classes[self.class];
-        self.tree
-            .update(terms.graph, &class.lengths, &mut work.tree);
+        let ack_ratio = terms.lengths.ratio(self.class);
+        let lengths = terms.lengths.of(self.class);
+        self.tree.update(terms.graph, lengths, &mut work.tree);
         self.tree.begin_measuring(&mut work.tree);
         work.begin(terms.graph);
         let mut on = OnTree {
@@ -296,7 +271,7 @@ impl Source {
             work.through[demand.target as usize] += demand.rate_bps;
         }
         on.parents = self.tree.parents().into();
-        on.loads = work.loads(terms.graph, terms.capacity, class.ack_ratio, &on.parents);
+        on.loads = work.loads(terms.graph, terms.capacity, ack_ratio, &on.parents);
         on
     }
 }

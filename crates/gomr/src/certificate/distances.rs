@@ -4,37 +4,25 @@
 use std::collections::BTreeMap;
 
 use crate::graph::Graph;
-use crate::pricing::lengths::arc_length;
+use crate::pricing::lengths::Lengths;
 use crate::pricing::priced_arcs::{are_few, PricedArcs, Reach};
 use crate::pricing::tree::{Scratch, Tree};
 
+/// What is known of the distances of a class of lengths, where few arcs have one.
 #[derive(Clone, Debug)]
 struct DistanceClass {
-    ack_ratio: f64,
-    length: Vec<f64>,
-    /// Version since which each length is as it is.
-    since: Vec<u32>,
     has_few_priced_arcs: bool,
     priced_arcs: PricedArcs,
     /// What is known of the paths from each source, and for which version; 0 is none.
     reached: Vec<(u32, Reach)>,
 }
 
-#[derive(Clone, Debug)]
-struct Planted {
-    class: usize,
-    tree: Tree,
-    /// Version of the lengths the tree is right for; 0 is none.
-    version: u32,
-}
-
-/// Trees under one set of prices.
+/// Distances under one set of prices.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Distances {
+    lengths: Lengths,
     classes: Vec<DistanceClass>,
-    trees: Vec<Planted>,
-    index: BTreeMap<(u32, u64), usize>,
-    version: u32,
+    trees: BTreeMap<(u32, usize), Tree>,
     scratch: Scratch,
 }
 
@@ -48,48 +36,34 @@ impl Distances {
         usable: &[bool],
         priced_arc_nodes: usize,
     ) {
-        let next = self.version + 1;
-        for class in &mut self.classes {
-            let mut count = 0;
-            for arc in 0..graph.arcs() {
-                let length = arc_length(graph, arc, class.ack_ratio, price, usable);
-                count += usize::from(length > 0.0);
-                if length != class.length[arc] {
-                    class.length[arc] = length;
-                    class.since[arc] = next;
-                    self.version = next;
-                }
-            }
+        let free = vec![0.0; graph.arcs()];
+        self.lengths.update(graph, &free, price, usable);
+        let version = self.lengths.version();
+        for (class, length) in self.classes.iter_mut().zip(self.lengths.all()) {
+            let count = length.iter().filter(|&&length| length > 0.0).count();
             class.has_few_priced_arcs = are_few(count, graph.nodes, priced_arc_nodes);
-        }
-        for class in self
-            .classes
-            .iter_mut()
-            .filter(|class| class.has_few_priced_arcs)
-        {
-            class.priced_arcs.update(graph, &class.length, self.version);
+            if class.has_few_priced_arcs {
+                class.priced_arcs.update(graph, length, version);
+            }
         }
     }
 
     /// Makes sure that lengths for the ACK ratio are kept from the next [`Distances::update`] on.
     pub fn class(&mut self, graph: &Graph, ack_ratio: f64) -> usize {
-        let known = self.classes.iter().position(|c| c.ack_ratio == ack_ratio);
-        known.unwrap_or_else(|| {
+        let class = self.lengths.class(ack_ratio);
+        if class == self.classes.len() {
             self.classes.push(DistanceClass {
-                ack_ratio,
-                length: vec![f64::INFINITY; graph.arcs()],
-                since: vec![self.version + 1; graph.arcs()],
                 has_few_priced_arcs: false,
                 priced_arcs: PricedArcs::new(graph, vec![0.0; graph.arcs()]),
                 reached: vec![(0, Reach::default()); graph.nodes],
             });
-            self.classes.len() - 1
-        })
+        }
+        class
     }
 
     /// Lengths of a class.
     pub fn length(&self, class: usize) -> &[f64] {
-        &self.classes[class].length
+        self.lengths.of(class)
     }
 
     /// Distance from a source to a node; infinite where there is no way.
@@ -98,14 +72,13 @@ impl Distances {
             has_few_priced_arcs,
             priced_arcs,
             reached,
-            ..
         } = &mut self.classes[class];
         if !*has_few_priced_arcs {
             return self.tree(graph, source, class).distance[node as usize];
         }
         let (version, reach) = &mut reached[source as usize];
-        if *version != self.version {
-            *version = self.version;
+        if *version != self.lengths.version() {
+            *version = self.lengths.version();
             priced_arcs.prepare(graph, source);
             priced_arcs.reach(source, reach);
         }
@@ -114,25 +87,9 @@ impl Distances {
 
     /// The tree from `source`, up to date.
     pub fn tree(&mut self, graph: &Graph, source: u32, class: usize) -> &Tree {
-        let key = (source, class as u64);
-        let next = self.trees.len();
-        let id = *self.index.entry(key).or_insert(next);
-        if id == next {
-            self.trees.push(Planted {
-                class,
-                tree: Tree::new(source, graph.nodes),
-                version: 0,
-            });
-        }
-        let planted = &mut self.trees[id];
-        if planted.version == 0 || planted.version < self.version {
-            let DistanceClass { length, since, .. } = &self.classes[planted.class];
-            let is_new = planted.version == 0;
-            if is_new || !planted.tree.outlasts(graph, length, since, planted.version) {
-                planted.tree.update(graph, length, &mut self.scratch);
-            }
-            planted.version = self.version;
-        }
-        &planted.tree
+        let new = || Tree::new(source, graph.nodes);
+        let tree = self.trees.entry((source, class)).or_insert_with(new);
+        tree.follow(graph, &self.lengths, class, &mut self.scratch);
+        tree
     }
 }

@@ -1,8 +1,8 @@
 //! Pricing where few arcs have a price: by the detours around these ([`crate::pricing::priced_arcs`]).
 
-use super::origin::{CandidatePath, Origin, PricingView};
+use super::origin::CandidatePath;
 use super::priced_arcs::{are_few, PricedArcs, Reach};
-use super::{gain_limit, take, PathPricing};
+use super::{gain_limit, take, PathPricing, Pricing};
 use crate::graph::Graph;
 use crate::solver::{Commodity, Solver};
 
@@ -47,109 +47,71 @@ pub(crate) fn are_worthwhile(solver: &Solver) -> bool {
 
 /// Brings the detours around priced arcs up to date with the smoothed lengths.
 fn update_priced_arcs(solver: &mut Solver) {
-    let version = solver.pricing.smooth_lengths.version();
-    let lengths = solver.pricing.smooth_lengths.all();
-    let classes = &mut solver.pricing.priced.classes;
-    while classes.len() < lengths.len() {
-        classes.push(PricedArcs::new(&solver.graph, solver.pricing.cost.clone()));
+    let Pricing {
+        priced,
+        smooth_lengths,
+        cost,
+        ..
+    } = &mut solver.pricing;
+    let lengths = smooth_lengths.all();
+    let new = || PricedArcs::new(&solver.graph, cost.clone());
+    priced.classes.resize_with(lengths.len(), new);
+    for (priced_arcs, length) in priced.classes.iter_mut().zip(lengths) {
+        let work = priced_arcs.update(&solver.graph, length, smooth_lengths.version());
+        solver.master.work += work;
     }
-    for (priced_arcs, length) in classes.iter_mut().zip(lengths) {
-        solver.master.work += priced_arcs.update(&solver.graph, length, version);
-    }
-    solver.pricing.priced.reached = None;
+    priced.reached = None;
 }
 
-/// Collects columns that gain from this many candidates on; returns whether it saw all commodities.
+/// Collects columns that gain, from so many candidates; returns whether it saw all commodities.
 pub(crate) fn collect(solver: &mut Solver, enough: usize, gains: &mut Vec<(f64, u32)>) -> bool {
     update_priced_arcs(solver);
     let most = solver.settings.pricing.looked_at * enough;
     let count = solver.pricing.trees.origins.len();
-    let mut better: Vec<(f64, u32, u32)> = Vec::new();
     let mut candidates = Vec::new();
     let mut seen = 0;
-    while seen < count && better.len() + candidates.len() < most {
-        if solver.pricing.cursor >= count {
-            solver.pricing.cursor = 0;
-        }
-        price_origin(solver, solver.pricing.cursor, &mut candidates, &mut better);
-        solver.pricing.cursor += 1;
+    while seen < count && candidates.len() < most {
+        let at = solver.pricing.cursor % count;
+        price_origin(solver, at, &mut candidates);
+        solver.pricing.cursor = at + 1;
         seen += 1;
     }
     solver.master.work += (2 * solver.graph.nodes * seen) as u64;
-    better.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    better.truncate(most);
-    better.sort_by_key(|&(_, id, at)| (at, id));
-    take(solver, &mut candidates, gains);
-    take_paths(solver, &better, gains);
+    CandidatePath::keep_best(&mut candidates, most);
+    take(solver, &mut candidates, gains, |pricing| {
+        &mut pricing.priced
+    });
     seen == count
 }
 
-fn price_origin(
-    solver: &mut Solver,
-    at: usize,
-    candidates: &mut Vec<CandidatePath>,
-    better: &mut Vec<(f64, u32, u32)>,
-) {
-    let limit = gain_limit(solver);
-    let terms = PricingView {
-        graph: &solver.graph,
-        master: &solver.master,
-        commodities: &solver.pool.commodities,
-        search: &solver.pricing.search,
-        usable: &solver.pricing.usable,
-        lengths: solver.pricing.smooth_lengths.all(),
-        since: solver.pricing.smooth_lengths.since(),
-        version: solver.pricing.smooth_lengths.version(),
-        limit,
-        settings: &solver.settings.pricing,
-    };
-    let Origin { source, class, .. } = solver.pricing.trees.origins[at];
-    let PricedArcPaths {
-        classes,
-        reach,
-        reached,
-    } = &mut solver.pricing.priced;
-    let priced_arcs = &mut classes[class];
-    let open = solver.pricing.trees.origins[at].list_open(&terms, None, candidates);
-    if open.is_empty() {
-        return;
-    }
-    priced_arcs.prepare(&solver.graph, source);
-    priced_arcs.reach(source, reach);
-    *reached = Some((source, class));
-    for &(id, worth) in open {
-        let commodity = &solver.pool.commodities[id as usize];
-        let gain = worth - priced_arcs.distance(reach, commodity.target);
-        if gain <= limit {
-            continue;
-        }
-        match commodity.max_delay_s {
-            Some(_) => candidates.push(CandidatePath::Search(id, worth)),
-            None => better.push((gain, id, at as u32)),
+fn price_origin(solver: &mut Solver, at: usize, candidates: &mut Vec<CandidatePath>) {
+    let mut trees = std::mem::take(&mut solver.pricing.trees);
+    let origin = &mut trees.origins[at];
+    let (source, class) = (origin.source, origin.class);
+    let open = origin.list_open(solver, None, candidates);
+    if !open.is_empty() {
+        let limit = gain_limit(solver);
+        let PricedArcPaths {
+            classes,
+            reach,
+            reached,
+        } = &mut solver.pricing.priced;
+        let priced_arcs = &mut classes[class];
+        priced_arcs.prepare(&solver.graph, source);
+        priced_arcs.reach(source, reach);
+        *reached = Some((source, class));
+        for &(id, worth) in open {
+            let commodity = &solver.pool.commodities[id as usize];
+            let gain = worth - priced_arcs.distance(reach, commodity.target);
+            if gain > limit {
+                candidates.push(match commodity.max_delay_s {
+                    Some(_) => CandidatePath::Search(id, worth),
+                    None => CandidatePath::Path(gain, id),
+                });
+            }
         }
     }
-}
-
-/// Adds the paths of some commodities, one origin after the other, and collects those that gain under the present
-/// prices.
-fn take_paths(solver: &mut Solver, better: &[(f64, u32, u32)], gains: &mut Vec<(f64, u32)>) {
-    let limit = gain_limit(solver);
-    let mut path = Vec::new();
-    for &(_, id, _) in better {
-        let commodity = &solver.pool.commodities[id as usize];
-        let priced = &mut solver.pricing.priced;
-        if priced
-            .shortest(&solver.graph, commodity, f64::INFINITY, &mut path)
-            .is_none()
-        {
-            continue;
-        }
-        let column = solver.add_path(id, &path);
-        let gain = solver.master.reduced_profit(column);
-        if gain > limit && !solver.master.is_basic(column) {
-            gains.push((gain, column));
-        }
-    }
+    solver.pricing.trees = trees;
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::origin::{CandidatePath, Origin, PricingView};
+use super::origin::{CandidatePath, Origin};
 use super::tree::Scratch;
-use super::{gain_limit, take, PathPricing};
+use super::{take, PathPricing};
 use crate::graph::Graph;
 use crate::solver::{Commodity, Solver};
 
@@ -68,110 +68,75 @@ impl PathPricing for ShortestPathTrees {
     }
 }
 
+/// Collects columns that gain until there are enough, block by block; returns whether it saw all commodities.
 pub(crate) fn collect(solver: &mut Solver, enough: usize, gains: &mut Vec<(f64, u32)>) -> bool {
     let count = solver.pricing.trees.origins.len();
+    // Far more would lose their gain before they are looked at: prices move with each pivot.
+    let most = match solver.is_crowded() {
+        true => solver.settings.pricing.most_taken_of_crowd,
+        false => solver.settings.pricing.most_taken,
+    };
     let mut candidates = Vec::new();
     let mut seen = 0;
     while seen < count && gains.len() < enough {
-        if solver.pricing.cursor >= count {
-            solver.pricing.cursor = 0;
-        }
-        let end =
-            count.min(solver.pricing.cursor + (count - seen).min(solver.settings.pricing.block));
-        visit(
-            solver,
-            solver.pricing.cursor..end,
-            &mut candidates,
-            Origin::price,
-        );
-        seen += end - solver.pricing.cursor;
-        let members: usize = solver.pricing.trees.origins[solver.pricing.cursor..end]
-            .iter()
-            .map(Origin::len)
-            .sum();
-        solver.master.work +=
-            (18 * solver.graph.nodes * (end - solver.pricing.cursor) + 12 * members) as u64;
+        let start = solver.pricing.cursor % count;
+        let end = count.min(start + (count - seen).min(solver.settings.pricing.block));
+        visit(solver, start..end, &mut candidates, Origin::price);
+        let origins = &solver.pricing.trees.origins[start..end];
+        let members: usize = origins.iter().map(Origin::len).sum();
+        solver.master.work += (18 * solver.graph.nodes * origins.len() + 12 * members) as u64;
         solver.pricing.cursor = end;
-        // Far more would lose their gain before they are looked at: prices move with each pivot.
-        let most = match solver.is_crowded() {
-            true => solver.settings.pricing.most_taken_of_crowd,
-            false => solver.settings.pricing.most_taken,
-        };
+        seen += end - start;
         CandidatePath::keep_best(&mut candidates, most);
-        take(solver, &mut candidates, gains);
+        take(solver, &mut candidates, gains, |pricing| &mut pricing.trees);
     }
     seen == count
 }
 
-/// Visits some origins, on several threads where there is enough to do.
+/// Visits some origins, on several threads where there is enough to do; the candidates come in the origins' order.
 pub(crate) fn visit(
     solver: &mut Solver,
     block: Range<usize>,
     candidates: &mut Vec<CandidatePath>,
     visit: impl Visit,
 ) {
-    let terms = PricingView {
-        graph: &solver.graph,
-        master: &solver.master,
-        commodities: &solver.pool.commodities,
-        search: &solver.pricing.search,
-        usable: &solver.pricing.usable,
-        lengths: solver.pricing.smooth_lengths.all(),
-        since: solver.pricing.smooth_lengths.since(),
-        version: solver.pricing.smooth_lengths.version(),
-        limit: gain_limit(solver),
-        settings: &solver.settings.pricing,
-    };
-    let origins = &mut solver.pricing.trees.origins[block];
-    on_threads(
-        &mut solver.pricing.trees.scratch,
-        origins,
-        &terms,
-        candidates,
-        visit,
-    );
+    let mut trees = std::mem::take(&mut solver.pricing.trees);
+    let ShortestPathTrees {
+        origins, scratch, ..
+    } = &mut trees;
+    on_threads(solver, &mut origins[block], scratch, candidates, visit);
+    solver.pricing.trees = trees;
 }
 
-/// Visits origins on as many threads as there are `scratch`es; the candidates come in the origins' order.
 fn on_threads(
-    scratch: &mut [Scratch],
+    solver: &Solver,
     origins: &mut [Origin],
-    terms: &PricingView<'_>,
+    scratch: &mut [Scratch],
     candidates: &mut Vec<CandidatePath>,
     visit: impl Visit,
 ) {
-    let work: usize = origins
-        .iter()
-        .map(|origin| terms.graph.nodes + origin.len())
-        .sum();
-    let threads = if work < terms.settings.parallel_work {
-        1
-    } else {
-        scratch.len()
+    let sizes = origins.iter().map(|one| solver.graph.nodes + one.len());
+    let threads = match sizes.sum::<usize>() < solver.settings.pricing.parallel_work {
+        true => 1,
+        false => scratch.len(),
     };
     let share = origins.len().div_ceil(threads).max(1);
-    let run =
-        |origins: &mut [Origin], scratch: &mut Scratch, candidates: &mut Vec<CandidatePath>| {
-            for origin in origins {
-                visit(origin, terms, scratch, candidates);
-            }
-        };
+    let run = |origins: &mut [Origin], scratch: &mut Scratch| {
+        let mut found = Vec::new();
+        for origin in origins {
+            visit(origin, solver, scratch, &mut found);
+        }
+        found
+    };
     let mut parts = origins.chunks_mut(share).zip(scratch);
     let Some((own, own_scratch)) = parts.next() else {
         return;
     };
     std::thread::scope(|scope| {
-        let others: Vec<_> = parts
-            .map(|(origins, scratch)| {
-                let run = &run;
-                scope.spawn(move || {
-                    let mut candidates = Vec::new();
-                    run(origins, scratch, &mut candidates);
-                    candidates
-                })
-            })
-            .collect();
-        run(own, own_scratch, candidates);
+        let run = &run;
+        let spawn = |(origins, scratch)| scope.spawn(move || run(origins, scratch));
+        let others: Vec<_> = parts.map(spawn).collect();
+        candidates.extend(run(own, own_scratch));
         for other in others {
             match other.join() {
                 Ok(more) => candidates.extend(more),
@@ -183,11 +148,8 @@ fn on_threads(
 
 /// What is done to an origin, with the candidates that come of it.
 pub(crate) trait Visit:
-    Fn(&mut Origin, &PricingView<'_>, &mut Scratch, &mut Vec<CandidatePath>) + Sync
+    Fn(&mut Origin, &Solver, &mut Scratch, &mut Vec<CandidatePath>) + Sync
 {
 }
 
-impl<F: Fn(&mut Origin, &PricingView<'_>, &mut Scratch, &mut Vec<CandidatePath>) + Sync> Visit
-    for F
-{
-}
+impl<F: Fn(&mut Origin, &Solver, &mut Scratch, &mut Vec<CandidatePath>) + Sync> Visit for F {}

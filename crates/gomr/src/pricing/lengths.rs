@@ -66,14 +66,24 @@ impl Lengths {
         }
     }
 
+    /// The lengths of a class.
+    pub fn of(&self, class: usize) -> &[f64] {
+        &self.lengths[class]
+    }
+
     /// The lengths of each class.
     pub fn all(&self) -> &[Vec<f64>] {
         &self.lengths
     }
 
-    /// Version since which each length of each class is as it is.
-    pub fn since(&self) -> &[Vec<u32>] {
-        &self.since
+    /// The ACK ratio of a class.
+    pub fn ratio(&self, class: usize) -> f64 {
+        self.ratios[class]
+    }
+
+    /// Version since which each length of a class is as it is.
+    pub fn since(&self, class: usize) -> &[u32] {
+        &self.since[class]
     }
 
     /// Changes when a length does; never 0 after the first update with a class.

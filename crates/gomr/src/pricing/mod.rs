@@ -158,48 +158,38 @@ pub(crate) fn pass(solver: &mut Solver, candidates: &mut Vec<u32>) -> bool {
     whole
 }
 
-pub(crate) fn take(
+/// Makes columns of candidates, their paths found in one `way`, and keeps those that gain under the present prices.
+pub(crate) fn take<P: PathPricing>(
     solver: &mut Solver,
     candidates: &mut Vec<CandidatePath>,
     gains: &mut Vec<(f64, u32)>,
-) {
-    let mut path = Vec::new();
-    for candidate in candidates.drain(..) {
-        match candidate {
-            CandidatePath::Known(gain, column) => gains.push((gain, column)),
-            CandidatePath::Path(gain, id) => {
-                let commodity = &solver.pool.commodities[id as usize];
-                let trees = &mut solver.pricing.trees;
-                if trees
-                    .shortest(&solver.graph, commodity, f64::INFINITY, &mut path)
-                    .is_some()
-                {
-                    propose(solver, id, gain, &path, gains);
-                }
-            }
-            CandidatePath::Search(id, worth) => search_one(solver, id, worth, &mut path, gains),
-        }
-    }
-}
-
-fn search_one(
-    solver: &mut Solver,
-    id: u32,
-    worth: f64,
-    path: &mut Vec<u32>,
-    gains: &mut Vec<(f64, u32)>,
+    way: impl Fn(&mut Pricing) -> &mut P,
 ) {
     let limit = gain_limit(solver);
-    if let Some(length) = best_path(solver, id, worth - limit, path) {
-        if worth - length > limit {
-            propose(solver, id, worth - length, path, gains);
+    let mut path = Vec::new();
+    for candidate in candidates.drain(..) {
+        let (id, found) = match candidate {
+            CandidatePath::Known(gain, column) => {
+                gains.push((gain, column));
+                continue;
+            }
+            CandidatePath::Path(_, id) => {
+                let commodity = &solver.pool.commodities[id as usize];
+                let way = way(&mut solver.pricing);
+                let found = way.shortest(&solver.graph, commodity, f64::INFINITY, &mut path);
+                (id, found)
+            }
+            CandidatePath::Search(id, worth) => {
+                (id, best_path(solver, id, worth - limit, &mut path))
+            }
+        };
+        if found.is_none() {
+            continue;
         }
-    }
-}
-
-fn propose(solver: &mut Solver, id: u32, gain: f64, path: &[u32], gains: &mut Vec<(f64, u32)>) {
-    let column = solver.add_path(id, path);
-    if !solver.master.is_basic(column) {
-        gains.push((gain, column));
+        let column = solver.add_path(id, &path);
+        let gain = solver.master.reduced_profit(column);
+        if gain > limit && !solver.master.is_basic(column) {
+            gains.push((gain, column));
+        }
     }
 }

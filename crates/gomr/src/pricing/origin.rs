@@ -5,10 +5,9 @@
 
 use crate::graph::{Graph, NONE};
 use crate::lp::master::Master;
-use crate::pricing::point_to_point::PointToPoint;
 use crate::pricing::tree::{Scratch, Tree};
-use crate::settings::PricingSettings;
-use crate::solver::Commodity;
+use crate::pricing::{gain_limit, worth};
+use crate::solver::{Commodity, Solver};
 
 /// Priced arcs of a path that are kept; paths with more are walked.
 const MOST_KEPT_ARCS: usize = 12;
@@ -91,12 +90,10 @@ pub(crate) struct Origin {
     pub class: usize,
     members: Vec<Member>,
     tree: Option<Tree>,
-    /// Version of the lengths that the tree is right for.
-    version: u32,
     open: Vec<(u32, f64)>,
 }
 
-/// What pricing has to candidate.
+/// What pricing has to offer.
 pub(crate) enum CandidatePath {
     /// A known column gains so much.
     Known(f64, u32),
@@ -125,48 +122,17 @@ impl CandidatePath {
     }
 }
 
-/// What all origins are priced by.
-pub(crate) struct PricingView<'a> {
-    pub graph: &'a Graph,
-    pub master: &'a Master,
-    pub commodities: &'a [Commodity],
-    pub search: &'a PointToPoint,
-    pub usable: &'a [bool],
-    /// Lengths of each class under the prices that trees are made for, since when, and their version.
-    pub lengths: &'a [Vec<f64>],
-    pub since: &'a [Vec<u32>],
-    pub version: u32,
-    pub limit: f64,
-    pub settings: &'a PricingSettings,
-}
-
-impl PricingView<'_> {
-    /// Length that a path of a commodity with the price `sigma` may have without a loss.
-    pub fn worth(&self, id: u32, sigma: f64) -> f64 {
-        let commodity = &self.commodities[id as usize];
-        commodity.value * self.master.big_m - sigma - self.ack_price(commodity)
-    }
-
-    /// What the acknowledgements of one unit pay on a way of their own; infinite when that is down.
-    fn ack_price(&self, commodity: &Commodity) -> f64 {
-        let acks = commodity.acks.iter();
-        acks.map(|&(arc, load)| match self.usable[arc as usize] {
-            true => load * self.master.price[arc as usize].max(0.0),
-            false => f64::INFINITY,
-        })
-        .sum()
-    }
-
-    fn offer_known(&self, id: u32, sigma: f64, candidates: &mut Vec<CandidatePath>) {
-        for &c in &self.master.groups[id as usize].columns {
-            let column = &self.master.columns[c as usize];
-            if column.banned || self.master.is_basic(c) {
-                continue;
-            }
-            let gain = column.profit - self.master.dot(&self.master.price, c) - sigma;
-            if gain > self.limit {
-                candidates.push(CandidatePath::Known(gain, c));
-            }
+/// Offers the known columns of a commodity that gain.
+fn offer_known(solver: &Solver, id: u32, sigma: f64, candidates: &mut Vec<CandidatePath>) {
+    let master = &solver.master;
+    for &c in &master.groups[id as usize].columns {
+        let column = &master.columns[c as usize];
+        if column.banned || master.is_basic(c) {
+            continue;
+        }
+        let gain = column.profit - master.dot(&master.price, c) - sigma;
+        if gain > gain_limit(solver) {
+            candidates.push(CandidatePath::Known(gain, c));
         }
     }
 }
@@ -178,7 +144,6 @@ impl Origin {
             class,
             members: Vec::new(),
             tree: None,
-            version: 0,
             open: Vec::new(),
         }
     }
@@ -196,27 +161,19 @@ impl Origin {
         self.members.len()
     }
 
-    /// The tree under the terms' lengths.
-    pub fn tree(&mut self, terms: &PricingView<'_>, scratch: &mut Scratch) -> &mut Tree {
-        let nodes = terms.graph.nodes;
-        let tree = self
-            .tree
-            .get_or_insert_with(|| Tree::new(self.source, nodes));
-        let length = &terms.lengths[self.class];
-        if self.version != terms.version {
-            let since = &terms.since[self.class];
-            let is_new = self.version == 0;
-            if is_new || !tree.outlasts(terms.graph, length, since, self.version) {
-                tree.update(terms.graph, length, scratch);
-            }
-            self.version = terms.version;
-        }
+    /// The tree under the smoothed lengths.
+    fn tree(&mut self, solver: &Solver, scratch: &mut Scratch) -> &mut Tree {
+        let graph = &solver.graph;
+        let new = || Tree::new(self.source, graph.nodes);
+        let tree = self.tree.get_or_insert_with(new);
+        tree.follow(graph, &solver.pricing.smooth_lengths, self.class, scratch);
         tree
     }
 
     /// Takes distances in the tree, if it is one for these lengths, as the least that there can be.
     pub fn note_least(&mut self, version: u32) {
-        let Some(tree) = self.tree.as_ref().filter(|_| self.version == version) else {
+        let tree = self.tree.as_ref();
+        let Some(tree) = tree.filter(|tree| tree.version == version) else {
             return;
         };
         for member in &mut self.members {
@@ -224,12 +181,10 @@ impl Origin {
         }
     }
 
-    /// Makes the tree one for other lengths than the terms': it is of no version then.
+    /// Makes the tree one for other lengths than the smoothed ones.
     pub fn measure(&mut self, graph: &Graph, length: &[f64], scratch: &mut Scratch) {
-        self.version = 0;
-        let tree = self
-            .tree
-            .get_or_insert_with(|| Tree::new(self.source, graph.nodes));
+        let new = || Tree::new(self.source, graph.nodes);
+        let tree = self.tree.get_or_insert_with(new);
         tree.update(graph, length, scratch);
     }
 
@@ -256,17 +211,17 @@ impl Origin {
     /// Collects the shortest paths of the members that have no path yet; `Search` for those with limits.
     pub fn introduce(
         &mut self,
-        terms: &PricingView<'_>,
+        solver: &Solver,
         scratch: &mut Scratch,
         candidates: &mut Vec<CandidatePath>,
     ) {
         let is_new = |id: &u32| {
-            terms.master.groups[*id as usize].columns.is_empty()
-                && !terms.commodities[*id as usize].fixed
+            solver.master.groups[*id as usize].columns.is_empty()
+                && !solver.pool.commodities[*id as usize].fixed
         };
         let ids = self.members.iter().map(|member| member.id);
         let fresh: Vec<u32> = ids.filter(is_new).collect();
-        if fresh.len() < terms.settings.tree_members {
+        if fresh.len() < solver.settings.pricing.tree_members {
             candidates.extend(
                 fresh
                     .iter()
@@ -274,9 +229,9 @@ impl Origin {
             );
             return;
         }
-        let tree = self.tree(terms, scratch);
+        let tree = self.tree(solver, scratch);
         for id in fresh {
-            let commodity = &terms.commodities[id as usize];
+            let commodity = &solver.pool.commodities[id as usize];
             if commodity.max_delay_s.is_some() {
                 candidates.push(CandidatePath::Search(id, f64::INFINITY));
             } else if tree.distance[commodity.target as usize].is_finite() {
@@ -288,19 +243,19 @@ impl Origin {
     /// Collects what gains: by one tree when several commodities may, otherwise by searches.
     pub fn price(
         &mut self,
-        terms: &PricingView<'_>,
+        solver: &Solver,
         scratch: &mut Scratch,
         candidates: &mut Vec<CandidatePath>,
     ) {
-        let is_crowd = self.members.len() >= terms.settings.crowded_origin;
-        let distance = is_crowd.then(|| std::mem::take(&mut self.tree(terms, scratch).distance));
-        self.list_open(terms, distance.as_deref(), candidates);
+        let is_crowd = self.members.len() >= solver.settings.pricing.crowded_origin;
+        let distance = is_crowd.then(|| std::mem::take(&mut self.tree(solver, scratch).distance));
+        self.list_open(solver, distance.as_deref(), candidates);
         if let (Some(tree), Some(distance)) = (&mut self.tree, distance) {
             tree.distance = distance;
         }
         let open = std::mem::take(&mut self.open);
-        if open.len() >= terms.settings.tree_members || is_crowd {
-            self.price_by_tree(&open, terms, scratch, candidates);
+        if open.len() >= solver.settings.pricing.tree_members || is_crowd {
+            self.price_by_tree(&open, solver, scratch, candidates);
         } else {
             candidates.extend(
                 open.iter()
@@ -314,36 +269,37 @@ impl Origin {
     /// where that is known, and what they pay; candidates what is known without a search.
     pub fn list_open(
         &mut self,
-        terms: &PricingView<'_>,
+        solver: &Solver,
         distance: Option<&[f64]>,
         candidates: &mut Vec<CandidatePath>,
     ) -> &[(u32, f64)] {
+        let limit = gain_limit(solver);
         self.open.clear();
         for member in &mut self.members {
-            let sigma = member.sigma(terms.master);
-            if -sigma > terms.limit {
-                let unserved = terms.master.groups[member.id as usize].unserved;
-                let banned = terms.master.columns[unserved as usize].banned;
-                if !banned && !terms.master.is_basic(unserved) {
+            let sigma = member.sigma(&solver.master);
+            if -sigma > limit {
+                let unserved = solver.master.groups[member.id as usize].unserved;
+                let banned = solver.master.columns[unserved as usize].banned;
+                if !banned && !solver.master.is_basic(unserved) {
                     candidates.push(CandidatePath::Known(-sigma, unserved));
                 }
             }
-            if !member.free && terms.commodities[member.id as usize].fixed {
-                terms.offer_known(member.id, sigma, candidates);
+            if !member.free && solver.pool.commodities[member.id as usize].fixed {
+                offer_known(solver, member.id, sigma, candidates);
                 continue;
             }
             let worth = match member.free {
-                true => member.value * terms.master.big_m - sigma,
-                false => terms.worth(member.id, sigma),
+                true => member.value * solver.master.big_m - sigma,
+                false => worth(solver, member.id, sigma),
             };
             let least = match distance {
                 Some(distance) => distance[member.target as usize],
                 None => {
-                    let prepared = terms.search.least(self.source, member.target);
+                    let prepared = solver.pricing.search.least(self.source, member.target);
                     member.least.max(prepared)
                 }
             };
-            if worth - terms.limit > least {
+            if worth - limit > least {
                 self.open.push((member.id, worth));
             }
         }
@@ -353,18 +309,18 @@ impl Origin {
     fn price_by_tree(
         &mut self,
         open: &[(u32, f64)],
-        terms: &PricingView<'_>,
+        solver: &Solver,
         scratch: &mut Scratch,
         candidates: &mut Vec<CandidatePath>,
     ) {
-        let class = self.class;
-        self.tree(terms, scratch);
+        let (class, limit) = (self.class, gain_limit(solver));
+        self.tree(solver, scratch);
         let Some(tree) = &self.tree else { return };
-        let length = terms.search.length(class);
+        let length = solver.pricing.search.length(class);
         tree.begin_measuring(scratch);
         for &(id, worth) in open {
-            let commodity = &terms.commodities[id as usize];
-            if worth - tree.distance[commodity.target as usize] <= terms.limit {
+            let commodity = &solver.pool.commodities[id as usize];
+            if worth - tree.distance[commodity.target as usize] <= limit {
                 continue;
             }
             if commodity.max_delay_s.is_some() {
@@ -375,8 +331,8 @@ impl Origin {
             if !tree.distance[target as usize].is_finite() {
                 continue;
             }
-            let gain = worth - tree.measure(terms.graph, length, target, scratch);
-            if gain > terms.limit {
+            let gain = worth - tree.measure(&solver.graph, length, target, scratch);
+            if gain > limit {
                 candidates.push(CandidatePath::Path(gain, id));
             }
         }

@@ -76,7 +76,7 @@ impl PointToPoint {
 
     /// Lengths of a class.
     pub fn length(&self, class: usize) -> &[f64] {
-        &self.lengths.all()[class]
+        self.lengths.of(class)
     }
 
     /// Least length a path can have at any prices, 0 where the target was not prepared.
@@ -111,7 +111,7 @@ impl PathPricing for PointToPoint {
         let (source, target) = (commodity.source, commodity.target);
         self.prepare(graph, target);
         let to_come = &self.potential[target as usize];
-        let lengths = &self.lengths.all()[commodity.class];
+        let lengths = self.lengths.of(commodity.class);
         let length = |arc: u32| lengths[arc as usize];
         let ends = (source, target);
         let shortest = self.search.run(graph, length, to_come, ends, limit, path)?;

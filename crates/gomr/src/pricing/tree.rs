@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 
+use super::lengths::Lengths;
 use crate::graph::{Graph, OutArc, NONE};
 
 /// Shortest distances from one source, and the arc by which each node is reached.
@@ -21,6 +22,8 @@ pub(crate) struct Tree {
     parent: Vec<u32>,
     /// The nodes by distance, as the last correction left them.
     order: Vec<u32>,
+    /// Version of the lengths that the tree is right for; 0 is none.
+    pub version: u32,
 }
 
 /// Working memory of the corrections, shared by all trees.
@@ -49,11 +52,30 @@ impl Tree {
             distance: vec![f64::INFINITY; nodes],
             parent: vec![NONE; nodes],
             order: Vec::new(),
+            version: 0,
         }
     }
 
-    /// Brings the tree up to date with `length` (not negative; infinite: arc not usable).
+    /// Brings the tree up to date with the lengths of a class, where it is not right for them as it is.
+    pub fn follow(
+        &mut self,
+        graph: &Graph,
+        lengths: &Lengths,
+        class: usize,
+        scratch: &mut Scratch,
+    ) {
+        let now = lengths.version();
+        if self.version != now {
+            if self.version == 0 || !self.outlasts(graph, lengths, class) {
+                self.update(graph, lengths.of(class), scratch);
+            }
+            self.version = now;
+        }
+    }
+
+    /// Brings the tree up to date with `length` (not negative; infinite: arc not usable), which is of no version.
     pub fn update(&mut self, graph: &Graph, length: &[f64], scratch: &mut Scratch) {
+        self.version = 0;
         self.measure_paths(graph, length);
         scratch.awaited.clear();
         scratch.awaited.resize(graph.nodes, false);
@@ -76,10 +98,11 @@ impl Tree {
         }
     }
 
-    /// Whether the tree, right for the lengths of `version`, is right for `length` still; `since` says with which
-    /// version each length became what it is.
-    pub fn outlasts(&self, graph: &Graph, length: &[f64], since: &[u32], version: u32) -> bool {
-        let mut changed = (0..since.len()).filter(|&arc| since[arc] > version);
+    /// Whether the tree is right for lengths that changed since its version.
+    fn outlasts(&self, graph: &Graph, lengths: &Lengths, class: usize) -> bool {
+        let length = lengths.of(class);
+        let since = lengths.since(class);
+        let mut changed = (0..since.len()).filter(|&arc| since[arc] > self.version);
         changed.all(|arc| {
             let (tail, head) = (graph.tail[arc] as usize, graph.head[arc] as usize);
             let over = self.distance[tail] + length[arc];
