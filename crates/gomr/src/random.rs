@@ -1,4 +1,6 @@
-//! Random numbers of the tests.
+//! Random numbers and problems of the tests.
+
+use crate::{Arc, Flow, Problem};
 
 /// SplitMix64.
 pub(crate) struct Rng(pub u64);
@@ -11,5 +13,35 @@ impl Rng {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         ((z ^ (z >> 31)) % n as u64) as usize
+    }
+}
+
+/// Random links of unequal rates, some of them all alike, and more flows than fit.
+pub(crate) fn congested(nodes: usize, flows: usize, rng: &mut Rng) -> Problem {
+    let is_even = rng.below(2) == 0;
+    let arc = |from: usize, rng: &mut Rng| Arc {
+        tail: from,
+        head: (from + 1 + rng.below(nodes - 1)) % nodes,
+        capacity_bps: if is_even {
+            4.0
+        } else {
+            1.0 + rng.below(40) as f64 / 4.0
+        },
+        delay_s: if is_even {
+            1.0
+        } else {
+            rng.below(20) as f64 / 4.0
+        },
+        reverse: None,
+    };
+    let flow = |rng: &mut Rng| {
+        let source = rng.below(nodes);
+        let target = (source + 1 + rng.below(nodes - 1)) % nodes;
+        Flow::new(source, target, rng.below(12) as f64 / 4.0)
+    };
+    Problem {
+        nodes,
+        arcs: (0..3 * nodes).map(|i| arc(i % nodes, rng)).collect(),
+        flows: (0..flows).map(|_| flow(rng)).collect(),
     }
 }

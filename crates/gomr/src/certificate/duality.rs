@@ -194,23 +194,20 @@ impl Solver {
     /// Prices that solve `π W = v_j − v_key(j)`, not below zero.
     pub fn first_prices(&self) -> Vec<f64> {
         let master = &self.master;
-        let n = master.inverse.size();
         let value = |c: u32| master.columns[c as usize].value;
         let key = |c: u32| master.groups[master.columns[c as usize].group as usize].key;
-        let mut at_tight = vec![0.0; n];
         let mut price = vec![0.0; master.capacity.len()];
         // The second round refines the first: the inverse has drifted since it was made.
         for _ in 0..2 {
-            for (i, &c) in master.working.iter().enumerate() {
-                let key = key(c);
-                let gain = value(c) - value(key);
-                let rest = gain - master.dot(&price, c) + master.dot(&price, key);
-                if rest != 0.0 {
-                    master.inverse.add_row(i, rest, &mut at_tight);
-                }
-            }
-            for (&e, &at_tight) in master.tight.iter().zip(&at_tight) {
-                price[e as usize] = at_tight;
+            let unpaid = |(i, &c): (usize, &u32)| {
+                let gain = value(c) - value(key(c));
+                let paid = master.dot(&price, c) - master.dot(&price, key(c));
+                (i, gain - paid)
+            };
+            let rest = master.working.iter().enumerate().map(unpaid);
+            let rest: Vec<(usize, f64)> = rest.filter(|&(_, rest)| rest != 0.0).collect();
+            for (&e, more) in master.tight.iter().zip(master.inverse.rows(&rest)) {
+                price[e as usize] += more;
             }
         }
         for &e in &master.tight {

@@ -1,5 +1,6 @@
 //! Where the simplex starts and what moves it on: other keys, an empty basis, perturbed bounds.
 
+use super::inverse::Inverse;
 use super::master::{Group, Leave, Master, KEY};
 use crate::graph::NONE;
 use crate::lp::{rise, sizes};
@@ -42,7 +43,7 @@ pub(crate) fn reset(master: &mut Master) {
         g.working.clear();
         master.columns[g.key as usize].place = KEY;
     }
-    master.inverse.clear();
+    master.inverse = Inverse::default();
     master.working.clear();
     master.x.clear();
     master.tight.clear();

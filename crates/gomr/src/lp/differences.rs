@@ -52,3 +52,10 @@ impl Differences {
         &self.entries[at * self.width..(at + 1) * self.width]
     }
 }
+
+/// `to += factor · from`.
+pub(crate) fn axpy(factor: f64, from: &[f64], to: &mut [f64]) {
+    for (target, &value) in to.iter_mut().zip(from) {
+        *target += factor * value;
+    }
+}

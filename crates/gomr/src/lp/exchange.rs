@@ -1,10 +1,9 @@
 //! One exchange of basic variables: how all others move, and the new basis.
 
-use super::differences::Differences;
+use super::differences::{axpy, Differences};
 use super::master::{Direction, Enter, Leave, Master, KEY};
 use super::sparse::Sparse;
 use crate::graph::NONE;
-use crate::lp::inverse::axpy;
 use crate::lp::rise;
 
 /// Rates of change below this are rounding.
@@ -39,8 +38,8 @@ impl Master {
                 d.key.add(self.columns[column as usize].group, 1.0);
             }
             Enter::Slack(arc) => {
-                self.inverse
-                    .column(self.tight_at[arc as usize] as usize, &mut d.y);
+                let t = self.tight_at[arc as usize] as usize;
+                self.inverse.times(&[(t, 1.0)], &mut d.y);
             }
         }
         for (y, &column) in d.y.iter_mut().zip(&self.working) {
@@ -141,25 +140,26 @@ impl Master {
 
     /// The leaving variable's row of the basis inverse on the saturated arcs, by position.
     pub fn leaving_row(&mut self, leave: Leave, rho: &mut Vec<f64>) {
-        rho.clear();
-        rho.resize(self.inverse.size(), 0.0);
-        match leave {
-            Leave::Working(p) => rho.copy_from_slice(self.inverse.row(p)),
+        let sum = match leave {
+            Leave::Working(p) => vec![(p, 1.0)],
             Leave::Key(g) => {
-                for &column in &self.groups[g as usize].working {
-                    let at = self.columns[column as usize].place as usize;
-                    self.inverse.add_row(at, -1.0, rho);
-                }
-                for (at, factor) in rise::rows(self, g) {
-                    self.inverse.add_row(at, factor, rho);
-                }
+                let own = self.groups[g as usize].working.iter();
+                let own = own.map(|&c| (self.columns[c as usize].place as usize, -1.0));
+                own.chain(rise::rows(self, g)).collect()
             }
-            Leave::Slack(e) => self.slack_row(e, rho),
-        }
+            Leave::Slack(e) => {
+                let mut sum = self.working_loads(e);
+                sum.iter_mut().for_each(|(_, load)| *load = -*load);
+                sum
+            }
+        };
+        *rho = self.inverse.rows(&sum);
     }
 
-    fn slack_row(&mut self, e: u32, rho: &mut [f64]) {
+    /// The working columns, by position, that load an arc more or less than their keys do, and by how much.
+    fn working_loads(&mut self, e: u32) -> Vec<(usize, f64)> {
         let mut differences = self.differences.take();
+        let mut loads = Vec::new();
         for (at, &column) in self.working.iter().enumerate() {
             let load = match &mut differences {
                 Some(differences) => {
@@ -169,18 +169,18 @@ impl Master {
                 None => self.entry(column, e),
             };
             if load != 0.0 {
-                self.inverse.add_row(at, -load, rho);
+                loads.push((at, load));
             }
         }
         self.differences = differences;
+        loads
     }
 
     /// Exchanges `enter` and `leave`; [`Master::direction`] must be that of `enter`, `rho` the row of
     /// `leave`, `theta` the value of the entering variable and `gain` its reduced profit.
     pub fn pivot(&mut self, enter: Enter, leave: Leave, theta: f64, gain: f64, rho: &[f64]) {
         self.pivots += 1;
-        let size = self.inverse.size() as u64;
-        self.work += 2000 + size * size / 4 + 10 * self.direction.load.touched.len() as u64;
+        self.work += 2000 + self.inverse.work() + 10 * self.direction.load.touched.len() as u64;
         let alpha = self.pivot_entry(leave);
         let step = gain / alpha;
         self.weights.follow(enter, leave, alpha, &self.tight, rho);
@@ -194,7 +194,10 @@ impl Master {
         match leave {
             Leave::Working(p) => self.leave_working(enter, p, theta),
             Leave::Key(g) => self.leave_key(enter, g, theta),
-            Leave::Slack(e) => self.leave_slack(enter, e, theta, rho),
+            Leave::Slack(e) => self.leave_slack(enter, e, theta),
+        }
+        if self.inverse.is_worn() {
+            self.refactor();
         }
     }
 
@@ -235,7 +238,7 @@ impl Master {
             }
             Enter::Slack(arc) => {
                 let t = self.tight_at[arc as usize] as usize;
-                self.inverse.remove(p, t);
+                self.inverse.remove(p, t, &self.direction.y);
                 self.working.swap_remove(p);
                 self.x.swap_remove(p);
                 if let Some(&moved) = self.working.get(p) {
@@ -274,15 +277,11 @@ impl Master {
     pub fn swap_key(&mut self, g: u32, p: usize) {
         let rise_rows = rise::rows(self, g);
         let group = &mut self.groups[g as usize];
-        let members: Vec<usize> = group
-            .working
-            .iter()
-            .map(|&c| self.columns[c as usize].place as usize)
-            .collect();
-        self.inverse.swap_key(p, &members);
-        for (at, factor) in rise_rows {
-            self.inverse.add_row_to(at, factor, p);
-        }
+        // The key in the place of `p` is all that the commodity has less what its working columns have.
+        let columns = &self.columns;
+        let members = group.working.iter();
+        let members = members.map(|&c| (columns[c as usize].place as usize, -1.0));
+        self.inverse.sum_rows(p, members.chain(rise_rows));
         let column = self.working[p];
         let old = std::mem::replace(&mut group.key, column);
         self.keys[g as usize] = column;
@@ -298,14 +297,15 @@ impl Master {
         rise::follow_key(self, g, old, column);
     }
 
-    pub fn leave_slack(&mut self, enter: Enter, e: u32, theta: f64, rho: &[f64]) {
+    pub fn leave_slack(&mut self, enter: Enter, e: u32, theta: f64) {
         self.expect_prices(std::iter::once(e));
-        // rho is minus (row e of the working columns) times the inverse.
-        let z: Vec<f64> = rho.iter().map(|v| -v).collect();
+        let (row, pivot) = (
+            self.working_loads(e),
+            self.direction.load.values[e as usize],
+        );
         match enter {
             Enter::Column(column) => {
-                let schur = self.direction.load.values[e as usize];
-                self.inverse.append(&self.direction.y, &z, schur);
+                self.inverse.append(&self.direction.y, &row, pivot);
                 self.join_group(column, self.working.len());
                 self.working.push(column);
                 self.x.push(theta);
@@ -314,7 +314,8 @@ impl Master {
             }
             Enter::Slack(arc) => {
                 let t = self.tight_at[arc as usize];
-                self.inverse.replace_row(t as usize, &z);
+                self.inverse
+                    .replace_row(t as usize, &self.direction.y, &row, pivot);
                 self.tight[t as usize] = e;
                 self.tight_at[e as usize] = t;
                 self.tight_at[arc as usize] = NONE;

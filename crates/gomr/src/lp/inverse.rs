@@ -1,227 +1,184 @@
-//! The inverse of the working basis, dense and growing or shrinking by one row as links saturate.
+//! The working basis, inverted: sparse factors, and what has changed since they were made.
 //!
-//! The working basis `W` is square: one row for each saturated arc, one column for each basic
-//! variable that is not the key of its commodity (Dantzig and Van Slyke, "Generalized upper
-//! bounding techniques", J. Comput. Syst. Sci. 1, 1967). It is small (tens to hundreds) and its
-//! entries are 0, 1 and -1, so a dense inverse with rank-one updates is fast and steady; one step
-//! of iterative refinement on every solution removes what rounding is left, and a residual that
-//! grows asks for [`Inverse::invert`] again.
+//! The working basis `W` is square: one row for each saturated arc, one column for each basic variable that is not the key
+//! of its commodity (Dantzig and Van Slyke, "Generalized upper bounding techniques", J. Comput. Syst. Sci. 1, 1967).
+//! Each exchange adds a factor to the product form of the inverse (G. Dantzig and W. Orchard-Hays, Math. Tables and Other
+//! Aids to Computation 8, 1954). One step of iterative refinement on every solution removes what rounding is left, and a
+//! residual that grows asks for new factors.
 
-/// Numbers this small are rounding noise in a basis of entries near 1.
-const LEAST_ENTRY: f64 = 1e-13;
+use super::factor::{Factors, Vectors, LEAST_FACTOR};
 
-/// `W⁻¹`: row `i` belongs to working column `i`, column `t` to saturated arc `t`.
-#[derive(Debug, Default)]
-pub(crate) struct Inverse {
-    size: usize,
-    stride: usize,
-    entries: Vec<f64>,
+/// Exchanges after which the basis is factored again, and entries of theirs beyond those of its own factors.
+const MOST_EXCHANGES: usize = 100;
+const MOST_GROWTH: usize = 16;
+
+/// What an exchange makes of a solution.
+#[derive(Clone, Copy, Debug)]
+enum Exchange {
+    /// Another column in this slot.
+    Column { slot: u32, pivot: f64 },
+    /// A row and a column more, in the next slot; its row is the exchange's second vector.
+    Border { slot: u32, pivot: f64 },
+    /// The value of this slot becomes a sum of values.
+    Sum { slot: u32 },
 }
 
-impl Clone for Inverse {
-    /// Copies what is in use, not the room to grow.
-    fn clone(&self) -> Self {
-        Self {
-            size: self.size,
-            stride: self.stride,
-            entries: self.entries[..self.size * self.stride].to_vec(),
-        }
-    }
+/// `W⁻¹`: row `i` belongs to working column `i`, column `t` to saturated arc `t`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Inverse {
+    factors: Factors,
+    exchanges: Vec<Exchange>,
+    /// Two for each exchange.
+    vectors: Vectors,
+    /// Slot of each position of a column, and of each position of a row.
+    columns: Vec<u32>,
+    rows: Vec<u32>,
+    slots: usize,
 }
 
 impl Inverse {
+    /// Factors a matrix that is given by columns; `None` where it is singular.
+    pub fn new(matrix: &[Vec<(u32, f64)>]) -> Option<Self> {
+        let positions: Vec<u32> = (0..matrix.len() as u32).collect();
+        Some(Self {
+            factors: Factors::new(matrix)?,
+            columns: positions.clone(),
+            rows: positions,
+            slots: matrix.len(),
+            ..Self::default()
+        })
+    }
+
     pub fn size(&self) -> usize {
-        self.size
+        self.columns.len()
     }
 
-    pub fn clear(&mut self) {
-        self.size = 0;
+    /// What an exchange costs, in steps of about a nanosecond.
+    pub fn work(&self) -> u64 {
+        let entries = self.factors.entries() + self.vectors.entries.len();
+        (2 * entries + 4 * self.slots) as u64
     }
 
-    pub fn row(&self, i: usize) -> &[f64] {
-        &self.entries[i * self.stride..i * self.stride + self.size]
+    /// Whether factors of their own would serve better than the changed ones.
+    pub fn is_worn(&self) -> bool {
+        let own = self.factors.entries();
+        self.exchanges.len() >= MOST_EXCHANGES || self.vectors.entries.len() > own + MOST_GROWTH
     }
 
-    fn row_mut(&mut self, i: usize) -> &mut [f64] {
-        &mut self.entries[i * self.stride..i * self.stride + self.size]
-    }
-
-    /// `out = W⁻¹ b` for a sparse `b` of (position, value).
+    /// `out = W⁻¹ b`, both by position.
     pub fn times(&self, b: &[(usize, f64)], out: &mut Vec<f64>) {
-        out.clear();
-        out.extend((0..self.size).map(|i| {
-            let row = self.row(i);
-            b.iter().map(|&(t, value)| row[t] * value).sum::<f64>()
-        }));
-    }
-
-    /// Column `t` of the inverse.
-    pub fn column(&self, t: usize, out: &mut Vec<f64>) {
-        out.clear();
-        out.extend((0..self.size).map(|i| self.entries[i * self.stride + t]));
-    }
-
-    /// `out += factor · row i`.
-    pub fn add_row(&self, i: usize, factor: f64, out: &mut [f64]) {
-        axpy(factor, self.row(i), out);
-    }
-
-    /// `row p += factor · row i`.
-    pub fn add_row_to(&mut self, i: usize, factor: f64, p: usize) {
-        let row = self.row(i).to_vec();
-        axpy(factor, &row, self.row_mut(p));
-    }
-
-    fn reserve(&mut self, size: usize) {
-        if size <= self.stride {
-            let least = size * self.stride;
-            self.entries.resize(self.entries.len().max(least), 0.0);
-            return;
+        let mut x = vec![0.0; self.slots];
+        for &(t, value) in b {
+            x[self.rows[t] as usize] += value;
         }
-        let stride = (2 * size).max(16);
-        let mut entries = vec![0.0; stride * stride];
-        for i in 0..self.size {
-            entries[i * stride..i * stride + self.size].copy_from_slice(self.row(i));
+        let mut scratch = Vec::new();
+        self.factors.solve(&mut x, &mut scratch);
+        for (at, exchange) in self.exchanges.iter().enumerate() {
+            let (own, row) = (self.vectors.of(2 * at), self.vectors.of(2 * at + 1));
+            let dot = |x: &[f64], entries: &[(u32, f64)]| -> f64 {
+                entries
+                    .iter()
+                    .map(|&(slot, value)| value * x[slot as usize])
+                    .sum()
+            };
+            match *exchange {
+                Exchange::Sum { slot } => x[slot as usize] = dot(&x, own),
+                Exchange::Column { slot, pivot } | Exchange::Border { slot, pivot } => {
+                    let value = (x[slot as usize] - dot(&x, row)) / pivot;
+                    if value != 0.0 {
+                        for &(other, entry) in own {
+                            x[other as usize] -= entry * value;
+                        }
+                    }
+                    x[slot as usize] = value;
+                }
+            }
         }
-        self.stride = stride;
-        self.entries = entries;
+        out.clear();
+        out.extend(self.columns.iter().map(|&slot| x[slot as usize]));
+    }
+
+    /// `Σ factor · row i` of `W⁻¹`, for these (i, factor).
+    pub fn rows(&self, sum: &[(usize, f64)]) -> Vec<f64> {
+        let mut x = vec![0.0; self.slots];
+        for &(i, factor) in sum {
+            x[self.columns[i] as usize] += factor;
+        }
+        for (at, exchange) in self.exchanges.iter().enumerate().rev() {
+            let (own, row) = (self.vectors.of(2 * at), self.vectors.of(2 * at + 1));
+            match *exchange {
+                Exchange::Sum { slot } => {
+                    let value = std::mem::take(&mut x[slot as usize]);
+                    if value != 0.0 {
+                        for &(other, factor) in own {
+                            x[other as usize] += factor * value;
+                        }
+                    }
+                }
+                Exchange::Column { slot, pivot } | Exchange::Border { slot, pivot } => {
+                    let known: f64 = own.iter().map(|&(i, entry)| entry * x[i as usize]).sum();
+                    let value = (x[slot as usize] - known) / pivot;
+                    for &(other, entry) in row {
+                        x[other as usize] -= entry * value;
+                    }
+                    x[slot as usize] = value;
+                }
+            }
+        }
+        let mut scratch = Vec::new();
+        self.factors.solve_transposed(&mut x, &mut scratch);
+        self.rows.iter().map(|&slot| x[slot as usize]).collect()
     }
 
     /// Puts a column whose `W⁻¹ a` is `y` in the place of working column `p`.
     pub fn replace_column(&mut self, p: usize, y: &[f64]) {
-        let mut pivot_row = self.row(p).to_vec();
-        let scale = 1.0 / y[p];
-        pivot_row.iter_mut().for_each(|v| *v *= scale);
-        for (i, &factor) in y.iter().enumerate() {
-            if i != p && factor.abs() > LEAST_ENTRY {
-                axpy(-factor, &pivot_row, self.row_mut(i));
-            }
-        }
-        self.row_mut(p).copy_from_slice(&pivot_row);
+        let (slot, pivot) = (self.columns[p], y[p]);
+        self.push(Exchange::Column { slot, pivot }, y, slot, &[]);
     }
 
-    /// Puts a row `v` with `v W⁻¹ = z` in the place of row `t`.
-    pub fn replace_row(&mut self, t: usize, z: &[f64]) {
-        let scale = 1.0 / z[t];
-        for i in 0..self.size {
-            let row = self.row_mut(i);
-            let entry = row[t] * scale;
-            if entry.abs() > LEAST_ENTRY {
-                axpy(-entry, z, row);
-            }
-            row[t] = entry;
-        }
+    /// Removes working column `p` and row `t`, to which the column `y` of the inverse belongs; the last ones take their
+    /// places.
+    pub fn remove(&mut self, p: usize, t: usize, y: &[f64]) {
+        self.replace_column(p, y);
+        self.columns.swap_remove(p);
+        self.rows.swap_remove(t);
     }
 
-    /// Appends a row and a column: `y = W⁻¹ a`, `z = v W⁻¹`, `s` the Schur complement `d - v y`.
-    pub fn append(&mut self, y: &[f64], z: &[f64], s: f64) {
-        let n = self.size;
-        self.reserve(n + 1);
-        self.size = n + 1;
-        let scale = 1.0 / s;
-        for (i, &factor) in y.iter().enumerate() {
-            let row = self.row_mut(i);
-            row[n] = -factor * scale;
-            if factor.abs() > LEAST_ENTRY {
-                axpy(factor * scale, z, &mut row[..n]);
-            }
-        }
-        let last = self.row_mut(n);
-        for (entry, &value) in last.iter_mut().zip(z) {
-            *entry = -value * scale;
-        }
-        last[n] = scale;
+    /// Appends a column whose `W⁻¹ a` is `y` and a row, given by its entries at the known columns and the one at the new
+    /// column, less what the others make of it.
+    pub fn append(&mut self, y: &[f64], row: &[(usize, f64)], pivot: f64) {
+        let slot = self.border(y, row, pivot);
+        self.columns.push(slot);
+        self.rows.push(slot);
     }
 
-    /// Removes working column `p` and row `t`; the last ones take their places.
-    pub fn remove(&mut self, p: usize, t: usize) {
-        let n = self.size;
-        let pivot_row = self.row(p).to_vec();
-        let scale = 1.0 / pivot_row[t];
-        for i in (0..n).filter(|&i| i != p) {
-            let row = self.row_mut(i);
-            let factor = row[t] * scale;
-            if factor.abs() > LEAST_ENTRY {
-                axpy(-factor, &pivot_row, row);
-            }
-            row[t] = row[n - 1];
-        }
-        if p != n - 1 {
-            let (head, tail) = self.entries.split_at_mut((n - 1) * self.stride);
-            head[p * self.stride..p * self.stride + n].copy_from_slice(&tail[..n]);
-        }
-        self.size = n - 1;
+    /// Puts a row in the place of row `t`, to which the column `y` of the inverse belongs; `pivot` is minus the row times `y`.
+    pub fn replace_row(&mut self, t: usize, y: &[f64], row: &[(usize, f64)], pivot: f64) {
+        self.rows[t] = self.border(y, row, pivot);
     }
 
-    /// Makes row `p` minus the sum of the rows `members` (which hold `p`): the key of a commodity
-    /// and its working column `p` change places.
-    pub fn swap_key(&mut self, p: usize, members: &[usize]) {
-        let mut sum = vec![0.0; self.size];
-        for &i in members {
-            axpy(1.0, self.row(i), &mut sum);
-        }
-        for (entry, value) in self.row_mut(p).iter_mut().zip(sum) {
-            *entry = -value;
-        }
+    fn border(&mut self, y: &[f64], row: &[(usize, f64)], pivot: f64) -> u32 {
+        let slot = self.slots as u32;
+        self.slots += 1;
+        self.push(Exchange::Border { slot, pivot }, y, slot, row);
+        slot
     }
 
-    /// Inverts `matrix` (row-major, rows saturated arcs, columns working columns) by Gauss-Jordan
-    /// elimination with partial pivoting; false when it is singular.
-    pub fn invert(&mut self, size: usize, mut matrix: Vec<f64>) -> bool {
-        self.size = size;
-        self.reserve(size);
-        for i in 0..size {
-            let row = self.row_mut(i);
-            row.fill(0.0);
-            row[i] = 1.0;
-        }
-        for k in 0..size {
-            let pick = (k..size).max_by(|&a, &b| {
-                let magnitude = |i: usize| matrix[i * size + k].abs();
-                magnitude(a).total_cmp(&magnitude(b)).then(b.cmp(&a))
-            });
-            let Some(best) = pick else { return false };
-            if matrix[best * size + k].abs() < 1e-9 {
-                return false;
-            }
-            self.exchange(&mut matrix, k, best);
-            self.eliminate(&mut matrix, k);
-        }
-        true
+    fn push(&mut self, exchange: Exchange, y: &[f64], slot: u32, row: &[(usize, f64)]) {
+        let own = self.columns.iter().zip(y);
+        let own = own.filter(|&(&other, y)| other != slot && y.abs() > LEAST_FACTOR);
+        self.vectors.push(own.map(|(&other, &y)| (other, y)));
+        let row = row.iter().map(|&(i, entry)| (self.columns[i], entry));
+        self.vectors.push(row);
+        self.exchanges.push(exchange);
     }
 
-    fn exchange(&mut self, matrix: &mut [f64], a: usize, b: usize) {
-        if a == b {
-            return;
-        }
-        for c in 0..self.size {
-            matrix.swap(a * self.size + c, b * self.size + c);
-            self.entries.swap(a * self.stride + c, b * self.stride + c);
-        }
-    }
-
-    fn eliminate(&mut self, matrix: &mut [f64], k: usize) {
-        let size = self.size;
-        let scale = 1.0 / matrix[k * size + k];
-        matrix[k * size..(k + 1) * size]
-            .iter_mut()
-            .for_each(|v| *v *= scale);
-        self.row_mut(k).iter_mut().for_each(|v| *v *= scale);
-        let left = matrix[k * size..(k + 1) * size].to_vec();
-        let right = self.row(k).to_vec();
-        for i in (0..size).filter(|&i| i != k) {
-            let factor = matrix[i * size + k];
-            if factor != 0.0 {
-                axpy(-factor, &left, &mut matrix[i * size..(i + 1) * size]);
-                axpy(-factor, &right, self.row_mut(i));
-            }
-        }
-    }
-}
-
-/// `to += factor · from`.
-pub(crate) fn axpy(factor: f64, from: &[f64], to: &mut [f64]) {
-    for (target, &value) in to.iter_mut().zip(from) {
-        *target += factor * value;
+    /// Makes row `p` of the inverse a sum of rows.
+    pub fn sum_rows(&mut self, p: usize, terms: impl Iterator<Item = (usize, f64)>) {
+        let columns = &self.columns;
+        self.vectors
+            .push(terms.map(|(i, factor)| (columns[i], factor)));
+        self.vectors.push(std::iter::empty());
+        self.exchanges.push(Exchange::Sum { slot: columns[p] });
     }
 }

@@ -192,7 +192,8 @@ impl Master {
     /// Adds a commodity; nothing of it is served at first.
     pub fn add_group(&mut self, request: f64) -> u32 {
         let id = self.groups.len() as u32;
-        let unserved = self.push_column(id, 0.0, 0.0, &[], &[]);
+        let span = self.loads.push(&[], &[]);
+        let unserved = self.place_column(id, 0.0, 0.0, span);
         self.columns[unserved as usize].place = KEY;
         self.groups.push(Group {
             rhs: request,
@@ -218,7 +219,8 @@ impl Master {
         path: &[u32],
         extra: &[(u32, f64)],
     ) -> u32 {
-        let id = self.push_column(group, value, cost, path, extra);
+        let span = self.loads.push(path, extra);
+        let id = self.place_column(group, value, cost, span);
         self.groups[group as usize].columns.push(id);
         id
     }
@@ -231,19 +233,7 @@ impl Master {
         id
     }
 
-    pub(crate) fn push_column(
-        &mut self,
-        group: u32,
-        value: f64,
-        cost: f64,
-        path: &[u32],
-        extra: &[(u32, f64)],
-    ) -> u32 {
-        let span = self.loads.push(path, extra);
-        self.place_column(group, value, cost, span)
-    }
-
-    pub(crate) fn place_column(&mut self, group: u32, value: f64, cost: f64, span: Span) -> u32 {
+    fn place_column(&mut self, group: u32, value: f64, cost: f64, span: Span) -> u32 {
         let id = self.columns.len() as u32;
         self.columns.push(Column {
             group,

@@ -8,6 +8,7 @@ pub(crate) mod devex;
 pub(crate) mod differences;
 pub(crate) mod dual;
 pub(crate) mod exchange;
+pub(crate) mod factor;
 pub(crate) mod inverse;
 pub(crate) mod loads;
 pub(crate) mod master;

@@ -112,41 +112,12 @@ fn each_decrease(master: &Master, mut f: impl FnMut(Leave, f64, f64)) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Arc, Engine, Flow, Objective, Problem};
-
-    /// A square grid of equal arcs with a flow from every node to every other.
-    fn grid(side: usize) -> Problem {
-        let mut arcs = Vec::new();
-        for node in 0..side * side {
-            let right = (node % side + 1 < side).then_some(node + 1);
-            let below = (node + side < side * side).then_some(node + side);
-            for other in right.into_iter().chain(below) {
-                for (tail, head) in [(node, other), (other, node)] {
-                    arcs.push(Arc {
-                        tail,
-                        head,
-                        capacity_bps: 3.0,
-                        delay_s: 1.0,
-                        reverse: None,
-                    });
-                }
-            }
-        }
-        let nodes = side * side;
-        let pairs = (0..nodes).flat_map(|s| (0..nodes).map(move |t| (s, t)));
-        let flows = pairs
-            .filter(|(s, t)| s != t)
-            .map(|(s, t)| Flow::new(s, t, 1.0));
-        Problem {
-            nodes,
-            arcs,
-            flows: flows.collect(),
-        }
-    }
+    use crate::random::{congested, Rng};
+    use crate::{Engine, Objective};
 
     #[test]
     fn blands_rule_ends_at_the_same_optimum() {
-        let problem = grid(4);
+        let problem = congested(14, 200, &mut Rng(2));
         for (name, objective) in Objective::ALL {
             let mut usual = Engine::new(&problem, objective).expect("valid");
             let mut by_bland = usual.clone();

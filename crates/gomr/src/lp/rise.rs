@@ -106,10 +106,12 @@ pub(crate) fn leave_basis(master: &mut Master) {
         }
         at => {
             // Its value is zero now, so the slack of any arc may take its place.
-            let row = master.inverse.row(at as usize).iter().enumerate();
-            let largest = row.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
-            if let Some((t, _)) = largest {
-                let arc = master.tight[t];
+            let mut row = Vec::new();
+            master.leaving_row(Leave::Working(at as usize), &mut row);
+            let row = row.iter().zip(&master.tight);
+            let largest = row.max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
+            if let Some((_, &arc)) = largest {
+                master.compute_direction(Enter::Slack(arc));
                 master.leave_working(Enter::Slack(arc), at as usize, 0.0);
             }
         }

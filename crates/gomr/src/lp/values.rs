@@ -1,31 +1,40 @@
 //! Prices and rates that belong to a basis, recomputed.
 
+use super::inverse::Inverse;
 use super::master::{Leave, Master};
+use super::sparse::Sparse;
 use crate::graph::NONE;
 use crate::lp::{rise, sizes};
+
+/// Differences of loads below this are rounding.
+const LEAST_ENTRY: f64 = 1e-13;
 
 impl Master {
     /// Solves for all prices from the basis; returns the residual before the refinement step.
     pub fn compute_prices(&mut self) -> f64 {
         let n = self.inverse.size();
         let mut prices = vec![0.0; n];
-        for (i, &column) in self.working.iter().enumerate() {
-            let gain = self.columns[column as usize].profit
-                - self.columns[self.key_of(column) as usize].profit;
-            self.inverse.add_row(i, gain, &mut prices);
-        }
-        self.price.fill(0.0);
-        self.store_prices(&prices);
         let mut worst = 0.0f64;
-        for (i, &column) in self.working.iter().enumerate() {
-            let key = self.key_of(column);
-            let gain = self.columns[column as usize].profit - self.columns[key as usize].profit;
-            let rest = gain - self.dot(&self.price, column) + self.dot(&self.price, key);
-            worst = worst.max(rest.abs());
-            self.inverse.add_row(i, rest, &mut prices);
+        self.price.fill(0.0);
+        // The second round refines the first.
+        for _ in 0..2 {
+            let rest: Vec<(usize, f64)> = (0..n).map(|i| (i, self.unpaid(i))).collect();
+            for (price, more) in prices.iter_mut().zip(self.inverse.rows(&rest)) {
+                *price += more;
+            }
+            self.store_prices(&prices);
+            worst = rest
+                .iter()
+                .fold(0.0, |most, (_, rest)| most.max(rest.abs()));
         }
-        self.store_prices(&prices);
         worst / self.big_m.max(1.0)
+    }
+
+    /// What the working column at a position gains beyond its key and what both pay.
+    fn unpaid(&self, at: usize) -> f64 {
+        let (column, key) = (self.working[at], self.key_of(self.working[at]));
+        let gain = self.columns[column as usize].profit - self.columns[key as usize].profit;
+        gain - self.dot(&self.price, column) + self.dot(&self.price, key)
     }
 
     pub fn store_prices(&mut self, prices: &[f64]) {
@@ -100,17 +109,26 @@ impl Master {
 
     /// Inverts the working basis from scratch; false when it is singular.
     pub fn refactor(&mut self) -> bool {
-        let n = self.working.len();
-        let mut matrix = vec![0.0; n * n];
-        for (i, &column) in self.working.iter().enumerate() {
-            self.each_entry(column, |row, load| {
-                let t = self.tight_at[row as usize];
-                if t != NONE {
-                    matrix[t as usize * n + i] += load;
-                }
+        let mut own = Sparse::default();
+        own.resize(self.tight.len());
+        let mut matrix = Vec::with_capacity(self.working.len());
+        for &column in &self.working {
+            own.clear();
+            self.each_entry(column, |row, load| match self.tight_at[row as usize] {
+                NONE => {}
+                t => own.add(t, load),
             });
+            let entries = own.touched.iter().map(|&t| (t, own.values[t as usize]));
+            matrix.push(
+                entries
+                    .filter(|&(_, value)| value.abs() > LEAST_ENTRY)
+                    .collect(),
+            );
         }
-        self.inverse.invert(n, matrix)
+        let inverse = Inverse::new(&matrix);
+        let is_regular = inverse.is_some();
+        self.inverse = inverse.unwrap_or_else(|| std::mem::take(&mut self.inverse));
+        is_regular
     }
 
     /// Refactors and solves again; false when the basis is singular.

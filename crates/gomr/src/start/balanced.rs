@@ -260,38 +260,8 @@ fn lay_out(solver: &mut Solver, balance: &Balance) -> Vec<(u32, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::random::Rng;
-    use crate::{Arc, Engine, Flow, Objective, Problem};
-
-    /// Random links of unequal rates, some of them all alike, and more flows than fit.
-    fn congested(nodes: usize, flows: usize, rng: &mut Rng) -> Problem {
-        let is_even = rng.below(2) == 0;
-        let arc = |from: usize, rng: &mut Rng| Arc {
-            tail: from,
-            head: (from + 1 + rng.below(nodes - 1)) % nodes,
-            capacity_bps: if is_even {
-                4.0
-            } else {
-                1.0 + rng.below(40) as f64 / 4.0
-            },
-            delay_s: if is_even {
-                1.0
-            } else {
-                rng.below(20) as f64 / 4.0
-            },
-            reverse: None,
-        };
-        let flow = |rng: &mut Rng| {
-            let source = rng.below(nodes);
-            let target = (source + 1 + rng.below(nodes - 1)) % nodes;
-            Flow::new(source, target, rng.below(12) as f64 / 4.0)
-        };
-        Problem {
-            nodes,
-            arcs: (0..3 * nodes).map(|i| arc(i % nodes, rng)).collect(),
-            flows: (0..flows).map(|_| flow(rng)).collect(),
-        }
-    }
+    use crate::random::{congested, Rng};
+    use crate::{Engine, Objective};
 
     #[test]
     fn ends_at_the_same_optimum_from_balanced_rates() {

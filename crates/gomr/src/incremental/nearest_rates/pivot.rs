@@ -71,21 +71,10 @@ impl NearestRates {
     pub(super) fn pivot_row(&mut self, basic: Basic) -> Vec<f64> {
         let state = &self.state;
         self.row.clear();
-        let mut rows = vec![0.0; state.inverse.size()];
-        match basic {
-            Basic::Variable(i) => rows.copy_from_slice(state.inverse.row(i)),
-            Basic::Row(row) => {
-                for &(w, load) in &self.by_row[row as usize] {
-                    self.row.add(w, load);
-                    for v in [2 * w, 2 * w + 1] {
-                        let at = state.place[v as usize];
-                        if at != NONE {
-                            state
-                                .inverse
-                                .add_row(at as usize, load * sign(v), &mut rows);
-                        }
-                    }
-                }
+        let rows = state.inverse.rows(&self.working_entries(basic));
+        if let Basic::Row(row) = basic {
+            for &(w, load) in &self.by_row[row as usize] {
+                self.row.add(w, load);
             }
         }
         for (t, &value) in rows.iter().enumerate() {
@@ -96,6 +85,18 @@ impl NearestRates {
             }
         }
         rows
+    }
+
+    /// A basic variable by its position, or a row by its entries at the working variables.
+    fn working_entries(&self, basic: Basic) -> Vec<(usize, f64)> {
+        let row = match basic {
+            Basic::Variable(i) => return vec![(i, 1.0)],
+            Basic::Row(row) => self.by_row[row as usize].iter(),
+        };
+        let both = row.flat_map(|&(w, load)| [(2 * w, load), (2 * w + 1, -load)]);
+        let place = |v: u32| self.state.place[v as usize];
+        let working = both.filter(|&(v, _)| place(v) != NONE);
+        working.map(|(v, load)| (place(v) as usize, load)).collect()
     }
 
     /// Calls `f` with all that may enter so that what leaves changes as it must: what it is, its reduced cost and its
@@ -192,9 +193,14 @@ impl NearestRates {
                     .leave_variable(p, leave.at_most, enter, value, &direction)
             }
             Basic::Row(row) => {
+                let entries = self.working_entries(leave.basic);
+                let change = (&direction[..], &entries[..], schur);
                 self.state
-                    .leave_row(row, leave.at_most, enter, value, (&direction, rows, schur))
+                    .leave_row(row, leave.at_most, enter, value, change);
             }
+        }
+        if self.state.inverse.is_worn() {
+            self.refactor();
         }
     }
 
@@ -202,7 +208,7 @@ impl NearestRates {
     fn pivot_work(&self) -> u64 {
         let size = self.state.inverse.size();
         let looked_at = self.limits.len() + size + 4 * self.row.touched.len();
-        (500 + size * size / 2 + 2 * looked_at) as u64
+        500 + self.state.inverse.work() + 2 * looked_at as u64
     }
 
     /// Changes all basic variables by a step of what enters. Returns how the variables of the working basis change
@@ -226,7 +232,7 @@ impl NearestRates {
                 -1.0
             }
             Entering::Row(t) => {
-                state.inverse.column(t, &mut direction);
+                state.inverse.times(&[(t, 1.0)], &mut direction);
                 1.0
             }
         };

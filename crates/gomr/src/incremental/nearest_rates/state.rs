@@ -50,7 +50,7 @@ impl BasisState {
                 self.reduced[v as usize] = 0.0;
             }
             Entering::Row(t) => {
-                self.inverse.remove(p, t);
+                self.inverse.remove(p, t, direction);
                 self.working.swap_remove(p);
                 self.x.swap_remove(p);
                 if let Some(&moved) = self.working.get(p) {
@@ -65,19 +65,19 @@ impl BasisState {
         }
     }
 
-    /// A row goes to one of its bounds. `change` is how the working basis changes per unit of what enters, the pivot row
-    /// over the rows at a bound, and the change of the row itself.
+    /// A row goes to one of its bounds. Given are how the working basis changes per unit of what enters, the row's entries
+    /// there, and the change of the row itself.
     pub fn leave_row(
         &mut self,
         row: u32,
         at_most: bool,
         enter: Entering,
         value: f64,
-        (direction, rows, schur): (&[f64], &[f64], f64),
+        (direction, row_entries, schur): (&[f64], &[(usize, f64)], f64),
     ) {
         match enter {
             Entering::Variable(v) => {
-                self.inverse.append(direction, rows, schur);
+                self.inverse.append(direction, row_entries, schur);
                 self.place[v as usize] = self.working.len() as u32;
                 self.reduced[v as usize] = 0.0;
                 self.working.push(v);
@@ -86,7 +86,7 @@ impl BasisState {
                 self.tight.push(row);
             }
             Entering::Row(t) => {
-                self.inverse.replace_row(t, rows);
+                self.inverse.replace_row(t, direction, row_entries, -schur);
                 let freed = std::mem::replace(&mut self.tight[t], row);
                 self.tight_at[row as usize] = t as u32;
                 self.free_row(freed, value);

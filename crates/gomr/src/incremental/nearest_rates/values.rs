@@ -2,6 +2,7 @@
 
 use super::{sign, NearestRates};
 use crate::graph::NONE;
+use crate::lp::inverse::Inverse;
 
 /// Share of a row's tolerance by which the rows at a bound may miss it.
 const VALUE_DRIFT: f64 = 0.1;
@@ -19,24 +20,28 @@ impl NearestRates {
 
     /// Inverts the working basis and solves for all costs and values; false where it is singular.
     fn renew(&mut self) -> bool {
+        let is_regular = self.refactor();
+        if is_regular {
+            self.compute_costs();
+            self.compute_values();
+        }
+        is_regular
+    }
+
+    /// Inverts the working basis; false where it is singular.
+    pub(super) fn refactor(&mut self) -> bool {
         let state = &self.state;
-        let size = state.working.len();
-        let mut matrix = vec![0.0; size * size];
-        for (i, &v) in state.working.iter().enumerate() {
-            for &(row, load) in &self.rates[v as usize / 2].entries {
-                let t = state.tight_at[row as usize];
-                if t != NONE {
-                    matrix[t as usize * size + i] += load * sign(v);
-                }
-            }
-        }
-        self.work += (size * size * size) as u64;
-        self.state.settled = true;
-        if !self.state.inverse.invert(size, matrix) {
+        let column = |&v: &u32| {
+            let entries = self.rates[v as usize / 2].entries.iter();
+            let at = |&(row, load): &(u32, f64)| (state.tight_at[row as usize], load * sign(v));
+            entries.map(at).filter(|&(t, _)| t != NONE).collect()
+        };
+        let matrix: Vec<Vec<(u32, f64)>> = state.working.iter().map(column).collect();
+        let Some(inverse) = Inverse::new(&matrix) else {
             return false;
-        }
-        self.compute_costs();
-        self.compute_values();
+        };
+        self.state.inverse = inverse;
+        self.work += 4 * self.state.inverse.work();
         true
     }
 
@@ -44,16 +49,18 @@ impl NearestRates {
     /// step.
     pub(super) fn compute_costs(&mut self) -> f64 {
         self.state.price.fill(0.0);
-        let mut prices = vec![0.0; self.state.tight.len()];
         let mut drift = 0.0f64;
         for round in 0..2 {
-            for (i, &v) in self.state.working.iter().enumerate() {
-                let rest = self.cost_at_prices(v);
-                drift = drift.max(if round > 0 { rest.abs() } else { 0.0 });
-                self.state.inverse.add_row(i, rest, &mut prices);
+            let rest = |(i, &v): (usize, &u32)| (i, self.cost_at_prices(v));
+            let rest: Vec<(usize, f64)> = self.state.working.iter().enumerate().map(rest).collect();
+            if round > 0 {
+                drift = rest
+                    .iter()
+                    .fold(0.0, |most: f64, (_, rest)| most.max(rest.abs()));
             }
-            for (&row, &price) in self.state.tight.iter().zip(&prices) {
-                self.state.price[row as usize] = price;
+            let prices = self.state.inverse.rows(&rest);
+            for (&row, price) in self.state.tight.iter().zip(prices) {
+                self.state.price[row as usize] += price;
             }
         }
         let reduced = (0..2 * self.rates.len() as u32).map(|v| self.cost_at_prices(v));
@@ -99,7 +106,7 @@ impl NearestRates {
                 }
             }
         }
-        self.work += (2 * self.state.inverse.size().pow(2) + 20 * self.rates.len()) as u64;
+        self.work += 2 * self.state.inverse.work() + 20 * self.rates.len() as u64;
         drift
     }
 
