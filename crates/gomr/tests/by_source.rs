@@ -3,38 +3,8 @@
 
 mod common;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Arc;
-
-use common::{close, random_problem, Kind, Rng};
+use common::{all_pairs, close, random_problem, without_limits, Kind, Rng};
 use gomr::{audit, max_concurrent, route_by_source, Engine, Objective, Problem};
-
-fn without_limits(problem: &mut Problem) {
-    for flow in &mut problem.flows {
-        flow.fixed_paths = None;
-        flow.ack_path = None;
-        flow.max_delay_s = None;
-    }
-}
-
-/// The problem with every pair of nodes asking for something, some for nothing.
-fn all_pairs(mut problem: Problem, rng: &mut Rng) -> Problem {
-    let most = problem
-        .arcs
-        .iter()
-        .map(|arc| arc.capacity_bps)
-        .fold(1.0, f64::max);
-    problem.flows.clear();
-    for source in 0..problem.nodes {
-        for target in 0..problem.nodes {
-            let rate_bps = rng.pick(&[0.0, 0.1, 0.5, 1.0]) * rng.unit() * most;
-            problem
-                .flows
-                .push(gomr::Flow::new(source, target, rate_bps));
-        }
-    }
-    problem
-}
 
 #[test]
 fn routes_as_commodity_by_commodity() {
@@ -159,32 +129,6 @@ fn a_factor_for_an_overload_has_that_load() {
 }
 
 #[test]
-fn when_the_time_is_up_the_factor_lies_between_its_bounds() {
-    let mut rng = Rng(9);
-    let problem = all_pairs(random_problem(Kind::Ties, &mut rng), &mut rng);
-    let whole = max_concurrent(&problem, 1.3, 1, None).unwrap().unwrap();
-    for looks in [0, 1, 2, 5, 20] {
-        let left = AtomicUsize::new(looks);
-        let halt = move || {
-            let one_less = |left: usize| left.checked_sub(1);
-            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
-                .is_err()
-        };
-        let concurrent = max_concurrent(&problem, 1.3, 1, Some(Arc::new(halt))).unwrap();
-        let concurrent = concurrent.unwrap();
-        assert!(
-            concurrent.factor <= whole.factor * (1.0 + 1e-9),
-            "{looks} looks"
-        );
-        assert!(
-            concurrent.upper_bound >= whole.factor * (1.0 - 1e-9),
-            "{looks} looks"
-        );
-        assert!(looks > 0 || !concurrent.complete);
-    }
-}
-
-#[test]
 fn limits_on_paths_are_left_to_others() {
     let mut rng = Rng(7);
     let mut problem = random_problem(Kind::Ties, &mut rng);
@@ -195,32 +139,4 @@ fn limits_on_paths_are_left_to_others() {
     });
     assert!(route_by_source(&problem, 1, None).unwrap().is_none());
     assert!(max_concurrent(&problem, 1.0, 1, None).unwrap().is_none());
-}
-
-#[test]
-fn when_the_time_is_up_there_is_an_answer_within_the_limits() {
-    let mut rng = Rng(8);
-    for looks in [0, 1, 3, 10] {
-        let problem = random_problem(Kind::Ties, &mut rng);
-        let mut problem = all_pairs(problem, &mut rng);
-        problem
-            .flows
-            .iter_mut()
-            .for_each(|flow| flow.rate_bps *= 3.0);
-        let left = Arc::new(std::sync::atomic::AtomicUsize::new(looks));
-        let halt = move || {
-            let step = |left: usize| left.checked_sub(1);
-            let order = std::sync::atomic::Ordering::Relaxed;
-            left.fetch_update(order, order, step).is_err()
-        };
-        let routed = route_by_source(&problem, 1, Some(Arc::new(halt)))
-            .unwrap()
-            .unwrap();
-        let mut answer = routed.answer;
-        answer.fit(&problem);
-        let objective = Objective::MaxThroughputMinDelay;
-        let audited = audit(&problem, &answer, objective, &routed.prices, &[]).unwrap();
-        assert!(audited.max_violation_bps <= 1e-9 * audited.requested_bps);
-        assert!(audited.value <= audited.upper_bound * (1.0 + 1e-9));
-    }
 }

@@ -3,10 +3,8 @@
 
 mod common;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use common::{brute_force, close, loads_of, random_flow, random_problem, Kind, Rng, KINDS};
-use gomr::{Allocation, Effort, Engine, Error, Flow, HaltTest, Objective, OptimalFace, Problem};
+use gomr::{Allocation, Engine, Flow, Objective, OptimalFace, Problem};
 
 fn cases() -> u64 {
     std::env::var("GOMR_CASES")
@@ -294,62 +292,4 @@ fn the_face_holds_the_optimum() {
             }
         }
     }
-}
-
-#[test]
-fn a_halted_solve_says_so_and_the_next_one_ends_it() {
-    let problem = random_problem(Kind::Ties, &mut Rng(12));
-    let mut engine = Engine::new(&problem, Objective::default()).expect("valid");
-    engine.set_halt(Some(std::sync::Arc::new(|| true)));
-    let refused = engine.solve().expect_err("halted");
-    assert!(matches!(
-        refused,
-        Error::Halted {
-            stage: "throughput",
-            effort: Effort { pivots: 0, .. }
-        }
-    ));
-    engine.set_halt(None);
-    compare(&problem, &mut engine, Objective::default(), "after a halt");
-}
-
-/// Ends a solve at the `looks`-th look and every later one.
-fn halt_after(looks: usize) -> HaltTest {
-    let seen = AtomicUsize::new(0);
-    std::sync::Arc::new(move || seen.fetch_add(1, Ordering::Relaxed) >= looks)
-}
-
-#[test]
-fn a_solve_halted_anywhere_gives_no_answer_and_the_next_one_the_optimum() {
-    let mut midway = 0;
-    for seed in 0..cases() / 30 {
-        let problem = random_problem(KINDS[seed as usize % KINDS.len()], &mut Rng(seed));
-        for (name, objective) in Objective::ALL {
-            let whole = Engine::new(&problem, objective).and_then(|mut e| e.allocation());
-            let whole = whole.expect("it solves").summary;
-            for looks in 0.. {
-                let what = format!("seed {seed}, {name}, {looks} looks");
-                let mut engine = Engine::new(&problem, objective).expect("valid");
-                engine.set_halt(Some(halt_after(looks)));
-                let halted = match engine.changes() {
-                    Ok(_) => false,
-                    Err(Error::Halted { effort, .. }) => {
-                        midway += usize::from(effort.pivots > 0);
-                        true
-                    }
-                    Err(other) => panic!("{what}: {other}"),
-                };
-                engine.set_halt(None);
-                let allocation = engine.allocation().expect("it solves");
-                check_feasible(&problem, &allocation, &what);
-                let now = allocation.summary;
-                let (value, best) = (now.certificate.value, whole.certificate.value);
-                assert!(close(value, best, 0.0), "{what}: {value}, not {best}");
-                if !halted {
-                    break;
-                }
-            }
-        }
-    }
-    assert!(midway > 0);
 }

@@ -174,7 +174,7 @@ class NativeSession:
 
     def prices(self) -> Mapping[str, float]:
         """Return what each edge's last bit/s adds to the value of the last solve, by its id."""
-        return dict(zip(self._network.number, self._engine.prices(), strict=True))
+        return dict(zip(self._network.number, self._engine.prices_so_far()[0], strict=True))
 
     def solve(self) -> Allocation:
         """Return the optimum of what it was told.

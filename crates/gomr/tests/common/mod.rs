@@ -112,6 +112,32 @@ pub fn random_problem(kind: Kind, rng: &mut Rng) -> Problem {
     Problem { nodes, arcs, flows }
 }
 
+/// Takes all limits off the flows' paths.
+pub fn without_limits(problem: &mut Problem) {
+    for flow in &mut problem.flows {
+        flow.fixed_paths = None;
+        flow.ack_path = None;
+        flow.max_delay_s = None;
+    }
+}
+
+/// The problem with every pair of nodes asking for something, some for nothing.
+pub fn all_pairs(mut problem: Problem, rng: &mut Rng) -> Problem {
+    let most = problem
+        .arcs
+        .iter()
+        .map(|arc| arc.capacity_bps)
+        .fold(1.0, f64::max);
+    problem.flows.clear();
+    for source in 0..problem.nodes {
+        for target in 0..problem.nodes {
+            let rate_bps = rng.pick(&[0.0, 0.1, 0.5, 1.0]) * rng.unit() * most;
+            problem.flows.push(Flow::new(source, target, rate_bps));
+        }
+    }
+    problem
+}
+
 /// All simple paths as arc lists.
 pub fn simple_paths(nodes: usize, arcs: &[Arc], s: usize, t: usize) -> Vec<Vec<usize>> {
     fn walk(
