@@ -35,160 +35,38 @@
 //! # Ok(()) }
 //! ```
 
+mod action;
+mod application;
 mod closing;
 mod dialler;
 mod opening;
 mod settling;
 mod shell;
+mod starting;
 mod statistics;
 mod streams;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
-use std::sync::Arc;
 
-use mstcp_proto::control::code;
-use mstcp_proto::{Connection, Slice, StreamSet};
+use mstcp_proto::StreamSet;
 use rustix::io::Errno;
 
-use crate::config::{ClientConfig, ServerConfig, StreamSpec, TransportConfig};
+use crate::config::StreamSpec;
 use crate::dial::{self, Route};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::inbox::{Count, ReadError, Target};
+use crate::inbox::{Count, ReadError};
 use crate::incoming::{Joined, Membership, PlainPlace};
 use crate::memory::{Memory, OwnMemory};
 use crate::socket::StreamSocket;
-use crate::sys;
 use crate::wire::Parts;
 
+pub use action::{Action, Event, Loss, SocketId, StreamId};
 use dialler::{Dialler, Found};
 use opening::Opened;
 pub use shell::ShellStream;
 pub use statistics::{PathStatistics, Statistics, StreamStatistics};
-
-/// The number of a socket that is watched; none is used twice by a driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SocketId(u64);
-
-impl SocketId {
-    /// The socket of this number.
-    pub fn from_number(number: u64) -> Self {
-        Self(number)
-    }
-
-    /// The number, for callers in other languages.
-    pub fn number(self) -> u64 {
-        self.0
-    }
-}
-
-/// One of a connection's streams; a stream that is opened again keeps its number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StreamId(u32);
-
-impl StreamId {
-    /// The stream that was asked for, or came, at this place.
-    pub fn from_index(index: usize) -> Self {
-        Self(index as u32)
-    }
-
-    /// Its place in the order in which the streams were asked for, or came.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl std::fmt::Display for StreamId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// What a shell is to do.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Action {
-    /// Tell the driver when a socket is readable or writable; replaces what was said of it before.
-    Watch {
-        /// Its number.
-        socket: SocketId,
-        /// Its descriptor, which stays open as long as this is kept.
-        descriptor: StreamSocket,
-        /// Whether it is watched for bytes.
-        for_bytes: bool,
-        /// Whether it is watched for room.
-        for_room: bool,
-    },
-    /// Watch a socket no more, and let its descriptor go.
-    Unwatch {
-        /// Its number.
-        socket: SocketId,
-    },
-    /// The connection is open: what is written goes out.
-    Opened,
-    /// Bytes are in order, or their end has come: [`Driver::read`] or [`Driver::take`] until there are none.
-    Deliver,
-    /// Write no more until [`Action::ResumeWriting`].
-    PauseWriting,
-    /// There is room again.
-    ResumeWriting,
-    /// Something happened to a stream that the application may want to know.
-    Event(Event),
-    /// It is over. Nothing follows, except that what came can still be read.
-    Ended(Result<(), Error>),
-}
-
-/// What happened to a stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Event {
-    /// It carries bytes from now on.
-    StreamOpened {
-        /// Which.
-        stream: StreamId,
-        /// Its own address.
-        local: SocketAddr,
-        /// The peer's address.
-        peer: SocketAddr,
-    },
-    /// It broke, ended or was removed.
-    StreamLost {
-        /// Which.
-        stream: StreamId,
-        /// Whether this side opens it again.
-        reopens: bool,
-        /// Why.
-        loss: Loss,
-    },
-    /// What it carries does not come through; others carry that.
-    StreamStalled {
-        /// Which.
-        stream: StreamId,
-    },
-    /// It brings things through again.
-    StreamRecovered {
-        /// Which.
-        stream: StreamId,
-    },
-}
-
-/// Why a stream is gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Loss {
-    /// The peer has ended it as it should.
-    Finished,
-    /// This side has removed it.
-    Removed,
-    /// Its connection of TCP ended before it should.
-    Ended,
-    /// Nothing came through it any more.
-    Silent,
-    /// What the system says.
-    Broken(Errno),
-}
 
 /// A stream, by its slot in the core.
 #[derive(Debug)]
@@ -287,121 +165,6 @@ impl std::fmt::Debug for Driver {
 }
 
 impl Driver {
-    /// Open a connection to one of the addresses, by whichever of the streams' sources answers first; the others join.
-    ///
-    /// # Errors
-    /// [`Error::Config`]: the configuration makes no sense, or a source has no address of the destination's family.
-    pub fn connect(
-        now_ns: u64,
-        config: Arc<ClientConfig>,
-        destinations: Vec<SocketAddr>,
-        streams: &[StreamSpec],
-    ) -> Result<Self, Error> {
-        config.check()?;
-        let payload_bytes = config.frame_payload_bytes;
-        let mut core = config.transport.core(payload_bytes)?;
-        core.reopen_streams();
-        let transport = config.transport.clone();
-        let dialler = Dialler::new(config, destinations, streams)?;
-        let side = Side::Client(Box::new(dialler));
-        let send_buffer_bytes = transport.send_buffer_bytes;
-        let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, send_buffer_bytes);
-        driver.due(now_ns);
-        Ok(driver)
-    }
-
-    /// Go on with a connection that a client has opened.
-    pub(crate) fn accepted(
-        now_ns: u64,
-        transport: &TransportConfig,
-        membership: Membership,
-        first: Joined,
-        is_confirmed: bool,
-        is_open_to_all: bool,
-    ) -> Result<Self, Error> {
-        let payload_bytes = first.hello.frame_payload_bytes as usize;
-        let mut core = transport.core(payload_bytes)?;
-        if !is_confirmed {
-            core.expect_confirm(0, first.confirm)?;
-        }
-        if is_open_to_all {
-            core.take_unconfirmed();
-        }
-        let side = Side::Server(Box::new(membership));
-        let send_buffer_bytes = transport.send_buffer_bytes;
-        let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, send_buffer_bytes);
-        driver.endpoint.receive_early(&first.hello.early_data);
-        driver.open_first(now_ns, NewStream::accepted(0, 0, first));
-        driver.due(now_ns);
-        Ok(driver)
-    }
-
-    /// Go on with a stream of plain TCP.
-    pub(crate) fn accepted_plain(
-        now_ns: u64,
-        config: &ServerConfig,
-        place: PlainPlace,
-        parts: Parts,
-        is_decided: bool,
-    ) -> Result<Self, Error> {
-        let segment_bytes = sys::segment_bytes(parts.socket.as_raw_fd())?;
-        let payload_bytes =
-            (config.plain_payload_bytes).map_or(segment_bytes, |bytes| bytes.min(segment_bytes));
-        let send_buffer_bytes = config.transport.send_buffer_bytes;
-        let core = Connection::plain(payload_bytes, 2 * send_buffer_bytes, is_decided)?;
-        let side = Side::Plain(place);
-        let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, send_buffer_bytes);
-        driver.open_first(
-            now_ns,
-            NewStream {
-                stream: StreamId::from_index(0),
-                spec: StreamSpec::default(),
-                socket: SocketId(0),
-                parts,
-                route: None,
-            },
-        );
-        driver.settle(now_ns);
-        Ok(driver)
-    }
-
-    fn new(
-        endpoint: Endpoint,
-        side: Side,
-        frame_payload_bytes: usize,
-        send_buffer_bytes: usize,
-    ) -> Self {
-        crate::memory::keep_freed_memory();
-        let send_buffer_bytes = send_buffer_bytes.max(1);
-        Self {
-            endpoint,
-            side,
-            frame_payload_bytes,
-            send_buffer_bytes,
-            most_queued_bytes: usize::MAX,
-            few_queued_bytes: send_buffer_bytes / 2,
-            slots: Vec::new(),
-            last_socket: 0,
-            streams_joined: 1,
-            watched: Vec::new(),
-            are_sockets_new: false,
-            readable: StreamSet::default(),
-            stands_by: false,
-            holds: false,
-            reads_ahead: false,
-            sent_bytes: 0,
-            blocked: StreamSet::default(),
-            actions: VecDeque::new(),
-            is_open: false,
-            is_paused: false,
-            has_told_bytes: false,
-            has_ended_writing: false,
-            is_closed: false,
-            lingering: None,
-            over: None,
-        }
-    }
-
     /// The connection's id, the same at both ends; of a client none until it is open.
     pub fn connection_id(&self) -> Option<[u8; 16]> {
         match &self.side {
@@ -494,7 +257,7 @@ impl Driver {
             }
             Side::Plain(_) | Side::Shell => None,
         };
-        self.take_found(now_ns, found);
+        self.take_found(found);
         self.linger(now_ns);
         self.settle(now_ns);
     }
@@ -540,123 +303,6 @@ impl Driver {
         self.due(now_ns);
     }
 
-    // --- what the application wants ---------------------------------------------------------------------------------------------
-
-    /// Send bytes; how many were taken: none while the send buffer is full, until [`Action::ResumeWriting`].
-    ///
-    /// # Errors
-    /// Why the connection is over; [`Error::Closed`] after [`Driver::end`] or [`Driver::close`].
-    pub fn write(&mut self, now_ns: u64, data: &[u8]) -> Result<usize, Error> {
-        match &self.over {
-            Some(Err(error)) => return Err(error.clone()),
-            Some(Ok(())) => return Err(Error::Closed),
-            None if self.has_ended_writing => return Err(Error::Closed),
-            None => {}
-        }
-        let queued = self.endpoint.core.queued_bytes();
-        let count = self
-            .send_buffer_bytes
-            .saturating_sub(queued)
-            .min(data.len());
-        if count > 0 {
-            self.endpoint.core.write(&data[..count])?;
-            self.settle(now_ns);
-        }
-        let is_full = count < data.len() && self.over.is_none();
-        if is_full && !self.is_paused && self.endpoint.core.queued_bytes() > 0 {
-            self.is_paused = true;
-            self.actions.push_back(Action::PauseWriting);
-            self.resume();
-        }
-        Ok(count)
-    }
-
-    /// Send the end after what was written; receiving goes on.
-    pub fn end(&mut self, now_ns: u64) {
-        if !self.has_ended_writing {
-            self.has_ended_writing = true;
-            self.endpoint.core.end();
-            self.settle(now_ns);
-        }
-    }
-
-    /// Send what was written and the end, then close: [`Action::Ended`] tells when the peer has everything. Nothing more is
-    /// received.
-    pub fn close(&mut self, now_ns: u64) {
-        if self.is_closed || self.over.is_some() {
-            return;
-        }
-        self.is_closed = true;
-        if !self.is_open {
-            self.finish(Err(Error::Closed));
-        } else {
-            self.end(now_ns);
-            self.begin_to_linger(now_ns);
-        }
-        self.settle(now_ns);
-    }
-
-    /// Close at once; the peer is told why, and sees a broken connection.
-    pub fn abort(&mut self, now_ns: u64, reason: &str) {
-        self.abort_by(now_ns, code::ABORTED, reason);
-    }
-
-    /// As [`Driver::abort`], by another [`code`].
-    pub fn abort_by(&mut self, now_ns: u64, code: u16, reason: &str) {
-        if self.over.is_none() {
-            if self.is_open {
-                self.endpoint.core.close(code, reason);
-                // What cannot be said is not.
-                let _ = self.endpoint.transmit(now_ns);
-            }
-            self.finish(Err(Error::Closed));
-            self.settle(now_ns);
-        }
-    }
-
-    /// Copy bytes that are in order to where they are wanted; how many: 0 if there are none now, or no more at all (see
-    /// [`Driver::is_ended`]).
-    pub fn read(&mut self, now_ns: u64, buffer: &mut [u8]) -> usize {
-        let mut target = Target::of_bytes(buffer);
-        self.endpoint.take_into(&mut target);
-        let count = target.filled();
-        self.note_taken(now_ns);
-        count
-    }
-
-    /// Take about half a megabyte of what is in order, without copying it.
-    pub fn take(&mut self, now_ns: u64) -> Vec<Slice> {
-        self.endpoint.reclaim();
-        let slices = self.endpoint.take();
-        self.note_taken(now_ns);
-        slices
-    }
-
-    /// Whether the send buffer is full: see [`Action::PauseWriting`].
-    pub fn is_paused(&self) -> bool {
-        self.is_paused
-    }
-
-    /// Bytes that [`Driver::read`] would return.
-    pub fn ready_bytes(&self) -> usize {
-        self.endpoint.ready_bytes()
-    }
-
-    /// Whether all of the peer's bytes were read.
-    pub fn is_ended(&self) -> bool {
-        self.endpoint.is_ended()
-    }
-
-    /// How the connection ended, once it has.
-    pub fn result(&self) -> Option<&Result<(), Error>> {
-        self.over.as_ref()
-    }
-
-    fn note_taken(&mut self, now_ns: u64) {
-        self.has_told_bytes = self.endpoint.ready_bytes() > 0;
-        self.settle(now_ns);
-    }
-
     fn slot_of(&self, socket: SocketId) -> Option<usize> {
         let is_it = |slot: &Slot| slot.open.as_ref().is_some_and(|open| open.socket == socket);
         self.slots.iter().position(is_it)
@@ -696,14 +342,14 @@ impl Driver {
                 let (id, new) = self.of_opened(opened, stream, took_ns, socket);
                 self.add(now_ns, id, new, None);
             }
-            found => self.take_found(now_ns, found),
+            found => self.take_found(found),
         }
         // Others are due at once where one has won or failed.
         self.due(now_ns);
         is_open
     }
 
-    fn take_found(&mut self, _now_ns: u64, found: Option<Found>) {
+    fn take_found(&mut self, found: Option<Found>) {
         if let Some(Found::Failed(error)) = found {
             self.finish(Err(error));
         }

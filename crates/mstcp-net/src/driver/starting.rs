@@ -1,0 +1,134 @@
+//! How a driver starts: as a client, or as a server's with the stream that opened the connection.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use mstcp_proto::{Connection, StreamSet};
+
+use super::dialler::Dialler;
+use super::{Driver, NewStream, Side, SocketId, StreamId};
+use crate::config::{ClientConfig, ServerConfig, StreamSpec, TransportConfig};
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::incoming::{Joined, Membership, PlainPlace};
+use crate::sys;
+use crate::wire::Parts;
+
+impl Driver {
+    /// Open a connection to one of the addresses, by whichever of the streams' sources answers first; the others join.
+    ///
+    /// # Errors
+    /// [`Error::Config`]: the configuration makes no sense, or a source has no address of the destination's family.
+    pub fn connect(
+        now_ns: u64,
+        config: Arc<ClientConfig>,
+        destinations: Vec<SocketAddr>,
+        streams: &[StreamSpec],
+    ) -> Result<Self, Error> {
+        config.check()?;
+        let payload_bytes = config.frame_payload_bytes;
+        let mut core = config.transport.core(payload_bytes)?;
+        core.reopen_streams();
+        let transport = config.transport.clone();
+        let dialler = Dialler::new(config, destinations, streams)?;
+        let side = Side::Client(Box::new(dialler));
+        let send_buffer_bytes = transport.send_buffer_bytes;
+        let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, send_buffer_bytes);
+        driver.due(now_ns);
+        Ok(driver)
+    }
+
+    /// Go on with a connection that a client has opened.
+    pub(crate) fn accepted(
+        now_ns: u64,
+        transport: &TransportConfig,
+        membership: Membership,
+        first: Joined,
+        is_confirmed: bool,
+        is_open_to_all: bool,
+    ) -> Result<Self, Error> {
+        let payload_bytes = first.hello.frame_payload_bytes as usize;
+        let mut core = transport.core(payload_bytes)?;
+        if !is_confirmed {
+            core.expect_confirm(0, first.confirm)?;
+        }
+        if is_open_to_all {
+            core.take_unconfirmed();
+        }
+        let side = Side::Server(Box::new(membership));
+        let send_buffer_bytes = transport.send_buffer_bytes;
+        let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, send_buffer_bytes);
+        driver.endpoint.receive_early(&first.hello.early_data);
+        driver.open_first(now_ns, NewStream::accepted(0, 0, first));
+        driver.due(now_ns);
+        Ok(driver)
+    }
+
+    /// Go on with a stream of plain TCP.
+    pub(crate) fn accepted_plain(
+        now_ns: u64,
+        config: &ServerConfig,
+        place: PlainPlace,
+        parts: Parts,
+        is_decided: bool,
+    ) -> Result<Self, Error> {
+        let segment_bytes = sys::segment_bytes(parts.socket.as_raw_fd())?;
+        let payload_bytes =
+            (config.plain_payload_bytes).map_or(segment_bytes, |bytes| bytes.min(segment_bytes));
+        let send_buffer_bytes = config.transport.send_buffer_bytes;
+        let core = Connection::plain(payload_bytes, 2 * send_buffer_bytes, is_decided)?;
+        let side = Side::Plain(place);
+        let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, send_buffer_bytes);
+        driver.open_first(
+            now_ns,
+            NewStream {
+                stream: StreamId::from_index(0),
+                spec: StreamSpec::default(),
+                socket: SocketId(0),
+                parts,
+                route: None,
+            },
+        );
+        driver.settle(now_ns);
+        Ok(driver)
+    }
+
+    pub(super) fn new(
+        endpoint: Endpoint,
+        side: Side,
+        frame_payload_bytes: usize,
+        send_buffer_bytes: usize,
+    ) -> Self {
+        crate::memory::keep_freed_memory();
+        let send_buffer_bytes = send_buffer_bytes.max(1);
+        Self {
+            endpoint,
+            side,
+            frame_payload_bytes,
+            send_buffer_bytes,
+            most_queued_bytes: usize::MAX,
+            few_queued_bytes: send_buffer_bytes / 2,
+            slots: Vec::new(),
+            last_socket: 0,
+            streams_joined: 1,
+            watched: Vec::new(),
+            are_sockets_new: false,
+            readable: StreamSet::default(),
+            stands_by: false,
+            holds: false,
+            reads_ahead: false,
+            sent_bytes: 0,
+            blocked: StreamSet::default(),
+            actions: VecDeque::new(),
+            is_open: false,
+            is_paused: false,
+            has_told_bytes: false,
+            has_ended_writing: false,
+            is_closed: false,
+            lingering: None,
+            over: None,
+        }
+    }
+}
