@@ -82,7 +82,7 @@ pub struct Keepalive {
 pub struct TransportConfig {
     /// The receive window: bound of the bytes that are ahead or not taken by the application; 256 KiB at least. 16 MiB.
     pub reorder_buffer_bytes: usize,
-    /// Bytes that a writer may be ahead of the sockets. 256 KiB.
+    /// Bytes that a writer may be ahead of the sockets: it is woken once for each half of them. 1 MiB.
     pub send_buffer_bytes: usize,
     /// The name of the rule that picks the stream of each frame: see [`mstcp_proto::scheduler`]. "weighted".
     pub scheduler: String,
@@ -104,7 +104,7 @@ impl Default for TransportConfig {
     fn default() -> Self {
         Self {
             reorder_buffer_bytes: 16 << 20,
-            send_buffer_bytes: 1 << 18,
+            send_buffer_bytes: 1 << 20,
             scheduler: "weighted".to_owned(),
             keepalive: None,
             reconnect_timeout: Duration::from_secs(5),

@@ -85,7 +85,7 @@ impl Memory for OwnMemory {
 ///
 /// glibc does so by itself once a block was freed that was as large (mallopt(3), M_MMAP_THRESHOLD).
 pub fn keep_freed_memory() {
-    const BLOCK_BYTES: usize = 4 << 20;
+    const BLOCK_BYTES: usize = 16 << 20;
     static ONCE: Once = Once::new();
     ONCE.call_once(|| drop(std::hint::black_box(Vec::<u8>::with_capacity(BLOCK_BYTES))));
 }

@@ -13,20 +13,25 @@ const PIECE_BYTES: usize = 1 << 20;
 #[tokio::main]
 async fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let result = match words[..] {
-        ["sink", address] => sink(address).await,
-        ["source", address, seconds, ref sources @ ..] => source(address, seconds, sources).await,
-        _ => Err(io::Error::other(
-            "use: transfer sink HOST:PORT, or transfer source HOST:PORT SECONDS [SOURCE:PORT ...]",
-        )),
-    };
-    match result {
+    // By a task of the runtime: it has the connection's task on its own thread, where waking it costs nothing.
+    let result = tokio::spawn(async move { transfer(&words).await }).await;
+    match result.unwrap_or_else(|error| Err(io::Error::other(error))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("transfer: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+async fn transfer(words: &[String]) -> io::Result<()> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["sink", address] => sink(address).await,
+        ["source", address, seconds, ref sources @ ..] => source(address, seconds, sources).await,
+        _ => Err(io::Error::other(
+            "use: transfer sink HOST:PORT, or transfer source HOST:PORT SECONDS [SOURCE:PORT ...]",
+        )),
     }
 }
 
