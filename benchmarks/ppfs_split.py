@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import ipaddress
 import json
 import math
 import os
@@ -66,10 +67,13 @@ def received(interface: str) -> int:
 def udp_frame(flow: FlowKey, size: int = FRAME_BYTES) -> bytes:
     """Return an Ethernet frame of a UDP flow, without checksums."""
     addresses = [bytes.fromhex(mac.replace(":", "")) for mac in (DESTINATION_MAC, SOURCE_MAC)]
-    ends = [socket.inet_aton(address) for address in (flow.source_ip, flow.destination_ip)]
-    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, size - 14, 0, 0, 64, flow.protocol, 0, *ends)
-    udp = struct.pack("!HHHH", flow.source_port, flow.destination_port, size - 34, 0)
-    return b"".join([*addresses, b"\x08\x00", ip, udp]).ljust(size, b"\0")
+    ends = [ipaddress.ip_address(address).packed for address in (flow.source_ip, flow.destination_ip)]
+    if len(ends[0]) == 16:
+        ip = struct.pack("!HIHBB16s16s", 0x86DD, 6 << 28, size - 54, flow.protocol, 64, *ends)
+    else:
+        ip = struct.pack("!HBBHHHBBH4s4s", 0x0800, 0x45, 0, size - 14, 0, 0, 64, flow.protocol, 0, *ends)
+    udp = struct.pack("!HHHH", flow.source_port, flow.destination_port, size - 12 - len(ip), 0)
+    return b"".join([*addresses, ip, udp]).ljust(size, b"\0")
 
 
 class Split:

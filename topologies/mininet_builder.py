@@ -340,9 +340,13 @@ class Emulation:
                 # There are no duplicates, and no time to look for them.
                 lines.append(f"address add {ip}/{length} dev {interface} nodad noprefixroute")
                 if name not in self._homes:
-                    size = f"advmss {self._mtu - _TCP_IP6_BYTES}"
-                    lines.append(f"route add {network} dev {interface} {size}")
+                    way = shlex.join(self.route_settings())
+                    lines.append(f"route add {network} dev {interface} {way}")
         return lines
+
+    def route_settings(self) -> list[str]:
+        """Return what a route between hosts needs beside its way, as `ip route` takes it."""
+        return ["advmss", str(self._mtu - _TCP_IP6_BYTES)] if self.ip_version == 6 else []
 
     def host(self, name: str) -> Any:
         """Return a host as Mininet's `Host`."""

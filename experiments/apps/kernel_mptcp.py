@@ -15,6 +15,7 @@ from experiments.apps.transports import Accepting
 from mstcp import StreamSpec, _core, sockets
 from mstcp.open_stream import OpenStream
 from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport, Setup
+from topologies.model import ip_version
 
 _SO_RCVBUFFORCE = 33
 IPPROTO_MPTCP = 262
@@ -33,7 +34,7 @@ async def connect(config: SourceConfig, source_ports: Sequence[int]) -> Connecti
         OSError: something was refused, or the peer has no MPTCP.
     """
     destination = (config.host, config.port)
-    sock = _socket(config.sockets)
+    sock = _socket(config.host, config.sockets)
     try:
         if source_ports:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -59,7 +60,7 @@ async def serve(config: SinkConfig, protocol: Accepting, stack: AsyncExitStack) 
 
     The listening socket has to stay open, or the kernel takes no more subflows.
     """
-    listener = stack.enter_context(_socket(config.sockets))
+    listener = stack.enter_context(_socket(config.host, config.sockets))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((config.host, config.port))
     listener.listen()
@@ -77,8 +78,9 @@ async def _accept(listener: socket.socket, settings: SocketSettings, protocol: A
         protocol.failed(error)
 
 
-def _socket(settings: SocketSettings) -> socket.socket:
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP)
+def _socket(host: str, settings: SocketSettings) -> socket.socket:
+    family = socket.AF_INET6 if ip_version(host) == 6 else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM, IPPROTO_MPTCP)
     sock.setblocking(False)
     sockets.set_options(sock, settings.congestion_control, settings.receive_buffer_bytes)
     _insist_on_buffer(sock, settings.receive_buffer_bytes)

@@ -8,6 +8,7 @@ Constants: <linux/netlink.h>, <linux/genetlink.h>, <linux/mptcp_pm.h>.
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import socket
 import struct
@@ -21,7 +22,7 @@ _NLMSG_ERROR = 2
 _NESTED = 1 << 15
 _SUBFLOW_CREATE = 10
 _ATTR_ADDR, _ATTR_TOKEN, _ATTR_REMOTE = 1, 4, 6
-_FAMILY, _ID, _ADDR4, _PORT = 1, 2, 3, 5
+_FAMILY, _ID, _ADDR4, _ADDR6, _PORT = 1, 2, 3, 4, 5
 _VERSION = 1
 _MESSAGE = struct.Struct("=IHHIIBBH")
 _ERROR_OFFSET = 16
@@ -48,8 +49,8 @@ def create_subflow(token: int, identity: int, source: tuple[str, int], destinati
     Args:
         token: of the connection.
         identity: its address id, 1 to 255, of no other subflow of the connection.
-        source: IPv4 address and port to connect from.
-        destination: IPv4 address and port.
+        source: IP address and port to connect from.
+        destination: IP address and port.
 
     Raises:
         OSError: the kernel refused.
@@ -70,9 +71,11 @@ def create_subflow(token: int, identity: int, source: tuple[str, int], destinati
 
 def _address(end: tuple[str, int]) -> bytes:
     address, port = end
+    packed = ipaddress.ip_address(address).packed
+    family, kind = (socket.AF_INET, _ADDR4) if len(packed) == 4 else (socket.AF_INET6, _ADDR6)
     return (
-        _attribute(_FAMILY, struct.pack("=H", socket.AF_INET))
-        + _attribute(_ADDR4, socket.inet_aton(address))
+        _attribute(_FAMILY, struct.pack("=H", family))
+        + _attribute(kind, packed)
         + _attribute(_PORT, struct.pack("=H", port))
     )
 

@@ -41,11 +41,12 @@ from experiments.model.settings import (
 )
 from experiments.workloads import Cbr, Workload
 from topologies import toml
-from topologies.model import Network
+from topologies.model import IpVersion, Network
 
 SCENARIO_FOLDER = Path(__file__).parents[1] / "scenarios"
 ETHERNET_BYTES = 14
-IP_TCP_BYTES = 40
+IP_BYTES: dict[IpVersion, int] = {4: 20, 6: 40}
+TCP_BYTES = 20
 TIMESTAMP_OPTION_BYTES = 12
 """RFC 7323 section 3.2: 10 bytes, padded to 12."""
 
@@ -150,9 +151,9 @@ class Case(Data):
 class Scenario(Data):
     """A scenario file.
 
-    `packet_bytes` is the Ethernet frame of a full segment without its checksum. Sources start `warm_up_s`
-    before the measurement and, in file order, `stagger_s` after each other; afterwards the sinks have
-    `drain_s` to read what is on its way.
+    `packet_bytes` is the Ethernet frame of a full segment without its checksum, `ip_version` that of all
+    packets of flows and programs. Sources start `warm_up_s` before the measurement and, in file order,
+    `stagger_s` after each other; afterwards the sinks have `drain_s` to read what is on its way.
     """
 
     format: Literal[1]
@@ -161,6 +162,7 @@ class Scenario(Data):
     network: str
     variant: str | None = None
     packet_bytes: int = Field(default=1514, ge=200, le=9014)
+    ip_version: IpVersion = 4
     duration_s: float = Field(default=20.0, gt=0, le=86400)
     warm_up_s: Seconds = 0.0
     stagger_s: Seconds = 0.0
@@ -187,10 +189,19 @@ class Scenario(Data):
                 raise ValueError(f"cases.{name} needs flows, demands = a file of them, or programs")
         return self
 
+    @model_validator(mode="after")
+    def _captures_are_of_ipv4(self) -> Scenario:
+        if self.ip_version == 6 and "pcap" in self.sim.trace:
+            raise ValueError(
+                "sim.trace: the simulator's captures are of IPv4; leave pcap or ip_version = 6 out"
+            )
+        return self
+
     @property
     def overhead_bytes(self) -> int:
-        """Ethernet, IPv4 and TCP header and options of every data segment."""
-        return ETHERNET_BYTES + IP_TCP_BYTES + TIMESTAMP_OPTION_BYTES * self.tcp.has_timestamps
+        """Ethernet, IP and TCP header and options of every data segment."""
+        headers = ETHERNET_BYTES + IP_BYTES[self.ip_version] + TCP_BYTES
+        return headers + TIMESTAMP_OPTION_BYTES * self.tcp.has_timestamps
 
     def sysctls(self) -> dict[str, str]:
         """Return the hosts' sysctls that are asked for, by full name, as the text the kernel takes."""

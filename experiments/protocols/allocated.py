@@ -20,6 +20,7 @@ def flow_request(plan: FlowPlan, protocol: str, port: int) -> dict[str, Any]:
         "source": plan.flow.src,
         "destination": plan.flow.dst,
         "destination_port": port,
+        "ip_version": plan.scenario.ip_version,
         "packet_bytes": plan.scenario.packet_bytes,
         "segment_overhead_bytes": plan.scenario.overhead_bytes,
         "lease_s": LEASE_S,

@@ -20,6 +20,7 @@ from experiments.model.results import PathAllocation
 from experiments.protocols.base import FlowPlan, ProtocolSpec
 from experiments.protocols.look import ORANGE
 from experiments.protocols.registry import register
+from topologies.model import ip_version
 
 if TYPE_CHECKING:
     from experiments.engines.sim.routing import Route, Routing
@@ -102,16 +103,23 @@ class EcmpAgent(Agent):
 
     def _rules(self, ports: Mapping[int, bool]) -> list[str]:
         """Return a switch's rules; by port, whether another switch is behind it: then packets have labels."""
-        network, lines = self.lab.plan.network, []
+        network, version, lines = self.lab.plan.network, self.lab.plan.scenario.ip_version, []
         for number, (name, flow) in enumerate(self.lab.plan.case.flows.items()):
-            ends = f"nw_src={network.host_ip(flow.src)},nw_dst={network.host_ip(flow.dst)}"
+            ends = self._ends(network.host_ip(flow.src, version), network.host_ip(flow.dst, version))
             for port, is_labelled in ports.items():
                 table = TABLE_BYPASS if is_labelled else TABLE_PINNED
                 cookie = COUNTING_COOKIE | number << _PORT_BITS | port
-                match = f"tcp,in_port={port},{ends},tp_dst={self.lab.ports[name]}"
+                match = f"in_port={port},{ends},tp_dst={self.lab.ports[name]}"
                 rule = f"cookie={cookie:#x},table={TABLE_CLASSIFY},priority={_COUNTING_PRIORITY},{match}"
                 lines.append(f"{rule},actions=goto_table:{table}\n")
         return lines
+
+    @staticmethod
+    def _ends(source: str, destination: str) -> str:
+        """Return a match for TCP between two addresses."""
+        if ip_version(source) == 6:
+            return f"tcp6,ipv6_src={source},ipv6_dst={destination}"
+        return f"tcp,nw_src={source},nw_dst={destination}"
 
     def _paths(self) -> dict[str, list[tuple[list[str], int]]]:
         if self._taken is None:

@@ -12,6 +12,7 @@ from experiments.model.results import PathAllocation
 from experiments.protocols.look import WINE
 from experiments.protocols.mptcp import MAX_SUBFLOWS, Mptcp, MptcpAgent
 from experiments.protocols.registry import register
+from topologies.model import ip_version
 from topologies.second_interfaces import second_name
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from experiments.engines.sim.routing import Route, Routing
     from experiments.model.plan import RunPlan
 
-ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (of a host in a namespace of its own)
+ANY_ADDRESSES = {4: "0.0.0.0", 6: "::"}  # noqa: S104 (of a host in a namespace of its own)
 
 
 class DualhomedAgent(MptcpAgent):
@@ -106,6 +107,7 @@ class DualhomedAgent(MptcpAgent):
 
     def _route(self, here: str, there: str) -> None:
         way = ["dev", self._interface(here), "src", self._address(here)]
+        way += self.lab.emulation.route_settings()
         self.run(here, ["ip", "route", "replace", self._address(there), *way])
 
     def _interface(self, host: str) -> str:
@@ -128,7 +130,7 @@ class MptcpDualhomed(Mptcp):
 
     async def server(self, config: SinkConfig, sink: Accepting, stack: AsyncExitStack) -> None:
         """Listen by MPTCP at all addresses of the host."""
-        await super().server(replace(config, host=ANY_ADDRESS), sink, stack)
+        await super().server(replace(config, host=ANY_ADDRESSES[ip_version(config.host)]), sink, stack)
 
     def agent(self, lab: Lab) -> Agent:
         """Return what lets the kernel find the second interfaces."""

@@ -104,7 +104,7 @@ async def _start(
         process = await asyncio.create_subprocess_exec(
             found,
             role,
-            "{}:{}".format(*address),
+            "{}:{}".format(f"[{address[0]}]" if ":" in address[0] else address[0], address[1]),
             *options,
             *("--congestion", config.sockets.congestion_control),
             *(("--window", str(window)) if window is not None else ()),

@@ -23,7 +23,8 @@ DRAWS = 2**32
 SHARE_TOLERANCE = 1e-6
 """How far from 1 the sum of shares may be: they come from a solver. They are then divided by it."""
 
-KEY = struct.Struct("!4s4sHHB3x")
+KEY = struct.Struct("!16s16sHHB3x")
+_IPV4_MAPPED = bytes(10) + b"\xff\xff"
 SPLIT = struct.Struct(f"={MAX_PATHS}Q{6 * MAX_PATHS}s")
 _COUNT = struct.Struct("=QQ")
 COUNTERS_BYTES = MAX_PATHS * _COUNT.size
@@ -36,7 +37,7 @@ class FlowKey:
     """The five values in a packet that tell one flow from the others.
 
     Attributes:
-        source_ip: IPv4 address in dotted decimal; so is `destination_ip`.
+        source_ip: IP address; `destination_ip` is another of the same version.
         source_port: 1 to 65535; so is `destination_port`.
         protocol: 6 (TCP) or 17 (UDP).
 
@@ -51,9 +52,9 @@ class FlowKey:
     protocol: int = socket.IPPROTO_TCP
 
     def __post_init__(self) -> None:
-        for name in ("source_ip", "destination_ip"):
-            if not _is_ipv4(getattr(self, name)):
-                raise InvalidSplit(name, f"{getattr(self, name)!r} is no IPv4 address")
+        versions = [_version(name, getattr(self, name)) for name in ("source_ip", "destination_ip")]
+        if len(set(versions)) > 1:
+            raise InvalidSplit("destination_ip", f"{self.destination_ip} is not of IPv{versions[0]}")
         for name in ("source_port", "destination_port"):
             if not 1 <= getattr(self, name) <= 65535:
                 raise InvalidSplit(name, f"{getattr(self, name)} is not a port from 1 to 65535")
@@ -62,8 +63,9 @@ class FlowKey:
 
     def __str__(self) -> str:
         name = "tcp" if self.protocol == socket.IPPROTO_TCP else "udp"
-        source = f"{self.source_ip}:{self.source_port}"
-        return f"{name} {source} -> {self.destination_ip}:{self.destination_port}"
+        ends = ((self.source_ip, self.source_port), (self.destination_ip, self.destination_port))
+        source, destination = (f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}" for ip, port in ends)
+        return f"{name} {source} -> {destination}"
 
 
 def thresholds(shares: Sequence[float]) -> tuple[int, ...]:
@@ -91,7 +93,8 @@ def thresholds(shares: Sequence[float]) -> tuple[int, ...]:
 
 def pack_key(flow: FlowKey) -> bytes:
     """Return a flow as the key that the program makes of its packets."""
-    source, destination = (socket.inet_aton(text) for text in (flow.source_ip, flow.destination_ip))
+    packed = (ipaddress.ip_address(text).packed for text in (flow.source_ip, flow.destination_ip))
+    source, destination = (each if len(each) == 16 else _IPV4_MAPPED + each for each in packed)
     return KEY.pack(source, destination, flow.source_port, flow.destination_port, flow.protocol)
 
 
@@ -128,12 +131,11 @@ def unpack_counters(values: bytes, paths: int) -> list[tuple[int, int]]:
     return totals
 
 
-def _is_ipv4(text: str) -> bool:
+def _version(name: str, text: str) -> int:
     try:
-        ipaddress.IPv4Address(text)
+        return ipaddress.ip_address(text).version
     except ValueError:
-        return False
-    return True
+        raise InvalidSplit(name, f"{text!r} is no IP address") from None
 
 
 def _pack_stamp(stamp: str) -> bytes:

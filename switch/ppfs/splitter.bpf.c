@@ -3,7 +3,7 @@
  * PPFS at the ingress port: draws a path for every packet of a split flow and stamps it into the packet.
  *
  * The stamp is the Ethernet source address; the OpenFlow rules of the path match it. A packet of any other flow,
- * an IP fragment, anything that is not IPv4 with TCP or UDP passes as it is. The uses of the kernel are all
+ * an IP fragment, anything that is not TCP or UDP directly in IPv4 or IPv6 passes as it is. The uses of the kernel are all
  * UAPI, so that the object loads on any kernel from 5.9 on, with BTF or without.
  *
  * The sizes below are those of split.py.
@@ -12,6 +12,7 @@
 #include <linux/if_ether.h>
 #include <linux/in.h>
 #include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/tcp.h>
 #include <linux/udp.h>
 
@@ -23,19 +24,23 @@
 #define MAX_PATHS 16
 #define FRAGMENT 0x3fff /* more fragments follow, or this is not the first */
 
+#define NULL ((void *)0)
+
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define TO_NETWORK_16(value) __builtin_bswap16(value)
+#define MAPPED 0xffff0000 /* ::ffff:0:0/96 */
 #else
 #define TO_NETWORK_16(value) (value)
+#define MAPPED 0x0000ffff
 #endif
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)BPF_FUNC_map_lookup_elem;
 static __u32 (*bpf_get_prandom_u32)(void) = (void *)BPF_FUNC_get_prandom_u32;
 
-/* Addresses and ports in network byte order. */
+/* Addresses and ports in network byte order; those of IPv4 are mapped (RFC 4291, 2.5.5.2). */
 struct flow_key {
-	__be32 source;
-	__be32 destination;
+	__be32 source[4];
+	__be32 destination[4];
 	__be16 source_port;
 	__be16 destination_port;
 	__u8 protocol;
@@ -85,29 +90,51 @@ struct {
 	TYPE(value, struct counters);
 } counters SECTION(".maps");
 
-/* Return 1 and fill `key` if the frame is a whole IPv4 packet of TCP or UDP. */
+/* Fill the addresses and protocol of `key`; returns where the packet's ports are, or NULL. */
+static ALWAYS_INLINE void *read_ipv4(struct iphdr *ip, void *end, struct flow_key *key)
+{
+	__u32 header;
+
+	if ((void *)(ip + 1) > end)
+		return NULL;
+	header = ip->ihl * 4;
+	if (ip->version != 4 || header < sizeof(*ip) || ip->frag_off & TO_NETWORK_16(FRAGMENT))
+		return NULL;
+	key->source[2] = key->destination[2] = MAPPED;
+	key->source[3] = ip->saddr;
+	key->destination[3] = ip->daddr;
+	key->protocol = ip->protocol;
+	return (void *)ip + header;
+}
+
+static ALWAYS_INLINE void *read_ipv6(struct ipv6hdr *ip, void *end, struct flow_key *key)
+{
+	if ((void *)(ip + 1) > end || ip->version != 6)
+		return NULL;
+	__builtin_memcpy(key->source, &ip->saddr, sizeof(key->source));
+	__builtin_memcpy(key->destination, &ip->daddr, sizeof(key->destination));
+	key->protocol = ip->nexthdr;
+	return ip + 1;
+}
+
+/* Return 1 and fill `key` if the frame is a whole packet of TCP or UDP. */
 static ALWAYS_INLINE int read_key(void *data, void *end, struct flow_key *key)
 {
 	struct ethhdr *ethernet = data;
-	struct iphdr *ip = (void *)(ethernet + 1);
-	struct udphdr *ports; /* TCP's ports are at the same place */
-	__u32 header;
+	struct udphdr *ports = NULL; /* TCP's ports are at the same place */
 
-	if ((void *)(ip + 1) > end || ethernet->h_proto != TO_NETWORK_16(ETH_P_IP))
+	if ((void *)(ethernet + 1) > end)
 		return 0;
-	header = ip->ihl * 4;
-	if (ip->version != 4 || header < sizeof(*ip) || ip->frag_off & TO_NETWORK_16(FRAGMENT))
+	if (ethernet->h_proto == TO_NETWORK_16(ETH_P_IP))
+		ports = read_ipv4((void *)(ethernet + 1), end, key);
+	else if (ethernet->h_proto == TO_NETWORK_16(ETH_P_IPV6))
+		ports = read_ipv6((void *)(ethernet + 1), end, key);
+	if (!ports || (void *)(ports + 1) > end)
 		return 0;
-	if (ip->protocol != IPPROTO_TCP && ip->protocol != IPPROTO_UDP)
+	if (key->protocol != IPPROTO_TCP && key->protocol != IPPROTO_UDP)
 		return 0;
-	ports = (void *)ip + header;
-	if ((void *)(ports + 1) > end)
-		return 0;
-	key->source = ip->saddr;
-	key->destination = ip->daddr;
 	key->source_port = ports->source;
 	key->destination_port = ports->dest;
-	key->protocol = ip->protocol;
 	return 1;
 }
 

@@ -11,7 +11,7 @@ import pytest
 
 import topologies
 from controller.api.schema import FlowRequestBody
-from controller.model.rules import Output, ToGroup
+from controller.model.rules import Output, ToGroup, eth_type_of
 from controller.model.settings import Settings
 from experiments import protocols
 from experiments.analysis.logs import Window
@@ -27,6 +27,7 @@ from experiments.protocols import FlowPlan
 from experiments.protocols.mptcp_sdn import MptcpSdn
 from experiments.protocols.ppfs import Ppfs, shares_of
 from tests.fakes.openflow_table import ControlledNetwork, Packet
+from topologies.model import IpVersion
 from topologies.wires import DirectionCounters, Lateness
 
 SECOND = 1_000_000_000
@@ -43,7 +44,8 @@ def rules_of(net: ControlledNetwork) -> Callable[[str], str]:
             to = rule.action
             if rule.table == DEFAULT_TABLE and isinstance(to, Output | ToGroup):
                 target = f"output:{to.port}" if isinstance(to, Output) else f"group:{to.group}"
-                match = f"priority={rule.priority},ip,nw_dst={rule.match.destination_ip}"
+                ip = rule.match.destination_ip or ""
+                match = f"priority={rule.priority},{'ipv6,ipv6' if ':' in ip else 'ip,nw'}_dst={ip}"
                 lines.append(f" cookie=0x1, {match} actions=set_field:{to.destination_mac}->eth_dst,{target}")
         return "\n".join(lines)
 
@@ -51,16 +53,15 @@ def rules_of(net: ControlledNetwork) -> Callable[[str], str]:
 
 
 @pytest.mark.parametrize("spec", ["line:3", "butterfly", "line:60", "fat-tree:4"])
-@pytest.mark.parametrize("fast_failover", [True, False])
-def test_a_route_is_read_from_the_rules(spec: str, fast_failover: bool) -> None:
+@pytest.mark.parametrize(("version", "fast_failover"), [(4, True), (6, True), (4, False)])
+def test_a_route_is_read_from_the_rules(spec: str, version: IpVersion, fast_failover: bool) -> None:
     network = topologies.load(spec)
     net = ControlledNetwork.brought_up(network, Settings(fast_failover=fast_failover))
     src, dst = network.hosts[0], network.hosts[-1]
-    assert default_path(network, src, dst, rules_of(net)) is None
-    packet = Packet(0x0800, 17, network.host_ip(src), network.host_ip(dst))
-    assert default_path(network, src, dst, rules_of(net)) is None, "nobody has sent"
+    packet = Packet(eth_type_of(ip := network.host_ip(dst, version)), 17, network.host_ip(src, version), ip)
+    assert default_path(network, src, dst, rules_of(net), version) is None, "nobody has sent"
     taken = net.switches.path(packet, src)
-    assert default_path(network, src, dst, rules_of(net)) == list(taken)
+    assert default_path(network, src, dst, rules_of(net), version) == list(taken)
 
 
 def test_a_loop_in_the_rules_is_no_route() -> None:
@@ -253,6 +254,7 @@ def test_a_split_flow_is_asked_for_as_the_case_says() -> None:
         "source": "T0",
         "destination": "T2",
         "destination_port": 5001,
+        "ip_version": 4,
         "packet_bytes": 590,
         "segment_overhead_bytes": 54,
         "lease_s": 86400.0,
@@ -279,10 +281,10 @@ def test_sockets_are_read_from_what_ss_prints() -> None:
     text = (
         "ESTAB 0 8 10.0.0.1:61001 10.0.0.3:5001 timer:(on,200ms,0) ts sack cubic rto:204 rtt:33.7/0.5 "
         "mss:536 cwnd:20 bytes_sent:900 retrans:0/7 reord_seen:3 tcp-ulp-mptcp flags:Jj token:0\n"
-        "ESTAB 0 0 10.0.0.1:61000 10.0.0.3:5001 reno wscale:2,2 cwnd:9\n"
+        "ESTAB 0 0 [fd00::1]:61000 [fd00::3]:5001 reno wscale:2,2 cwnd:9\n"
     )
     first, second = parse_sockets(text)
-    assert first.source_ip == "10.0.0.1"
+    assert (first.source_ip, second.source_ip) == ("fd00::1", "10.0.0.1")
     assert (first.source_port, first.congestion_control, first.is_subflow) == (61000, "reno", False)
     assert first.options == ()
     assert (second.congestion_control, second.is_subflow) == ("cubic", True)

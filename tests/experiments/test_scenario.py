@@ -64,6 +64,13 @@ def test_paper_allocation_fits_into_the_links(case: str, protocol: str, payload:
     assert all(load[hop] <= capacity[hop] + 10e3 * 590 / 528 for hop in capacity)
 
 
+def test_ipv6_has_longer_headers_and_no_captures_of_the_simulator() -> None:
+    data = scenario.load("butterfly").model_dump() | {"ip_version": 6}
+    assert scenario.parse(data, "x").overhead_bytes == 74
+    with pytest.raises(ScenarioError, match=r"sim\.trace: the simulator's captures are of IPv4"):
+        scenario.parse(data | {"sim": {"trace": ["pcap"]}}, "x")
+
+
 def test_overhead_follows_the_timestamps() -> None:
     data = scenario.load("butterfly").model_dump()
     data["tcp"]["timestamps"] = True

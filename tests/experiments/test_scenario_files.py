@@ -9,7 +9,7 @@ import pytest
 
 import topologies
 from experiments.model import scenario
-from experiments.model.scenario import IP_TCP_BYTES, Scenario, check_network
+from experiments.model.scenario import ETHERNET_BYTES, IP_BYTES, TCP_BYTES, Scenario, check_network
 
 CROSSINGS_PER_S = 30_000
 """What a machine of two cores carries, in packets through switches."""
@@ -41,7 +41,7 @@ def test_the_file_is_named_as_what_it_holds_and_its_flows_end_at_hosts(name: str
     assert loaded.description
     assert all(case.description for case in loaded.cases.values())
     check_network(loaded, list(loaded.cases), network_of(loaded))
-    assert loaded.overhead_bytes > IP_TCP_BYTES
+    assert loaded.overhead_bytes >= ETHERNET_BYTES + IP_BYTES[4] + TCP_BYTES
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -17,6 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,6 +38,7 @@ TCP = FlowKey("10.0.0.1", "10.0.0.2", 40000, 5001)
 UDP = FlowKey("10.0.0.1", "10.0.0.2", 40000, 5001, 17)
 # Its destination has the bytes of its ports: a header cut by four bytes would have them where the ports are.
 CUT = FlowKey("10.0.0.1", "156.64.19.137", 40000, 5001, 17)
+UDP6 = FlowKey("fd00::1", "fd00::2", 40000, 5001, 17)
 WINDOW = 100
 ALL_TO_THE_FIRST = ([1.0, 0.0], ["0a:50:50:00:01:00", "0a:50:50:00:01:01"])
 HOLD = """
@@ -103,6 +105,10 @@ def crafted() -> dict[str, bytes]:
         "split: do not fragment": with_ip(6, b"\x40\x00"),
         "split: longest": udp_frame(UDP, 1514),
         "split: shortest": udp[:42],
+        "split: IPv6": udp_frame(UDP6, 80),
+        "pass: another source of IPv6": udp_frame(replace(UDP6, source_ip="fd00::9"), 80),
+        "pass: IPv6 with a header between": udp_frame(UDP6, 80)[:20] + b"\x3c" + udp_frame(UDP6, 80)[21:],
+        "pass: ends in the ports of IPv6": udp_frame(UDP6, 80)[:61],
         "pass: first fragment": with_ip(6, b"\x20\x00"),
         "pass: later fragment": with_ip(6, b"\x00\x10"),
         "pass: ICMP": with_ip(9, b"\x01"),
@@ -127,7 +133,7 @@ def exchange_frames(mode: Mode) -> dict[str, Any]:
     veth()
     came: dict[str, str | None] = {}
     with Splitter("v0", mode) as splitter:
-        for flow in (UDP, TCP, CUT):
+        for flow in (UDP, TCP, CUT, UDP6):
             splitter.set(flow, *ALL_TO_THE_FIRST)
         receiver = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
         receiver.bind(("v0", 0))
@@ -147,7 +153,8 @@ def exchange_frames(mode: Mode) -> dict[str, Any]:
 def test_packets_of_the_flow_are_stamped_and_no_others(mode: Mode) -> None:
     outcome = run_in_sandbox(exchange_frames, mode)
     assert outcome["mode"] == mode
-    split_udp = [frame for name, frame in crafted().items() if name.startswith("split") and "TCP" not in name]
+    others = ("split: TCP", "split: IPv6")
+    split_udp = [frame for name, frame in crafted().items() if name[:5] == "split" and name not in others]
     for name, frame in crafted().items():
         # A tag is taken off the frame before a packet socket has it.
         if name == "pass: tagged":
@@ -159,6 +166,7 @@ def test_packets_of_the_flow_are_stamped_and_no_others(mode: Mode) -> None:
         str(UDP): [[len(split_udp), sum(map(len, split_udp))], [0, 0]],
         str(TCP): [[1, 60], [0, 0]],
         str(CUT): [[0, 0], [0, 0]],
+        str(UDP6): [[1, 80], [0, 0]],
     }
 
 

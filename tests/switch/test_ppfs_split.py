@@ -124,17 +124,22 @@ def test_flows_that_cannot_be(field: str, value: Any) -> None:
     assert isinstance(caught.value, ValueError)
 
 
-ADDRESSES = st.ip_addresses(v=4).map(str)
 PORTS = st.integers(1, 65535)
 
 
-@given(st.builds(FlowKey, ADDRESSES, ADDRESSES, PORTS, PORTS, st.sampled_from([6, 17])))
+def keys(version: int) -> st.SearchStrategy[FlowKey]:
+    addresses = st.ip_addresses(v=4 if version == 4 else 6).map(str)
+    return st.builds(FlowKey, addresses, addresses, PORTS, PORTS, st.sampled_from([6, 17]))
+
+
+@given(keys(4) | keys(6))
 def test_key_is_the_headers_bytes(flow: FlowKey) -> None:
     packed = pack_key(flow)
-    assert len(packed) == 16
-    assert packed[:8] == socket.inet_aton(flow.source_ip) + socket.inet_aton(flow.destination_ip)
-    assert packed[8:12] == struct.pack("!HH", flow.source_port, flow.destination_port)
-    assert packed[12:] == bytes([flow.protocol, 0, 0, 0])
+    assert len(packed) == 40
+    ends = [ip if ":" in ip else f"::ffff:{ip}" for ip in (flow.source_ip, flow.destination_ip)]
+    assert packed[:32] == b"".join(socket.inet_pton(socket.AF_INET6, ip) for ip in ends)
+    assert packed[32:36] == struct.pack("!HH", flow.source_port, flow.destination_port)
+    assert packed[36:] == bytes([flow.protocol, 0, 0, 0])
     assert KEY.unpack(packed)[4] == flow.protocol
 
 
@@ -149,6 +154,7 @@ def test_split_is_thresholds_and_stamps() -> None:
 def test_flow_reads_like_one() -> None:
     assert str(FLOW) == "tcp 10.0.0.1:40000 -> 10.0.0.2:5001"
     assert str(replace(FLOW, protocol=17)).startswith("udp ")
+    assert str(FlowKey("fd00::1", "fd00::2", 1, 2)) == "tcp [fd00::1]:1 -> [fd00::2]:2"
 
 
 COUNTS = st.lists(st.tuples(st.integers(0, 2**40), st.integers(0, 2**50)), min_size=16, max_size=16)

@@ -59,7 +59,7 @@ class Lab:
                 self._default_rules[switch] = self.ovs.ofctl("dump-flows", bridge, f"table={DEFAULT_TABLE}")
             return self._default_rules[switch]
 
-        return default_path(self.plan.network, src, dst, dump)
+        return default_path(self.plan.network, src, dst, dump, self.plan.scenario.ip_version)
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,7 @@ class LiveEngine:
                 link_backend=plan.scenario.live.link_backend,
                 seed=plan.seed,
                 mtu=plan.scenario.mtu_bytes,
+                ip_version=plan.scenario.ip_version,
                 homes=homes,
             )
         )

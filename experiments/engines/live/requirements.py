@@ -16,6 +16,7 @@ from experiments.model.plan import RunPlan
 from switch.errors import BpfUnavailable
 from switch.tcp import NAMES as OUR_CONTROLS
 from switch.tcp import Controls
+from topologies.commands import IPV6_SETTINGS
 
 PROGRAMS = {
     "ovs-vswitchd": "openvswitch-switch",
@@ -80,6 +81,10 @@ def check_kernel(plan: RunPlan) -> None:
             pass
     except BpfUnavailable as problem:
         raise MissingRequirement(f"{problem.reason}.", f"{problem.remedy}.") from None
+    if plan.scenario.ip_version == 6 and not IPV6_SETTINGS.exists():
+        raise MissingRequirement(
+            "This kernel has no IPv6.", "Leave ip_version out, or use --engine virtual or sim."
+        )
     asked = plan.scenario.sysctls()
     scheduler = asked.get("net.mptcp.scheduler", "default")
     if scheduler not in (read_sysctl("net.mptcp.available_schedulers") or "default").split():

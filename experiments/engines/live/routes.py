@@ -8,14 +8,16 @@ from collections.abc import Callable
 from controller.model.labels import mac_value
 from controller.model.rules import TABLE_DEFAULT, port_of_group
 from controller.state.live_network import LiveNetwork
-from topologies.model import Network
+from topologies.model import IpVersion, Network
 
 DEFAULT_TABLE = TABLE_DEFAULT
 _LABEL = re.compile(r"\bset_field:([0-9a-f:]{17})->eth_dst")
 _OUTPUT = re.compile(r"\b(output|group):\"?(\d+)")
 
 
-def default_path(network: Network, src: str, dst: str, dump: Callable[[str], str]) -> list[str] | None:
+def default_path(
+    network: Network, src: str, dst: str, dump: Callable[[str], str], version: IpVersion = 4
+) -> list[str] | None:
     """Return the nodes from `src` to `dst` as the rules send them, or None where they do not lead there.
 
     Args:
@@ -23,6 +25,7 @@ def default_path(network: Network, src: str, dst: str, dump: Callable[[str], str
         src: host that sends.
         dst: host that is meant.
         dump: returns the rules for default routes of a switch, as `ovs-ofctl dump-flows` prints them.
+        version: of IP.
     """
     ways = LiveNetwork(network).ports
     heads = {(arc.tail, arc.tail_port): arc.head for arc in network.arcs()}
@@ -32,7 +35,7 @@ def default_path(network: Network, src: str, dst: str, dump: Callable[[str], str
         field, label = ways.format.first(label)
         following = neighbours.get((path[-1], field))
         if following is None:
-            port, label = _towards(dump(path[-1]), network.host_ip(dst))
+            port, label = _towards(dump(path[-1]), network.host_ip(dst, version))
             following = heads.get((path[-1], port))
         if following is None or following in path:
             return None
@@ -44,7 +47,7 @@ def _towards(rules: str, address: str) -> tuple[int, int]:
     """Return the port out of which a switch sends packets to an address, and their label; 0 for none."""
     for line in rules.splitlines():
         output, label = _OUTPUT.search(line), _LABEL.search(line)
-        if output and re.search(rf"\bnw_dst={re.escape(address)}\b(?!/)", line):
+        if output and re.search(rf"\b(nw|ipv6)_dst={re.escape(address)}[ ,]", line):
             number = int(output[2])
             port = number if output[1] == "output" else port_of_group(number)
             return port or 0, mac_value(label[1]) if label else 0

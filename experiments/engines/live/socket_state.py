@@ -13,7 +13,7 @@ from switch.tcp import given_name
 if TYPE_CHECKING:
     from topologies.mininet_builder import Emulation
 
-_LINE = re.compile(r"^\S+\s+\d+\s+\d+\s+(\S+?):(\d+)\s+\S+?:(\d+)\s+(.*)$")
+_LINE = re.compile(r"^\S+\s+\d+\s+\d+\s+\[?(\S+?)\]?:(\d+)\s+\S+?:(\d+)\s+(.*)$")
 _FLAGS = ("ts", "sack", "ecn", "ecnseen", "fastopen")
 """What `ss` writes before the name of the congestion control."""
 _COUNTS = ("bytes_sent", "bytes_retrans", "bytes_acked", "data_segs_out", "retrans", "lost")

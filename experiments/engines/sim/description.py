@@ -12,13 +12,12 @@ from experiments.engines.sim.rerouting import Reroute
 from experiments.engines.sim.routing import Route
 from experiments.model.dynamics import NetworkChange
 from experiments.model.plan import RunPlan
-from experiments.model.scenario import ETHERNET_BYTES, Scenario
+from experiments.model.scenario import ETHERNET_BYTES, IP_BYTES, Scenario
 from experiments.model.settings import COUPLED_CONTROLS
 from experiments.traces.base import SETTINGS
 from experiments.workloads import Simulated
 from topologies import Link
 
-IPV4_BYTES = 20
 MAX_RATE_BPS = 1e13
 """The simulator's highest rate."""
 
@@ -43,7 +42,7 @@ def describe(
         "seed": plan.seed,
         "duration_s": plan.duration_s,
         "warm_up_s": _measured_from_s(scenario),
-        "packet_overhead_bytes": ETHERNET_BYTES + IPV4_BYTES,
+        "packet_overhead_bytes": ETHERNET_BYTES + IP_BYTES[scenario.ip_version],
         "links": [*(_link(link, plan) for link in plan.network.links), *_interface_links(homes or {})],
         "tcp": tcp_of(plan),
         "flows": [

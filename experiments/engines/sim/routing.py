@@ -110,7 +110,7 @@ class Routing:
     def _computed(
         self, plan: RunPlan, overhead_bytes: int, acks: str | None, max_paths: int | None
     ) -> dict[str, tuple[PathAllocation, ...]]:
-        framing = Framing(plan.scenario.packet_bytes, overhead_bytes)
+        framing = Framing(plan.scenario.packet_bytes, overhead_bytes, ip_version=plan.scenario.ip_version)
         # Of acknowledgements that are split themselves, the planned load is that of the shortest path.
         rule = "shortest" if acks == SPLIT_ACKS else acks
         requests = [

@@ -42,6 +42,19 @@ def test_a_built_in_scenario(name: str, tmp_path: Path) -> None:
     check(golden.run(tmp_path / "out", "--protocol", "ospf", *BRIEF, scenario=name))
 
 
+def test_the_butterfly_over_ipv6(tmp_path: Path) -> None:
+    """Hosts ask for each other, flows are pinned, split and hashed, and subflows joined, as over IPv4."""
+    names = ("mstcp", "ppfs", "ecmp", "mptcp-sdn")
+    options = ("--protocol", ",".join(names), "--case", "1", "--duration", "1", "--set", "ip_version=6")
+    for run in golden.run(tmp_path / "out", *options).runs:
+        assert run.valid, run.why_invalid
+        for flow in run.flows:
+            assert flow.bytes_read == flow.bytes_written > 0
+            if run.protocol in ("mstcp", "mptcp-sdn"):
+                assert flow.goodput_bps == pytest.approx(flow.requested_bps, rel=0.01), run.protocol
+                assert len(flow.allocated) == (2 if flow.src == "T0" else 1)
+
+
 SCENARIO = """
 format = 1
 name = "generated"
