@@ -74,6 +74,8 @@ def _check_nodes(network: Network, file: str | None, need_hosts: bool) -> dict[s
         ):
             reason = f"{network.datapath_id(node.name)} is that of {taken} too"
             raise InvalidTopology(f"nodes[{index}].datapath_id", reason, file)
+        if node.gateway and network.gateway != node.name:
+            raise InvalidTopology(f"nodes[{index}].gateway", f"there is already {network.gateway}", file)
         if node.name in kinds:
             raise InvalidTopology(f"nodes[{index}].name", f"there is already a node {node.name}", file)
         kinds[node.name] = node.kind

@@ -333,15 +333,20 @@ class Emulation:
         for version, ip in self.network.host_ips(name).items():
             network = DATA_NETWORKS[version]
             # A second interface is alone in its subnet: what it reaches is said by the routes of its user.
-            length = network.max_prefixlen if name in self._homes else network.prefixlen
+            is_further = name in self._homes
+            length = network.max_prefixlen if is_further else network.prefixlen
             if version == 4:
                 lines.append(f"address add {ip}/{length} dev {interface}")
             elif self.ip_version == 6:
                 # There are no duplicates, and no time to look for them.
                 lines.append(f"address add {ip}/{length} dev {interface} nodad noprefixroute")
-                if name not in self._homes:
-                    way = shlex.join(self.route_settings())
-                    lines.append(f"route add {network} dev {interface} {way}")
+                if not is_further:
+                    lines.append(f"route add {network} dev {interface} {shlex.join(self.route_settings())}")
+            else:
+                continue
+            gateway = self.network.gateway
+            if gateway not in (None, name) and not is_further:
+                lines.append(f"route add default via {self.network.host_ip(gateway, version)}")
         return lines
 
     def route_settings(self) -> list[str]:

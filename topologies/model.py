@@ -72,6 +72,8 @@ class Node(BaseModel):
     A switch that has a `datapath_id` is not numbered by its place in the file, nor are its ports: they are
     what its links say, or are learned (`Link.ports`). A host that is not built by this project has the `ip`
     (of IPv4), the `ip6` and the `mac` that it was given; without a `mac`, the controller learns it.
+
+    One host may be the `gateway`: the others reach by it what is no host of the network.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -84,6 +86,8 @@ class Node(BaseModel):
     ip: str | None = None
     ip6: str | None = None
     mac: str | None = Field(default=None, pattern=r"^[0-9a-f][02468ace](:[0-9a-f]{2}){5}$")
+
+    gateway: bool = False
 
     @field_validator("ip", "ip6")
     @classmethod
@@ -99,8 +103,8 @@ class Node(BaseModel):
     def _has_what_its_kind_has(self) -> Node:
         if self.datapath_id is not None and self.kind == "host":
             raise ValueError("a host has no datapath_id")
-        if self.has_given_address and self.kind == "switch":
-            raise ValueError("a switch has no ip, no ip6 and no mac")
+        if self.kind == "switch" and (self.has_given_address or self.gateway):
+            raise ValueError("a switch has no ip, no ip6 and no mac, and is no gateway")
         return self
 
     @property
@@ -112,8 +116,8 @@ class Node(BaseModel):
     def _without_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # What reads nodes (the simulator, older documents) knows no fields of few nodes.
         data: dict[str, Any] = dump(self)
-        for name in ("datapath_id", "ip", "ip6", "mac"):
-            if data.get(name) is None:
+        for name in ("datapath_id", "ip", "ip6", "mac", "gateway"):
+            if not data.get(name):
                 data.pop(name, None)
         return data
 
@@ -240,6 +244,11 @@ class Network(BaseModel):
     def switches(self) -> tuple[str, ...]:
         """Names of the switches, in file order."""
         return tuple(node.name for node in self.nodes if node.kind == "switch")
+
+    @cached_property
+    def gateway(self) -> str | None:
+        """Name of the host by which the others reach what is no host of the network."""
+        return next((node.name for node in self.nodes if node.gateway), None)
 
     def datapath_id(self, switch: str) -> int:
         """Return the OpenFlow datapath id of a switch."""

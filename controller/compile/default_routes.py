@@ -8,11 +8,12 @@ label ends has a default route to the same host, which writes the next one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
 from controller.model.labels import DEFAULT
+from controller.model.neighbour import NO_IP
 from controller.model.rules import (
     PRIORITY_ROUTE,
     TABLE_DEFAULT,
@@ -26,6 +27,12 @@ from controller.model.rules import (
     host_cookie,
 )
 from controller.model.ways import Ways
+
+ELSEWHERE = "elsewhere"
+"""Stands for all addresses that no host of the network has: its gateway leads there."""
+
+_PRIORITY_GATEWAY = 40
+"""Below the routes to hosts, above what drops labels that have ended and are for nobody."""
 
 IDLE_S = 300
 """A switch keeps a default route that no packet takes for so long."""
@@ -42,11 +49,25 @@ class Route:
         action: Of its rules.
         group: To which they lead, where there are several paths.
         relays: The switches at which its labels end before the paths do.
+        macs: Of a route to the gateway: Ethernet destinations of the packets for it.
     """
 
     action: Output | ToGroup
     group: Group | None = None
     relays: tuple[str, ...] = ()
+    macs: tuple[str, ...] = ()
+
+    def rules(self, ip: str) -> tuple[Rule, ...]:
+        """Return the rules for packets to an address, or by the gateway."""
+        if not self.macs:
+            return (default_rule(ip, self.action),)
+        cookie = host_cookie(NO_IP)
+        matches = [Match(destination_mac=mac) for mac in self.macs]
+        return tuple(Rule(TABLE_DEFAULT, _PRIORITY_GATEWAY, match, self.action, cookie) for match in matches)
+
+    def to_gateway(self, mac: str, ways: Ways) -> Route:
+        """Return this route for what hosts send to the gateway, and for labels that have ended on the way."""
+        return replace(self, macs=(mac, ways.format.label((), DEFAULT)))
 
 
 def route_over(paths: Mapping[tuple[str, ...], int], end: str, ways: Ways, group_number: int) -> Route:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from controller.compile.default_routes import Route, default_rule, equal_paths, route_over
+from controller.compile.default_routes import ELSEWHERE, Route, equal_paths, route_over
 from controller.compile.next_hops import equal_next_hops
 from controller.decide.switch_rules import SwitchRules
 from controller.install.outbox import Outbox
@@ -19,6 +19,7 @@ from controller.model.rules import (
     Entry,
     Group,
     GroupChange,
+    Output,
     Rule,
     ecmp_group_number,
 )
@@ -44,7 +45,7 @@ class DefaultRoutes(Journaled):
         self._outbox = outbox
         self._transactions = transactions
         self._rules = rules
-        # Which switches need routes to a host's address.
+        # Which switches need routes to a host's address, or elsewhere.
         self._users: JournaledDict[str, JournaledDict[str, None]] = JournaledDict()
         # By switch and address, or number, what connected switches have been sent.
         self._routes: JournaledDict[str, JournaledDict[str, Route]] = JournaledDict()
@@ -104,6 +105,8 @@ class DefaultRoutes(Journaled):
             ip = rule.match.destination_ip if rule.idle_s else None
             if ip is not None and self._host(ip) is not None:
                 self._users.setdefault(ip, JournaledDict())[switch] = None
+        if self._state.live.network.gateway is not None:
+            self._users.setdefault(ELSEWHERE, JournaledDict())[switch] = None
         entries: dict[str, list[Entry]] = {}
         for ip, users in list(self._users.items()):
             for relay in self._renew(switch, ip, entries) if switch in users else ():
@@ -118,12 +121,12 @@ class DefaultRoutes(Journaled):
 
     def sent_to(self, switch: str) -> tuple[Rule | Group, ...]:
         """Return what a switch has been sent, groups first; nothing if it is not connected."""
-        rules = [default_rule(ip, route.action) for ip, route in self._routes.get(switch, {}).items()]
+        rules = (rule for ip, route in self._routes.get(switch, {}).items() for rule in route.rules(ip))
         return (*self._groups.get(switch, {}).values(), *rules)
 
     def count(self, switch: str) -> int:
         """Return how many rules a switch has been sent."""
-        return len(self._routes.get(switch, ()))
+        return sum(len(route.macs) or 1 for route in self._routes.get(switch, {}).values())
 
     # Changes
 
@@ -156,7 +159,7 @@ class DefaultRoutes(Journaled):
                 for switch in list(self._users[ip]):
                     for relay in self._renew(switch, ip, entries):
                         self._add(relay, ip, entries)
-            if self._state.hosts.find(ip) is None:
+            if self._find(ip) is None:
                 del self._users[ip], self._computed[ip]
             if turn >= _ROUTES_A_TURN:
                 break
@@ -176,30 +179,24 @@ class DefaultRoutes(Journaled):
         """Add what a switch must be given for its route to a host; returns which others need one too."""
         if switch not in self._routes:
             return ()
-        before, route, given = (
-            self._routes[switch].get(ip),
-            self._route(switch, ip),
-            entries.setdefault(switch, []),
-        )
+        routes, route = self._routes[switch], self._route(switch, ip)
+        before, given = routes.get(ip), entries.setdefault(switch, [])
+        sent = () if before is None else before.rules(ip)
+        wanted = () if route is None else route.rules(ip)
+        matches = [rule.match for rule in wanted]
+        for rule in sent:
+            if rule.match not in matches:
+                self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
         if route is None:
-            self._remove(switch, ip)
+            routes.pop(ip, None)  # its group goes with `_send`
             return ()
         group, groups = route.group, self._groups[switch]
         if group is not None and groups.get(group.number) != group:
             given.append(GroupChange(group) if group.number in groups else group)
             groups[group.number] = group
-        if before is None or before.action != route.action:
-            given.append(default_rule(ip, route.action))
-        self._routes[switch][ip] = route
+        given += [rule for rule in wanted if rule not in sent]
+        routes[ip] = route
         return route.relays
-
-    def _remove(self, switch: str, ip: str) -> None:
-        """Take a route away from a switch that has it; its group goes with `_send`."""
-        routes = self._routes.get(switch)
-        if routes is not None and ip in routes:
-            route = routes.pop(ip)
-            rule = default_rule(ip, route.action)
-            self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
 
     def _send(self, entries: Mapping[str, Sequence[Entry]]) -> None:
         """Send entries to their switches, and remove the groups that these need no more."""
@@ -228,10 +225,13 @@ class DefaultRoutes(Journaled):
         self._rules.failed(failure, now)
 
     def _route(self, switch: str, ip: str) -> Route | None:
-        """Return a switch's route to a host behind another one; None where there is no way."""
+        """Return a switch's route to a host behind another one, or elsewhere; None where there is no way."""
         host, live = self._host(ip), self._state.live
-        if host is None or host.switch == switch:
+        if host is None:
             return None
+        if host.switch == switch:
+            delivered = Route(Output(host.port, destination_mac=host.mac))
+            return delivered.to_gateway(host.mac, live.ports) if ip == ELSEWHERE else None
         if self._state.settings.default_routing == "ecmp":
             nearer = self._nearer(host.switch)
             paths = equal_paths(switch, host.switch, nearer, live.ports) if switch in nearer else {}
@@ -239,10 +239,17 @@ class DefaultRoutes(Journaled):
             path = live.least_delay.path(switch, host.switch)
             paths = {} if path is None else {path: 1}
         number = ecmp_group_number(live.switch_number(host.switch))
-        return route_over(paths, host.switch, live.ports, number) if paths else None
+        if not paths:
+            return None
+        route = route_over(paths, host.switch, live.ports, number)
+        return route.to_gateway(host.mac, live.ports) if ip == ELSEWHERE else route
+
+    def _find(self, ip: str) -> Host | None:
+        gateway = self._state.live.network.gateway
+        return self._state.hosts.find(gateway if ip == ELSEWHERE and gateway is not None else ip)
 
     def _host(self, ip: str) -> Host | None:
-        host = self._state.hosts.find(ip)
+        host = self._find(ip)
         return host if host is not None and self._state.hosts.is_reachable(host) else None
 
     def _tree(self, root: str) -> object:
