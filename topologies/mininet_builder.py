@@ -38,9 +38,9 @@ HOST_SETTINGS = {
 NO_IPV6 = {"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"}
 IPV6 = {
     "net.ipv6.conf.all.disable_ipv6": "0",
-    # No link-local addresses: with them hosts ask for routers, which there are none of.
-    "net.ipv6.conf.all.addr_gen_mode": "1",
+    "net.ipv6.conf.all.addr_gen_mode": "1",  # none but those that are given
 }
+NO_ROUTERS = "for each in /proc/sys/net/ipv6/conf/*/accept_ra; do echo 0 > $each; done"
 LEAST_MTU = {4: 68, 6: 1280}
 """RFC 791 and RFC 8200: Linux has no IPv6 on interfaces of less."""
 _TCP_IP6_BYTES = 60
@@ -287,6 +287,7 @@ class Emulation:
         has_ipv6 = self.ip_version == 6
         settings = HOST_SETTINGS | (IPV6 if has_ipv6 else NO_IPV6 if IPV6_SETTINGS.exists() else {})
         lines = [f"echo {value} > /proc/sys/{key.replace('.', '/')}" for key, value in settings.items()]
+        lines += [NO_ROUTERS] if has_ipv6 else []
         ip_lines = ["link set dev lo up"]
         for end in (end for wire in wires for end in wire.ends):
             if self._home(end.node) == machine:
@@ -338,8 +339,9 @@ class Emulation:
             if version == 4:
                 lines.append(f"address add {ip}/{length} dev {interface}")
             elif self.ip_version == 6:
-                # There are no duplicates, and no time to look for them.
+                # There are no duplicates, and no time to look for them. What is forwarded asks from fe80::N.
                 lines.append(f"address add {ip}/{length} dev {interface} nodad noprefixroute")
+                lines.append(f"address add fe80::{ip.rpartition(':')[2]}/64 dev {interface} nodad")
                 if not is_further:
                     lines.append(f"route add {network} dev {interface} {shlex.join(self.route_settings())}")
             else:

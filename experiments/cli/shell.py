@@ -32,7 +32,8 @@ from switch.errors import SwitchError
 from switch.ovs import PrivateInstance
 from topologies import TopologyError
 from topologies import load as load_network
-from topologies.model import Network
+from topologies.commands import IPV6_SETTINGS
+from topologies.model import IpVersion, Network
 
 NAME = "shell"
 HELP = "start a network, and open Mininet's prompt in it or run its commands (needs root)"
@@ -42,7 +43,7 @@ SANDBOX = ("setpriv", "--pdeathsig", "KILL", "--", *UNSHARE)
 LOGS = Path("/run/mstcp-lab/shell")
 """In a /run of its own, which goes with it."""
 WELCOME = """
-Hosts: {hosts} (each with its address on 10.0.0.0/16). Switches: {switches}.
+Hosts: {hosts} (the first is 10.0.0.1 and, with IPv6, fd00::1). Switches: {switches}.
 The controller is at http://10.255.0.1:8080/v1 from every host and at http://127.0.0.1:8080/v1 from `sh`:
     T0 ping -c 3 T2          py net.hosts          sh curl -s 127.0.0.1:8080/v1/links
 Leave with `exit` or Ctrl-D; nothing stays behind.
@@ -133,8 +134,10 @@ def _terminal_restored() -> Iterator[None]:
 
 def inside(network: Network, mtu: int) -> int:
     """Build the network in this namespace, show the prompt or run the commands, and take everything down."""
-    from topologies.mininet_builder import Emulation  # needs Mininet, which `requirements` has found by now
+    # They need Mininet, which `requirements` has found by now.
+    from topologies.mininet_builder import LEAST_MTU, Emulation
 
+    version: IpVersion = 6 if IPV6_SETTINGS.exists() and mtu >= LEAST_MTU[6] else 4
     signal.signal(signal.SIGINT, signal.default_int_handler)
     lines = None if os.isatty(0) else _commands()
     prepare_namespaces(Path.cwd())
@@ -144,7 +147,7 @@ def inside(network: Network, mtu: int) -> int:
             controller = stack.enter_context(ControllerProcess(network, LOGS))
             ovs = stack.enter_context(PrivateInstance(requirements.OVS_FOLDER))
             emulation = stack.enter_context(
-                Emulation(network, ovs=ovs, controller=controller.openflow, mtu=mtu)
+                Emulation(network, ovs=ovs, controller=controller.openflow, mtu=mtu, ip_version=version)
             )
             say("waiting for the controller ...")
             controller.wait_ready()

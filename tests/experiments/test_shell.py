@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import topologies
 from experiments.engines.live.requirements import PROGRAMS
 from tests.fakes.waiting import wait_until
 
@@ -67,6 +69,13 @@ def _content(path: Path) -> bytes:
         return b""
 
 
+OUTSIDE = """\
+h2 ip address add 192.0.2.9 dev lo
+h2 ip address add 2001:db8::9 dev lo
+h1 ping -c 1 -W 5 fd00::2 | grep -c 'bytes from'
+h1 ping -c 1 -W 5 192.0.2.9 | grep -c 'bytes from'
+h1 ping -c 1 -W 5 2001:db8::9 | grep -c 'bytes from'
+"""
 SCRIPT = """\
 h1 echo first   # and a comment
 h1 cat
@@ -93,6 +102,16 @@ def test_commands_come_from_a_file_or_standard_input(tmp_path: Path, environment
         assert done.returncode == 0, done.stderr
         assert done.stdout == "first\nof the machine\nto be seen\n1\n5\n"
     assert processes(environment) == []
+
+
+def test_hosts_have_both_versions_of_ip_and_a_gateway(tmp_path: Path, environment: dict[str, str]) -> None:
+    line = topologies.load("line:2")
+    nodes = [node.model_dump() | {"gateway": node.name == "h2"} for node in line.nodes]
+    file = tmp_path / "line.json"
+    file.write_text(json.dumps(line.model_dump() | {"nodes": nodes}))
+    call = [*COMMAND[:-1], str(file)]
+    done = subprocess.run(call, input=OUTSIDE, env=environment, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "1\n1\n1\n"), done.stderr
 
 
 def test_what_is_no_command_is_told_with_its_line(environment: dict[str, str]) -> None:
