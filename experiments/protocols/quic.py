@@ -53,6 +53,8 @@ class Quic(ProtocolSpec):
         if plan.scenario.packet_bytes < LEAST_PACKET_BYTES:
             what = f"QUIC needs packets of {LEAST_PACKET_BYTES} bytes at least (RFC 9000, section 14)."
             raise MissingRequirement(what, "Set packet_bytes: --set packet_bytes=1514.")
+        if plan.scenario.ip_version == 6:
+            raise MissingRequirement("The program that speaks QUIC has IPv4 alone.", "Leave ip_version out.")
         for name in map(plan.congestion_control_of, plan.case.flows):
             if name not in CONTROLS:
                 raise MissingRequirement(
@@ -104,7 +106,7 @@ async def _start(
         process = await asyncio.create_subprocess_exec(
             found,
             role,
-            "{}:{}".format(f"[{address[0]}]" if ":" in address[0] else address[0], address[1]),
+            "{}:{}".format(*address),
             *options,
             *("--congestion", config.sockets.congestion_control),
             *(("--window", str(window)) if window is not None else ()),
