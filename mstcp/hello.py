@@ -1,6 +1,6 @@
-"""How a stream opens, as far as sockets are concerned: reading hellos, and telling MSTCP from plain TCP.
+"""How a client opens a stream, as far as its socket is concerned.
 
-What a hello says and proves is the core's affair (`_core.Client`, `_core.Admission`).
+What a hello says and proves is the core's affair (`_core.Client`).
 """
 
 from __future__ import annotations
@@ -8,14 +8,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from typing import Literal
 
 from mstcp import _core
 from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError
 from mstcp.layer import StreamLayer
 from mstcp.records import RecordStream
-
-PlainRule = bool | Literal["auto"]
 
 NONCE_BYTES = 32
 

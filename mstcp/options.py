@@ -11,7 +11,7 @@ import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from mstcp import _core
 from mstcp.allocation import OnAllocationChanged, RequestedPath
@@ -28,7 +28,6 @@ from mstcp.checks import (
 )
 from mstcp.endpoints import parse_endpoint
 from mstcp.errors import LocalProtocolError, MstcpError
-from mstcp.hello import PlainRule
 from mstcp.limits import ServerLimits
 from mstcp.streams import StreamSpec, check_specs
 from mstcp.transport import RECONNECT_S, REORDER_BUFFER_BYTES, SCHEDULER
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
     from mstcp.control import ControllerAddress, ControllerClient
 
 DEFAULT_MAX_PATHS = 4
+
+PlainRule = bool | Literal["auto"]
 
 OnRejected = Callable[[MstcpError, Any], None]
 

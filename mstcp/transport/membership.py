@@ -58,15 +58,17 @@ class Membership:
         shell.on_joined = self._joined
         if not shell.is_plain:
             shell.core.set_timeouts(round(setup.reconnect_s * 1e9), round(_CLOSE_S * 1e9))
-        for index in range(len(setup.streams)):
+        # The driver knows what came on those that it opened itself.
+        self._attached = len(setup.streams)
+        for index in range(self._attached):
             self._attach(index)
-        for index in range(len(setup.streams), len(shell.streams)):
+        for index in range(self._attached, len(shell.streams)):
             self._look_after(index)
 
     def start(self) -> None:
         """Have the sockets watched; what the application writes first goes with the first hello."""
         self.is_started = True
-        for index in range(len(self._shell.streams)):
+        for index in range(self._attached):
             self._shell.receive_early(index)
         self._shell.core.stand_by(False)
         self._shell.settle()
