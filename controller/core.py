@@ -398,7 +398,7 @@ class Core(Journaled):
         if message is not None:
             self._neighbours.arrived(switch, event.port, message, event.frame, self._now)
         elif destination is not None:
-            self._default_routes.arrived(switch, event.port, destination, event.frame)
+            self._default_routes.arrived(switch, event.port, destination, event.frame, self._now)
 
     def _barrier_received(self, event: events.BarrierReceived) -> None:
         switch = self._state.live.switch_name(event.datapath_id)

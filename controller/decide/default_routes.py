@@ -5,6 +5,7 @@ A route that is not used goes by itself. Each is a label, so no switch on the wa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from controller.compile.default_routes import ELSEWHERE, Route, equal_paths, route_over
@@ -12,6 +13,7 @@ from controller.compile.next_hops import equal_next_hops
 from controller.decide.switch_rules import SwitchRules
 from controller.install.outbox import Outbox
 from controller.install.transactions import Failure, Transactions
+from controller.model.client_events import ClientEventKind
 from controller.model.journal import Journaled, JournaledDict
 from controller.model.messages import PacketOut, RemoveGroup, RemoveRule
 from controller.model.reconcile import Installed
@@ -28,6 +30,9 @@ from controller.state.state import State
 
 _ROUTES_A_TURN = 500
 """Routes that are computed again in one event, or all of one host: others wait for it no longer."""
+
+
+_TOLD_EVERY_S = 60.0
 
 
 class DefaultRoutes(Journaled):
@@ -54,20 +59,32 @@ class DefaultRoutes(Journaled):
         self._computed: JournaledDict[str, tuple[Host | None, object]] = JournaledDict()
         # By switch, of which version of the network.
         self._equal: dict[str, tuple[int, Mapping[str, tuple[str, ...]]]] = {}
+        self._told_at: JournaledDict[tuple[str, int], float] = JournaledDict()  # of packets for nobody
         self._todo: JournaledDict[str, None] = JournaledDict()
         self._due: float | None = None
 
     # Demand
 
-    def arrived(self, switch: str, port: int, destination: str, frame: bytes) -> None:
+    def arrived(self, switch: str, port: int, destination: str, frame: bytes, now: float) -> None:
         """Give a switch the route for a packet that it had none for, and deliver that packet."""
         host = self._host(destination)
+        if self._find(destination) is None:
+            self._tell_unknown(switch, port, destination, now)
         if host is None or (host.switch, host.port) == (switch, port):
             return
         self.ask(switch, host.ip)
         if switch == host.switch or host.ip in self._routes.get(switch, ()):
             addressed = bytes.fromhex(host.mac.replace(":", "")) + frame[6:]
             self._outbox.put(PacketOut(self._state.live.datapath_id(host.switch), host.port, addressed))
+
+    def _tell_unknown(self, switch: str, port: int, ip: str, now: float) -> None:
+        """Tell that packets are dropped that are for nobody, once a minute for a port."""
+        if self._told_at.get((switch, port), -math.inf) + _TOLD_EVERY_S > now:
+            return
+        self._told_at[switch, port] = now
+        text = f"packets from {switch} port {port} to {ip} are dropped: no host has that address"
+        facts = {"switch": switch, "port": port, "ip": ip}
+        self._outbox.tell(ClientEventKind.DESTINATION_UNKNOWN, text, facts, "warning")
 
     def ask(self, switch: str, ip: str) -> None:
         """Give a switch the route to a host, from now on as long as it is used."""

@@ -36,6 +36,7 @@ class ClientEventKind(str, Enum):
     HOST_MOVED = "host_moved"  # to another port
     HOST_LOST = "host_lost"  # it does not answer, or has said nothing for long
     HOST_CONFLICT = "host_conflict"  # another claims the address of a host that answers
+    DESTINATION_UNKNOWN = "destination_unknown"  # a host sends to an address that none has
     TOPOLOGY_CHANGED = "topology_changed"  # its file was read again: switches, links or hosts came or went
     CONFIGURATION_APPLIED = "configuration_applied"
     CONFIGURATION_REFUSED = "configuration_refused"

@@ -9,6 +9,7 @@ import pytest
 
 import topologies
 from controller.model import arp
+from controller.model.client_events import ClientEventKind
 from controller.model.events import (
     PacketArrived,
     PortCameUp,
@@ -82,7 +83,10 @@ def test_a_packet_without_a_route_is_delivered_and_the_next_ones_have_one(net: C
     assert delivered.frame == bytes.fromhex(host.mac.replace(":", "")) + ip_frame("10.0.0.4")[6:]
     net.handle(PacketArrived(S1, 1, ip_frame("10.0.9.9")))
     net.handle(PacketArrived(S1, 1, ip_frame("10.0.0.2")))
-    assert len(net.switches.packets_out) == 1, "an unknown host, and itself"
+    net.handle(PacketArrived(S1, 1, ip_frame("2001:db8::9")))
+    assert len(net.switches.packets_out) == 1, "unknown hosts, and itself"
+    told = [each for each in net.reports if each.kind is ClientEventKind.DESTINATION_UNKNOWN]
+    assert [each.data["ip"] for each in told] == ["10.0.9.9"], "once a minute"
     assert routes(net) == {S1: ["10.0.0.4"]}
 
 
