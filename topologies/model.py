@@ -14,7 +14,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -40,6 +40,7 @@ DATA_NETWORKS: dict[IpVersion, ipaddress.IPv4Network | ipaddress.IPv6Network] = 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 
+@lru_cache(maxsize=1 << 12)  # asked for each request and each message of a host
 def is_host_address(text: str) -> bool:
     """Return whether a text is an address that one host of a network of many links can have.
 

@@ -213,16 +213,18 @@ class _Room:
         """Take what a goodput needs on a path; returns False where there is not enough."""
         # As it is accounted for while it is planned: it may need identifiers.
         needed_bps = framing.wire_bps(rate_bps, 1 if most_paths == 1 else 2)
-        taken_bps, ratio, free_bps = framing.wire_bps(rate_bps, framed_streams), 1.0, self._free_bps
-        for way in (nodes, nodes[::-1]):
+        taken_bps = framing.wire_bps(rate_bps, framed_streams)
+        ratio = self._state.settings.ack_ratio * framing.ack_scale
+        offered_bps, load_bps, free_bps = self._state.offered_bps, self._state.flows.load_bps, self._free_bps
+        ways = ((nodes, needed_bps, taken_bps), (nodes[::-1], needed_bps * ratio, taken_bps * ratio))
+        for way, needs_bps, takes_bps in ways:
             for arc in arcs_of(way):
                 left_bps = free_bps.get(arc)
                 if left_bps is None:
-                    left_bps = (1 - _MARGIN) * self._state.offered_bps(arc) - self._state.flows.load_bps(arc)
-                if needed_bps * ratio > left_bps:
+                    left_bps = (1 - _MARGIN) * offered_bps(arc) - load_bps(arc)
+                if needs_bps > left_bps:
                     return False
-                free_bps[arc] = left_bps - taken_bps * ratio
-            ratio = self._state.settings.ack_ratio * framing.ack_scale
+                free_bps[arc] = left_bps - takes_bps
         return True
 
 

@@ -177,7 +177,9 @@ class FlowTable(Journaled):
         """Record that flows have other rates, paths or reservations."""
         changes: dict[str, float] = {}
         for flow in flows:
-            self._list(self._short, flow, flow.rate_bps < (1 - ROUNDING) * flow.requested_bps)
+            is_short = flow.rate_bps < (1 - ROUNDING) * flow.requested_bps
+            if is_short != (flow.id in self._short):
+                self._list(self._short, flow, is_short)
             if flow.max_streams:
                 changing = any(not stream.is_open for stream in (*flow.streams, *flow.leaving))
                 self._list(self._idle, flow, bool(flow.idle_streams()))
@@ -187,21 +189,23 @@ class FlowTable(Journaled):
 
     @staticmethod
     def _list(listed: JournaledDict[str, None], flow: Flow, is_one: bool) -> None:
-        if is_one == (flow.id in listed):
-            return
         if is_one:
             listed[flow.id] = None
         else:
-            del listed[flow.id]
+            listed.pop(flow.id, None)
 
     def _account(self, changes: dict[str, float], flow_id: str, loads: dict[str, float]) -> None:
-        before = self._loads_of.get(flow_id, {})
+        before = self._loads_of.get(flow_id)
         if before == loads:
             return
-        for arc, bps in before.items():
-            changes[arc] = changes.get(arc, 0.0) - bps
-        for arc, bps in loads.items():
-            changes[arc] = changes.get(arc, 0.0) + bps
+        if before:
+            for arc, bps in before.items():
+                changes[arc] = changes.get(arc, 0.0) - bps
+        if changes:
+            for arc, bps in loads.items():
+                changes[arc] = changes.get(arc, 0.0) + bps
+        else:
+            changes.update(loads)
         self._loads_of[flow_id] = loads
 
     def _change_loads(self, changes: dict[str, float]) -> None:
