@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from controller.decide.default_routes import DefaultRoutes
+from controller.decide.dhcp_relay import DhcpRelay
 from controller.decide.link_changes import LINK, LinkChanges, name_of
 from controller.decide.link_watch import LinkWatch
 from controller.decide.manager import FlowManager
@@ -21,7 +22,7 @@ from controller.decide.telling import tell_topology
 from controller.errors import RequestError
 from controller.install.outbox import Outbox
 from controller.install.transactions import Transactions
-from controller.model import events, host_frames
+from controller.model import dhcp, events, host_frames
 from controller.model.callers import CONFIGURATION, Caller
 from controller.model.client_events import ClientEventKind
 from controller.model.faults import FaultKind
@@ -88,6 +89,7 @@ class Core(Journaled):
             lambda switch, now: self._audit.refused(switch, now),
         )
         self._default_routes = DefaultRoutes(state, outbox, transactions, self._rules)
+        self._dhcp_relay = DhcpRelay(state, outbox)
         self._neighbours = Neighbours(state, outbox, self._default_routes, self._rules)
         self._protection = Protection(state, outbox, transactions)
         self._flows = FlowManager(state, outbox, transactions, self._new_flow_id, self._solved)
@@ -389,14 +391,17 @@ class Core(Journaled):
             self._protection.links_changed(changed, self._now)
 
     def _packet_arrived(self, event: events.PacketArrived) -> None:
-        """Answer who asks for a host, or give an IP packet a route; any other packet is none of ours."""
+        """Answer who asks for a host, pass DHCP on, or give an IP packet a route; others are none of ours."""
         switch = self._state.live.switch_name(event.datapath_id)
         if switch is None or not self._state.live.is_edge_port(event.datapath_id, event.port):
             return
+        request = dhcp.parse(event.frame) if self._state.live.network.dhcp_servers else None
         message = host_frames.parse_neighbour(event.frame)
         destination = host_frames.destination_of(event.frame)
         if message is not None:
             self._neighbours.arrived(switch, event.port, message, event.frame, self._now)
+        elif request is not None:
+            self._dhcp_relay.arrived(switch, event.port, request, event.frame, self._now)
         elif destination is not None:
             self._default_routes.arrived(switch, event.port, destination, event.frame, self._now)
 

@@ -74,7 +74,8 @@ class Node(BaseModel):
     what its links say, or are learned (`Link.ports`). A host that is not built by this project has the `ip`
     (of IPv4), the `ip6` and the `mac` that it was given; without a `mac`, the controller learns it.
 
-    One host may be the `gateway`: the others reach by it what is no host of the network.
+    One host may be the `gateway`: the others reach by it what is no host of the network. DHCP requests go to
+    hosts that are a `dhcp_server`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -89,6 +90,7 @@ class Node(BaseModel):
     mac: str | None = Field(default=None, pattern=r"^[0-9a-f][02468ace](:[0-9a-f]{2}){5}$")
 
     gateway: bool = False
+    dhcp_server: bool = False
 
     @field_validator("ip", "ip6")
     @classmethod
@@ -104,8 +106,8 @@ class Node(BaseModel):
     def _has_what_its_kind_has(self) -> Node:
         if self.datapath_id is not None and self.kind == "host":
             raise ValueError("a host has no datapath_id")
-        if self.kind == "switch" and (self.has_given_address or self.gateway):
-            raise ValueError("a switch has no ip, no ip6 and no mac, and is no gateway")
+        if self.kind == "switch" and (self.has_given_address or self.gateway or self.dhcp_server):
+            raise ValueError("a switch has no ip, no ip6 and no mac, and is no gateway and no dhcp_server")
         return self
 
     @property
@@ -117,7 +119,7 @@ class Node(BaseModel):
     def _without_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # What reads nodes (the simulator, older documents) knows no fields of few nodes.
         data: dict[str, Any] = dump(self)
-        for name in ("datapath_id", "ip", "ip6", "mac", "gateway"):
+        for name in ("datapath_id", "ip", "ip6", "mac", "gateway", "dhcp_server"):
             if not data.get(name):
                 data.pop(name, None)
         return data
@@ -250,6 +252,11 @@ class Network(BaseModel):
     def gateway(self) -> str | None:
         """Name of the host by which the others reach what is no host of the network."""
         return next((node.name for node in self.nodes if node.gateway), None)
+
+    @cached_property
+    def dhcp_servers(self) -> tuple[str, ...]:
+        """Names of the hosts that answer DHCP requests."""
+        return tuple(node.name for node in self.nodes if node.dhcp_server)
 
     def datapath_id(self, switch: str) -> int:
         """Return the OpenFlow datapath id of a switch."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from controller.model.dhcp import CLIENT_PORT, SERVER_PORT
 from controller.model.labels import ANY_LABEL
 from controller.model.packet_limits import BURST_PACKETS, PACKETS_PER_S
 from controller.model.rules import (
@@ -17,6 +18,7 @@ from controller.model.rules import (
     ETH_TYPE_LLDP,
     ICMPV6_NEIGHBOUR_TYPES,
     IP_PROTO_ICMPV6,
+    IP_PROTO_UDP,
     PRIORITY_LLDP,
     PRIORITY_MISS,
     PRIORITY_NEIGHBOURS,
@@ -55,18 +57,31 @@ _ASKED = (
 """What the controller is asked about: table, priority and match."""
 
 
-def classification(metered_ports: Collection[int] = ()) -> tuple[Meter | Rule, ...]:
+_DHCP = tuple(
+    (
+        TABLE_CLASSIFY,
+        PRIORITY_NEIGHBOURS,
+        Match(ETH_TYPE_IPV4, IP_PROTO_UDP, destination_port=port, destination_mac="ff:ff:ff:ff:ff:ff"),
+    )
+    for port in (SERVER_PORT, CLIENT_PORT)
+)
+
+
+def classification(
+    metered_ports: Collection[int] = (), relays_dhcp: bool = False
+) -> tuple[Meter | Rule, ...]:
     """Return what every switch has from the moment it connects: meters, then rules.
 
     Args:
         metered_ports: Ports whose packets to the controller a meter of the same number limits.
+        relays_dhcp: The controller is asked about DHCP too.
     """
     meters = [Meter(port, PACKETS_PER_S, BURST_PACKETS) for port in sorted(metered_ports)]
     return (
         *meters,
         *(_rule(TABLE_CONTROLLER, _METERED, Match(in_port=m.number), ToController(m.number)) for m in meters),
         _rule(TABLE_CONTROLLER, PRIORITY_MISS, Match(), ToController()),
-        *(_rule(*asked, GotoTable(TABLE_CONTROLLER)) for asked in _ASKED),
+        *(_rule(*asked, GotoTable(TABLE_CONTROLLER)) for asked in (*_ASKED, *(_DHCP if relays_dhcp else ()))),
         *(
             _rule(TABLE_DEFAULT, _NEVER_ASKED_FOR, Match(destination_mac=mac), Drop())
             for mac in (ANY_LABEL, _ANY_GROUP)

@@ -109,7 +109,8 @@ class SwitchRules(Journaled):
         return classifying + len(self._labels.get(switch, ())) + self._count_beside(switch)
 
     def _classification(self, switch: str) -> tuple[Meter | Rule, ...]:
-        return classification(self._state.metered_ports.get(switch, ()))
+        relays_dhcp = bool(self._state.live.network.dhcp_servers)
+        return classification(self._state.metered_ports.get(switch, ()), relays_dhcp)
 
     def update(self, switch: str) -> None:
         """Give a switch other fixed rules, now that its ports or hosts are others."""
