@@ -15,7 +15,7 @@ const LEAST_COLUMN: f64 = 1e-9;
 
 /// Sparse vectors one after another.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Vectors {
+pub(crate) struct Vectors {
     ends: Vec<usize>,
     pub entries: Vec<(u32, f64)>,
 }
@@ -24,6 +24,11 @@ impl Vectors {
     pub fn push(&mut self, entries: impl Iterator<Item = (u32, f64)>) {
         self.entries.extend(entries);
         self.ends.push(self.entries.len());
+    }
+
+    /// Number of vectors.
+    pub fn len(&self) -> usize {
+        self.ends.len()
     }
 
     pub fn of(&self, at: usize) -> &[(u32, f64)] {
@@ -46,14 +51,19 @@ pub(super) struct Factors {
 
 impl Factors {
     /// Factors a square matrix, given by columns; `None` where it is singular.
-    pub fn new(matrix: &[Vec<(u32, f64)>]) -> Option<Self> {
+    pub fn new(matrix: &Vectors) -> Option<Self> {
         let mut order = Order::new(matrix);
         let mut factors = Self::default();
         let mut number = vec![NONE; matrix.len()];
         for (column, row) in order.singletons(matrix) {
             let at = |&&(other, _): &&(u32, f64)| other == row;
-            let (_, pivot) = *matrix[column as usize].iter().find(at)?;
-            factors.push(&matrix[column as usize], &mut number, (row, column), pivot);
+            let (_, pivot) = *matrix.of(column as usize).iter().find(at)?;
+            factors.push(
+                matrix.of(column as usize),
+                &mut number,
+                (row, column),
+                pivot,
+            );
         }
         let easy = factors.pivots.len();
         let mut rest: Vec<u32> = (0..matrix.len() as u32)
@@ -63,7 +73,7 @@ impl Factors {
         let mut dense = vec![0.0; matrix.len()];
         let mut own = Vec::new();
         for column in rest {
-            factors.eliminate(&matrix[column as usize], easy, &mut dense);
+            factors.eliminate(matrix.of(column as usize), easy, &mut dense);
             own.clear();
             for (row, value) in dense.iter_mut().enumerate().filter(|(_, v)| **v != 0.0) {
                 own.push((row as u32, std::mem::take(value)));
@@ -163,43 +173,59 @@ struct Order {
     is_open: Vec<bool>,
     in_column: Vec<u32>,
     in_row: Vec<u32>,
-    columns_of: Vec<Vec<u32>>,
+    /// The columns with an entry in each row.
+    starts: Vec<usize>,
+    columns: Vec<u32>,
 }
 
 impl Order {
-    fn new(matrix: &[Vec<(u32, f64)>]) -> Self {
-        let mut columns_of = vec![Vec::new(); matrix.len()];
-        for (column, entries) in matrix.iter().enumerate() {
-            for &(row, _) in entries {
-                columns_of[row as usize].push(column as u32);
+    fn new(matrix: &Vectors) -> Self {
+        let size = matrix.len();
+        let mut in_row = vec![0; size];
+        for &(row, _) in &matrix.entries {
+            in_row[row as usize] += 1;
+        }
+        let mut next = vec![0; size + 1];
+        for row in 0..size {
+            next[row + 1] = next[row] + in_row[row] as usize;
+        }
+        let starts = next.clone();
+        let mut columns = vec![0; matrix.entries.len()];
+        for column in 0..size {
+            for &(row, _) in matrix.of(column) {
+                columns[next[row as usize]] = column as u32;
+                next[row as usize] += 1;
             }
         }
         Self {
-            is_open: vec![true; matrix.len()],
-            in_column: matrix.iter().map(|entries| entries.len() as u32).collect(),
-            in_row: columns_of
-                .iter()
-                .map(|columns| columns.len() as u32)
-                .collect(),
-            columns_of,
+            is_open: vec![true; size],
+            in_column: (0..size).map(|c| matrix.of(c).len() as u32).collect(),
+            in_row,
+            starts,
+            columns,
         }
     }
 
+    fn columns_of(&self, row: u32) -> &[u32] {
+        &self.columns[self.starts[row as usize]..self.starts[row as usize + 1]]
+    }
+
     /// Columns with one entry that is left, then rows with one, as (column, row).
-    fn singletons(&mut self, matrix: &[Vec<(u32, f64)>]) -> Vec<(u32, u32)> {
+    fn singletons(&mut self, matrix: &Vectors) -> Vec<(u32, u32)> {
         let mut found = Vec::new();
         let mut is_row_open = vec![true; matrix.len()];
         let all = || 0..matrix.len() as u32;
         let mut ready: Vec<u32> = all().filter(|&c| self.in_column[c as usize] == 1).collect();
         while let Some(column) = ready.pop() {
             let open = |&&(row, _): &&(u32, f64)| is_row_open[row as usize];
-            let Some(&(row, _)) = matrix[column as usize].iter().find(open) else {
+            let Some(&(row, _)) = matrix.of(column as usize).iter().find(open) else {
                 continue;
             };
             is_row_open[row as usize] = false;
             self.close(column, matrix);
             found.push((column, row));
-            for &other in &self.columns_of[row as usize] {
+            for at in self.starts[row as usize]..self.starts[row as usize + 1] {
+                let other = self.columns[at];
                 self.in_column[other as usize] -= 1;
                 if self.is_open[other as usize] && self.in_column[other as usize] == 1 {
                     ready.push(other);
@@ -211,12 +237,12 @@ impl Order {
             .filter(|&row| is_row_open[row as usize] && one_left(self, row))
             .collect();
         while let Some(row) = ready.pop() {
-            let mut columns = self.columns_of[row as usize].iter();
+            let mut columns = self.columns_of(row).iter();
             let Some(&column) = columns.find(|&&column| self.is_open[column as usize]) else {
                 continue;
             };
             let open = |&&(row, _): &&(u32, f64)| is_row_open[row as usize];
-            let entries = || matrix[column as usize].iter().filter(open);
+            let entries = || matrix.of(column as usize).iter().filter(open);
             let largest = entries().fold(0.0, |most: f64, (_, value)| most.max(value.abs()));
             let is_large =
                 |&(other, value): &(u32, f64)| other == row && value.abs() >= PIVOT_PART * largest;
@@ -233,9 +259,9 @@ impl Order {
         found
     }
 
-    fn close(&mut self, column: u32, matrix: &[Vec<(u32, f64)>]) {
+    fn close(&mut self, column: u32, matrix: &Vectors) {
         self.is_open[column as usize] = false;
-        for &(row, _) in &matrix[column as usize] {
+        for &(row, _) in matrix.of(column as usize) {
             self.in_row[row as usize] -= 1;
         }
     }

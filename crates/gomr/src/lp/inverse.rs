@@ -38,7 +38,7 @@ pub(crate) struct Inverse {
 
 impl Inverse {
     /// Factors a matrix that is given by columns; `None` where it is singular.
-    pub fn new(matrix: &[Vec<(u32, f64)>]) -> Option<Self> {
+    pub fn new(matrix: &Vectors) -> Option<Self> {
         let positions: Vec<u32> = (0..matrix.len() as u32).collect();
         Some(Self {
             factors: Factors::new(matrix)?,

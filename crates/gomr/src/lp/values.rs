@@ -1,5 +1,6 @@
 //! Prices and rates that belong to a basis, recomputed.
 
+use super::factor::Vectors;
 use super::inverse::Inverse;
 use super::master::{Leave, Master};
 use super::sparse::Sparse;
@@ -111,7 +112,7 @@ impl Master {
     pub fn refactor(&mut self) -> bool {
         let mut own = Sparse::default();
         own.resize(self.tight.len());
-        let mut matrix = Vec::with_capacity(self.working.len());
+        let mut matrix = Vectors::default();
         for &column in &self.working {
             own.clear();
             self.each_entry(column, |row, load| match self.tight_at[row as usize] {
@@ -119,11 +120,7 @@ impl Master {
                 t => own.add(t, load),
             });
             let entries = own.touched.iter().map(|&t| (t, own.values[t as usize]));
-            matrix.push(
-                entries
-                    .filter(|&(_, value)| value.abs() > LEAST_ENTRY)
-                    .collect(),
-            );
+            matrix.push(entries.filter(|&(_, value)| value.abs() > LEAST_ENTRY));
         }
         let inverse = Inverse::new(&matrix);
         let is_regular = inverse.is_some();

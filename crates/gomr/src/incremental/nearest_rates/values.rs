@@ -2,6 +2,7 @@
 
 use super::{sign, NearestRates};
 use crate::graph::NONE;
+use crate::lp::factor::Vectors;
 use crate::lp::inverse::Inverse;
 
 /// Share of a row's tolerance by which the rows at a bound may miss it.
@@ -31,12 +32,12 @@ impl NearestRates {
     /// Inverts the working basis; false where it is singular.
     pub(super) fn refactor(&mut self) -> bool {
         let state = &self.state;
-        let column = |&v: &u32| {
+        let mut matrix = Vectors::default();
+        for &v in &state.working {
             let entries = self.rates[v as usize / 2].entries.iter();
             let at = |&(row, load): &(u32, f64)| (state.tight_at[row as usize], load * sign(v));
-            entries.map(at).filter(|&(t, _)| t != NONE).collect()
-        };
-        let matrix: Vec<Vec<(u32, f64)>> = state.working.iter().map(column).collect();
+            matrix.push(entries.map(at).filter(|&(t, _)| t != NONE));
+        }
         let Some(inverse) = Inverse::new(&matrix) else {
             return false;
         };
