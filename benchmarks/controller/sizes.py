@@ -46,11 +46,9 @@ def core_rules_per_switch(network: Network, switches: dict[str, ModelSwitch]) ->
     addresses: dict[str, set[bytes]] = {name: set() for name in switches}
     for arc in network.arcs():
         if arc.head in network.hosts and arc.tail in addresses:
-            ip, mac = network.host_ip(arc.head), network.host_mac(arc.head)
-            addresses[arc.tail] |= {
-                ipaddress.ip_address(ip).packed,
-                bytes.fromhex(mac.replace(":", "")),
-            }
+            ips = network.host_ips(arc.head).values()
+            addresses[arc.tail] |= {ipaddress.ip_address(ip).packed for ip in ips}
+            addresses[arc.tail].add(bytes.fromhex(network.host_mac(arc.head).replace(":", "")))
     return statistics.fmean(
         sum(addresses[name].isdisjoint(value for _, value in rule.change.match) for rule in of.tables.rules())
         for name, of in switches.items()
