@@ -1,7 +1,7 @@
 """The tables of all protocols on the butterfly: README's means, and docs/butterfly.md's with intervals.
 
-python -m benchmarks.readme                   # from docs/results/butterfly.json
-python -m benchmarks.readme --keep RESULTS    # first make that document of RESULTS, without its series
+python -m benchmarks.readme                   # from docs/results/butterfly.json and butterfly-quic.json
+python -m benchmarks.readme --keep RESULTS    # first make one of them of RESULTS, without its series
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from experiments.report import units
 from experiments.report.summary import CaseSummary, FlowSummary, summarise
 
 KEPT = DOCS / "results" / "butterfly.json"
+QUIC = DOCS / "results" / "butterfly-quic.json"
+"""Of the protocols for which the paper's frames are too small."""
 Cell = Callable[[FlowSummary], str]
 
 
@@ -32,16 +34,19 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, metavar="RESULTS")
     args = parser.parse_args()
     if args.keep:
-        KEPT.write_text(without_series(read_results(args.keep)), encoding="utf-8")
-    for page, lines in tables(read_results(KEPT)).items():
+        results = read_results(args.keep)
+        path = QUIC if any(run.protocol == "mpquic" for run in results.runs) else KEPT
+        path.write_text(without_series(results), encoding="utf-8")
+    for page, lines in tables(read_results(KEPT), read_results(QUIC)).items():
         renew(page, "runs", lines)
 
 
-def tables(results: Results) -> dict[str, list[str]]:
-    """Return the lines of each page's table."""
+def tables(results: Results, quic: Results) -> dict[str, list[str]]:
+    """Return the lines of each page's table, whose last rows have larger frames."""
+    frames = f", frames of {quic.settings['packet_bytes']:,} bytes"
     return {
-        "../README.md": list(table(results, means)),
-        "butterfly.md": [made(results), "", *table(results, intervals)],
+        "../README.md": [*table(results, means), *rows(quic, means, frames)],
+        "butterfly.md": [made(results), "", *table(results, intervals), *rows(quic, intervals, frames)],
     }
 
 
@@ -76,9 +81,16 @@ def table(results: Results, cell: Cell) -> Iterator[str]:
     columns = [(case, flow) for case in cases for flow in case.flows]
     yield "| protocol | " + " | ".join(f"case {case.name}, flow {flow}" for case, flow in columns) + " |"
     yield "|---" * (len(columns) + 1) + "|"
+    yield from rows(results, cell)
+
+
+def rows(results: Results, cell: Cell, further: str = "") -> Iterator[str]:
+    """Yield the rows alone; `further` stands behind each protocol."""
+    cases = summarise(results)
+    columns = [(case, flow) for case in cases for flow in case.flows]
     for protocol in reversed(cases[0].protocols):
         cells = (cell(_summary(case, flow, protocol)) for case, flow in columns)
-        yield f"| `{protocol}` | " + " | ".join(cells) + " |"
+        yield f"| `{protocol}`{further} | " + " | ".join(cells) + " |"
 
 
 def means(summary: FlowSummary) -> str:

@@ -41,11 +41,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Registry(Mapping[str, Thing]):
-    """The things of one kind by name, in the order in which they were registered.
-
-    Args:
-        kind: what they are, as in a sentence.
-    """
+    """The things of one kind by name, in the order in which they were registered."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind

@@ -48,10 +48,6 @@ class Outcome:
 def prepare_output(out: Path, *, resume: bool = False) -> None:
     """Make the output folder and check that it takes files; a refusal leaves no folder behind.
 
-    Args:
-        out: the folder.
-        resume: whether it may hold results.
-
     Raises:
         OutputError: it cannot be written, holds results already, or the disk is all but full.
     """

@@ -135,11 +135,6 @@ def delay_cdf(measured: Delays) -> list[float]:
 def completion_times(reads: Log, wanted_ns: Nanoseconds, end_offset: Offsets) -> Seconds:
     """Return how long each transfer took that was read whole.
 
-    Args:
-        reads: of the flow.
-        wanted_ns: when each transfer was wanted.
-        end_offset: the offset behind its last byte, increasing.
-
     Returns:
         Seconds, in the order of the transfers; those that were not read whole are left out.
     """

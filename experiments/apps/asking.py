@@ -21,12 +21,6 @@ class Asker:
 
     A request counts from when its user wanted it, even where it left later, so that a source that falls
     behind is not spared (no coordinated omission).
-
-    Args:
-        config: of a flow with requests.
-        transport: the connection's.
-        pattern: the payload of the run.
-        fail: told what goes wrong.
     """
 
     def __init__(

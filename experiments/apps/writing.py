@@ -30,13 +30,7 @@ def _ignore(**_: Any) -> None:
 
 
 class Source(asyncio.Protocol):
-    """Writes one flow and keeps its log; the protocol of its connection, over which requests may come.
-
-    Args:
-        config: of the flow.
-        transport: of the connection.
-        pattern: the payload of the run.
-    """
+    """Writes one flow and keeps its log; the protocol of its connection, over which requests may come."""
 
     def __init__(self, config: SourceConfig, transport: Any, pattern: Pattern) -> None:
         self.config = config

@@ -28,7 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PORT",
         help="port of the page on 127.0.0.1 (default: a free one)",
     )
-    parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:

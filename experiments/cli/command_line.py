@@ -52,7 +52,10 @@ class Command(Protocol):
     HELP: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add its arguments to a parser, and `command`, which runs it and returns the exit status."""
+        """Add its arguments to a parser."""
+
+    def main(self, args: argparse.Namespace) -> int:
+        """Run it; returns the exit status."""
 
 
 COMMANDS: tuple[Command, ...] = (
@@ -125,7 +128,9 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in COMMANDS:
         description = f"{command.HELP[0].upper()}{command.HELP[1:]}."
-        command.add_arguments(commands.add_parser(command.NAME, help=command.HELP, description=description))
+        own = commands.add_parser(command.NAME, help=command.HELP, description=description)
+        command.add_arguments(own)
+        own.set_defaults(command=command.main)
     return parser
 
 

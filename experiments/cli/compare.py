@@ -37,7 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compare this measure of flows too: a column of flows.csv (`export --csv`); repeatable",
     )
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON instead of tables")
-    parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -16,7 +16,6 @@ SHELLS = ("bash", "zsh")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `completion` to a parser."""
     parser.add_argument("shell", choices=SHELLS, help='the shell: eval "$(mstcp-lab completion bash)"')
-    parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:

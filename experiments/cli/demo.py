@@ -58,7 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the results (default results/demo-TIME)"
     )
-    parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -21,7 +21,6 @@ HELP = "check what this machine can run, and print how to fix what is missing"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `doctor` to a parser."""
     parser.add_argument("--json", action="store_true", help="print the checks as JSON")
-    parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -43,7 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a column of the table in LaTeX: one of flows.csv; repeatable (default "
         f"{' and '.join(MEASURES)})",
     )
-    parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -15,7 +15,6 @@ HELP = "list networks, scenarios, protocols and engines"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Make a parser that of `list`, which has no arguments."""
-    parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:

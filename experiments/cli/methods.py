@@ -54,7 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_scheduler(parser)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON and nothing else")
-    parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:

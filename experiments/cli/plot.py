@@ -75,7 +75,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--title", metavar="TEXT", help="a title above the figure (default none)")
     parser.add_argument("--x-label", metavar="TEXT", help="replace the label of the x axis")
     parser.add_argument("--y-label", metavar="TEXT", help="replace the label of the y axis")
-    parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -23,12 +23,7 @@ from experiments.scheduling.progress import RunsProgress
 
 
 class Display:
-    """Shows the runner's events; a context manager.
-
-    Args:
-        console: a console on standard error.
-        seconds: how long one run measures, which its bar is made of.
-    """
+    """Shows the runner's events; a context manager."""
 
     def __init__(self, console: Console, seconds: float) -> None:
         self._console = console

@@ -15,7 +15,6 @@ HELP = "rewrite the report of a results folder"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the argument of `report` to a parser."""
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="a folder with results.json")
-    parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -64,7 +64,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print claims, columns and cells as JSON and nothing else"
     )
-    parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:

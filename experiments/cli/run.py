@@ -97,7 +97,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_output(parser)
     add_watch_arguments(parser)
-    parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:

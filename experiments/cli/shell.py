@@ -75,7 +75,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run the commands in a file, one a line, instead of a prompt; also what is on standard input, "
         "where that is no terminal",
     )
-    parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:

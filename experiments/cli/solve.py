@@ -61,7 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, metavar="DIR", help="write a page, tables and a map to this folder"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
-    parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:

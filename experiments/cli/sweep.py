@@ -100,7 +100,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="continue an earlier sweep in DIR; loads, protocols and seeds may be added",
     )
     parser.add_argument("--json", action="store_true", help="print the document on standard output")
-    parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -44,12 +44,6 @@ class Demand(Data):
 def expand(scenario: Scenario, folder: Path, hosts: Collection[str], cases: Collection[str]) -> Scenario:
     """Return the scenario with the demands of some cases as flows `d1`, `d2`, ... beside their own.
 
-    Args:
-        scenario: as loaded.
-        folder: what the files' names are relative to.
-        hosts: of the network.
-        cases: names of the cases to expand.
-
     Raises:
         DemandError: a file that cannot be read, or a row that is wrong; it names the file and the row.
     """

@@ -12,12 +12,6 @@ from experiments.model.scenario import Scenario
 def with_files(scenario: Scenario, folder: Path, hosts: Collection[str], cases: Collection[str]) -> Scenario:
     """Return the scenario with the demands of some cases as flows, and with what its traces' files hold.
 
-    Args:
-        scenario: as loaded.
-        folder: what the files' names are relative to.
-        hosts: of the network.
-        cases: names of the cases that are run.
-
     Raises:
         ScenarioError: a file that cannot be read, or a row that is wrong; it names the file and the row.
     """

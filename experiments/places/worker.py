@@ -15,13 +15,7 @@ INTERRUPTED = 130
 
 
 def work(line: str | bytes, prepare: Callable[[Job], None], report: Report) -> int:
-    """Make the runs of a job and return the exit status: 0 only if all were tried.
-
-    Args:
-        line: the job.
-        prepare: makes the place ready for it.
-        report: takes the events.
-    """
+    """Make the runs of a job and return the exit status: 0 only if all were tried."""
     try:
         job = Job.model_validate_json(line)
         prepare(job)

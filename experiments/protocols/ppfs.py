@@ -192,12 +192,7 @@ class Ppfs(ProtocolSpec):
     writes_at_assigned_rate = True
 
     def request(self, plan: FlowPlan, port: int) -> dict[str, Any]:
-        """Return what the controller's REST service is asked for.
-
-        Args:
-            plan: of the flow.
-            port: TCP port on which the destination listens.
-        """
+        """Return what the controller's REST service is asked for."""
         return {
             **flow_request(plan, self.name, port),
             "splitting": self.splitting,

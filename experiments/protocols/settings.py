@@ -12,10 +12,6 @@ from experiments.protocols.registry import PROTOCOLS
 def check_read(given: Mapping[str, Any], wanted: Sequence[str]) -> None:
     """Refuse settings that none of the protocols which are run reads.
 
-    Args:
-        given: dotted keys and their values, as they were set for this call.
-        wanted: names of the protocols.
-
     Raises:
         OverrideError: with those that would read the first such setting.
     """

@@ -115,10 +115,6 @@ def _meetings(
 def expected_share(network: Network, ends: Sequence[tuple[str, str]]) -> float | None:
     """Return the probability that a flow shares a link between switches with another, mean over the flows.
 
-    Args:
-        network: with the delays that make paths equal.
-        ends: source and destination host of each flow.
-
     Returns:
         None where no flow has more than one shortest path.
     """

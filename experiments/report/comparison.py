@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.analysis.metrics import METRICS, Kept, MetricSpec, further_names
+from experiments.analysis.metrics import MetricSpec, metrics_of
 from experiments.analysis.settings import leaves
 from experiments.analysis.statistics import Difference, Estimate, estimate_of_seeds, welch_of_seeds
 from experiments.errors import UnknownName
@@ -168,8 +168,7 @@ def _ends(results: Results) -> tuple[list[Any], list[Any]]:
 
 def _metrics(documents: Sequence[Document], measures: Sequence[str]) -> dict[str, MetricSpec]:
     """Return the metrics that are compared; those kept with the documents need no extension."""
-    kept = further_names([run for document in documents for run in document.results.runs])
-    known = {**{name: Kept(name) for name in kept}, **dict(METRICS.items())}
+    known = metrics_of([run for document in documents for run in document.results.runs])
     for name in measures:
         if name not in known:
             raise UnknownName("measure of flows", name, known)

@@ -29,13 +29,6 @@ def write_comparison(comparison: Comparison, out_dir: Path) -> Path:
 
     The same documents under the same names give the same bytes.
 
-    Args:
-        comparison: What `compare` made.
-        out_dir: A folder; it is made if it is not there.
-
-    Returns:
-        The path of the page.
-
     Raises:
         OutputError: The folder or a file in it cannot be written.
     """

@@ -41,12 +41,7 @@ MAIN = {
 
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
-    """Print the comparison, at most 100 columns wide; plain ASCII where there is no terminal.
-
-    Args:
-        comparison: What `compare` made.
-        console: Where to print; where that is a terminal, its width counts too.
-    """
+    """Print the comparison, at most 100 columns wide; plain ASCII where there is no terminal."""
     with printing(console) as plain:
         for part in _parts(comparison, plain):
             console.print(part, highlight=False)
@@ -128,13 +123,7 @@ def _significant(quantity: Quantity) -> bool:
 
 
 def difference_text(quantity: Quantity, form: Callable[[float], str], scale: float) -> str:
-    """Return a difference with its sign and its interval, with the decimals of the mean that it is of.
-
-    Args:
-        quantity: What is compared.
-        form: Makes a text of a mean.
-        scale: Leads to the unit of `form`.
-    """
+    """Return a difference with its sign and its interval, with the decimals of the mean that it is of."""
     difference = quantity.difference
     if difference is None or quantity.first is None:
         return units.MISSING

@@ -47,13 +47,7 @@ class Form:
 
 
 def draw(samples: Sequence[Sample], question: Question, form: Form) -> Plot:
-    """Draw samples; their groups have one colour, marker and line each.
-
-    Args:
-        samples: At least one, as `experiments.analysis.samples.select` returns them.
-        question: What they answer, which names the axes.
-        form: Of the figure.
-    """
+    """Draw samples; their groups have one colour, marker and line each."""
     groups = list(dict.fromkeys(sample.group for sample in samples))
     looks = _looks(question.by, groups)
     largest = max(abs(value) for sample in samples for value in sample.values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.analysis.metrics import METRICS, Kept, MetricSpec, further_names
+from experiments.analysis.metrics import MetricSpec, metrics_of
 from experiments.analysis.statistics import estimate_of_seeds
 from experiments.errors import UnknownName
 from experiments.model.results import Results
@@ -23,14 +23,14 @@ ESCAPED = {
 def latex_table(results: Results, measures: Sequence[str]) -> str:
     """Return a `tabular` for the packages booktabs and inputenc.
 
-    Args:
-        results: the document.
-        measures: names of metrics, one a column.
-
     Raises:
         UnknownName: there is no such metric.
     """
-    metrics = [_metric(name, results) for name in measures]
+    known = metrics_of(results.runs)
+    for name in measures:
+        if name not in known:
+            raise UnknownName("measure of flows", name, known)
+    metrics = [known[name] for name in measures]
     rows = [summary for case in summarise(results) for flow in case.flows.values() for summary in flow]
     units = [_unit(metric, rows) for metric in metrics]
     lines = [
@@ -45,13 +45,6 @@ def latex_table(results: Results, measures: Sequence[str]) -> str:
         protocol = row.protocol if row.valid else f"{row.protocol} (invalid)"
         lines.append(_line([*map(_escaped, (row.case, row.flow, protocol)), *figures]))
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
-
-
-def _metric(name: str, results: Results) -> MetricSpec:
-    kept = further_names(results.runs)
-    if name not in METRICS and name not in kept:
-        raise UnknownName("measure of flows", name, [*METRICS, *kept])
-    return METRICS[name] if name in METRICS else Kept(name)
 
 
 def _unit(metric: MetricSpec, rows: Sequence[FlowSummary]) -> tuple[float, str]:

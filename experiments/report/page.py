@@ -12,7 +12,6 @@ from experiments.report.canvas import Plot
 from experiments.report.changes import change_rows, change_sentences
 from experiments.report.collisions import Collisions, collisions, network_of
 from experiments.report.completions import Completions, completions
-from experiments.report.further import FurtherMetric, further_metrics
 from experiments.report.notes import (
     Notes,
     flow_notes,
@@ -63,7 +62,6 @@ class Section:
     recoveries: list[Recovery]
     collisions: list[Collisions] = field(default_factory=list)
     completions: dict[str, list[Completions]] = field(default_factory=dict)
-    further: list[FurtherMetric] = field(default_factory=list)
     plots: dict[str, list[Plot]] = field(default_factory=dict)
     gaps: list[str] = field(default_factory=list)
 
@@ -72,13 +70,6 @@ def write_report(results: Results, out_dir: Path) -> Path:
     """Write `report.html`, whole in one file, and its plots as `plots/*` (SVG, PNG, PDF).
 
     The same document gives the same bytes.
-
-    Args:
-        results: The document.
-        out_dir: A folder; it is made if it is not there.
-
-    Returns:
-        The path of the page.
 
     Raises:
         OutputError: The folder or a file in it cannot be written.
@@ -117,7 +108,6 @@ def make_sections(results: Results) -> list[Section]:
         section = _section(summary)
         _draw(section, network)
         section.completions = completions(summary.flows)
-        section.further = further_metrics(summary)
         section.collisions = collisions(summary, network) if network else []
         section.plots = {kind: distinct(plots, taken) for kind, plots in section.plots.items()}
         sections.append(section)

@@ -22,13 +22,7 @@ _AXES = {GOODPUT: ("goodput in Mbit/s", 1e-6), DELAY: ("mean delay in ms", 1e3)}
 
 
 def plot_comparison(comparison: Comparison, case: str, kind: str) -> list[Plot]:
-    """Draw one quantity of a case, a plot for each flow.
-
-    Args:
-        comparison: What `compare` made.
-        case: Name of the case.
-        kind: `GOODPUT` or `DELAY`.
-    """
+    """Draw one quantity of a case, a plot for each flow."""
     rows = [row for pair in comparison.pairs for row in pair.rows if row.case == case]
     plots = []
     for flow in unique(row.flow for row in rows):

@@ -22,12 +22,7 @@ MARGIN = 1.06
 
 
 def plot_table(study: str, table: StudyTable) -> Plot:
-    """Draw a table.
-
-    Args:
-        study: its name, for the file's.
-        table: at least one column.
-    """
+    """Draw a table."""
     across = min(PANELS_A_ROW, len(table.columns))
     down = math.ceil(len(table.columns) / across)
     width_in = LABELS_WIDTH_IN + across * PANEL_WIDTH_IN

@@ -12,12 +12,7 @@ HEIGHT_IN = 2.6
 
 
 def plot_utilisations(utilisations: Sequence[float], name: str = "utilisation") -> Plot:
-    """Draw the distribution of the utilisation of links.
-
-    Args:
-        utilisations: Of each direction of each link, from 0 to 1.
-        name: Of the files.
-    """
+    """Draw the distribution of the utilisation of links."""
     counts = [0] * STEPS
     for used in utilisations:
         counts[min(STEPS - 1, max(0, int(used * STEPS + 1e-9)))] += 1

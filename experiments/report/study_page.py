@@ -35,14 +35,6 @@ def write_studies(studies: Sequence[tuple[Study, StudyDocument]], seeds: int, ou
 
     The same documents give the same bytes.
 
-    Args:
-        studies: each with what came of it.
-        seeds: how many runs each figure is of.
-        out_dir: a folder; it is made if it is not there.
-
-    Returns:
-        The path of the page.
-
     Raises:
         OutputError: the folder or a file in it cannot be written.
     """

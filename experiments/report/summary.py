@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from experiments.analysis.metrics import MetricSpec, value_of
+from experiments.analysis.metrics import Kept, MetricSpec, further_names, metrics_of, value_of
 from experiments.analysis.statistics import Estimate, estimate_of_seeds
 from experiments.model.results import (
     CONSTANT_RATE,
@@ -114,6 +114,10 @@ class FlowSummary:
         sizes = [r.reorder_buffer_max_bytes for r in self.results if r.reorder_buffer_max_bytes is not None]
         return max(sizes, default=None)
 
+    def over_seeds(self, metric: MetricSpec) -> Estimate | None:
+        """Return a metric's mean over the runs; None where none measured it."""
+        return estimate_of_seeds(self.values(metric))
+
     def values(self, metric: MetricSpec) -> list[float]:
         """Return a metric of each run in which it was measured."""
         pairs = zip(self.results, self.runs, strict=True)
@@ -141,6 +145,13 @@ class CaseSummary:
     def protocols(self) -> list[str]:
         """Protocols in the order in which they were run."""
         return unique(run.protocol for run in self.runs)
+
+    @property
+    def further_metrics(self) -> list[MetricSpec]:
+        """Metrics beside the built-in ones that have a column of their own."""
+        known = metrics_of(self.runs)
+        further = [known[name] for name in further_names(self.runs)]
+        return [metric for metric in further if metric.heading or isinstance(metric, Kept)]
 
     def usable(self, protocol: str) -> tuple[RunResult, ...]:
         """Return the runs of a protocol that enter the figures."""

@@ -10,12 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from experiments.analysis.statistics import Estimate
 from experiments.model.results import Results
 from experiments.report import units
 from experiments.report.collisions import collisions, network_of
 from experiments.report.completions import completions
-from experiments.report.further import further_metrics
 from experiments.report.notes import Notes, flow_notes, general_notes, validity_sentences
 from experiments.report.sharing import sharing_sentences
 from experiments.report.summary import CaseSummary, FlowSummary, summarise
@@ -28,12 +26,7 @@ _PAPER = ("paper\nMbit/s", "paper\nmean ms")
 
 
 def print_table(results: Results, console: Console) -> None:
-    """Print a table for each case, at most 120 columns wide; plain ASCII where there is no terminal.
-
-    Args:
-        results: The document.
-        console: Where to print; where that is a terminal, its width counts too.
-    """
+    """Print a table for each case, at most 120 columns wide; plain ASCII where there is no terminal."""
     with printing(console) as plain:
         for part in _parts(results, plain):
             console.print(part, highlight=False)
@@ -86,7 +79,7 @@ def _completion_table(case: CaseSummary, plain: bool) -> Table | None:
                 "" if row else flow,
                 each.flow.sender + ("" if each.flow.valid else " (invalid)"),
                 f"{each.completed} of {each.started}",
-                _interval(each.mean_s, _seconds, 1),
+                units.with_interval(each.mean_s, _seconds, 1),
                 *(_or_missing(value, _seconds) for value in quantiles),
             ]
             table.add_row(*(visible(cell, plain) for cell in cells))
@@ -128,8 +121,8 @@ def _table(results: Results, case: CaseSummary, notes: Notes, plain: bool) -> Ta
     with_paper = any(flow.paper for group in case.flows.values() for flow in group)
     title = f"{results.scenario}, case {case.name} ({results.engine}, {_runs(case)})"
     table = _new_table(title, plain)
-    further = further_metrics(case)
-    headings = tuple(metric.heading for metric in further)
+    further = case.further_metrics
+    headings = tuple(metric.heading or metric.name for metric in further)
     active = _ACTIVE if case.has_active_goodput else ()
     for name in _OURS + active + (_PAPER if with_paper else ()) + headings:
         table.add_column(name, justify="right", overflow="fold")
@@ -137,7 +130,9 @@ def _table(results: Results, case: CaseSummary, notes: Notes, plain: bool) -> Ta
         table.add_section()
         for row, summary in enumerate(group):
             cells = _cells(summary, notes, with_paper=with_paper, with_active=bool(active))
-            cells += [_interval(each.over_seeds(summary), each.text, each.scale) for each in further]
+            cells += [
+                units.with_interval(summary.over_seeds(each), each.text, each.scale) for each in further
+            ]
             table.add_row(*(visible(cell, plain) for cell in ("" if row else flow, *cells)))
     return table
 
@@ -148,13 +143,13 @@ def _cells(flow: FlowSummary, notes: Notes, *, with_paper: bool, with_active: bo
     cells = [
         _marked(flow.sender, notes.mark(needed.row)),
         units.mbps(flow.requested_bps),
-        _interval(flow.goodput_bps, units.mbps, 1e-6),
+        units.with_interval(flow.goodput_bps, units.mbps, 1e-6),
         _marked(_or_missing(flow.goodput_ratio, units.percent), notes.mark(needed.ratio)),
-        _marked(_interval(flow.delay_mean_s, units.ms, 1e3), notes.mark(needed.delay)),
+        _marked(units.with_interval(flow.delay_mean_s, units.ms, 1e3), notes.mark(needed.delay)),
         _or_missing(flow.delay_quantile_s("p95"), units.ms),
     ]
     if with_active:
-        cells.append(_interval(flow.active_goodput_bps, units.mbps, 1e-6))
+        cells.append(units.with_interval(flow.active_goodput_bps, units.mbps, 1e-6))
     if with_paper:
         cells += [
             _marked(_or_missing(paper.goodput_bps if paper else None, units.mbps), notes.mark(needed.paper)),
@@ -171,15 +166,6 @@ def _runs(case: CaseSummary) -> str:
     seeds = len({run.seed for run in case.runs})
     lengths = "/".join(f"{length:g}" for length in sorted({run.duration_s for run in case.runs}))
     return f"{seeds} seed{'s' if seeds > 1 else ''}, {lengths} s"
-
-
-def _interval(value: Estimate | None, form: Callable[[float], str], scale: float) -> str:
-    if value is None:
-        return units.MISSING
-    if value.half_width is None:
-        return form(value.mean)
-    mean = form(value.mean)
-    return f"{mean} ±{units.interval(mean, value.half_width * scale)}"
 
 
 def _or_missing(value: float | None, form: Callable[[float], str]) -> str:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+
+from experiments.analysis.statistics import Estimate
 
 MISSING = "\N{EN DASH}"
 
@@ -32,6 +35,20 @@ def interval(text: str, half_width: float) -> str:
         half_width: In the unit of `text`.
     """
     return f"{half_width:.{len(text.partition('.')[2])}f}"
+
+
+def with_interval(value: Estimate | None, form: Callable[[float], str], scale: float) -> str:
+    """Return a mean with half the width of its interval; a dash where it is missing.
+
+    Args:
+        value: The mean.
+        form: Makes a text of it.
+        scale: Leads to the unit of that text.
+    """
+    if value is None:
+        return MISSING
+    mean = form(value.mean)
+    return mean if value.half_width is None else f"{mean} ±{interval(mean, value.half_width * scale)}"
 
 
 def percent(ratio: float, places: int = 2) -> str:

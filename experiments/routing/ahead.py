@@ -39,12 +39,6 @@ def measure(solved: Solved, case: Case, live: Engine, count: int, seed: int, tim
 def look_ahead(solved: Solved, kinds: str, objective: str, time_limit: TimeLimit) -> Solved:
     """Return what was solved with failures and backups, and notes on what there was no time for.
 
-    Args:
-        solved: Problem and allocation.
-        kinds: `links`, `nodes` or `all`.
-        objective: A name in `OBJECTIVES`.
-        time_limit: Of the whole command.
-
     Raises:
         SolverError: The engine failed.
     """

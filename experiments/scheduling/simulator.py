@@ -16,10 +16,6 @@ class Simulator(Protocol):
     def run(self, description: dict[str, Any], *traces: str) -> Simulated:
         """Make one and wait for it.
 
-        Args:
-            description: of the run.
-            traces: none, or the folder for its traces and their formats.
-
         Raises:
             SimulationFailed: with the reason.
         """

@@ -13,14 +13,7 @@ from experiments.sweep.table import COLUMNS, cells, notes
 
 
 def render_sweep(sweep: Sweep, results: Sequence[PointResult], plot: Plot, title: str) -> str:
-    """Return the page: the picture, the table and the conditions.
-
-    Args:
-        sweep: What was asked for.
-        results: Its finished points.
-        plot: Its picture.
-        title: The network and its flows, in words.
-    """
+    """Return the page: the picture, the table and the conditions."""
     return render_template(
         "sweep.html.j2",
         sweep=sweep,

@@ -16,13 +16,7 @@ MS_PER_S = 1e3
 
 
 def plot_sweep(rows: Sequence[Row], title: str, seeds: int) -> Plot:
-    """Draw goodput on the left and mean delay on the right, a line for each protocol.
-
-    Args:
-        rows: Of the summary, loads rising.
-        title: Above the panels.
-        seeds: How many each mean is over.
-    """
+    """Draw goodput on the left and mean delay on the right, a line for each protocol."""
     protocols = list(dict.fromkeys(row.protocol for row in rows))
     looks = protocol_looks(protocols)
     with style():

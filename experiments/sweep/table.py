@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from experiments.analysis.statistics import Estimate
 from experiments.protocols import PROTOCOLS
 from experiments.report import units
-from experiments.report.terminal import printing, visible
+from experiments.report.terminal import plain_table, printing, visible
 from experiments.sweep.plan import Sweep
 from experiments.sweep.store import PointResult
 from experiments.sweep.summary import Row, rows
@@ -35,12 +33,7 @@ def print_table(sweep: Sweep, results: Sequence[PointResult], console: Console) 
     with printing(console) as plain:
         title = f"{Path(given.network).stem}: {max((result.flows for result in results), default=0)} flows, "
         title += f"{given.duration_s:g} s, {seeds} seed{'' if seeds == 1 else 's'}"
-        table = Table(
-            title=visible(title, plain, style="bold"),
-            title_justify="left",
-            show_edge=False,
-            box=box.ASCII if plain else box.SIMPLE_HEAD,
-        )
+        table = plain_table(title, plain)
         table.add_column("load", justify="right")
         table.add_column("protocol")
         for name in COLUMNS:
@@ -60,22 +53,13 @@ def print_table(sweep: Sweep, results: Sequence[PointResult], console: Console) 
 def cells(row: Row) -> list[str]:
     """Return a row's cells in the order of `COLUMNS`."""
     return [
-        _shown(row.requested_bps, units.mbps, 1e-6),
-        _shown(row.admitted_bps, units.mbps, 1e-6),
-        _shown(row.received_bps, units.mbps, 1e-6),
+        units.with_interval(row.requested_bps, units.mbps, 1e-6),
+        units.with_interval(row.admitted_bps, units.mbps, 1e-6),
+        units.with_interval(row.received_bps, units.mbps, 1e-6),
         _percent(row.received_of_admitted),
         _percent(row.received_of_requested),
-        _shown(row.delay_mean_s, units.ms, 1e3),
+        units.with_interval(row.delay_mean_s, units.ms, 1e3),
     ]
-
-
-def _shown(value: Estimate | None, form: Callable[[float], str], scale: float) -> str:
-    if value is None:
-        return units.MISSING
-    mean = form(value.mean)
-    if value.half_width is None:
-        return mean
-    return f"{mean} ±{units.interval(mean, value.half_width * scale)}"
 
 
 def _percent(value: Estimate | None) -> str:

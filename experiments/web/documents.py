@@ -32,12 +32,7 @@ class Document(Protocol):
 
 
 class FinishedResults:
-    """A results document.
-
-    Args:
-        results: the document.
-        source: what the user called it.
-    """
+    """A results document."""
 
     def __init__(self, results: Results, source: str) -> None:
         self._results = results

@@ -77,9 +77,6 @@ class _Document(BaseModel):
 class FinishedSweep:
     """The document of a sweep.
 
-    Args:
-        path: of the document.
-
     Raises:
         ScenarioError: it is none.
     """

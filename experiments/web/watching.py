@@ -26,12 +26,7 @@ _ENDS = (RunFinished, RunBroken, RunRepeated)
 
 
 class Watch:
-    """The runs of a job while they are made.
-
-    Args:
-        job: what is run.
-        log: takes what happens.
-    """
+    """The runs of a job while they are made."""
 
     def __init__(self, job: Job, log: EventLog) -> None:
         self.log = log

@@ -47,5 +47,7 @@ class MetricSpec:
 class Kept(MetricSpec):
     """A metric of another program, or a measure of a workload, of which a document has the values alone."""
 
+    digits = 4
+
     def __init__(self, name: str) -> None:
         self.name = name

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from experiments.analysis.metrics.base import MetricSpec
+from collections.abc import Sequence
+
+from experiments.analysis.metrics.base import Kept, MetricSpec
 from experiments.model.results import FlowResult, RunResult
 from experiments.registry import Registry
 
@@ -17,7 +19,12 @@ def value_of(metric: MetricSpec, flow: FlowResult, run: RunResult) -> float | No
     return metric.of(flow, run)
 
 
-def further_names(runs: list[RunResult]) -> list[str]:
+def metrics_of(runs: Sequence[RunResult]) -> dict[str, MetricSpec]:
+    """Return all metrics that runs have, by name; those kept with them need no extension."""
+    return {**{name: Kept(name) for name in further_names(runs)}, **dict(METRICS.items())}
+
+
+def further_names(runs: Sequence[RunResult]) -> list[str]:
     """Return the metrics beside the built-in ones: those registered, and those kept with some runs."""
     registered = [metric.name for metric in METRICS.values() if not metric.is_built_in]
     kept = (name for run in runs for flow in run.flows for name in flow.metrics)

@@ -16,11 +16,6 @@ def peel_paths(counts: Mapping[Arc, int], src: str, dst: str) -> list[tuple[list
     The path that follows the largest counts is taken off until nothing leads from `src` to `dst` any more. A
     single connection has one path, so the answer is exact; for several it is one of the ways to explain the
     counts. Packets that were lost on the way lead nowhere and are left out.
-
-    Args:
-        counts: packets on each directed link.
-        src: where they came from.
-        dst: where they went to.
     """
     left = {arc: packets for arc, packets in counts.items() if packets > 0}
     paths: list[tuple[list[str], int]] = []

@@ -33,11 +33,6 @@ _INBOUND, _OUTBOUND = 1, 2
 class Captures:
     """Captures some links of a running network until it is left; LINK.pcapng is in the run's folder.
 
-    Args:
-        network: what is emulated.
-        links: names of the links.
-        folder: for the files.
-
     Raises:
         OSError: a file cannot be written, or an interface is not there.
     """

@@ -21,10 +21,6 @@ class Changes:
 
     Controller and switches are asked for paths before the first change and from then on; of a run in which no
     link is changed, nothing.
-
-    Args:
-        emulation: the running network.
-        agent: of the protocol.
     """
 
     def __init__(self, emulation: Emulation, agent: Agent) -> None:

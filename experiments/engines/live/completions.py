@@ -16,12 +16,6 @@ from experiments.workloads import Ended
 def workload_results(transfer: Transfer, writes: Log, reads: Log, window: Window) -> dict[str, Any]:
     """Return the fields of a flow's result that depend on its workload.
 
-    Args:
-        transfer: a finished transfer.
-        writes: its source's log.
-        reads: its sink's log.
-        window: the measurement.
-
     Raises:
         ChildFailed: requests did not arrive as they were made.
     """

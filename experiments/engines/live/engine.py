@@ -240,19 +240,7 @@ def _measure(
     *,
     takes_time: bool,
 ) -> _Measured:
-    """Start the sources at a time, and sample links and processor until the measurement is over.
-
-    Args:
-        plan: what is run.
-        begin_ns: when the first source starts.
-        traffic: the sources and sinks.
-        programs: process ids of what packets pass.
-        sampler: of the links.
-        agent: of the protocol.
-        happening: changes of links, and the scenario's programs.
-        report: takes what is measured as it comes.
-        takes_time: whether programs take time on the engine's clock.
-    """
+    """Start the sources at a time, and sample links and processor until the measurement is over."""
     settings = plan.scenario.live
     started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     start_ns = begin_ns + round(plan.scenario.warm_up_s * 1e9)

@@ -46,13 +46,7 @@ class _Started:
 
 
 class Programs:
-    """The programs of a run; a context manager that ends them.
-
-    Args:
-        plan: what is run.
-        emulation: the running network.
-        controller: `address:port` of the controller's gRPC service, as hosts reach it.
-    """
+    """The programs of a run; a context manager that ends them."""
 
     def __init__(self, plan: RunPlan, emulation: Emulation, controller: str) -> None:
         self._plan = plan

@@ -150,9 +150,6 @@ class Traffic:
     def connect(self, agent: Agent) -> None:
         """Connect all flows, which ask for their paths in the order of the file.
 
-        Args:
-            agent: of the protocol.
-
         Raises:
             ChildFailed: a process did not come up or could not connect.
         """

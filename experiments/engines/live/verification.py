@@ -12,14 +12,7 @@ _OPTIONS = {"timestamps": "ts", "sack": "sack"}
 
 
 def mismatches(tcp: Tcp, congestion_control: str, flow: str, states: Sequence[SocketState]) -> list[str]:
-    """Return a sentence for each thing that a flow's connections or subflows did otherwise than asked.
-
-    Args:
-        tcp: what was asked for.
-        congestion_control: what was asked for of this flow.
-        flow: name of the flow.
-        states: of its connections at the side that sends.
-    """
+    """Return a sentence for each thing that a flow's connections or subflows did otherwise than asked."""
     reasons = [
         f"flow {flow} sent with congestion control {state.congestion_control} where "
         f"{congestion_control} was asked for"
@@ -36,12 +29,7 @@ def mismatches(tcp: Tcp, congestion_control: str, flow: str, states: Sequence[So
 
 
 def unverified(ends: Mapping[str, tuple[str, str]], seen: Mapping[str, Sequence[SocketState]]) -> list[str]:
-    """Return the flows of which no connection was there when the kernel was asked.
-
-    Args:
-        ends: source and destination of each flow.
-        seen: connections by flow.
-    """
+    """Return the flows of which no connection was there when the kernel was asked."""
     return [name for name in ends if not seen.get(name)]
 
 

@@ -43,10 +43,6 @@ class Processes:
     def run(self, description: dict[str, Any], *traces: str) -> Simulated:
         """Simulate a description in a process of its own.
 
-        Args:
-            description: of the run.
-            traces: none, or the folder for its traces and their formats.
-
         Raises:
             SimulationFailed: with the reason.
         """

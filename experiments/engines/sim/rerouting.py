@@ -30,10 +30,6 @@ def reroutes(plan: RunPlan, before: Mapping[str, Route]) -> dict[str, list[Rerou
 
     Whoever is cut off keeps the way that it had. As in the other engines the controller learns of links that
     fail and come back, and not of their rates.
-
-    Args:
-        plan: what is run.
-        before: the ways at the beginning.
     """
     found: dict[str, list[Reroute]] = {name: [] for name in before}
     latest = dict(before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +16,6 @@ from experiments.engines.sim.routing import Route
 from experiments.model.evidence import ConnectionEvidence, Evidence, FlowEvidence, PathEvidence
 from experiments.model.plan import RunPlan
 from experiments.model.results import (
-    CompletionTimes,
-    DelayStatistics,
     FlowResult,
     FlowSeries,
     LinkChange,
@@ -26,12 +24,24 @@ from experiments.model.results import (
     PathChange,
     RunResult,
     StreamSeries,
-    TransferCounts,
 )
 from experiments.model.scenario import Flow
 from experiments.workloads import Cbr, Ended
 
-_Kind = TypeVar("_Kind", DelayStatistics, CompletionTimes, TransferCounts)
+FIELDS = (
+    *("goodput_bps", "delay_s", "out_of_order_ratio", "reorder_buffer_max_bytes", "bytes_written"),
+    *("bytes_read", "bytes_wrong", "ticks_skipped", "active_goodput_bps", "transfers", "completion_s"),
+    "fct_s",
+)
+"""Of a flow's result that the simulator has by the same names."""
+COUNTS = ("goodput_bps", "bytes_written", "bytes_read", "bytes_wrong", "ticks_skipped")
+NOT_ADMITTED: dict[str, Any] = {
+    **dict.fromkeys(FIELDS),
+    **dict.fromkeys(COUNTS, 0),
+    "series": None,
+    "delay_cdf_s": [],
+    "split_packets": [[]],
+}
 
 
 def run_result(
@@ -40,14 +50,7 @@ def run_result(
     reroutes: Mapping[str, list[Reroute]],
     simulated: dict[str, Any],
 ) -> RunResult:
-    """Return the result of a run.
-
-    Args:
-        plan: what was run.
-        routes: of all its flows.
-        reroutes: the ways that they took later.
-        simulated: the simulator's document.
-    """
+    """Return the result of a run."""
     by_name = {flow["flow"]: flow for flow in simulated["flows"]}
     flows = [
         _flow(plan, name, flow, routes[name], by_name.get(name)) for name, flow in plan.case.flows.items()
@@ -97,30 +100,12 @@ def _flow(plan: RunPlan, name: str, flow: Flow, route: Route, simulated: dict[st
         "group": flow.group,
         "protocol": flow.protocol,
     }
-    if simulated is None:
-        return _not_admitted(common)
-    measured: dict[str, Any] = {
-        "active_goodput_bps": simulated["active_goodput_bps"],
-        "transfers": _or_none(TransferCounts, simulated["transfers"]),
-        "completion_s": simulated["completion_s"],
-        "fct_s": _or_none(CompletionTimes, simulated["fct_s"]),
-    }
+    simulated = simulated or NOT_ADMITTED
+    measured = {name: simulated[name] for name in FIELDS}
     if "log" in simulated:
         measured |= measured_fields(flow.workload, _ended(plan, name, simulated["log"]))
-    return FlowResult(
-        **common,
-        goodput_bps=simulated["goodput_bps"],
-        delay_s=_or_none(DelayStatistics, simulated["delay_s"]),
-        out_of_order_ratio=simulated["out_of_order_ratio"],
-        reorder_buffer_max_bytes=simulated["reorder_buffer_max_bytes"],
-        bytes_written=simulated["bytes_written"],
-        bytes_read=simulated["bytes_read"],
-        bytes_wrong=simulated["bytes_wrong"],
-        ticks_skipped=simulated["ticks_skipped"],
-        congestion_control=plan.congestion_control_of(name),
-        **measured,
-        series=_series(route, simulated),
-    )
+    control = None if simulated is NOT_ADMITTED else plan.congestion_control_of(name)
+    return FlowResult(**common, **measured, congestion_control=control, series=_series(route, simulated))
 
 
 def _ended(plan: RunPlan, name: str, log: dict[str, Any]) -> Ended:
@@ -138,26 +123,6 @@ def _log(entries: list[list[int]]) -> Log:
     """Return a log; entries of one time and offset come once."""
     offset, time_ns = np.array(entries, dtype=np.int64).reshape(-1, 2).T
     return Log(offset, time_ns)
-
-
-def _or_none(kind: type[_Kind], fields: dict[str, Any] | None) -> _Kind | None:
-    return None if fields is None else kind(**fields)
-
-
-def _not_admitted(common: dict[str, Any]) -> FlowResult:
-    return FlowResult(
-        **common,
-        goodput_bps=0.0,
-        delay_s=None,
-        out_of_order_ratio=None,
-        reorder_buffer_max_bytes=None,
-        bytes_written=0,
-        bytes_read=0,
-        bytes_wrong=0,
-        ticks_skipped=0,
-        congestion_control=None,
-        series=FlowSeries(time_s=[], goodput_bps=[], delay_mean_s=[], streams=[], delay_cdf_s=[]),
-    )
 
 
 def _series(route: Route, simulated: dict[str, Any]) -> FlowSeries:

@@ -116,11 +116,7 @@ def require_boot() -> None:
 
 
 class Machine:
-    """A booted machine; a context manager that ends it, whatever state it is in.
-
-    Args:
-        order: what it is to do.
-    """
+    """A booted machine; a context manager that ends it, whatever state it is in."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
