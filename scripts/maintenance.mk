@@ -73,11 +73,6 @@ readme-runs: setup ## make the runs of README's table: ENGINE=virtual|live, 3 se
 	@$(SUDO) $(VENV)/mstcp-lab run butterfly --engine $(ENGINE) --protocol all --case 1,2 --seeds 3 --duration 10 --retries 2 \
 		--set live.sample_s=10 --out build/readme
 	@$(VENV)/python -m benchmarks.readme --keep build/readme
-	@if [ -x experiments/apps/mpquic ]; then \
-		rm -rf build/readme-quic; \
-		$(SUDO) $(VENV)/mstcp-lab run butterfly --engine $(ENGINE) --protocol quic,mpquic --case 1,2 --seeds 3 --duration 10 --retries 2 \
-			--set packet_bytes=1514 --set live.sample_s=1 --out build/readme-quic && \
-		$(VENV)/python -m benchmarks.readme --keep build/readme-quic; fi
 readme: setup ## renew README's table from docs/results/butterfly.json
 	@$(VENV)/python -m benchmarks.readme
 
