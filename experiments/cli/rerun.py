@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 from experiments import engines, runner
-from experiments.cli.messages import EXIT_FAILED, complain, exit_status, say
-from experiments.cli.run_and_report import run_and_report
+from experiments.cli.messages import EXIT_FAILED, complain, say
+from experiments.cli.run_and_report import make_runs
 from experiments.cli.run_arguments import add_jobs, add_output, add_retries, add_scheduler, jobs, retries
-from experiments.cli.watch import add_watch_arguments, watching
+from experiments.cli.watch import add_watch_arguments
 from experiments.engines.base import Clock
 from experiments.model.job import Job
 from experiments.model.reading import read_results
@@ -53,10 +53,7 @@ def main(args: argparse.Namespace) -> int:
         say(note)
     if rerun.folder is not None:
         os.chdir(rerun.folder)
-    engine = runner.checked_engine(job, args.scheduler)
-    with watching(job, args) as watch:
-        failures = run_and_report(job, json=args.json, has_report=args.has_report, engine=engine, watch=watch)
-        return exit_status(failures) or _compared(before, job, source)
+    return make_runs(job, args) or _compared(before, job, source)
 
 
 def _compared(before: Results, job: Job, source: str) -> int:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from experiments.cli.messages import exit_status, say
-from experiments.cli.run_and_report import run_and_report
+from experiments.cli.messages import say
+from experiments.cli.run_and_report import make_runs
 from experiments.cli.run_arguments import add_output, add_retries, add_scheduler, retries
-from experiments.cli.watch import add_watch_arguments, watching
+from experiments.cli.watch import add_watch_arguments
 from experiments.model.job import begun
-from experiments.runner import checked_engine
 
 NAME = "resume"
 HELP = "make the missing runs of a results folder, and rerun the invalid ones"
@@ -35,9 +34,4 @@ def main(args: argparse.Namespace) -> int:
     if not job.pending():
         say(f"Every run in {args.folder} is there and valid.")
         return 0
-    engine = checked_engine(job, args.scheduler)
-    with watching(job, args) as watch:
-        failures = run_and_report(
-            job, json=args.json, has_report=args.has_report, resume=True, engine=engine, watch=watch
-        )
-        return exit_status(failures)
+    return make_runs(job, args, resume=True)

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from experiments import engines, protocols, runner
 from experiments.cli.argument_types import names
-from experiments.cli.messages import exit_status
-from experiments.cli.run_and_report import run_and_report
+from experiments.cli.run_and_report import make_runs
 from experiments.cli.run_arguments import add_jobs, add_output, add_retries, add_scheduler, jobs, retries
-from experiments.cli.watch import add_watch_arguments, watching
+from experiments.cli.watch import add_watch_arguments
 from experiments.engines.base import Clock, Engine
 from experiments.errors import ScenarioError
 from experiments.model import overrides, scenario
@@ -105,11 +104,7 @@ def main(args: argparse.Namespace) -> int:
     Raises:
         ExperimentError: an argument does not fit, the machine lacks something, or the user stopped.
     """
-    job = job_from(args, time.time())
-    engine = runner.checked_engine(job, args.scheduler)
-    with watching(job, args) as watch:
-        failures = run_and_report(job, json=args.json, has_report=args.has_report, engine=engine, watch=watch)
-        return exit_status(failures)
+    return make_runs(job_from(args, time.time()), args)
 
 
 def job_from(args: argparse.Namespace, now: float) -> Job:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import signal
 import sys
 from collections.abc import Callable
@@ -10,8 +11,10 @@ from pathlib import Path
 from rich.console import Console
 
 from experiments import engines, runner
+from experiments.cli.messages import exit_status
 from experiments.cli.progress import Display
 from experiments.cli.stopping import stop_on
+from experiments.cli.watch import watching
 from experiments.engines.base import Clock, Engine
 from experiments.model.events import Event
 from experiments.model.job import Job
@@ -61,6 +64,18 @@ def run_and_report(
     elif outcome.results.runs and not json:
         show_table(outcome.results)
     return outcome.failures
+
+
+def make_runs(job: Job, args: argparse.Namespace, *, resume: bool = False) -> int:
+    """Make the runs of a command with the options of `run`; returns the exit status.
+
+    Raises:
+        ExperimentError: the machine lacks something, the user stopped, or the results cannot be written.
+    """
+    engine = runner.checked_engine(job, args.scheduler)
+    options = {"json": args.json, "has_report": args.has_report, "resume": resume}
+    with watching(job, args) as watch:
+        return exit_status(run_and_report(job, **options, engine=engine, watch=watch))
 
 
 def how_long(job: Job) -> str:

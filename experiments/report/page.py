@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from experiments.model.results import Results, RunResult
+from experiments.model.results import LinkResult, Results, RunResult
 from experiments.report import units
 from experiments.report.canvas import Plot
 from experiments.report.changes import change_rows, change_sentences
@@ -32,7 +32,6 @@ from experiments.report.splits import FlowSplit, flow_splits
 from experiments.report.summary import (
     CaseSummary,
     FlowSummary,
-    LinkSummary,
     summarise,
     summarise_links,
     unique,
@@ -57,7 +56,7 @@ class Section:
     rows: dict[str, list[tuple[FlowSummary, dict[str, str]]]]
     with_paper: bool
     with_paper_ratio: bool
-    links: dict[str, list[LinkSummary | None]]
+    links: dict[str, list[LinkResult | None]]
     splits: list[FlowSplit]
     recoveries: list[Recovery]
     collisions: list[Collisions] = field(default_factory=list)

@@ -158,19 +158,6 @@ class CaseSummary:
         return usable_runs([run for run in self.runs if run.protocol == protocol])
 
 
-@dataclass(frozen=True)
-class LinkSummary:
-    """One direction of a link over several runs; None where no run measured it."""
-
-    link: str
-    capacity_bps: float
-    utilisation: float | None
-    packets_dropped: int | None
-    lateness_mean_us: float | None
-    lateness_p99_us: float | None
-    lateness_max_us: float | None
-
-
 def summarise(results: Results) -> list[CaseSummary]:
     """Group the runs of a document by case, flow and protocol, in the document's order."""
     reference = reference_for(results.scenario)
@@ -210,7 +197,7 @@ def usable_runs(runs: Sequence[RunResult]) -> tuple[RunResult, ...]:
     return tuple(run for run in runs if run.valid) or tuple(runs)
 
 
-def summarise_links(runs: Sequence[RunResult]) -> list[LinkSummary]:
+def summarise_links(runs: Sequence[RunResult]) -> list[LinkResult]:
     """Summarise each direction of each link: mean utilisation, all drops, the worst lateness of all runs."""
     measured: dict[str, list[LinkResult]] = {}
     for link in chain.from_iterable(run.links for run in runs):
@@ -218,10 +205,10 @@ def summarise_links(runs: Sequence[RunResult]) -> list[LinkSummary]:
     return [_link(name, links) for name, links in measured.items()]
 
 
-def _link(name: str, links: list[LinkResult]) -> LinkSummary:
+def _link(name: str, links: list[LinkResult]) -> LinkResult:
     utilisation = estimate_of_seeds([link.utilisation for link in links if link.utilisation is not None])
     dropped = [link.packets_dropped for link in links if link.packets_dropped is not None]
-    return LinkSummary(
+    return LinkResult(
         link=name,
         capacity_bps=links[0].capacity_bps,
         utilisation=utilisation.mean if utilisation else None,
