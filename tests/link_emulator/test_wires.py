@@ -334,7 +334,7 @@ def test_refusals_are_sentences_that_name_the_field(emulator: LinkEmulator) -> N
         (lambda: emulator.remove("v"), "wire", "no wire"),
         (lambda: emulator.set("w", {"loss": 1}), "a_to_b.loss", "below 1, not 1"),
         (lambda: emulator.set("w", None, {"rate_bps": 0}), "b_to_a.rate_bps", "above 0"),
-        (lambda: emulator.set("w", {"colour": 1}), "a_to_b.colour", "no key"),
+        (lambda: emulator.set("w", {"colour": 1}), "a_to_b.colour", "unknown field `colour`"),
     ]
     for attempt, field, words in attempts:
         with pytest.raises(RequestRefusedError) as caught:

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::arena::{Arena, Frame, Tail};
-use crate::histogram::Histogram;
+use crate::histogram::Durations;
 use crate::shape::{Shape, ShapeChange};
 use crate::shaper::{Occupancy, Refusal, Shaper};
 
@@ -41,7 +41,7 @@ pub struct Snapshot {
     /// Packets in service or in the pipe.
     pub in_flight: Occupancy,
     /// Lateness of the releases since the last snapshot.
-    pub lateness: Histogram,
+    pub lateness: Durations,
     /// Whether the direction is up.
     pub is_up: bool,
 }
@@ -69,7 +69,7 @@ struct Direction {
     shaper: Shaper<Stored>,
     tail: Tail,
     counters: Counters,
-    lateness: Histogram,
+    lateness: Durations,
     /// Number of the entry of `Fabric::agenda` that stands for this direction.
     entry: Option<u64>,
 }
@@ -94,7 +94,7 @@ impl Fabric {
             shaper: Shaper::new(shape, stream),
             tail: Tail::default(),
             counters: Counters::default(),
-            lateness: Histogram::default(),
+            lateness: Durations::default(),
             entry: None,
         }));
     }

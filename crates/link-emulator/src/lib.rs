@@ -12,7 +12,7 @@
 //! | [`histogram`] | how late the releases were |
 //! | [`request`] | the JSON lines that a client sends |
 //! | [`checksum`] | finishing the checksums that a sender left to its network card |
-//! | [`random`] | the seeded generator |
+//! | [`random`] | seeded random numbers |
 #![forbid(unsafe_code)]
 
 pub mod arena;

@@ -1,5 +1,9 @@
 //! What one direction of a link is.
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
 /// Largest rate in bit/s, delay in microseconds and jitter in microseconds (the bounds of `topologies.model.Link`).
 pub const MAX_RATE_BPS: f64 = 1e13;
 /// See [`MAX_RATE_BPS`].
@@ -46,23 +50,87 @@ impl Shape {
     }
 }
 
-/// A change of some properties; `None` leaves one as it is.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// A change of some properties, as requests have it; `None` leaves one as it is.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
 pub struct ShapeChange {
     /// New rate; `Some(None)` is infinite.
+    #[serde(deserialize_with = "rate_bps")]
     pub rate_bps: Option<Option<f64>>,
-    /// New delay in nanoseconds.
+    /// New delay in nanoseconds, in requests microseconds.
+    #[serde(rename = "delay_us", deserialize_with = "microseconds")]
     pub delay_ns: Option<u64>,
     /// New limit in packets; `Some(None)` is unlimited.
+    #[serde(deserialize_with = "limit")]
     pub queue_packets: Option<Option<u64>>,
     /// New limit in bytes; `Some(None)` is unlimited.
+    #[serde(deserialize_with = "limit")]
     pub queue_bytes: Option<Option<u64>>,
     /// New loss probability.
+    #[serde(deserialize_with = "probability")]
     pub loss: Option<f64>,
-    /// New jitter in nanoseconds.
+    /// New jitter in nanoseconds, in requests microseconds.
+    #[serde(rename = "jitter_us", deserialize_with = "microseconds")]
     pub jitter_ns: Option<u64>,
     /// The seed; a new one starts the loss and jitter sequences afresh.
+    #[serde(deserialize_with = "whole")]
     pub seed: Option<u64>,
+}
+
+/// Read a JSON value, and refuse it with what is expected in its place.
+fn value<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    expected: &str,
+    read: impl FnOnce(&Value) -> Option<T>,
+) -> Result<Option<T>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    match read(&value) {
+        Some(result) => Ok(Some(result)),
+        None => Err(D::Error::custom(format!("must be {expected}, not {value}"))),
+    }
+}
+
+fn or_null<T>(value: &Value, read: impl FnOnce(&Value) -> Option<T>) -> Option<Option<T>> {
+    match value {
+        Value::Null => Some(None),
+        value => read(value).map(Some),
+    }
+}
+
+fn rate_bps<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<f64>>, D::Error> {
+    let expected =
+        format!("a number above 0 and at most {MAX_RATE_BPS:e} (bit/s), or null for no limit");
+    let rate = |value: &Value| {
+        value
+            .as_f64()
+            .filter(|&bps| bps > 0.0 && bps <= MAX_RATE_BPS)
+    };
+    value(from, &expected, |value| or_null(value, rate))
+}
+
+fn microseconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let expected = format!("a number from 0 to {MAX_DELAY_US} (microseconds)");
+    value(from, &expected, |value| {
+        let us = value
+            .as_f64()
+            .filter(|us| (0.0..=MAX_DELAY_US).contains(us))?;
+        Some((us * 1e3).round() as u64)
+    })
+}
+
+fn limit<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<u64>>, D::Error> {
+    let expected = "a whole number from 0 up, or null for no limit";
+    value(from, expected, |value| or_null(value, Value::as_u64))
+}
+
+fn probability<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    value(from, "a number from 0 to below 1", |value| {
+        value.as_f64().filter(|loss| (0.0..1.0).contains(loss))
+    })
+}
+
+fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    value(from, "a whole number from 0 up", Value::as_u64)
 }
 
 impl ShapeChange {

@@ -9,7 +9,9 @@
 
 use std::collections::VecDeque;
 
-use crate::random::SplitMix64;
+use rand_xoshiro::SplitMix64;
+
+use crate::random::{generator, unit};
 use crate::shape::{Shape, ShapeChange};
 
 /// A queue record is about 40 bytes; a burst's memory above this many records is given back when the burst is over.
@@ -118,7 +120,7 @@ impl<T> Shaper<T> {
         self.last_arrival_ns = now_ns;
         self.advance(now_ns);
         // Drawn for every arrival, so that the n-th packet's fate depends on the seed and n alone.
-        let is_lost = self.loss.unit() < self.shape.loss;
+        let is_lost = unit(&mut self.loss) < self.shape.loss;
         if !self.is_up {
             return Err(Refusal::Down);
         }
@@ -243,7 +245,7 @@ impl<T> Shaper<T> {
             self.transmitter_free_ns = start_ns + self.shape.service_ns(record.size_bytes);
             let jitter_ns = match self.shape.jitter_ns {
                 0 => 0,
-                limit => (self.jitter.unit() * (limit + 1) as f64) as u64,
+                limit => (unit(&mut self.jitter) * (limit + 1) as f64) as u64,
             };
             // The floor keeps the order when delay falls or jitter differs.
             let due_ns =
@@ -257,7 +259,7 @@ impl<T> Shaper<T> {
 }
 
 fn generators(seed: u64, stream: &str) -> (SplitMix64, SplitMix64) {
-    let make = |purpose: &str| SplitMix64::new(seed, &format!("{stream} {purpose}"));
+    let make = |purpose: &str| generator(seed, &format!("{stream} {purpose}"));
     (make("loss"), make("jitter"))
 }
 

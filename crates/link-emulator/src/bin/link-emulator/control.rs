@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use link_emulator::histogram::Histogram;
-use link_emulator::request::{self, Request, RequestError};
-use link_emulator::shape::ShapeChange;
+use link_emulator::histogram::Durations;
+use link_emulator::request::{self, Add, Remove, Request, RequestError, Set};
 use serde_json::{json, Value};
 
 use crate::interface::{Interface, Interfaces, State};
@@ -62,17 +61,18 @@ impl Control {
 
     fn execute(&mut self, request: Request) -> Result<Value, RequestError> {
         match request {
-            Request::Add {
+            Request::Add(add) => self.add(add),
+            Request::Set(Set {
                 wire,
-                interfaces,
-                shapes,
-            } => self.add(wire, interfaces, shapes),
-            Request::Set { wire, shapes, up } => {
+                a_to_b,
+                b_to_a,
+                up,
+            }) => {
                 let number = self.wire(&wire)?.number;
-                self.call(move |relay| relay.set(number, &shapes, up))?;
+                self.call(move |relay| relay.set(number, &[a_to_b, b_to_a], up))?;
                 Ok(json!({ "ok": true, "wire": wire }))
             }
-            Request::Remove { wire } => {
+            Request::Remove(Remove { wire }) => {
                 let number = self.wire(&wire)?.number;
                 self.wires.remove(&wire);
                 drop(self.call(move |relay| relay.remove(number))?);
@@ -83,19 +83,18 @@ impl Control {
         }
     }
 
-    fn add(
-        &mut self,
-        name: String,
-        ends: [String; 2],
-        shapes: [ShapeChange; 2],
-    ) -> Result<Value, RequestError> {
+    fn add(&mut self, add: Add) -> Result<Value, RequestError> {
+        let Add {
+            wire: name, a, b, ..
+        } = add;
+        let shapes = [add.a_to_b, add.b_to_a];
         if self.wires.contains_key(&name) {
             let sentence = format!(
                 "There is a wire {name:?} already: remove it first, or change it with set."
             );
             return Err(RequestError::of_field("wire", sentence));
         }
-        let ends = [self.end(SIDES[0], &ends[0])?, self.end(SIDES[1], &ends[1])?];
+        let ends = [self.end(SIDES[0], &a)?, self.end(SIDES[1], &b)?];
         if ends[0].index == ends[1].index {
             let sentence = format!(
                 "Both ends are {:?}: a wire joins two interfaces.",
@@ -265,7 +264,7 @@ fn direction_json(wire: &str, direction: &str, report: &DirectionReport) -> Valu
 }
 
 /// Microseconds; null if nothing was released.
-fn lateness_json(lateness: &Histogram) -> Value {
+fn lateness_json(lateness: &Durations) -> Value {
     let us = |ns: u64| ns as f64 * 1e-3;
     let Some(mean_ns) = lateness.mean_ns() else {
         return Value::Null;
