@@ -97,7 +97,7 @@ def report(results: Results, folder: Path, *, table: bool) -> None:
         OutputError: the files cannot be written.
     """
     # Matplotlib takes a second to import, which only those should wait for who get plots.
-    from experiments.report import write_report
+    from experiments.report.page import write_report
 
     page = write_report(results, folder)
     if table:
@@ -107,6 +107,6 @@ def report(results: Results, folder: Path, *, table: bool) -> None:
 
 def show_table(results: Results) -> None:
     """Print a document's table."""
-    from experiments.report import print_table
+    from experiments.report.terminal import print_table
 
     print_table(results, Console())

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import networkx as nx
 from pydantic import ValidationError
 
 from experiments.model.results import FlowResult, Results, RunResult
@@ -136,6 +135,9 @@ def _probability_of_meeting(ways: Sequence[Mapping[Hops, float]], index: int) ->
 
 def _ways(network: Network, src: str, dst: str) -> dict[Hops, float]:
     """Return the shortest paths by delay with the probability that hop by hop choices take them."""
+    # networkx is slow to import, and every command imports the terminal's tables.
+    import networkx as nx
+
     graph = nx.DiGraph()
     # In whole nanoseconds, as equal delays have to be equal after adding.
     graph.add_weighted_edges_from(

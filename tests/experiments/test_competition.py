@@ -20,7 +20,8 @@ from experiments.model.job import Job
 from experiments.model.plan import RunPlan
 from experiments.model.results import Results
 from experiments.model.scenario import parse
-from experiments.report import print_table, write_report
+from experiments.report.page import write_report
+from experiments.report.terminal import print_table
 
 FLOWS = {
     "a": {"protocol": "mstcp"},

@@ -110,8 +110,7 @@ class LiveEngine:
         takes_time = self.abilities.clock is Clock.MACHINE
         charged_s = self._charged_s(plan)
         planning_s = charged_s["planning"] if charged_s else 0.0
-        if takes_time:
-            begin_imports(list(MODULES.values()))
+        begin_imports(list(MODULES.values()))
         controller = stack.enter_context(
             ControllerProcess(plan.network, out, specs[0].default_routing, planning_s)
         )
@@ -143,8 +142,7 @@ class LiveEngine:
         controls = stack.enter_context(requirements.missing_controls(plan))
         reached_at = controller.grpc_for_hosts
         traffic = stack.enter_context(self._traffic(plan, emulation, out, reached_at, controls))
-        if takes_time:  # they come up while the controller looks for links
-            traffic.start_programs()
+        traffic.start_programs()  # they come up while the controller looks for links
         report(PhaseBegun(text="waiting for the controller"))
         controller.wait_ready()
         report(PhaseBegun(text="connecting"))
@@ -153,8 +151,6 @@ class LiveEngine:
         agent = stack.enter_context(agent_of(lab))
         changes = Changes(emulation, agent)
         agent.prepare()
-        if not takes_time:  # in virtual time that spares nothing, and the order of events would change
-            traffic.start_programs()
         commands = stack.enter_context(Programs(plan, emulation, controller.grpc_for_hosts))
         commands.start_servers()
         stack.enter_context(Captures(plan.network, captured, out))
@@ -201,7 +197,7 @@ class LiveEngine:
         self, plan: RunPlan, emulation: Emulation, out: Path, controller: str, controls: Controls
     ) -> Traffic:
         """Return the sources and sinks of a plan, not yet started."""
-        return Traffic(plan, emulation, out, controller, Timing(), controls, forks=True)
+        return Traffic(plan, emulation, out, controller, Timing(), controls)
 
     def _watch_packets(self, lab: Lab, begin_ns: int) -> AbstractContextManager[Callable[[], str | None]]:
         """Return what tells the run's digest at its end, if packets' times are worth one."""

@@ -5,8 +5,6 @@ Each host has a process for all flows that begin there, and one for those that e
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +19,7 @@ from experiments.apps import config as apps
 from experiments.apps.config import PORT, SinkConfig, SourceConfig, Timing
 from experiments.engines.live.agent import Agent
 from experiments.engines.live.child import Child, ChildFailed
-from experiments.engines.live.host_programs import ForkedProgram, Running
+from experiments.engines.live.host_programs import ForkedProgram
 from experiments.model.plan import RunPlan
 from experiments.protocols.base import FlowPlan
 from switch.tcp import Controls
@@ -93,7 +91,6 @@ class Traffic:
         timing: how their processes keep time.
         controls: congestion controls that the kernel does not have by itself.
         start_jitter_s: each flow starts up to so much later, drawn by the run's seed.
-        forks: whether their processes are forked (`host_programs`) instead of started as programs.
     """
 
     def __init__(
@@ -105,10 +102,7 @@ class Traffic:
         timing: Timing,
         controls: Controls,
         start_jitter_s: float = 0.0,
-        *,
-        forks: bool = False,
     ) -> None:
-        self._forks = forks
         self._plan = plan
         self._timing = timing
         self._controls = controls
@@ -267,20 +261,8 @@ class Traffic:
     def _child(self, kind: str, host: str, configs: Sequence[SourceConfig | SinkConfig]) -> Child:
         config_path, log_path = self._out / f"{kind}-{host}.json", self._out / f"{kind}-{host}.log"
         apps.save(config_path, configs)
-        process = self._start(kind, host, config_path, log_path)
+        name, host_pid = f"{kind}-{host}", self._emulation.host(host).pid
+        process = ForkedProgram(name, host_pid, MODULES[kind], config_path, log_path)
         child = Child(f"The {kind} in {host}", process, log_path)
         self._children.append(child)
         return child
-
-    def _start(self, kind: str, host: str, config: Path, log: Path) -> Running:
-        module = MODULES[kind]
-        if self._forks:
-            return ForkedProgram(f"{kind}-{host}", self._emulation.host(host).pid, module, config, log)
-        with log.open("wb") as log_file:
-            return self._emulation.popen(
-                host,
-                [sys.executable, "-m", module, str(config)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log_file,
-            )

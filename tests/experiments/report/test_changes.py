@@ -7,9 +7,9 @@ import io
 from rich.console import Console
 
 from experiments.model.results import LinkChange, PathAllocation, PathChange
-from experiments.report import print_table
 from experiments.report.changes import change_rows
 from experiments.report.page import render
+from experiments.report.terminal import print_table
 from tests.fakes.results import make_results
 
 

@@ -12,12 +12,13 @@ from rich.console import Console
 
 from experiments.analysis import logs
 from experiments.model.results import FlowResult, Results, TransferCounts
-from experiments.report import print_table, write_report
 from experiments.report.completions import completions
 from experiments.report.groups import fold_groups
+from experiments.report.page import write_report
 from experiments.report.plot_completions import plot_completions
 from experiments.report.plot_goodput import plot_goodputs
 from experiments.report.summary import summarise
+from experiments.report.terminal import print_table
 from experiments.report.units import MISSING
 from tests.fakes.results import make_results
 

@@ -12,8 +12,8 @@ import pytest
 from experiments.errors import OutputError
 from experiments.model.evidence import Evidence
 from experiments.model.results import LinkResult, Results
-from experiments.report import write_report
 from experiments.report.canvas import file_stem
+from experiments.report.page import write_report
 from experiments.report.plot_topology import arrange, labelled_links
 from experiments.report.units import MISSING
 from tests.fakes.results import make_results

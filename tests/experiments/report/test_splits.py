@@ -9,7 +9,7 @@ import pytest
 
 from experiments.model.evidence import Evidence, FlowEvidence, PathEvidence
 from experiments.model.results import Results
-from experiments.report import write_report
+from experiments.report.page import write_report
 from experiments.report.splits import FlowSplit, flow_splits
 from experiments.report.summary import summarise
 from tests.fakes.results import PATHS, make_results

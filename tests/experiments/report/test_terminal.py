@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from experiments.model.results import Results
-from experiments.report import print_table
+from experiments.report.terminal import print_table
 from tests.fakes.results import make_results
 
 

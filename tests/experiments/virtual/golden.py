@@ -19,7 +19,7 @@ from experiments.places.virtual import kernel_image
 
 GOLDEN = Path(__file__).with_name("golden.json")
 ROOT = Path(__file__).parents[3]
-DURATION_S = 3
+DURATION_S = 2
 CASES = ("1", "2")
 
 

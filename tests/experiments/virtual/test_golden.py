@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -183,6 +186,49 @@ def test_packets_are_split_by_the_ratios(runs: dict[tuple[str, str], RunResult])
     for name in ("ppfs", "ppfs-group"):
         paths = {tuple(each.path) for each in runs[name, "1"].flows[0].allocated}
         assert paths == {tuple(MAIN_PATH), tuple(MIDDLE_PATH)}
+
+
+MORE_WORK = """
+import mmap, os, time
+for number in range(20_000):
+    os.getppid()
+    os.getuid()
+for number in range(100):
+    time.monotonic()
+    os.path.exists(f"/missing/{number}")
+pages = bytearray(20_000 * mmap.PAGESIZE)
+for page in range(0, len(pages), mmap.PAGESIZE):
+    pages[page] = 1
+del pages
+layout = [bytearray(size) for size in range(100, 40_000, 333)]
+"""
+"""What every program of the package does then besides: some 60,000 system calls and page faults more, some
+readings of the clock, look-ups that fail, and objects at other places in memory."""
+
+
+def test_another_checkout_with_programs_that_do_more_gives_the_same(
+    runs: dict[tuple[str, str], RunResult], tmp_path: Path
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can show the checkout at another path")
+    elsewhere = tmp_path / "a" / "b" / "c"
+    elsewhere.mkdir(parents=True)
+    package = Path("experiments", "__init__.py")
+    changed = tmp_path / "changed.py"
+    changed.write_text((golden.ROOT / package).read_text() + MORE_WORK)
+    python = Path(sys.executable)
+    # Where the environment is part of the checkout it moves too.
+    moved = elsewhere / python.relative_to(golden.ROOT) if python.is_relative_to(golden.ROOT) else python
+    call = ["unshare", "--mount", "--", "sh", "-euc"]
+    call += ['mount --bind "$1" "$2"; mount --bind "$3" "$2/$4"; cd "$2"; shift 4; exec "$@"']
+    call += ["sh", str(golden.ROOT), str(elsewhere), str(changed), str(package)]
+    call += [str(moved), "-m", "experiments.cli", "run", "butterfly", "--engine", "virtual"]
+    # Subflows over shared links: where two programs are ready at once, their order decides on packets.
+    call += ["--protocol", "mptcp-dualhomed", "--case", "1", "--duration", str(golden.DURATION_S)]
+    call += ["--json", "--no-report", "--out", str(tmp_path / "there")]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert Results.model_validate_json(done.stdout).runs[0].digest == runs["mptcp-dualhomed", "1"].digest
 
 
 def test_the_golden_file_names_its_programs() -> None:

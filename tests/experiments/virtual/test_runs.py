@@ -129,60 +129,6 @@ def test_time_that_is_charged_is_seen(alone: Results, tmp_path: Path) -> None:
     assert 40e-6 < means[1] - means[0] < 300e-6
 
 
-MORE_WORK = """
-import mmap, os, time
-for number in range(20_000):
-    os.getppid()
-    os.getuid()
-for number in range(100):
-    time.monotonic()
-    os.path.exists(f"/missing/{number}")
-pages = bytearray(20_000 * mmap.PAGESIZE)
-for page in range(0, len(pages), mmap.PAGESIZE):
-    pages[page] = 1
-del pages
-layout = [bytearray(size) for size in range(100, 40_000, 333)]
-"""
-"""What every program of the package does then besides: some 60,000 system calls and page faults more, some
-readings of the clock, look-ups that fail, and objects at other places in memory."""
-
-
-def test_another_checkout_with_programs_that_do_more_gives_the_same(tmp_path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can show the checkout at another path")
-    elsewhere = tmp_path / "a" / "b" / "c"
-    elsewhere.mkdir(parents=True)
-    # Subflows over shared links: where two programs are ready at once, their order decides on packets.
-    arguments = ["--protocol", "mptcp-dualhomed", "--case", "1", "--duration", "2"]
-    here = golden.run(tmp_path / "here", *arguments)
-    package = Path("experiments", "__init__.py")
-    changed = tmp_path / "changed.py"
-    changed.write_text((golden.ROOT / package).read_text() + MORE_WORK)
-    python = Path(sys.executable)
-    # Where the environment is part of the checkout it moves too.
-    moved = elsewhere / python.relative_to(golden.ROOT) if python.is_relative_to(golden.ROOT) else python
-    call = ["unshare", "--mount", "--", "sh", "-euc"]
-    call += ['mount --bind "$1" "$2"; mount --bind "$3" "$2/$4"; cd "$2"; shift 4; exec "$@"']
-    call += ["sh", str(golden.ROOT), str(elsewhere), str(changed), str(package)]
-    call += [
-        str(moved),
-        "-m",
-        "experiments.cli",
-        "run",
-        "butterfly",
-        "--engine",
-        "virtual",
-        *arguments,
-        "--json",
-        "--no-report",
-    ]
-    done = subprocess.run(
-        [*call, "--out", str(tmp_path / "there")], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert Results.model_validate_json(done.stdout).runs[0].digest == here.runs[0].digest
-
-
 OPEN_HOME = """
 home=$1 aside=$2; shift 2
 mount --bind "$home" "$aside"
@@ -197,45 +143,35 @@ exec "$@"
 """Lets others into root's home, in a mount namespace of its own: Python and the checkout may lie there."""
 
 
-def test_no_root_is_needed(alone: Results) -> None:
+def test_another_user_a_used_folder_other_libraries_and_another_locale_change_nothing(
+    alone: Results, folder: Path
+) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can become somebody else; as another user all of these tests show it")
+        pytest.skip("only root can become somebody else, and show programs another list of libraries")
     home, aside = (Path("/tmp", f"virtual-{name}-{os.getpid()}") for name in ("nobody", "aside"))
     for made in (home, aside):
         made.mkdir()
     try:
-        os.chown(home, NOBODY, NOBODY)
-        call = ["unshare", "--mount", "--", "sh", "-euc", OPEN_HOME, "sh", str(Path.home()), str(aside)]
+        used, libraries = home / "used", home / "ld.so.cache"
+        shutil.copytree(folder / "logs", used / "logs")
+        libraries.write_bytes(Path("/etc/ld.so.cache").read_bytes() + bytes(1 << 16))
+        for path in (home, *home.rglob("*")):
+            os.utime(path, (0, path.stat().st_mtime))
+            os.chown(path, NOBODY, NOBODY)
+        mounts = f"mount --bind {libraries} /etc/ld.so.cache\n{OPEN_HOME}"
+        call = ["unshare", "--mount", "--", "sh", "-euc", mounts]
+        call += ["sh", str(Path.home()), str(aside)]
         call += ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
         call += ["env", f"XDG_CACHE_HOME={home}/cache", f"HOME={home}", f"MPLCONFIGDIR={home}"]
+        call += ["LC_ALL=tr_TR.UTF-8", "LANG=tr_TR.UTF-8", "TZ=Asia/Kathmandu"]
         call += [sys.executable, "-m", "experiments.cli", "run", "butterfly", "--engine", "virtual"]
-        call += [*CASE_1, "--json", "--no-report", "--out", f"{home}/out"]
+        call += [*CASE_1, "--json", "--no-report", "--out", str(used)]
         done = subprocess.run(call, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        by_nobody = Results.model_validate_json(done.stdout)
-        assert by_nobody.runs[0].digest == alone.runs[0].digest
+        assert Results.model_validate_json(done.stdout).runs[0].digest == alone.runs[0].digest
     finally:
         shutil.rmtree(home)
         aside.rmdir()
-
-
-def test_a_used_folder_other_libraries_and_another_locale_change_nothing(
-    alone: Results, folder: Path, tmp_path: Path
-) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can show programs another list of libraries")
-    used, libraries = tmp_path / "used", tmp_path / "ld.so.cache"
-    shutil.copytree(folder / "logs", used / "logs")
-    for path in used.rglob("*"):
-        os.utime(path, (0, path.stat().st_mtime))
-    libraries.write_bytes(Path("/etc/ld.so.cache").read_bytes() + bytes(1 << 16))
-    call = ["unshare", "--mount", "--", "sh", "-euc", 'mount --bind "$1" /etc/ld.so.cache; shift; exec "$@"']
-    call += ["sh", str(libraries), sys.executable, "-m", "experiments.cli", "run", "butterfly"]
-    call += ["--engine", "virtual", *CASE_1, "--json", "--no-report", "--out", str(used)]
-    elsewhere = {**os.environ, "LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8", "TZ": "Asia/Kathmandu"}
-    done = subprocess.run(call, capture_output=True, text=True, check=False, env=elsewhere)
-    assert done.returncode == 0, done.stderr
-    assert Results.model_validate_json(done.stdout).runs[0].digest == alone.runs[0].digest
 
 
 def test_ctrl_c_keeps_finished_runs_and_leaves_nothing(tmp_path: Path) -> None:
