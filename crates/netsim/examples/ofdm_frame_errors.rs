@@ -4,7 +4,7 @@
 //! with Gray code, and received with ideal knowledge of the channel: max-log bit metrics and a Viterbi decoder (IEEE
 //! 802.11-2020, 17.3.5). Half an hour with 10000 frames.
 
-use mstcp_proto::rng::SplitMix64;
+use netsim::random::{RngCore, SeedableRng, SplitMix64};
 
 /// Bits of a subcarrier, and of three steps of the code those that are sent.
 const MODES: [(u64, usize, &[bool]); 7] = [
@@ -67,7 +67,7 @@ impl Link {
             puncturing,
             data_bits: bytes * 8,
             places: places.collect(),
-            rng: SplitMix64::new(1),
+            rng: SplitMix64::seed_from_u64(1),
             spare: None,
         }
     }

@@ -178,7 +178,7 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mstcp_proto::rng::SplitMix64;
+    use crate::random::{RngCore, SeedableRng, SplitMix64};
 
     #[test]
     fn nothing_has_no_figures() {
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_close_and_mean_and_maximum_exact() {
-        let mut rng = SplitMix64::new(11);
+        let mut rng = SplitMix64::seed_from_u64(11);
         for scale in [10u64, 1_000, 1_000_000, 1 << 40] {
             let mut values: Vec<Nanos> = (0..5_000).map(|_| rng.next_u64() % scale).collect();
             let mut histogram = Histogram::default();

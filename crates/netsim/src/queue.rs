@@ -189,7 +189,7 @@ impl EventQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mstcp_proto::rng::SplitMix64;
+    use crate::random::{RngCore, SeedableRng, SplitMix64};
     use std::collections::BTreeSet;
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
     /// The heap against a sorted set through a long random history.
     #[test]
     fn the_heap_is_a_sorted_set() {
-        let mut rng = SplitMix64::new(3);
+        let mut rng = SplitMix64::seed_from_u64(3);
         let (mut queue, mut model) = (EventQueue::default(), BTreeSet::new());
         for step in 0..200_000u64 {
             let time = rng.next_u64() % 1000 + step / 100;

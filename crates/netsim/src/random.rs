@@ -2,7 +2,8 @@
 //!
 //! Only integer arithmetic and IEEE 754's exactly rounded operations are used, so nothing depends on a libm.
 
-use mstcp_proto::rng::SplitMix64;
+pub use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+pub use rand_xoshiro::SplitMix64;
 
 use crate::time::Nanos;
 
@@ -44,14 +45,18 @@ pub enum Purpose {
 
 /// The seed of `purpose` number `index` in a run of seed `seed`.
 pub fn derive_seed(seed: u64, purpose: Purpose, index: u64) -> u64 {
-    let mut mixer = SplitMix64::new(seed);
-    let salted = mixer.next_u64() ^ SplitMix64::new(purpose as u64).next_u64().rotate_left(17);
-    SplitMix64::new(salted.wrapping_add(index.wrapping_mul(0xd134_2543_de82_ef95))).next_u64()
+    let mut mixer = SplitMix64::seed_from_u64(seed);
+    let salted = mixer.next_u64()
+        ^ SplitMix64::seed_from_u64(purpose as u64)
+            .next_u64()
+            .rotate_left(17);
+    SplitMix64::seed_from_u64(salted.wrapping_add(index.wrapping_mul(0xd134_2543_de82_ef95)))
+        .next_u64()
 }
 
 /// The generator of `purpose` number `index` in a run of seed `seed`.
 pub fn generator(seed: u64, purpose: Purpose, index: u64) -> SplitMix64 {
-    SplitMix64::new(derive_seed(seed, purpose, index))
+    SplitMix64::seed_from_u64(derive_seed(seed, purpose, index))
 }
 
 /// An event that happens with a given probability.
@@ -158,7 +163,7 @@ mod tests {
 
     #[test]
     fn certain_and_impossible_events() {
-        let mut rng = SplitMix64::new(7);
+        let mut rng = SplitMix64::seed_from_u64(7);
         for _ in 0..1000 {
             assert!(!Chance::new(0.0).happens(&mut rng));
             assert!(Chance::new(1.0).happens(&mut rng));

@@ -1,9 +1,8 @@
 //! Random early detection: a queue that drops at random before it is full (Floyd and Jacobson 1993), gently (Floyd 2000).
 
-use mstcp_proto::rng::SplitMix64;
 use serde::Deserialize;
 
-use crate::random::unit;
+use crate::random::{unit, SplitMix64};
 use crate::wifi::math::power;
 
 /// When a queue drops, by its average length in packets.
@@ -99,6 +98,7 @@ impl Red {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::SeedableRng;
 
     const SETTINGS: RedSettings = RedSettings {
         min_packets: 5.0,
@@ -108,7 +108,7 @@ mod tests {
     };
 
     fn share_at(packets: usize) -> f64 {
-        let mut red = Red::new(SETTINGS, SplitMix64::new(3));
+        let mut red = Red::new(SETTINGS, SplitMix64::seed_from_u64(3));
         for _ in 0..200 {
             red.drops(packets, 0.0);
         }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn an_idle_time_empties_the_average() {
-        let mut red = Red::new(SETTINGS, SplitMix64::new(3));
+        let mut red = Red::new(SETTINGS, SplitMix64::seed_from_u64(3));
         for _ in 0..200 {
             red.drops(40, 0.0);
         }

@@ -2,11 +2,9 @@
 
 use std::collections::VecDeque;
 
-use mstcp_proto::rng::SplitMix64;
-
 use crate::description::Sizes;
 use crate::metrics::Histogram;
-use crate::random::{exponential, unit};
+use crate::random::{exponential, unit, SplitMix64};
 use crate::time::Nanos;
 
 /// When the next request is made.
@@ -194,7 +192,7 @@ impl Transfers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::{generator, Purpose};
+    use crate::random::{generator, Purpose, SeedableRng};
 
     fn mean(sizes: &Sizes, count: u32) -> f64 {
         let mut rng = generator(2, Purpose::Sizes, 0);
@@ -221,7 +219,7 @@ mod tests {
             users: 2,
             think_ns: 0.0,
         };
-        let draws = [1, 2].map(SplitMix64::new);
+        let draws = [1, 2].map(SplitMix64::seed_from_u64);
         let mut requests = Requests::new(users, sizes, 100, draws, Drawn::default());
         assert_eq!(requests.first(), (2, 0));
         assert_eq!((requests.ask(), requests.ask()), (1000, 1000));

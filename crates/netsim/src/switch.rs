@@ -4,9 +4,7 @@
 //! hashed paths are rows of links; PPFS is a split in front of several rows, at the first switch of the path, so that the
 //! draw happens there and then, for each packet by itself.
 
-use mstcp_proto::rng::SplitMix64;
-
-use crate::random::below;
+use crate::random::{below, SplitMix64};
 
 /// What happens next to a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,6 +150,7 @@ impl Splitter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::SeedableRng;
 
     fn walk(switches: &mut Switches, mut cursor: u32) -> Vec<u32> {
         let mut links = Vec::new();
@@ -186,7 +185,7 @@ mod tests {
             (vec![0, 6], 0.0),
         ];
         let paths = paths.map(|(links, weight)| WeightedPath { links, weight });
-        let cursor = switches.split(&paths, SplitMix64::new(5));
+        let cursor = switches.split(&paths, SplitMix64::seed_from_u64(5));
         assert_eq!(switches.step(cursor), Step::Link(0));
         for _ in 0..100_000 {
             let walked = walk(&mut switches, cursor);

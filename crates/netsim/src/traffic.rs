@@ -2,10 +2,8 @@
 
 use std::collections::VecDeque;
 
-use mstcp_proto::rng::SplitMix64;
-
 use crate::description::Lengths;
-use crate::random::{below, exponential};
+use crate::random::{below, exponential, SplitMix64};
 use crate::requests::Requests;
 use crate::time::{Nanos, SECOND};
 
@@ -286,6 +284,7 @@ impl OnOff {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::SeedableRng;
     use crate::time::MILLISECOND;
 
     #[test]
@@ -355,7 +354,13 @@ mod tests {
         let ticks = Ticks::new(125, 1_000_000);
         let means = [5 * MILLISECOND / 2, 10 * MILLISECOND];
         let drawn = VecDeque::new();
-        let mut periods = OnOff::new(ticks, means, Lengths::Fixed, drawn, SplitMix64::new(1));
+        let mut periods = OnOff::new(
+            ticks,
+            means,
+            Lengths::Fixed,
+            drawn,
+            SplitMix64::seed_from_u64(1),
+        );
         let gaps: Vec<Nanos> = (0..5).map(|_| periods.next_gap() / 1000).collect();
         assert_eq!(gaps, [1000, 1000, 10_500, 1000, 1000]);
         let on: Vec<Nanos> = [0, 2000, 2500, 9000, 12_500, 13_000, 15_000, 20_000]
@@ -370,7 +375,7 @@ mod tests {
         let ticks = Ticks::new(125, 1_000_000);
         let drawn = [(0, 1500), (4000, 5500)].map(|(begin, end)| (begin * 1000, end * 1000));
         let means = [MILLISECOND; 2];
-        let (lengths, rng) = (Lengths::Fixed, SplitMix64::new(1));
+        let (lengths, rng) = (Lengths::Fixed, SplitMix64::seed_from_u64(1));
         let mut periods = OnOff::new(ticks, means, lengths, drawn.into(), rng);
         let gaps: Vec<Nanos> = (0..4).map(|_| periods.next_gap() / 1000).collect();
         assert_eq!(gaps, [1000, 3000, 1000, 1500]);
@@ -378,14 +383,14 @@ mod tests {
 
     #[test]
     fn late_ticks_keep_their_order_and_their_rate() {
-        let mut late = Lateness::new(999, SplitMix64::new(5));
+        let mut late = Lateness::new(999, SplitMix64::seed_from_u64(5));
         let gaps: Vec<Nanos> = (0..10_000).map(|_| late.gap(1000)).collect();
         let total: Nanos = gaps.iter().sum();
         assert!((10_000_000..10_001_000).contains(&total), "{total}");
         assert!(gaps.iter().any(|&gap| gap < 200) && gaps.iter().any(|&gap| gap > 1800));
         // Of those that are skipped none could have come later than the bound.
         let mut source = Source::ConstantRate(Ticks::new(125, 1_000_000_000));
-        let mut late = Lateness::new(500, SplitMix64::new(5));
+        let mut late = Lateness::new(500, SplitMix64::seed_from_u64(5));
         let (count, next) = late.skip(&mut source, 0, 10_000).expect("ticks");
         assert_eq!(count, 10);
         assert!((10_000..=10_500).contains(&next), "{next}");
@@ -406,7 +411,7 @@ mod tests {
         let ticks = Ticks::new(125, 10_000_000);
         let means = [30 * MILLISECOND, 10 * MILLISECOND];
         let (lengths, drawn) = (Lengths::Exponential, VecDeque::new());
-        let mut periods = OnOff::new(ticks, means, lengths, drawn, SplitMix64::new(3));
+        let mut periods = OnOff::new(ticks, means, lengths, drawn, SplitMix64::seed_from_u64(3));
         let time: Nanos = (0..5_000_000).map(|_| periods.next_gap()).sum();
         let share = periods.on_until(time) as f64 / time as f64;
         assert!((share - 0.75).abs() < 0.01, "{share}");

@@ -3,7 +3,7 @@
 //! Sans-IO: packets and `now` go in, [`Outcome`]s come out, and the medium says when it wants to be called next. An event is
 //! the beginning or the end of a frame; what follows a frame at once (its acknowledgement) is settled at the frame's end.
 
-use mstcp_proto::rng::SplitMix64;
+use crate::random::SplitMix64;
 use serde::Serialize;
 
 use super::errors::{ErrorModel, Receiver};

@@ -1,9 +1,7 @@
 //! From the power that is sent to the power that arrives.
 
-use mstcp_proto::rng::SplitMix64;
-
 use super::math::{decibels, from_decibels, power};
-use crate::random::{ln, unit};
+use crate::random::{ln, unit, SplitMix64};
 
 /// How a signal weakens on its way.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -126,6 +124,7 @@ pub fn happens(rng: &mut SplitMix64, probability: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::SeedableRng;
     use crate::wifi::math::exp;
 
     const PROPAGATION: Propagation = Propagation {
@@ -152,7 +151,7 @@ mod tests {
 
     #[test]
     fn fading_has_the_moments_of_its_shape() {
-        let mut rng = SplitMix64::new(5);
+        let mut rng = SplitMix64::seed_from_u64(5);
         for shape in [0.75, 1.5, 4.0] {
             let way = Way {
                 mean_snr: 10.0,

@@ -2,10 +2,8 @@
 
 use std::collections::VecDeque;
 
-use mstcp_proto::rng::SplitMix64;
-
 use super::fq_codel::FqCodel;
-use crate::random::below;
+use crate::random::{below, SplitMix64};
 use crate::time::Nanos;
 
 /// A packet as a station holds it.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use mstcp_proto::rng::SplitMix64;
+use netsim::random::{unit, SeedableRng, SplitMix64};
 use netsim::tcp::{Config, Endpoint, Segment};
 use netsim::time::{Nanos, MILLISECOND, SECOND};
 
@@ -64,7 +64,7 @@ impl Pipe {
             ends: [Endpoint::client(config, 0), Endpoint::server(config)],
             paths,
             free_at: [0; 2],
-            rng: SplitMix64::new(seed),
+            rng: SplitMix64::seed_from_u64(seed),
             queue: BinaryHeap::new(),
             flying: BTreeMap::new(),
             count: 0,
@@ -95,16 +95,16 @@ impl Pipe {
         let bits = u64::from(segment.payload_bytes + 40) * 8;
         let wire = (bits * SECOND).checked_div(path.rate_bps).unwrap_or(0);
         self.free_at[from] = self.free_at[from].max(self.now) + wire;
-        if self.rng.next_unit() < path.loss {
+        if unit(&mut self.rng) < path.loss {
             return;
         }
-        let copies = if self.rng.next_unit() < path.duplication {
+        let copies = if unit(&mut self.rng) < path.duplication {
             2
         } else {
             1
         };
         for _ in 0..copies {
-            let extra = (self.rng.next_unit() * path.jitter as f64) as Nanos;
+            let extra = (unit(&mut self.rng) * path.jitter as f64) as Nanos;
             self.queue.push(Reverse((
                 self.free_at[from] + path.delay + extra,
                 self.count,

@@ -1,9 +1,8 @@
 //! BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00). Names and sections are the draft's.
 
-use mstcp_proto::rng::SplitMix64;
-
 use super::super::delivery_rate::{RateSample, SampleRule};
 use super::{Acked, CongestionControl, Delivery, Window};
+use crate::random::{RngCore, SeedableRng, SplitMix64};
 use crate::time::{Nanos, MILLISECOND, SECOND};
 
 /// 4.2.2: 2 / ln(2), the least gain that doubles the rate each round.
@@ -99,7 +98,7 @@ impl Bbr {
     pub fn new(seed: u64) -> Self {
         Self {
             state: State::Startup,
-            rng: SplitMix64::new(seed),
+            rng: SplitMix64::seed_from_u64(seed),
             initial_window: 0,
             btlbw: MaxFilter::default(),
             rtprop: None,

@@ -5,13 +5,12 @@
 //! recovery, those by which it gets less too; ACKs that come together add their bytes to the window; the initial window is not paced.
 //! Counters have 32 bits and wrap. The samples are ns-3's as well ([`SampleRule::Ns3`](super::super::delivery_rate::SampleRule)).
 
-use mstcp_proto::rng::SplitMix64;
-
 use super::super::congestion::bbr::{
     State, CYCLE, FULL_PIPE_GROWTH, FULL_PIPE_ROUNDS, PROBE_RTT_TIME, RTPROP_FILTER,
 };
 use super::super::congestion::{Acked, CongestionControl, Delivery, Window};
 use super::super::delivery_rate::{RateSample, SampleRule};
+use crate::random::{RngCore, SeedableRng, SplitMix64};
 use crate::time::{Nanos, MILLISECOND, SECOND};
 
 const HIGH_GAIN: f64 = 2.89;
@@ -157,7 +156,7 @@ impl Ns3Bbr {
     pub fn new(seed: u64) -> Self {
         Self {
             state: State::Startup,
-            rng: SplitMix64::new(seed),
+            rng: SplitMix64::seed_from_u64(seed),
             opened: false,
             initial_window: 0,
             bandwidth: MaxFilter::default(),

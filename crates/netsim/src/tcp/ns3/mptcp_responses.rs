@@ -4,14 +4,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use mstcp_proto::rng::SplitMix64;
-
 use super::super::congestion::Window;
 use super::super::recovery::response::{SpuriousResponse, Undo};
 use super::super::recovery::{AckEvent, Episode};
 use super::super::scoreboard::{Scoreboard, Transmission};
 use super::super::segment::Segment;
-use crate::random::{unit, Chance};
+use crate::random::{unit, Chance, SeedableRng, SplitMix64};
 use crate::time::{Nanos, MILLISECOND};
 
 /// D-SACK: the largest window before the reductions of late is what a needless retransmission leads back to, by slow start.
@@ -132,7 +130,7 @@ impl FRtoStep {
 impl Ns3FRto {
     /// Draw from `seed`; `step` is shared with the other subflows.
     pub fn new(seed: u64, step: FRtoStep) -> Self {
-        let mut random = SplitMix64::new(seed);
+        let mut random = SplitMix64::seed_from_u64(seed);
         Self {
             blackout: Chance::new(FRTO_IGNORED_MAX * unit(&mut random)),
             random,

@@ -1,0 +1,395 @@
+//! One direction of a link: a queue, a transmitter of some rate, and a wire of some delay.
+//!
+//! The time at which a packet leaves the transmitter is known as soon as it is queued, max(now, busy) + size / rate, so a
+//! packet costs one event on each link: its arrival. Packets arrive in the order in which they were sent.
+//!
+//! A link over a shared medium hands its packets on to the medium (`wifi::medium`), which alone knows when they are sent.
+
+mod chances;
+mod flight;
+mod transmitter;
+
+use std::collections::VecDeque;
+
+use crate::queue::Event;
+use crate::random::{SeedableRng, SplitMix64};
+use crate::red::Red;
+use crate::time::Nanos;
+
+use chances::Chances;
+use flight::Flight;
+pub use flight::InFlight;
+use transmitter::Transmitter;
+
+/// What a link is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkSettings {
+    /// Rate in bit/s, counting whole packets with their link header; at least 1.
+    pub rate_bps: u64,
+    /// Propagation delay.
+    pub delay: Nanos,
+    /// Bound of the packets that wait, the one in transmission not counted.
+    pub queue_packets: Option<u64>,
+    /// Bound of the bytes that wait, likewise.
+    pub queue_bytes: Option<u64>,
+    /// Probability that a packet is lost on the wire, 0 to 1.
+    pub loss: f64,
+    /// The wire's delay is longer by a uniform draw from [0, `jitter`]; packets never overtake each other.
+    pub jitter: Nanos,
+}
+
+/// What a link did with a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It arrives at this time.
+    Arrives(Nanos),
+    /// It is gone.
+    Dropped(Drop),
+    /// The medium of the link decides.
+    Shared(Place),
+}
+
+/// A link's place on a shared medium.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Which medium.
+    pub medium: u32,
+    /// Which of its pairs of stations.
+    pub pair: u32,
+}
+
+/// Who takes the packets of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Its transmitter.
+    Serial,
+    /// Its medium.
+    Shared(Place),
+    /// Nobody.
+    Down,
+}
+
+/// Why a packet is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drop {
+    /// The queue was full.
+    QueueFull,
+    /// The wire lost it.
+    Lost,
+    /// The link was down.
+    Down,
+}
+
+/// What a link has carried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that were taken for transmission.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Packets that found the queue full.
+    pub dropped_queue: u64,
+    /// Packets that the wire lost.
+    pub lost: u64,
+    /// Packets that were lost because the link was down.
+    pub dropped_down: u64,
+    /// The longest time that a packet waited for the transmitter.
+    pub max_wait: Nanos,
+}
+
+impl Counters {
+    /// Packets that entered the link and will not leave it, whatever the reason.
+    pub fn dropped(&self) -> u64 {
+        self.dropped_queue + self.lost + self.dropped_down
+    }
+}
+
+/// A link's one direction.
+///
+/// Where there are many links, most of the time goes by waiting for memory: what each packet needs comes first, in three cache lines.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Link {
+    state: State,
+    /// Whether the queue has a bound of any kind.
+    bounded: bool,
+    transmitter: Transmitter,
+    delay: Nanos,
+    counters: Counters,
+    /// Losses and jitter of the wire.
+    chances: Option<Box<Chances>>,
+    flight: Flight,
+    /// What may still wait; kept only where the queue is bounded or the link changes.
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: u64,
+    /// Drops before the queue is full.
+    red: Option<Box<Red>>,
+    /// The state when it is up.
+    up: State,
+    settings: LinkSettings,
+}
+
+/// A packet that waits for the transmitter.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    /// When its transmission begins.
+    start: Nanos,
+    bytes: u32,
+    /// Whether the wire will lose it.
+    lost: bool,
+}
+
+/// What a link becomes at some time, with the generators of losses and jitter for one that had none.
+#[derive(Debug, Clone)]
+pub struct LinkChange {
+    /// What it is from then on.
+    pub settings: LinkSettings,
+    /// Draws losses.
+    pub loss: SplitMix64,
+    /// Draws jitter.
+    pub jitter: SplitMix64,
+}
+
+impl Link {
+    /// An idle link; `loss` and `jitter` draw from these generators.
+    pub fn new(settings: LinkSettings, loss: SplitMix64, jitter: SplitMix64) -> Self {
+        Self {
+            state: State::Serial,
+            bounded: (settings.queue_packets, settings.queue_bytes) != (None, None),
+            transmitter: Transmitter::new(settings.rate_bps),
+            delay: settings.delay,
+            counters: Counters::default(),
+            chances: Chances::new(&settings, loss, jitter),
+            flight: Flight::new(),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            red: None,
+            up: State::Serial,
+            settings,
+        }
+    }
+
+    /// A link whose packets are for a shared medium.
+    pub fn shared(settings: LinkSettings, place: Place) -> Self {
+        let unused = SplitMix64::seed_from_u64(0);
+        let up = State::Shared(place);
+        Self {
+            state: up,
+            up,
+            ..Self::new(settings, unused.clone(), unused)
+        }
+    }
+
+    /// Let the queue drop early.
+    pub fn drop_early(&mut self, red: Red) {
+        self.red = Some(Box::new(red));
+        self.bounded = true;
+    }
+
+    /// Keep what waits, for a change to come.
+    pub fn expect_changes(&mut self) {
+        self.bounded = true;
+    }
+
+    /// Become another link: what waits leaves at the new rate and has the new delay, what is on the wire arrives as before, and
+    /// nothing is overtaken. `reserve` makes an arrival at a time; returned is one that must be scheduled now.
+    pub fn change(
+        &mut self,
+        now: Nanos,
+        change: &LinkChange,
+        mut reserve: impl FnMut(Nanos) -> Event,
+    ) -> Option<Event> {
+        let LinkChange { settings, .. } = change;
+        let first = self.waiting.partition_point(|packet| packet.start <= now);
+        let moved = self
+            .waiting
+            .iter()
+            .skip(first)
+            .filter(|packet| !packet.lost);
+        let on_wire = self.flight.len() - moved.count();
+        let last_arrival = match on_wire {
+            0 => 0,
+            count => self.flight.get_mut(count - 1).arrival.time(),
+        };
+        self.change_wire(change, last_arrival);
+        let begin = self
+            .waiting
+            .get(first)
+            .map_or(self.transmitter.busy_until, |packet| packet.start);
+        self.transmitter.change(begin, settings.rate_bps);
+        let mut index = on_wire;
+        for packet in self.waiting.range_mut(first..) {
+            packet.start = self.transmitter.busy_until;
+            let departure = self.transmitter.send(packet.start, packet.bytes);
+            if packet.lost {
+                continue;
+            }
+            let mut arrival = departure + settings.delay;
+            if let Some(chances) = &mut self.chances {
+                arrival = chances.delayed(arrival, settings.jitter);
+            }
+            self.flight.get_mut(index).arrival = reserve(arrival);
+            index += 1;
+        }
+        (on_wire == 0 && index > 0).then_some(self.flight.first.arrival)
+    }
+
+    /// Take the new settings of the wire, on which the last packet arrives at a time.
+    fn change_wire(&mut self, change: &LinkChange, last_arrival: Nanos) {
+        let settings = change.settings;
+        let (loss, jitter) = match self.chances.take() {
+            Some(chances) => {
+                let Chances { loss, jitter, .. } = *chances;
+                (loss.map(|(_, rng)| rng), jitter)
+            }
+            None => (None, None),
+        };
+        let loss = loss.unwrap_or_else(|| change.loss.clone());
+        let jitter = jitter.unwrap_or_else(|| change.jitter.clone());
+        self.chances = Some(Box::new(Chances {
+            last_arrival,
+            ..Chances::of(&settings, loss, jitter)
+        }));
+        self.delay = settings.delay;
+        self.settings = settings;
+    }
+
+    /// Its place on a shared medium, if it is on one.
+    pub fn place(&self) -> Option<Place> {
+        match self.up {
+            State::Shared(place) => Some(place),
+            _ => None,
+        }
+    }
+
+    /// Queue a packet of `bytes`. If it arrives, the caller follows with [`Link::launch`].
+    #[inline]
+    pub fn transmit(&mut self, now: Nanos, bytes: u32) -> Verdict {
+        match self.state {
+            State::Serial => {}
+            State::Shared(place) => return Verdict::Shared(place),
+            State::Down => {
+                self.counters.dropped_down += 1;
+                return Verdict::Dropped(Drop::Down);
+            }
+        }
+        let start = now.max(self.transmitter.busy_until);
+        if self.bounded && !self.has_room(now, start, bytes) {
+            self.counters.dropped_queue += 1;
+            return Verdict::Dropped(Drop::QueueFull);
+        }
+        let departure = self.transmitter.send(now, bytes);
+        self.counters.packets += 1;
+        self.counters.bytes += u64::from(bytes);
+        self.counters.max_wait = self.counters.max_wait.max(start - now);
+        let mut arrival = departure + self.delay;
+        if let Some(chances) = &mut self.chances {
+            if chances.loses() {
+                self.counters.lost += 1;
+                if let Some(packet) = self.waiting.back_mut().filter(|_| start > now) {
+                    packet.lost = true;
+                }
+                return Verdict::Dropped(Drop::Lost);
+            }
+            arrival = chances.delayed(arrival, self.settings.jitter);
+        }
+        Verdict::Arrives(arrival)
+    }
+
+    /// Put a transmitted packet on its way; whether it is the only one, so that its arrival must be scheduled.
+    pub fn launch(&mut self, packet: InFlight) -> bool {
+        self.flight.push(packet)
+    }
+
+    /// Take the packet that arrives by `event`, and the arrival of the next; none if the link went down meanwhile.
+    pub fn arrive(&mut self, event: Event) -> Option<(InFlight, Option<Event>)> {
+        (self.flight.first.arrival == event).then(|| self.flight.pop())
+    }
+
+    /// Go down: what waits or is on the wire is lost, and handed back.
+    pub fn go_down(&mut self, now: Nanos) -> Vec<InFlight> {
+        self.state = State::Down;
+        self.transmitter.stop(now);
+        self.waiting.clear();
+        self.waiting_bytes = 0;
+        self.counters.dropped_down += self.flight.len() as u64;
+        self.flight.take()
+    }
+
+    /// Come up again.
+    pub fn come_up(&mut self) {
+        self.state = self.up;
+    }
+
+    /// Whether the link is down.
+    pub fn is_down(&self) -> bool {
+        self.state == State::Down
+    }
+
+    /// What the link is.
+    pub fn settings(&self) -> &LinkSettings {
+        &self.settings
+    }
+
+    /// What the link has carried.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Packets queued, in transmission or on the wire.
+    pub fn in_flight(&self) -> usize {
+        self.flight.len()
+    }
+
+    /// Time that the transmitter has been busy until `now`, which is no earlier than any packet so far.
+    pub fn busy_time(&self, now: Nanos) -> Nanos {
+        self.transmitter.busy - self.transmitter.busy_until.saturating_sub(now)
+    }
+
+    /// Whether a packet that would start at `start` may wait.
+    ///
+    /// What arrives at the nanosecond at which a place becomes free comes before it does, as in ns-3, where the arrival was scheduled
+    /// first. Such ties are common where links of one rate follow each other.
+    fn has_room(&mut self, now: Nanos, start: Nanos, bytes: u32) -> bool {
+        while let Some(packet) = self.waiting.front() {
+            if packet.start >= now {
+                break;
+            }
+            self.waiting_bytes -= u64::from(packet.bytes);
+            self.waiting.pop_front();
+        }
+        if let Some(red) = &mut self.red {
+            let idle = now.saturating_sub(self.transmitter.busy_until);
+            let idle_packets =
+                idle as f64 * self.settings.rate_bps as f64 / (f64::from(bytes) * 8e9);
+            if red.drops(self.waiting.len(), idle_packets) {
+                return false;
+            }
+        }
+        if start <= now {
+            return true;
+        }
+        let packets = self.waiting.len() as u64 + 1;
+        let total = self.waiting_bytes + u64::from(bytes);
+        let fits = self
+            .settings
+            .queue_packets
+            .map_or(true, |limit| packets <= limit)
+            && self
+                .settings
+                .queue_bytes
+                .map_or(true, |limit| total <= limit);
+        if fits {
+            self.waiting.push_back(Waiting {
+                start,
+                bytes,
+                lost: false,
+            });
+            self.waiting_bytes = total;
+        }
+        fits
+    }
+}
+
+#[cfg(test)]
+mod tests;
