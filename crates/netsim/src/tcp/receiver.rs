@@ -357,29 +357,9 @@ impl Receiver {
         }
         self.reported.rotate_right(1);
         self.reported[0] = start;
-        let from = self.ahead.partition_point(|range| range.1 < start);
-        let mut merged = (start, end);
-        let mut to = from;
-        let mut covered = 0;
-        while let Some(&range) = self.ahead.get(to) {
-            if range.0 > end {
-                break;
-            }
-            if range.0 <= start && range.1 >= end {
-                return false;
-            }
-            merged = (merged.0.min(range.0), merged.1.max(range.1));
-            covered += range.1 - range.0;
-            to += 1;
-        }
-        self.ahead_bytes += merged.1 - merged.0 - covered;
-        if to > from {
-            self.ahead[from] = merged;
-            self.ahead.drain(from + 1..to);
-        } else {
-            self.ahead.insert(from, merged);
-        }
-        true
+        let new_bytes = insert_range(&mut self.ahead, start, end);
+        self.ahead_bytes += new_bytes.unwrap_or(0);
+        new_bytes.is_some()
     }
 
     /// Take over what follows `next` without a gap.
@@ -446,4 +426,26 @@ impl Receiver {
             _ => blocks.push(self.next, duplicate),
         }
     }
+}
+
+/// Add a range to disjoint, ascending ones that are never adjacent: how many bytes are new; none if the range is in one of them.
+pub(crate) fn insert_range(ranges: &mut VecDeque<(u64, u64)>, start: u64, end: u64) -> Option<u64> {
+    let from = ranges.partition_point(|range| range.1 < start);
+    let to = ranges.partition_point(|range| range.0 <= end);
+    let mut merged = (start, end);
+    let mut covered = 0;
+    for &(first, last) in ranges.range(from..to) {
+        if first <= start && last >= end {
+            return None;
+        }
+        merged = (merged.0.min(first), merged.1.max(last));
+        covered += last - first;
+    }
+    if to > from {
+        ranges[from] = merged;
+        ranges.drain(from + 1..to);
+    } else {
+        ranges.insert(from, merged);
+    }
+    Some(merged.1 - merged.0 - covered)
 }

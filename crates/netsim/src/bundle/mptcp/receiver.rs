@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::tcp::receiver::insert_range;
+
 /// What has arrived of one direction's data, over all subflows.
 #[derive(Debug, Default)]
 pub struct DataReceiver {
@@ -95,25 +97,9 @@ impl DataReceiver {
             }
             return true;
         }
-        let from = self.ahead.partition_point(|range| range.1 < start);
-        let mut merged = (start, end);
-        let mut to = from;
-        let mut covered = 0;
-        while let Some(&range) = self.ahead.get(to) {
-            if range.0 > end {
-                break;
-            }
-            if range.0 <= start && range.1 >= end {
-                return false;
-            }
-            merged = (merged.0.min(range.0), merged.1.max(range.1));
-            covered += range.1 - range.0;
-            to += 1;
-        }
-        self.ahead_bytes += merged.1 - merged.0 - covered;
-        self.ahead.drain(from..to);
-        self.ahead.insert(from, merged);
-        true
+        let new_bytes = insert_range(&mut self.ahead, start, end);
+        self.ahead_bytes += new_bytes.unwrap_or(0);
+        new_bytes.is_some()
     }
 }
 

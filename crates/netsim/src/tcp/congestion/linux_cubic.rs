@@ -3,17 +3,14 @@
 //! What differs from RFC 9438: the aim is one least round trip ahead, not a present one, which a queue makes longer; the estimate of
 //! Reno's window grows at the pace of losses for ever; the window is reduced, not what is under way; slow start ends early.
 
-use super::cubic::{cube_root, seconds};
+use super::curve::Curve;
 use super::hystart::{HybridSlowStart, Limits};
 use super::{Acked, CongestionControl, Window};
 use crate::time::{Nanos, MILLISECOND, SECOND};
 
-const C: f64 = 0.4;
 /// The multiplicative decrease in 1024ths: 0.7.
 const BETA: u64 = 717;
 const UNIT: u64 = 1024;
-/// Before the first loss a segment for this many acknowledged ones is the least growth.
-const MOST_COUNT_AT_FIRST: u64 = 20;
 /// At most half more in a round trip.
 const LEAST_COUNT: u64 = 2;
 /// Delays this soon after an epoch's begin do not count.
@@ -44,10 +41,7 @@ pub struct LinuxCubic {
 /// The present growth, from the first ACK after a loss or slow start.
 #[derive(Debug, Clone, Copy)]
 struct Epoch {
-    start: Nanos,
-    /// When the curve is at `origin`, in seconds after the start.
-    k: f64,
-    origin: u64,
+    curve: Curve,
     /// The window that Reno would have, and segments acknowledged towards its next one.
     reno: u64,
     reno_credit: u64,
@@ -58,31 +52,12 @@ struct Epoch {
 
 impl Epoch {
     fn begin(now: Nanos, segments: u64, w_max: u64) -> Self {
-        let below = w_max.saturating_sub(segments);
         Self {
-            start: now,
-            k: if below == 0 {
-                0.0
-            } else {
-                cube_root(below as f64 / C)
-            },
-            origin: w_max.max(segments),
+            curve: Curve::begin(now, segments, w_max),
             reno: segments,
             reno_credit: 0,
             count: 0,
             counted: (0, 0),
-        }
-    }
-
-    /// The window to aim at, `ahead` from now.
-    fn aim(&self, now: Nanos, ahead: Nanos) -> u64 {
-        let t = seconds(now - self.start + ahead);
-        let offset = (t - self.k).abs();
-        let delta = (C * offset * offset * offset) as u64;
-        if t < self.k {
-            self.origin.saturating_sub(delta)
-        } else {
-            self.origin + delta
         }
     }
 
@@ -117,15 +92,7 @@ impl LinuxCubic {
             return epoch.count;
         }
         epoch.counted = (segments, now);
-        let aim = epoch.aim(now, ahead);
-        let mut count = if aim > segments {
-            segments / (aim - segments)
-        } else {
-            100 * segments
-        };
-        if w_max == 0 {
-            count = count.min(MOST_COUNT_AT_FIRST);
-        }
+        let mut count = epoch.curve.count(now, ahead, segments, w_max);
         epoch.grow_reno(segments);
         if epoch.reno > segments {
             count = count.min(segments / (epoch.reno - segments));
@@ -136,7 +103,7 @@ impl LinuxCubic {
 
     fn look_at_delay(&mut self, window: &mut Window, acked: &Acked) {
         let Some(delay) = acked.delay else { return };
-        let after_epoch = |epoch: Epoch| acked.now - epoch.start < AFTER_EPOCH;
+        let after_epoch = |epoch: Epoch| acked.now - epoch.curve.start < AFTER_EPOCH;
         if self.epoch.is_some_and(after_epoch) {
             return;
         }
@@ -212,7 +179,7 @@ impl CongestionControl for LinuxCubic {
     /// Time in which nothing was sent does not count.
     fn on_idle(&mut self, since: Nanos, now: Nanos) {
         if let Some(epoch) = &mut self.epoch {
-            epoch.start += now.saturating_sub(since);
+            epoch.curve.start += now.saturating_sub(since);
         }
     }
 

@@ -3,6 +3,7 @@
 pub mod bbr;
 pub mod coupled;
 pub(super) mod cubic;
+pub(super) mod curve;
 pub(super) mod hystart;
 mod linux_cubic;
 mod reno;

@@ -3,15 +3,12 @@
 //! What differs from RFC 9438: there is no Reno-friendly region, so windows of short paths grow slowly; the aim is in whole segments, one
 //! least round trip ahead; the window is reduced, not what is under way.
 
-use super::super::congestion::cubic::{cube_root, seconds};
+use super::super::congestion::curve::Curve;
 use super::super::congestion::hystart::{HybridSlowStart, Limits};
 use super::super::congestion::{Acked, CongestionControl, Window};
 use crate::time::{Nanos, MILLISECOND};
 
-const C: f64 = 0.4;
 const BETA: f64 = 0.7;
-/// Before the first loss a segment for this many acknowledged ones is the least growth.
-const MOST_COUNT_AT_FIRST: u64 = 20;
 /// At most half more in a round trip.
 const LEAST_COUNT: u64 = 2;
 /// How much longer than the least round trip a round's first ones may be: as much again, within these bounds.
@@ -25,7 +22,7 @@ const AFTER_EPOCH: Nanos = 10 * MILLISECOND;
 pub struct Ns3Cubic {
     /// The window before the last loss, in segments; 0: none.
     w_max: u64,
-    epoch: Option<Epoch>,
+    epoch: Option<Curve>,
     /// Segments acknowledged and not yet grown by.
     credit: u64,
     /// The least smoothed round-trip time.
@@ -35,58 +32,14 @@ pub struct Ns3Cubic {
     lost: (Nanos, u64),
 }
 
-/// The present growth, from the first ACK after a loss or slow start.
-#[derive(Debug, Clone, Copy)]
-struct Epoch {
-    start: Nanos,
-    /// When the curve is at `origin`, in seconds after the start.
-    k: f64,
-    origin: u64,
-}
-
 impl Ns3Cubic {
-    /// The window to aim at, in segments.
-    fn aim(&self, epoch: &Epoch, now: Nanos) -> u64 {
-        let t = seconds((now - epoch.start) + self.least_rtt.unwrap_or(0));
-        let offset = (t - epoch.k).abs();
-        let delta = (C * offset * offset * offset) as u64;
-        if t < epoch.k {
-            epoch.origin.saturating_sub(delta)
-        } else {
-            epoch.origin + delta
-        }
-    }
-
-    fn begin_epoch(&self, now: Nanos, segments: u64) -> Epoch {
-        let below = self.w_max.saturating_sub(segments);
-        Epoch {
-            start: now,
-            k: if below == 0 {
-                0.0
-            } else {
-                cube_root(below as f64 / C)
-            },
-            origin: self.w_max.max(segments),
-        }
-    }
-
     /// How many segments are to be acknowledged for one of growth.
     fn count(&mut self, now: Nanos, segments: u64) -> u64 {
-        let epoch = match self.epoch {
-            Some(epoch) => epoch,
-            None => self.begin_epoch(now, segments),
-        };
-        self.epoch = Some(epoch);
-        let aim = self.aim(&epoch, now);
-        let mut count = if aim > segments {
-            segments / (aim - segments)
-        } else {
-            100 * segments
-        };
-        if self.w_max == 0 {
-            count = count.min(MOST_COUNT_AT_FIRST);
-        }
-        count.max(LEAST_COUNT)
+        let w_max = self.w_max;
+        let begin = || Curve::begin(now, segments, w_max);
+        let epoch = self.epoch.get_or_insert_with(begin);
+        let ahead = self.least_rtt.unwrap_or(0);
+        epoch.count(now, ahead, segments, w_max).max(LEAST_COUNT)
     }
 
     fn look_at_delay(&mut self, window: &mut Window, acked: &Acked) {

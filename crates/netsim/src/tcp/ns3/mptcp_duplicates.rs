@@ -55,12 +55,6 @@ impl LossDetector for Ns3MptcpDuplicateAcks {
         self.duplicates = 0;
     }
 
-    fn on_timeout(&mut self) {}
-
-    fn speculative(&mut self, _: &Episode, _: &Scoreboard) -> Option<usize> {
-        None
-    }
-
     fn corrects_head(&self, _: &Episode) -> bool {
         false
     }

@@ -75,22 +75,8 @@ impl LossDetector for Delay {
         }
     }
 
-    fn on_duplicate(&mut self, _: &AckEvent, _: &Episode, _: &mut Scoreboard) -> bool {
-        false
-    }
-
-    fn on_progress(&mut self, _: &Episode, _: &mut Scoreboard) {}
-
-    fn on_enter(&mut self, _: &Episode, _: &mut Scoreboard) {}
-
-    fn on_leave(&mut self, _: &Episode, _: &mut Scoreboard) {}
-
     fn on_timeout(&mut self) {
         self.due = None;
-    }
-
-    fn speculative(&mut self, _: &Episode, _: &Scoreboard) -> Option<usize> {
-        None
     }
 
     fn looks_at_acks(&self) -> bool {

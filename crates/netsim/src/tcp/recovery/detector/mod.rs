@@ -54,8 +54,9 @@ pub trait LossDetector: std::fmt::Debug + Send {
     }
 
     /// Take a duplicate ACK outside recovery; whether data is lost by it, so that a recovery begins.
-    fn on_duplicate(&mut self, event: &AckEvent, episode: &Episode, board: &mut Scoreboard)
-        -> bool;
+    fn on_duplicate(&mut self, _: &AckEvent, _: &Episode, _: &mut Scoreboard) -> bool {
+        false
+    }
 
     /// Whether duplicates count after a timeout too. RFC 6582, 3.2 step 4: they tell nothing then.
     fn counts_after_timeout(&self) -> bool {
@@ -63,19 +64,21 @@ pub trait LossDetector: std::fmt::Debug + Send {
     }
 
     /// An ACK of new data that is no duplicate has arrived.
-    fn on_progress(&mut self, episode: &Episode, board: &mut Scoreboard);
+    fn on_progress(&mut self, _episode: &Episode, _board: &mut Scoreboard) {}
 
     /// A recovery begins: mark on the board what is lost.
-    fn on_enter(&mut self, episode: &Episode, board: &mut Scoreboard);
+    fn on_enter(&mut self, _episode: &Episode, _board: &mut Scoreboard) {}
 
     /// A recovery has ended.
-    fn on_leave(&mut self, episode: &Episode, board: &mut Scoreboard);
+    fn on_leave(&mut self, _episode: &Episode, _board: &mut Scoreboard) {}
 
     /// The retransmission timer has expired.
-    fn on_timeout(&mut self);
+    fn on_timeout(&mut self) {}
 
     /// A segment to send again in a recovery when nothing is known lost and there is no new data.
-    fn speculative(&mut self, episode: &Episode, board: &Scoreboard) -> Option<usize>;
+    fn speculative(&mut self, _episode: &Episode, _board: &Scoreboard) -> Option<usize> {
+        None
+    }
 
     /// Whether a left edge that was taken for delivered is now taken for lost, without SACK.
     fn corrects_head(&self, episode: &Episode) -> bool {

@@ -164,16 +164,6 @@ impl LossDetector for Rack {
         self.detect(event.now, board)
     }
 
-    fn on_duplicate(&mut self, _: &AckEvent, _: &Episode, _: &mut Scoreboard) -> bool {
-        false
-    }
-
-    fn on_progress(&mut self, _: &Episode, _: &mut Scoreboard) {}
-
-    fn on_enter(&mut self, _: &Episode, _: &mut Scoreboard) {}
-
-    fn on_leave(&mut self, _: &Episode, _: &mut Scoreboard) {}
-
     fn on_timeout(&mut self) {
         self.due = OFF;
     }
@@ -181,10 +171,6 @@ impl LossDetector for Rack {
     /// 6.3: what left less than a round trip and the window ago may yet come.
     fn expired_before(&self, now: Nanos) -> Nanos {
         now.saturating_sub(self.rtt + self.reo_wnd)
-    }
-
-    fn speculative(&mut self, _: &Episode, _: &Scoreboard) -> Option<usize> {
-        None
     }
 
     fn looks_at_acks(&self) -> bool {
