@@ -101,11 +101,12 @@ class ForkedProgram:
         Raises:
             subprocess.TimeoutExpired: it still runs after this many seconds.
         """
-        self._process.join(timeout)
-        status = self.poll()
-        if status is None:
+        if self.returncode is None:
+            self._process.join(timeout)
+            self.returncode = self._process.exitcode
+        if self.returncode is None:
             raise subprocess.TimeoutExpired(self._name, timeout or 0.0)
-        return status
+        return self.returncode
 
     def terminate(self) -> None:
         """Send SIGTERM."""
