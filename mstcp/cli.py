@@ -187,9 +187,12 @@ def _server(arguments: argparse.Namespace) -> dict[str, Any]:
     options: dict[str, Any] = _secret(arguments) | server_tls(arguments)
     if "secret" in options:
         options["plain"] = False
-    return options | {
-        "on_rejected": lambda error, peer: report(f"a stream from {peer[0]} was rejected: {error}")
-    }
+
+    def rejected(error: mstcp.MstcpError, peer: Any) -> None:
+        if not isinstance(error, mstcp.ConnectionLost):  # else the client went away, or gave the stream up
+            report(f"a stream from {peer[0]} was rejected: {error}")
+
+    return options | {"on_rejected": rejected}
 
 
 def _report(command: str) -> Callable[[str], None]:

@@ -190,19 +190,11 @@ async def _receive_one(
     """Accept one connection, have it taken, and answer with the line; others are turned away."""
     done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     taken: list[asyncio.Task[None]] = []
-    on_rejected, has_failed = options["on_rejected"], False
-
-    def rejected(error: MstcpError, peer: Any) -> None:
-        # The sender gives its streams up, also those that are joining, when it hears of a failure.
-        if not has_failed:
-            on_rejected(error, peer)
 
     async def carry(pair: Pair) -> None:
-        nonlocal has_failed
         try:
             line = await take(pair)
         except (MstcpError, OSError) as error:
-            has_failed = True
             # Our file's name is nobody else's business.
             told = error.strerror if isinstance(error, OSError) and error.filename else sentence(error)
             await _answer(pair, f"error {told}")
@@ -219,7 +211,6 @@ async def _receive_one(
         else:
             taken.append(asyncio.ensure_future(carry((reader, writer))))
 
-    options = options | {"on_rejected": rejected}
     server = await start_server(accepted, at.host, at.port, limit=LIMIT_BYTES, **options)
     async with server:
         try:

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import mstcp
-from mstcp import StreamSpec, sockets
+from mstcp import StreamSpec, _core, sockets
 from mstcp.bypass import opened, parse_table
 from mstcp.endpoints import parse_endpoint, parse_rule
 from mstcp.preamble import (
@@ -309,6 +309,22 @@ with socket.create_connection((sys.argv[2], int(sys.argv[3]))) as sock:
 sys.stdout.flush()
 sys.stdout.buffer.write(data)
 """
+
+
+async def test_a_client_that_goes_before_its_hello_is_not_told_of() -> None:
+    async with mstcp_command("proxy", "exit", "0") as leave:
+        host, _, port = (await leave.address()).rpartition(":")
+        for begun in (b"", _core.MAGIC[:5], _core.MAGIC + b"\xff" * 64):
+            with socket.create_connection((host, int(port))) as client:
+                client.sendall(begun)
+                if len(begun) > len(_core.MAGIC):
+                    with contextlib.suppress(ConnectionError):
+                        await asyncio.to_thread(client.recv, 100)
+                else:
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        status, out, told = await leave.end()
+        assert (status, out, told.count("\n")) == (130, "", 1)
+        assert "127.0.0.1 was rejected: " in told
 
 
 async def test_run_leads_a_program_over_mstcp(tmp_path: Path) -> None:
