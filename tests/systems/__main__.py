@@ -1,6 +1,7 @@
-"""Sets a clone of HEAD up in fresh roots of Debian, as root and as a plain user, and runs it.
+"""Tries a clone of HEAD, or a release, in fresh roots of Debian and Ubuntu, as root and as a plain user.
 
-    sudo python3 -m tests.systems bookworm trixie testing        (`make test-systems`)
+    sudo python3 -m tests.systems bookworm trixie testing                      (`make test-systems`)
+    sudo python3 -m tests.systems --release dist bookworm trixie jammy noble   (`make test-release`)
 
 Each user has a root of its own, made by debootstrap, and enters it by pivot_root. Packages come from wherever
 this machine has them from. All of it lies in one folder, and runs in namespaces that end with this program.
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -52,7 +53,7 @@ VERSIONS = (
 )
 NOT_ASKED_FOR = "openvswitch-switch mininet nodejs npm chromium openssh-server"
 """Packages that a user of the simulator need not have."""
-STEPS = {
+OF_CLONE = {
     "set-up": "cd mstcp && make setup",
     "simulator": "cd mstcp && .venv/bin/mstcp-lab run butterfly --engine sim --duration 5 && "
     f"! dpkg-query -W -f '${{db:Status-Status}}\n' {NOT_ASKED_FOR} 2>/dev/null | grep -x installed",
@@ -63,12 +64,25 @@ STEPS = {
     "--json",
     "live": "cd mstcp && .venv/bin/mstcp-lab run butterfly --protocol mstcp,ospf --case 1 --duration 1",
 }
-NEEDS_ROOT = ("live",)
-BY_ADMINISTRATOR = {
-    "set-up": "scripts/install-packages && scripts/find-cargo",
-    "emulation": "scripts/install-packages --emulation",
+OF_RELEASE = {
+    "install": "python3 -m venv lab && lab/bin/pip install --quiet /srv/given/*_$(uname -m).whl",
+    "library": "lab/bin/mstcp bench --seconds 1",
+    "solver": "lab/bin/mstcp-lab solve butterfly",
+    "simulator": "lab/bin/mstcp-lab run butterfly --engine sim --duration 5",
+    "virtual": "lab/bin/mstcp-lab run ring --engine virtual --protocol ospf --case 1 --duration 2 --json",
 }
-"""What root does before a step, in the clone of a user who may not install packages."""
+NEEDS_ROOT = ("live",)
+BY_ROOT = {
+    "virtual": "apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends "
+    "openvswitch-switch mininet iproute2 ethtool procps"
+}
+"""What root does before a step of any user."""
+BY_ADMINISTRATOR = {
+    "set-up": "cd mstcp && scripts/install-packages && scripts/find-cargo",
+    "emulation": "cd mstcp && scripts/install-packages --emulation",
+}
+"""What root does before a step, in the folder of a user who may not install packages."""
+UBUNTU = ("jammy", "noble")
 
 
 @dataclasses.dataclass
@@ -95,8 +109,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="make test-systems", description=__doc__.splitlines()[0] if __doc__ else ""
     )
     parser.add_argument(
-        "systems", nargs="+", metavar="SUITE", help="a suite of Debian, as debootstrap names it"
+        "systems", nargs="+", metavar="SUITE", help="a suite of Debian or Ubuntu, as debootstrap names it"
     )
+    parser.add_argument("--release", type=Path, metavar="FOLDER", help="install the wheels of this folder")
     parser.add_argument("--user", choices=USERS, help="the user to try (default: both)")
     args = parser.parse_args(arguments)
     if os.geteuid() != 0:
@@ -107,23 +122,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="mstcp-systems-", dir="/var/tmp"))
     try:
         folder.chmod(0o755)
-        _checked(["git", "-C", str(ROOT), "bundle", "create", "--quiet", str(folder / "tree.bundle"), "HEAD"])
+        given = folder / "given"
+        if args.release:
+            shutil.copytree(args.release, given)
+        else:
+            given.mkdir()
+            _checked(
+                ["git", "-C", str(ROOT), "bundle", "create", "--quiet", str(given / "tree.bundle"), "HEAD"]
+            )
+        steps, packages = (OF_RELEASE, "python3-venv") if args.release else (OF_CLONE, "git,make")
         for suite in args.systems:
             base = folder / suite
-            bootstrap = _timed("debootstrap", functools.partial(_bootstrap, base, suite))
+            bootstrap = _timed("debootstrap", functools.partial(_bootstrap, base, suite, packages))
             print(f"{suite}: debootstrap {bootstrap.cell}", flush=True)
             if bootstrap.problem is not None:
                 rows.append([suite, bootstrap.cell, bootstrap])
                 continue
             users = [args.user] if args.user else USERS
-            rows += [_try_user(folder, base, suite, user) for user in users]
+            rows += [_try_user(folder, base, suite, user, steps) for user in users]
             shutil.rmtree(base)
     except KeyboardInterrupt:
         print("Stopped; what is printed is what was tried.", flush=True)
         return 130
     finally:
         _remove(folder)
-    _print_table(rows)
+    _print_table(rows, steps)
     return int(any(step.problem is not None for row in rows for step in row if isinstance(step, Step)))
 
 
@@ -136,18 +159,17 @@ def _remove(folder: Path) -> None:
         print(f"test-systems: remove {folder} by hand", flush=True)
 
 
-def _bootstrap(base: Path, suite: str) -> str | None:
+def _bootstrap(base: Path, suite: str, packages: str) -> str | None:
     """Make a root file system of a suite with what a reader of the README has, and where its packages are."""
-    mirrors = host_settings.mirrors()
-    source = [mirrors["main"]] if "main" in mirrors else []
-    call = [
-        "debootstrap",
-        "--variant=minbase",
-        "--include=ca-certificates,git,make",
-        suite,
-        str(base),
-        *source,
-    ]
+    options = ["--variant=minbase", f"--include=ca-certificates,{packages}"]
+    if suite in UBUNTU:
+        # Debian has no keys of Ubuntu's. One script of debootstrap's knows all of its suites, newer ones too.
+        mirrors: dict[str, str] = {}
+        options, source = [*options, "--components=main,universe", "--no-check-gpg"], ["", "gutsy"]
+    else:
+        mirrors = host_settings.mirrors()
+        source = [mirrors["main"]] if "main" in mirrors else []
+    call = ["debootstrap", *options, suite, str(base), *source]
     problem, printed = _run([*IN_NAMESPACES, *call])
     if problem is not None:
         return f"{problem}\n{printed}"
@@ -161,8 +183,8 @@ def _bootstrap(base: Path, suite: str) -> str | None:
     return None
 
 
-def _try_user(folder: Path, base: Path, suite: str, user: str) -> list[Step | str]:
-    """Let a user of a fresh root set the project up and run it; returns the row of the table."""
+def _try_user(folder: Path, base: Path, suite: str, user: str, tried: Mapping[str, str]) -> list[Step | str]:
+    """Let a user of a fresh root do some steps; returns the row of the table."""
     root = folder / f"{suite}-{user}"
     _checked(["cp", "--archive", "--reflink=auto", str(base), str(root)])
     try:
@@ -170,9 +192,9 @@ def _try_user(folder: Path, base: Path, suite: str, user: str) -> list[Step | st
             _checked(["chroot", str(root), "useradd", "--create-home", "--shell", "/bin/bash", user])
         host_settings.hand_over(root, list(USERS.values()))
         _checked(["chroot", str(root), "update-ca-certificates"])
-        shutil.copy(folder / "tree.bundle", root / "srv")
+        shutil.copytree(folder / "given", root / "srv" / "given")
         steps: list[Step] = []
-        for name, command in STEPS.items():
+        for name, command in tried.items():
             if user != "root" and name in NEEDS_ROOT:
                 continue
             step = _step(root, user, name, command)
@@ -208,9 +230,11 @@ def _step(root: Path, user: str, name: str, command: str) -> Step:
 def _preparations(user: str, name: str) -> Iterator[tuple[str, str]]:
     """Yield what is done before a step, and who does it."""
     if name == "set-up":
-        yield user, "git clone --quiet /srv/tree.bundle mstcp"
+        yield user, "git clone --quiet /srv/given/tree.bundle mstcp"
+    if name in BY_ROOT:
+        yield "root", BY_ROOT[name]
     if user != "root" and name in BY_ADMINISTRATOR:
-        yield "root", f"cd {USERS[user]}/mstcp && {BY_ADMINISTRATOR[name]}"
+        yield "root", f"cd {USERS[user]} && {BY_ADMINISTRATOR[name]}"
 
 
 def _doctor(printed: str) -> tuple[str | None, str]:
@@ -246,7 +270,12 @@ def _nothing(printed: str) -> tuple[str | None, str]:
     return None, ""
 
 
-CHECKS: dict[str, Callable[[str], tuple[str | None, str]]] = {"doctor": _doctor, "demo": _demo, "ring": _ring}
+CHECKS: dict[str, Callable[[str], tuple[str | None, str]]] = {
+    "doctor": _doctor,
+    "demo": _demo,
+    "ring": _ring,
+    "virtual": _ring,
+}
 
 
 def _in_root(root: Path, user: str, command: str) -> tuple[str | None, str]:
@@ -291,12 +320,12 @@ def _checked(call: Sequence[str]) -> None:
         raise SystemExit(f"test-systems: {' '.join(call)}: {problem}\n{printed}")
 
 
-def _print_table(rows: Sequence[Sequence[Step | str]]) -> None:
-    print("\n| system | user | " + " | ".join(STEPS) + " |\n|" + "---|" * (2 + len(STEPS)))
+def _print_table(rows: Sequence[Sequence[Step | str]], steps: Collection[str]) -> None:
+    print("\n| system | user | " + " | ".join(steps) + " |\n|" + "---|" * (2 + len(steps)))
     for row in rows:
         cells = {each.name: each.cell for each in row if isinstance(each, Step)}
         texts = [each for each in row if not isinstance(each, Step)]
-        print("| " + " | ".join(texts + [cells.get(name, "") for name in STEPS]) + " |")
+        print("| " + " | ".join(texts + [cells.get(name, "") for name in steps]) + " |")
     print("Each cell: what came of it, wall seconds (and processor seconds).")
 
 
