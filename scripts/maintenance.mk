@@ -24,6 +24,12 @@ test-systems: ## set up and run in fresh roots of Debian (SYSTEMS), as root and 
 	@scripts/install-packages debootstrap
 	@$(SUDO) env PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m tests.systems $(SYSTEMS)
 
+RELEASED_FOR ?= bookworm trixie jammy noble
+.PHONY: test-release
+test-release: ## install the wheels in dist/ in fresh roots of Debian and Ubuntu (RELEASED_FOR), and run them (needs root; some 5 minutes each)
+	@scripts/install-packages debootstrap
+	@$(SUDO) env PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m tests.systems --release dist $(RELEASED_FOR)
+
 .PHONY: explore
 explore: setup ## run the random tests with new examples, more of them (half an hour)
 	@cargo=$(CARGO_COMMAND); for round in 1 2 3 4 5 6 7 8 9 10; do \
@@ -73,6 +79,11 @@ readme-runs: setup ## make the runs of README's table: ENGINE=virtual|live, 3 se
 	@$(SUDO) $(VENV)/mstcp-lab run butterfly --engine $(ENGINE) --protocol all --case 1,2 --seeds 3 --duration 10 --retries 2 \
 		--set live.sample_s=10 --out build/readme
 	@$(VENV)/python -m benchmarks.readme --keep build/readme
+	@if [ -x experiments/apps/mpquic ]; then \
+		rm -rf build/readme-quic; \
+		$(SUDO) $(VENV)/mstcp-lab run butterfly --engine $(ENGINE) --protocol quic,mpquic --case 1,2 --seeds 3 --duration 10 --retries 2 \
+			--set packet_bytes=1514 --set live.sample_s=1 --out build/readme-quic && \
+		$(VENV)/python -m benchmarks.readme --keep build/readme-quic; fi
 readme: setup ## renew README's table from docs/results/butterfly.json
 	@$(VENV)/python -m benchmarks.readme
 
