@@ -3,100 +3,34 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from functools import lru_cache
 
-from controller.model.counters import PinnedBy, PinnedCount, PortCounters
-from controller.model.rules import (
-    COUNTED_COOKIES,
-    TcpConnection,
-    is_counted,
-    port_of_group,
-)
+from controller.model.counters import PinnedBy, PinnedCount, PortCounters, RuleCount, RuleKey
+from controller.model.rules import COUNTED_COOKIES, Output, TcpConnection, ToGroup, is_counted, port_of_group
+from controller.openflow.actions import read_action
 from controller.openflow.decoding import Malformed, read_match
-from controller.openflow.encoding import header
+from controller.openflow.statistics import AGGREGATE, FLOWS, PORTS, Reading, flows_request, read_flows
 
-MULTIPART_REPLY = 19
-_MULTIPART_REQUEST = 18
-_FLOWS, _AGGREGATE, _PORTS = 1, 2, 4
-
-_MULTIPART = struct.Struct("!HH4x")  # type, flags
-_REQUEST_MORE = 1
-_HEADER_BYTES = 8
-_PORTS_REQUEST = struct.Struct("!I4x")
-_FLOWS_REQUEST = struct.Struct("!B3xII4xQQHH4x")  # the match has no fields
-_ANY = 0xFFFF_FFFF
-_ALL_TABLES = 0xFF
+_PORTS_REQUEST = struct.pack("!I4x", 0xFFFF_FFFF)  # all of them
 _COUNT = struct.Struct("!16xI4x")  # packets and bytes; rules
 _LAST_PORT = 0xFFFF_FF00
 # Port; packets, bytes, dropped and errors, each received and sent; four kinds of errors; its age.
 _PORT = struct.Struct("!I4x8Q32xII")
-_FLOW = struct.Struct("!H22xQ8xQ")  # length; cookie; bytes
-_APPLY_ACTIONS, _OUTPUT, _GROUP = 4, 0, 22
-
-_MAX_MESSAGES = 4096
-"""A switch that answers with more, some two million rules, is asked for its counters no more."""
 
 
-class CounterReading:
-    """One switch's counters: the questions, and the answers until they are complete.
+class CounterReading(Reading):
+    """The counters of one switch's ports, how many rules it has and, if asked, those that pin connections."""
 
-    Args:
-        ports_transaction: Number of the question for its ports.
-        pinned_transaction: Number of the question for the rules that pin connections; None: it is not asked.
-        rules_transaction: Number of the question how many rules there are; None: it is not asked.
-    """
-
-    def __init__(
-        self, ports_transaction: int, pinned_transaction: int | None, rules_transaction: int | None = None
-    ) -> None:
-        self._ports_transaction = ports_transaction
-        self._pinned_transaction = pinned_transaction
-        self._rules_transaction = rules_transaction
-        asked = (ports_transaction, pinned_transaction, rules_transaction)
-        self.unanswered = {transaction for transaction in asked if transaction is not None}
+    def __init__(self, new_transaction: Callable[[], int], pinned: bool) -> None:
+        super().__init__(new_transaction)
         self.rules: int | None = None  # how many
-        self.messages = len(self.unanswered)
         self.ports: dict[int, PortCounters] = {}
         self.pinned: dict[PinnedBy, PinnedCount] = {}
-
-    def requests(self) -> bytes:
-        """Return the questions."""
-        asked = statistics_request(_PORTS, self._ports_transaction, _PORTS_REQUEST.pack(_ANY))
-        if self._pinned_transaction is not None:
-            cookie, mask = COUNTED_COOKIES
-            body = _FLOWS_REQUEST.pack(_ALL_TABLES, _ANY, _ANY, cookie, mask, 1, 4)
-            asked += statistics_request(_FLOWS, self._pinned_transaction, body)
-        if self._rules_transaction is not None:
-            body = _FLOWS_REQUEST.pack(_ALL_TABLES, _ANY, _ANY, 0, 0, 1, 4)
-            asked += statistics_request(_AGGREGATE, self._rules_transaction, body)
-        return asked
-
-    def take(self, transaction: int, whole: bytes) -> bool:
-        """Take a message of an answer in; returns whether that was the last of all.
-
-        Raises:
-            Malformed: it is not what was asked for.
-        """
-        self.messages += 1
-        if self.messages > _MAX_MESSAGES:
-            raise Malformed(f"an answer of more than {_MAX_MESSAGES} messages")
-        try:
-            kind, flags = _MULTIPART.unpack_from(whole, _HEADER_BYTES)
-            wanted = {self._ports_transaction: _PORTS, self._rules_transaction: _AGGREGATE}
-            if kind != wanted.get(transaction, _FLOWS):
-                raise Malformed(f"statistics of type {kind} that were not asked for")
-            body = whole[_HEADER_BYTES + _MULTIPART.size :]
-            if kind == _PORTS:
-                self._take_ports(body)
-            elif kind == _AGGREGATE:
-                (self.rules,) = _COUNT.unpack_from(body)
-            else:
-                self._take_flows(body)
-        except struct.error as error:
-            raise Malformed(f"statistics: {error}") from None
-        if not flags & _REQUEST_MORE:
-            self.unanswered.discard(transaction)
-        return not self.unanswered
+        self._ask(PORTS, _PORTS_REQUEST, self._take_ports)
+        if pinned:
+            self._ask(FLOWS, flows_request(*COUNTED_COOKIES), self._take_flows)
+        self._ask(AGGREGATE, flows_request(), self._take_count)
 
     def _take_ports(self, body: bytes) -> None:
         if len(body) % _PORT.size:
@@ -107,25 +41,30 @@ class CounterReading:
                 self.ports[number] = PortCounters(*values)
 
     def _take_flows(self, body: bytes) -> None:
-        place = 0
-        while place < len(body):
-            length, cookie, total = _FLOW.unpack_from(body, place)
-            match_at = place + _FLOW.size
-            match_bytes = int.from_bytes(body[match_at + 2 : match_at + 4], "big")
-            actions_at = match_at + (match_bytes + 7) // 8 * 8
-            end = place + length
-            if not match_at + 8 <= actions_at <= end <= len(body):
-                raise Malformed(f"statistics of a rule of {length} bytes, its match of {match_bytes}")
-            by = _pinned_by(body[match_at + 4 : match_at + match_bytes]) if is_counted(cookie) else None
+        for flow in read_flows(body):
+            by = _pinned_by(flow.match) if is_counted(flow.cookie) else None
             if by is not None:
-                self.pinned[by] = PinnedCount(_out_port(body[actions_at:end]), total)
-            place = end
+                self.pinned[by] = PinnedCount(_out_port(flow.instructions), flow.total_bytes)
+
+    def _take_count(self, body: bytes) -> None:
+        (self.rules,) = _COUNT.unpack_from(body)
 
 
-def statistics_request(kind: int, transaction: int, body: bytes) -> bytes:
-    """Return a question for statistics of a type (`OFPMP_*`)."""
-    head = header(_MULTIPART_REQUEST, _HEADER_BYTES + _MULTIPART.size + len(body), transaction)
-    return head + _MULTIPART.pack(kind, 0) + body
+class RuleCountReading(Reading):
+    """What all rules of one switch have counted."""
+
+    def __init__(self, new_transaction: Callable[[], int]) -> None:
+        super().__init__(new_transaction)
+        self.counts: dict[RuleKey, RuleCount] = {}
+        self._ask(FLOWS, flows_request(), self._take_flows)
+
+    def _take_flows(self, body: bytes) -> None:
+        for flow in read_flows(body):
+            match = read_match(flow.match)
+            if match is not None:
+                self.counts[RuleKey(flow.table, flow.priority, match)] = RuleCount(
+                    flow.packets, flow.total_bytes
+                )
 
 
 @lru_cache(maxsize=1 << 16)
@@ -142,25 +81,9 @@ def _pinned_by(fields: bytes) -> PinnedBy | None:
     return None if None in ends else TcpConnection(*ends, match.ip_protocol)  # type: ignore[arg-type]
 
 
-@lru_cache(maxsize=1 << 14)
 def _out_port(instructions: bytes) -> int | None:
-    """Return the port that actions send to, by a fast-failover group too; None for any other group."""
-    place = 0
-    while place + 8 <= len(instructions):
-        kind, length = struct.unpack_from("!HH", instructions, place)
-        if kind == _APPLY_ACTIONS:
-            return _first_output(instructions[place + 8 : place + length])
-        place += max(length, 8)
-    return None
-
-
-def _first_output(actions: bytes) -> int | None:
-    place = 0
-    while place + 8 <= len(actions):
-        kind, length, target = struct.unpack_from("!HHI", actions, place)
-        if kind == _OUTPUT:
-            return int(target)
-        if kind == _GROUP:
-            return port_of_group(target)
-        place += max(length, 8)
-    return None
+    """Return the port that a rule sends to, by a fast-failover group too; None for any other group."""
+    action = read_action(instructions)
+    if isinstance(action, ToGroup):
+        return port_of_group(action.group)
+    return action.port if isinstance(action, Output) else None

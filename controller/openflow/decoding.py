@@ -1,9 +1,10 @@
-"""The messages of switches that come often, read without os-ken: what is left is for os-ken to read."""
+"""What switches say of their own accord, and the parts that many of their messages share, read from bytes."""
 
 from __future__ import annotations
 
 import ipaddress
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -89,6 +90,20 @@ def read_expired(whole: bytes) -> str | None:
         raise Malformed(f"a rule that was removed: {error}") from None
     match = read_match(whole[_FLOW_REMOVED.size :][: max(0, length - 4)])
     return None if match is None or reason != _IDLE_TIMEOUT else match.destination_ip
+
+
+def parts(whole: bytes, start: int, end: int, length_at: int, least: int) -> Iterator[tuple[int, int]]:
+    """Yield where parts begin and end, whose length, `least` or more, stands at an offset.
+
+    Raises:
+        Malformed: a part is too short or too long.
+    """
+    while start < end:
+        length = int.from_bytes(whole[start + length_at : start + length_at + 2], "big")
+        if length < least or start + length > end:
+            raise Malformed(f"a part of {length} bytes where {end - start} are left")
+        yield start, start + length
+        start += length
 
 
 @lru_cache(maxsize=1 << 16)

@@ -55,17 +55,17 @@ _GROUP_MOD = struct.Struct("!BBHIHBxI")
 _BUCKET = struct.Struct("!HHII4x")
 # Header; command, flags, number; a band that drops: type, bytes, rate, burst.
 _METER_MOD = struct.Struct("!BBHIHHIHHII4x")
-_PACKETS_WITH_BURST = 2 | 4
-_DROP_BAND, _BAND_BYTES = 1, 16
+PACKETS_WITH_BURST = 2 | 4
+DROP_BAND, _BAND_BYTES = 1, 16
 _PACKET_OUT = struct.Struct("!BBHIIIH6x")
 _OUTPUT = struct.Struct("!HHIH6x")
 _SAY_REMOVED = 1  # flag of a flow mod
 _ADD, _MODIFY, _DELETE = 0, 1, 2  # of group mods and meter mods
 _FLOW_ADD, _FLOW_DELETE, _FLOW_DELETE_STRICT = 0, 3, 4
-_SELECT, _FAST_FAILOVER = 1, 3
+SELECT, FAST_FAILOVER = 1, 3
 _ANY = _NO_BUFFER = 0xFFFF_FFFF
 _ALL_GROUPS = 0xFFFF_FFFC
-_CONTROLLER = 0xFFFF_FFFD
+CONTROLLER_PORT = 0xFFFF_FFFD
 _ALL_TABLES = 0xFF
 _ALL_BITS = 2**64 - 1
 _NO_BUFFER_LENGTH = 0xFFFF  # the whole packet
@@ -114,10 +114,10 @@ _CONNECTION = struct.Struct(f"!{len(_TO_SOURCE)}s4s4s4s4sH4sH5x")
 
 # A switch drops what would go back where it came from; Open vSwitch lets it be forgotten (its action
 # `load:0->NXM_OF_IN_PORT[]`, 16 bits).
-_NICIRA, _REG_MOVE, _REG_LOAD = 0x2320, 6, 7
+NICIRA, REG_MOVE, REG_LOAD = 0x2320, 6, 7
 _NXM_OF_IN_PORT, _NXM_OF_ETH_DST, _NXM_OF_ETH_SRC = 0x0002, 0x0206, 0x0406
-_FORGET_IN_PORT = struct.pack("!HHIHHIQ", 0xFFFF, 24, _NICIRA, _REG_LOAD, 15, _NXM_OF_IN_PORT, 0)
-_MAC_BITS = 48
+_FORGET_IN_PORT = struct.pack("!HHIHHIQ", 0xFFFF, 24, NICIRA, REG_LOAD, 15, _NXM_OF_IN_PORT, 0)
+MAC_BITS = 48
 
 
 def header(kind: int, length: int, transaction: int) -> bytes:
@@ -187,15 +187,15 @@ def _removal(cookie: int, mask: int, transaction: int) -> bytes:
 
 
 def _group_mod(command: int, number: int, buckets: tuple[Bucket, ...], transaction: int) -> bytes:
-    kind = _FAST_FAILOVER if any(bucket.watch_port is not None for bucket in buckets) else _SELECT
+    kind = FAST_FAILOVER if any(bucket.watch_port is not None for bucket in buckets) else SELECT
     body = b"".join(_bucket(bucket) for bucket in buckets)
     size = _GROUP_MOD.size + len(body)
     return _GROUP_MOD.pack(VERSION, GROUP_MOD, size, transaction, command, kind, number) + body
 
 
 def _meter_mod(command: int, meter: Meter, transaction: int) -> bytes:
-    head = (VERSION, METER_MOD, _METER_MOD.size, transaction, command, _PACKETS_WITH_BURST, meter.number)
-    return _METER_MOD.pack(*head, _DROP_BAND, _BAND_BYTES, meter.packets_per_s, meter.burst_packets)
+    head = (VERSION, METER_MOD, _METER_MOD.size, transaction, command, PACKETS_WITH_BURST, meter.number)
+    return _METER_MOD.pack(*head, DROP_BAND, _BAND_BYTES, meter.packets_per_s, meter.burst_packets)
 
 
 def _bucket(bucket: Bucket) -> bytes:
@@ -207,7 +207,7 @@ def _bucket(bucket: Bucket) -> bytes:
 def _packet_out(message: PacketOut, transaction: int) -> bytes:
     size = _PACKET_OUT.size + _OUTPUT.size + len(message.frame)
     return (
-        _PACKET_OUT.pack(VERSION, PACKET_OUT, size, transaction, _NO_BUFFER, _CONTROLLER, _OUTPUT.size)
+        _PACKET_OUT.pack(VERSION, PACKET_OUT, size, transaction, _NO_BUFFER, CONTROLLER_PORT, _OUTPUT.size)
         + _output(message.port)
         + message.frame
     )
@@ -283,14 +283,14 @@ def _instructions(action: Action) -> bytes:
     if isinstance(action, Drop):
         return b""
     if isinstance(action, RestoreLabel):
-        restored = _move(_NXM_OF_ETH_SRC, 0, _NXM_OF_ETH_DST, 0, _MAC_BITS)
+        restored = _move(_NXM_OF_ETH_SRC, 0, _NXM_OF_ETH_DST, 0, MAC_BITS)
         marked = _set_mac(_SOURCE_MAC_FIELD, action.source_mac)
         return _apply(restored + marked + _FORGET_IN_PORT) + _goto(action.table)
     if isinstance(action, Output | ToGroup):
         actions = _send_actions(action)
     else:
         limited = b"" if action.meter is None else struct.pack("!HHI", 6, 8, action.meter)
-        return limited + _apply(_output(_CONTROLLER, _NO_BUFFER_LENGTH))
+        return limited + _apply(_output(CONTROLLER_PORT, _NO_BUFFER_LENGTH))
     return _apply(actions)
 
 
@@ -305,11 +305,11 @@ def _goto(table: int) -> bytes:
 def _send_actions(action: Output | ToGroup) -> bytes:
     actions = b""
     if isinstance(action, Output) and action.saves_label:
-        actions += _move(_NXM_OF_ETH_DST, 0, _NXM_OF_ETH_SRC, 0, _MAC_BITS)
+        actions += _move(_NXM_OF_ETH_DST, 0, _NXM_OF_ETH_SRC, 0, MAC_BITS)
     if action.shift:
         actions += _move(_NXM_OF_ETH_DST, 0, _NXM_OF_ETH_DST, action.shift, LABEL_BITS - action.shift)
         low_bits = action.shift - 1  # from bit 0 on, and less one
-        actions += struct.pack("!HHIHHIQ", 0xFFFF, 24, _NICIRA, _REG_LOAD, low_bits, _NXM_OF_ETH_DST, 0)
+        actions += struct.pack("!HHIHHIQ", 0xFFFF, 24, NICIRA, REG_LOAD, low_bits, _NXM_OF_ETH_DST, 0)
     if action.source_mac is not None:
         actions += _set_mac(_SOURCE_MAC_FIELD, action.source_mac)
     if action.destination_mac is not None:
@@ -323,7 +323,7 @@ def _send_actions(action: Output | ToGroup) -> bytes:
 
 def _move(source: int, source_bit: int, target: int, target_bit: int, bits: int) -> bytes:
     """Return the action that copies some bits of a field to another place."""
-    head = struct.pack("!HHIHHHH", 0xFFFF, 24, _NICIRA, _REG_MOVE, bits, source_bit, target_bit)
+    head = struct.pack("!HHIHHHH", 0xFFFF, 24, NICIRA, REG_MOVE, bits, source_bit, target_bit)
     return head + struct.pack("!II", source, target)
 
 

@@ -6,9 +6,9 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
-from controller.openflow.counters import statistics_request
 from controller.openflow.decoding import Malformed
 from controller.openflow.encoding import VERSION, header
+from controller.openflow.statistics import statistics_request
 
 HELLO, FEATURES_REQUEST, FEATURES_REPLY, PORT_STATUS = 0, 5, 6, 12
 _ROLE_REQUEST, ROLE_REPLY = 24, 25

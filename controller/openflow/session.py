@@ -12,10 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
-
-from os_ken.ofproto import ofproto_parser, ofproto_protocol, ofproto_v1_3
-from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from controller.model.reconcile import Installed
 from controller.openflow import handshake
@@ -23,9 +19,10 @@ from controller.openflow.decoding import Malformed, read_refusal, reason_of
 from controller.openflow.encoding import VERSION
 from controller.openflow.handshake import NO_GENERATION, PortDescription, Role
 from controller.openflow.readback import Readback
-from controller.openflow.screening import SENT_BY_SWITCHES, is_wanted
+from controller.openflow.statistics import MULTIPART_REPLY, REPLY_MORE
 
-_ERROR, _MULTIPART_REPLY = 1, 19
+_ERROR = 1
+_SENT_BY_SWITCHES = frozenset({0, 1, 2, 3, 4, 6, 8, 10, 11, 12, 19, 21, 23, 25, 27})  # `OFPT_*`
 _STALE = (11, 0)  # OFPET_ROLE_REQUEST_FAILED, OFPRRFC_STALE
 
 _HANDSHAKE_S = 10.0
@@ -198,11 +195,11 @@ class Session:
             return self._take_role(handshake.read_role(whole)[1], now)
         elif kind == _ERROR:
             return self._take_error(transaction, whole, now)
-        elif kind == _MULTIPART_REPLY and self.stage is Stage.PORTS:
+        elif kind == MULTIPART_REPLY and self.stage is Stage.PORTS:
             return self._take_ports(transaction, whole, now)
-        elif kind == _MULTIPART_REPLY and self._reading is not None:
-            self._take_readback(kind, transaction, whole, now)
-        elif kind not in SENT_BY_SWITCHES:
+        elif kind == MULTIPART_REPLY:
+            self._take_readback(transaction, whole, now)
+        elif kind not in _SENT_BY_SWITCHES:
             raise Malformed(f"a message of type {kind}, which switches do not send")
         return b""
 
@@ -273,20 +270,8 @@ class Session:
 
     def read(self) -> bytes:
         """Ask what a switch has: the answer is in `installed` when `take_reading` says so."""
-        datapath, data = _DATAPATH, bytearray()
-        self._reading = reading = Readback()
-        everything = 0xFF, ofproto_v1_3.OFPP_ANY, ofproto_v1_3.OFPG_ANY
-        for is_optional, request in (
-            (False, parser.OFPFlowStatsRequest(datapath, 0, *everything)),
-            (False, parser.OFPGroupDescStatsRequest(datapath, 0)),
-            (True, parser.OFPMeterFeaturesStatsRequest(datapath, 0)),
-            (True, parser.OFPMeterConfigStatsRequest(datapath, 0, ofproto_v1_3.OFPM_ALL)),
-        ):
-            request.set_xid(self._new_transaction())
-            reading.ask(request.xid, is_optional)
-            request.serialize()
-            data += request.buf
-        return bytes(data)
+        self._reading = Readback(self._new_transaction)
+        return self._reading.requests
 
     def take_reading(self) -> bool:
         """Return, once, whether the switch has said what it has."""
@@ -322,7 +307,7 @@ class Session:
         if transaction != self._awaited or whole[8:10] != bytes((0, handshake.PORT_DESCRIPTION)):
             raise Malformed("statistics that were not asked for")
         self.ports.update((port.number, port) for port in handshake.read_ports(whole))
-        if whole[11] & ofproto_v1_3.OFPMPF_REPLY_MORE:
+        if whole[11] & REPLY_MORE:
             return b""
         self.stage, self._progress_at = Stage.ROLE, now
         return self._ask_role(Role.NO_CHANGE, 0, now)
@@ -376,22 +361,14 @@ class Session:
         self.stage, self._progress_at = Stage.READBACK, now
         return self.read()
 
-    def _take_readback(self, kind: int, transaction: int, whole: bytes, now: float) -> None:
-        assert self._reading is not None
-        if transaction not in self._reading.unanswered or not is_wanted(whole):
+    def _take_readback(self, transaction: int, whole: bytes, now: float) -> None:
+        if self._reading is None or transaction not in self._reading.unanswered:
             return
-        message: Any = ofproto_parser.msg(_DATAPATH, VERSION, kind, len(whole), transaction, whole)
-        if message is None:
-            raise Malformed("rules that cannot be read")
         self._progress_at = now
-        self._finish(self._reading.take(message))
+        self._finish(self._reading.take(transaction, whole))
 
     def _finish(self, is_complete: bool) -> None:
         if is_complete and self._reading is not None:
             self.installed, self._reading, self._has_read = self._reading.result(), None, True
             if self.stage is Stage.READBACK:
                 self.stage = Stage.COMPLETE
-
-
-_DATAPATH: Any = ofproto_protocol.ProtocolDesc(version=VERSION)
-"""What os-ken needs to know of a switch to read and write its messages."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import count
 
 from controller.logs import SparingLog
@@ -21,12 +21,12 @@ from controller.model.messages import (
 )
 from controller.model.packet_limits import PortLimits
 from controller.openflow.connection import Connection
-from controller.openflow.counters import MULTIPART_REPLY, CounterReading
+from controller.openflow.counters import CounterReading, RuleCountReading
 from controller.openflow.decoding import read_expired, read_packet_in, read_refusal, reason_of
 from controller.openflow.encoding import OWN_TRANSACTIONS, VERSION, encode
 from controller.openflow.handshake import PORT_STATUS
-from controller.openflow.rule_counts import RuleCountReading
 from controller.openflow.session import Leadership, Refused, Session, Stage
+from controller.openflow.statistics import MULTIPART_REPLY, Reading
 
 LOG = logging.getLogger("controller.openflow")
 
@@ -104,13 +104,11 @@ class Switches:
 
     def _encoded(self, connection: Connection, message: DatapathMessage) -> bytes:
         if isinstance(message, ReadCounters):
-            pinned = self._transaction() if message.pinned else None
-            reading = CounterReading(self._transaction(), pinned, self._transaction())
-            self._counting[connection] = reading
-            return reading.requests()
+            counting = self._counting[connection] = CounterReading(self._transaction, message.pinned)
+            return counting.requests
         if isinstance(message, ReadRuleCounters):
-            asked = self._counting_rules[connection] = RuleCountReading(self._transaction())
-            return asked.request()
+            asked = self._counting_rules[connection] = RuleCountReading(self._transaction)
+            return asked.requests
         if isinstance(message, IntroduceSwitch):
             self._introduced.add(connection)
         if isinstance(message, ReadInstalled | IntroduceSwitch):
@@ -334,7 +332,7 @@ class Switches:
         elif kind == MULTIPART_REPLY and transaction in _open(self._counting.get(connection)):
             self._take_counters(connection, datapath_id, transaction, whole)
         elif kind in (MULTIPART_REPLY, _ERROR) and transaction in _open(self._counting_rules.get(connection)):
-            self._take_rule_counters(connection, datapath_id, kind, whole)
+            self._take_rule_counters(connection, datapath_id, kind, transaction, whole)
         elif kind == _ERROR and not session.expects(transaction):
             self._take_error(connection, datapath_id, transaction, whole)
         else:
@@ -359,10 +357,12 @@ class Switches:
                 )
             )
 
-    def _take_rule_counters(self, connection: Connection, datapath_id: int, kind: int, whole: bytes) -> None:
+    def _take_rule_counters(
+        self, connection: Connection, datapath_id: int, kind: int, transaction: int, whole: bytes
+    ) -> None:
         """Take a part of what a switch's rules have counted, and hand over what is complete."""
         reading = self._counting_rules[connection]
-        if kind == _ERROR or reading.take(whole):
+        if kind == _ERROR or reading.take(transaction, whole):
             del self._counting_rules[connection]
             counts = None if kind == _ERROR else reading.counts
             self._events.append(events.RuleCountersRead(datapath_id, counts))
@@ -391,6 +391,6 @@ class Switches:
             self._events.append(events.LinkDiscovered(*tail, datapath_id, port))
 
 
-def _open(reading: CounterReading | RuleCountReading | None) -> frozenset[int] | set[int]:
+def _open(reading: Reading | None) -> Collection[int]:
     """Return the transactions of a reading that are still to be answered."""
-    return frozenset() if reading is None else reading.unanswered
+    return () if reading is None else reading.unanswered

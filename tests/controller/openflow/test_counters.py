@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from itertools import count
 from typing import Any
 
 import pytest
@@ -47,8 +48,8 @@ PACKET = {
 
 
 def answered(switch: ModelSwitch, pinned: bool = True) -> CounterReading:
-    reading = CounterReading(1, 2 if pinned else None)
-    messages = list(model.take_messages(bytearray(switch.receive(reading.requests()))))
+    reading = CounterReading(count(1).__next__, pinned)
+    messages = list(model.take_messages(bytearray(switch.receive(reading.requests))))
     outcomes = [reading.take(xid, whole) for _, xid, whole in messages]
     assert outcomes == [False] * (len(messages) - 1) + [True]
     return reading
@@ -65,12 +66,22 @@ def test_osken_asks_the_same() -> None:
     rules = parser.OFPFlowStatsRequest(
         datapath, 0, ofproto_v1_3.OFPTT_ALL, ofproto_v1_3.OFPP_ANY, ofproto_v1_3.OFPG_ANY, *COUNTED_COOKIES
     )
+    number = parser.OFPAggregateStatsRequest(
+        datapath,
+        0,
+        ofproto_v1_3.OFPTT_ALL,
+        ofproto_v1_3.OFPP_ANY,
+        ofproto_v1_3.OFPG_ANY,
+        0,
+        0,
+        parser.OFPMatch(),
+    )
     expected = b""
-    for request, xid in ((ports, 1), (rules, 2)):
+    for xid, request in enumerate((ports, rules, number), 1):
         request.set_xid(xid)
         request.serialize()
         expected += bytes(request.buf)
-    assert CounterReading(1, 2).requests() == expected
+    assert CounterReading(count(1).__next__, True).requests == expected
 
 
 def test_what_a_switch_has_counted_is_read() -> None:
@@ -96,7 +107,7 @@ def test_what_a_switch_has_counted_is_read() -> None:
         3: (0, 0),
     }
     assert (reading.ports[1].received_packets, reading.ports[2].sent_packets) == (10, 10)
-    assert reading.messages == 4
+    assert reading.messages == 6
     assert answered(switch, pinned=False).pinned == {}
 
 
@@ -116,7 +127,7 @@ def test_answers_in_many_messages_are_read_whole() -> None:
 
 
 def test_an_answer_without_an_end_is_given_up() -> None:
-    reading = CounterReading(1, None)
+    reading = CounterReading(count(1).__next__, False)
     endless = model.message(model.Kind.MULTIPART_REPLY, 1, b"\0\4\0\1\0\0\0\0")
     with pytest.raises(Malformed, match="messages"):
         for _ in range(100_000):
@@ -127,6 +138,6 @@ def test_an_answer_without_an_end_is_given_up() -> None:
 def test_what_is_no_answer_is_malformed(body: bytes, xid: int, kind: bytes) -> None:
     with contextlib.suppress(Malformed):
         whole = model.message(model.Kind.MULTIPART_REPLY, xid, kind + bytes(6) + body)
-        CounterReading(1, 2).take(xid, whole)
+        CounterReading(count(1).__next__, True).take(xid, whole)
     with contextlib.suppress(Malformed):
-        CounterReading(1, 2).take(xid, body)
+        CounterReading(count(1).__next__, True).take(xid, body)

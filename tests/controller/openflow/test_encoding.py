@@ -2,6 +2,7 @@
 
 import contextlib
 import struct
+from itertools import count
 from typing import Any
 
 import pytest
@@ -38,7 +39,6 @@ from controller.model.rules import (
 from controller.openflow.decoding import Malformed, read_expired, read_match, read_packet_in, read_refusal
 from controller.openflow.encoding import OWN_TRANSACTIONS, encode
 from controller.openflow.readback import Readback
-from controller.openflow.screening import is_wanted
 from switch.model import openflow as model
 from topologies.model import ip_version
 
@@ -100,8 +100,7 @@ def test_a_rule_is_read_back_as_it_was_sent(rule: Rule) -> None:
     change = model.parse_flow_mod(whole)
     assert read_match(whole_match(whole)) == rule.match
     entry = model.flow_stats_entry(change, model.Count())
-    reply = multipart(model.Multipart.FLOW, entry)
-    assert read_back(reply, multipart(model.Multipart.GROUP_DESCRIPTION, b"")) == ((rule,), ())
+    assert read_back(entry, b"") == ((rule,), ())
 
 
 @given(groups)
@@ -111,21 +110,23 @@ def test_a_group_is_read_back_as_it_was_sent(group: Group) -> None:
     assert change.command == 0
     assert len(change.buckets()) == len(group.buckets)
     head = struct.pack("!HBxI", 8 + len(change.bucket_bytes), change.type, change.number)
-    reply = multipart(model.Multipart.GROUP_DESCRIPTION, head + change.bucket_bytes)
-    assert read_back(multipart(model.Multipart.FLOW, b""), reply) == ((), (group,))
+    assert read_back(b"", head + change.bucket_bytes) == ((), (group,))
 
 
-def multipart(kind: model.Multipart, body: bytes) -> bytes:
-    head = struct.pack("!HH4x", kind, 0)
-    return model.message(model.Kind.MULTIPART_REPLY, int(kind), head + body)
+def multipart(kind: int, transaction: int, body: bytes) -> bytes:
+    return model.message(model.Kind.MULTIPART_REPLY, transaction, struct.pack("!HH4x", kind, 0) + body)
 
 
-def read_back(*replies: bytes) -> tuple[tuple[Rule, ...], tuple[Group, ...]]:
-    reading = Readback()
-    for question in (model.Multipart.FLOW, model.Multipart.GROUP_DESCRIPTION):
-        reading.ask(int(question))
-    for reply in replies:
-        reading.take(osken(reply))
+def reading_back() -> Readback:
+    return Readback(count(1).__next__)
+
+
+def read_back(flows: bytes, groups: bytes) -> tuple[tuple[Rule, ...], tuple[Group, ...]]:
+    reading = reading_back()
+    reading.take(1, multipart(model.Multipart.FLOW, 1, flows))
+    reading.take(2, multipart(model.Multipart.GROUP_DESCRIPTION, 2, groups))
+    assert not reading.refused(3)
+    assert reading.refused(4)
     installed = reading.result()
     assert installed is not None
     assert not installed.foreign_cookies
@@ -234,24 +235,115 @@ def test_what_is_no_message_is_malformed(data: bytes) -> None:
             read(data)
 
 
+def test_osken_asks_the_same() -> None:
+    ofp = ofproto_v1_3
+    requests = (
+        PARSER.OFPFlowStatsRequest(DATAPATH, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY),
+        PARSER.OFPGroupDescStatsRequest(DATAPATH, 0),
+        PARSER.OFPMeterFeaturesStatsRequest(DATAPATH, 0),
+        PARSER.OFPMeterConfigStatsRequest(DATAPATH, 0, ofp.OFPM_ALL),
+    )
+    assert reading_back().requests == written(*requests)
+
+
+def written(*requests: Any) -> bytes:
+    """Return messages of os-ken as bytes, numbered from 1 on."""
+    data = bytearray()
+    for xid, request in enumerate(requests, 1):
+        request.set_xid(xid)
+        request.serialize()
+        data += request.buf
+    return bytes(data)
+
+
+FOREIGN_MATCHES = (
+    {"eth_src": ("0a:00:00:00:00:00", "ff:00:00:00:00:00"), "vlan_vid": 0x1001},
+    {"eth_type": 0x0800, "ipv4_src": ("10.0.0.0", "255.0.0.0")},
+    {"metadata": 7},
+)
+SEND = PARSER.OFPActionOutput(3)
+FOREIGN_ACTIONS: tuple[list[Any], ...] = (
+    [PARSER.OFPActionPushVlan(), SEND],
+    [PARSER.OFPActionDecNwTtl(), SEND],
+    [SEND, SEND],
+    [PARSER.OFPActionSetField(ipv4_dst="10.0.0.1"), SEND],
+    [PARSER.NXActionRegMove("eth_src", "eth_dst", 8), SEND],
+    [PARSER.NXActionRegLoad(7, "eth_dst", 0), SEND],
+    [],
+)
+
+
+def apply(actions: list[Any], kind: int = ofproto_v1_3.OFPIT_APPLY_ACTIONS) -> Any:
+    return PARSER.OFPInstructionActions(kind, actions)
+
+
+FOREIGN_RULES = [
+    *[(PARSER.OFPMatch(**fields), [apply([SEND])], 0) for fields in FOREIGN_MATCHES],
+    *[(PARSER.OFPMatch(), [apply(actions)], 0) for actions in FOREIGN_ACTIONS],
+    (PARSER.OFPMatch(), [apply([SEND], ofproto_v1_3.OFPIT_WRITE_ACTIONS)], 0),
+    (PARSER.OFPMatch(), [PARSER.OFPInstructionMeter(3), apply([SEND])], 0),
+    (PARSER.OFPMatch(), [PARSER.OFPInstructionMeter(3)], 0),
+    (PARSER.OFPMatch(), [apply([SEND]), PARSER.OFPInstructionGotoTable(3)], 0),
+    (PARSER.OFPMatch(), [apply([SEND])], 60),
+]
+
+
+def described(cookie: int, match: Any, instructions: list[Any], hard_s: int) -> bytes:
+    """Return a rule as flow statistics have it."""
+    tail = bytearray()
+    match.serialize(tail, 0)
+    for instruction in instructions:
+        instruction.serialize(tail, len(tail))
+    return struct.pack("!HBxIIHHHH4xQQQ", 48 + len(tail), 1, 0, 0, 9, 5, hard_s, 0, cookie, 0, 0) + tail
+
+
+def test_rules_and_groups_of_others_are_named_and_ours_beside_them_are_read() -> None:
+    """os-ken writes what others might install."""
+    flows = described(77, PARSER.OFPMatch(), [apply([SEND])], 0)
+    flows += b"".join(described(cookie, *rule) for cookie, rule in enumerate(FOREIGN_RULES))
+    groups = b""
+    bucket = bytearray()
+    PARSER.OFPBucket(1, 2, 3, [SEND]).serialize(bucket, 0)
+    for number, kind in enumerate((ofproto_v1_3.OFPGT_ALL, ofproto_v1_3.OFPGT_SELECT)):
+        groups += struct.pack("!HBxI", 8 + len(bucket), kind, number) + bucket
+    reading = reading_back()
+    reading.take(1, multipart(model.Multipart.FLOW, 1, flows))
+    reading.take(2, multipart(model.Multipart.GROUP_DESCRIPTION, 2, groups))
+    reading.refused(3)
+    reading.refused(4)
+    installed = reading.result()
+    assert installed is not None
+    assert installed.rules == (Rule(1, 9, Match(), Output(3), 77, 5),)
+    assert installed.foreign_cookies == set(range(len(FOREIGN_RULES)))
+    assert installed.groups == (Group(1, (Bucket(1, Output(3)),)),)
+    assert installed.foreign_groups == {0}
+    assert installed.meters is None
+
+
 @pytest.mark.parametrize(
     ("kind", "body"),
     [
-        (model.Kind.MULTIPART_REPLY, struct.pack("!HH4x", 1, 0) + bytes(56)),
-        (model.Kind.MULTIPART_REPLY, struct.pack("!HH4xH", 1, 0, 64) + bytes(46) + b"\0\1\0\4" + bytes(12)),
-        (model.Kind.MULTIPART_REPLY, struct.pack("!HH4x", 7, 0) + bytes(8)),
-        (model.Kind.MULTIPART_REPLY, struct.pack("!HH4x", 7, 0) + b"\0\x18\1\0" + bytes(20)),
-        (model.Kind.MULTIPART_REPLY, struct.pack("!HH4x", 10, 0) + b"\0\x18\0\6" + bytes(20)),
+        (1, bytes(56)),
+        (1, b"\0\x40" + bytes(46) + b"\0\1\0\4" + bytes(12)),
+        (7, bytes(8)),
+        (7, b"\0\x18\1\0" + bytes(20)),
+        (10, b"\0\x18\0\6" + bytes(20)),
     ],
 )
-def test_a_part_without_a_length_is_malformed(kind: model.Kind, body: bytes) -> None:
-    """os-ken's reader would go round for ever."""
+def test_a_part_without_a_length_is_malformed(kind: int, body: bytes) -> None:
+    transaction = {1: 1, 7: 2, 10: 4}[kind]
     with pytest.raises(Malformed, match="part of 0 bytes"):
-        is_wanted(model.message(kind, 1, body))
+        reading_back().take(transaction, multipart(kind, transaction, body))
 
 
 @pytest.mark.parametrize("statistics", [9, 6, 3, 0xFFFF])
 def test_statistics_that_nobody_asked_for_are_not_read(statistics: int) -> None:
-    """With a meter of no length, os-ken's reader took all memory."""
-    message = model.message(model.Kind.MULTIPART_REPLY, 1, struct.pack("!HH4x", statistics, 0) + bytes(99))
-    assert not is_wanted(message)
+    with pytest.raises(Malformed, match="not asked for"):
+        reading_back().take(1, multipart(statistics, 1, bytes(99)))
+
+
+@given(st.integers(1, 4), st.binary(max_size=200))
+def test_what_is_no_answer_is_malformed(transaction: int, body: bytes) -> None:
+    kind = {1: 1, 2: 7, 3: 11, 4: 10}[transaction]
+    with contextlib.suppress(Malformed):
+        reading_back().take(transaction, multipart(kind, transaction, body))

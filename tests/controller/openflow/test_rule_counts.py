@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from itertools import count
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,9 @@ from controller.model.messages import Answer, InstallRules, Message, ReadRuleCou
 from controller.model.requests import ViewName
 from controller.model.rules import Match, Output, Rule, TcpConnection, flow_cookie
 from controller.model.views import RulesView
+from controller.openflow.counters import RuleCountReading
 from controller.openflow.decoding import Malformed
 from controller.openflow.encoding import encode
-from controller.openflow.rule_counts import RuleCountReading
 from switch.model import ModelSwitch
 from switch.model import openflow as model
 from tests.fakes.openflow_table import ControlledNetwork
@@ -37,10 +38,10 @@ PACKET = {0: b"\0\0\0\x03", 5: b"\x08\x06"}
 
 
 def read(switch: ModelSwitch) -> RuleCountReading:
-    reading = RuleCountReading(5)
-    messages = list(model.take_messages(bytearray(switch.receive(reading.request()))))
+    reading = RuleCountReading(count(5).__next__)
+    messages = list(model.take_messages(bytearray(switch.receive(reading.requests))))
     assert {xid for _, xid, _ in messages} == {5}
-    outcomes = [reading.take(whole) for *_, whole in messages]
+    outcomes = [reading.take(xid, whole) for _, xid, whole in messages]
     assert outcomes == [False] * (len(messages) - 1) + [True]
     return reading
 
@@ -65,9 +66,11 @@ def test_thousands_of_rules_come_in_many_messages() -> None:
 @given(st.binary(max_size=200), st.sampled_from([b"\0\1", b"\0\4"]))
 def test_what_is_no_answer_is_malformed(body: bytes, kind: bytes) -> None:
     with contextlib.suppress(Malformed):
-        RuleCountReading(1).take(model.message(model.Kind.MULTIPART_REPLY, 1, kind + bytes(6) + body))
+        RuleCountReading(count(1).__next__).take(
+            1, model.message(model.Kind.MULTIPART_REPLY, 1, kind + bytes(6) + body)
+        )
     with contextlib.suppress(Malformed):
-        RuleCountReading(1).take(body)
+        RuleCountReading(count(1).__next__).take(1, body)
 
 
 @pytest.fixture

@@ -1,0 +1,122 @@
+"""Reads what rules and groups do, as `encoding` writes it (ONF TS-012, sections 7.2.4 and 7.2.5)."""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from typing import Any
+
+from controller.model.labels import LABEL_BITS
+from controller.model.rules import Action, Drop, GotoTable, Output, RestoreLabel, ToController, ToGroup
+from controller.openflow.decoding import Malformed, parts
+from controller.openflow.encoding import CONTROLLER_PORT, MAC_BITS, NICIRA, REG_LOAD, REG_MOVE
+
+_GOTO, _APPLY, _METER = 1, 4, 6
+_OUTPUT, _GROUP, _SET_FIELD, _EXPERIMENTER = 0, 22, 25, 0xFFFF
+# By the heads with which switches name them, of Nicira's class or OpenFlow's.
+_FIELDS = {
+    0x0002: "in_port",
+    0x0206: "eth_dst",
+    0x0406: "eth_src",
+    0x8000_0606: "eth_dst",
+    0x8000_0806: "eth_src",
+}
+_CHANGED = {"eth_src": "source_mac", "eth_dst": "destination_mac"}
+
+
+@lru_cache(maxsize=1 << 14)
+def read_action(instructions: bytes) -> Action | None:
+    """Read the instructions of a rule; None where this controller would not give them.
+
+    Raises:
+        Malformed: a part of them is too short or too long.
+    """
+    found = _typed(instructions)
+    by_kind = dict(found)
+    kinds = sorted(by_kind)
+    if len(by_kind) < len(found):
+        return None
+    if not kinds:
+        return Drop()
+    if kinds == [_GOTO]:
+        return GotoTable(by_kind[_GOTO][0])
+    if _APPLY not in by_kind:
+        return None
+    steps = by_kind[_APPLY][4:]
+    if kinds == [_GOTO, _APPLY]:
+        return _restored(steps, by_kind[_GOTO][0])
+    sent = read_output(steps)
+    action = ToController() if sent == Output(CONTROLLER_PORT) else sent
+    if kinds == [_APPLY]:
+        return action
+    is_metered = kinds == [_APPLY, _METER] and action == ToController()
+    return ToController(int.from_bytes(by_kind[_METER][:4], "big")) if is_metered else None
+
+
+def _restored(actions: bytes, table: int) -> RestoreLabel | None:
+    """Read what ends a bypass."""
+    match _steps(actions):
+        case [("move", "eth_src", 0, "eth_dst", 0, 48), ("set", "eth_src", mac), ("load", "in_port", _, 0)]:
+            return RestoreLabel(mac, table)
+    return None
+
+
+@lru_cache(maxsize=1 << 14)
+def read_output(actions: bytes) -> Output | ToGroup | None:
+    """Read where a packet is sent, and what is changed in it before; None where this controller would not."""
+    changes: dict[str, Any] = {}
+    *earlier, last = _steps(actions) or [()]
+    for step in earlier:
+        match step:
+            case ("set", field, mac):
+                changes[_CHANGED[field]] = mac
+            case ("move", "eth_dst", 0, "eth_src", 0, bits) if bits == MAC_BITS:
+                changes["saves_label"] = True
+            case ("move", "eth_dst", 0, "eth_dst", shift, bits) if bits == LABEL_BITS - shift:
+                changes["shift"] = shift
+            case ("load", "in_port", _, 0):
+                changes["may_return"] = True
+            case ("load", "eth_dst", low_bits, 0) if low_bits + 1 == changes.get("shift"):
+                pass
+            case _:
+                return None
+    match last:
+        case ("output", port):
+            return Output(port, **changes)
+        case ("group", number) if not {"saves_label", "may_return"} & changes.keys():
+            return ToGroup(number, **changes)
+    return None
+
+
+def _steps(actions: bytes) -> list[tuple[Any, ...]]:
+    """Read actions one by one; one that this controller does not use is empty."""
+    return [_step(kind, body) for kind, body in _typed(actions)]
+
+
+def _step(kind: int, body: bytes) -> tuple[Any, ...]:
+    try:
+        if kind in (_OUTPUT, _GROUP):
+            return ("output" if kind == _OUTPUT else "group"), *struct.unpack_from("!I", body)
+        if kind == _SET_FIELD:
+            name = _FIELDS.get(int.from_bytes(body[:4], "big"))
+            return ("set", name, body[4:10].hex(":")) if name in _CHANGED else ()
+        if kind != _EXPERIMENTER:
+            return ()
+        vendor, subtype = struct.unpack_from("!IH", body)
+        if (vendor, subtype) == (NICIRA, REG_MOVE):
+            bits, source_bit, target_bit, source, target = struct.unpack_from("!HHHII", body, 6)
+            return "move", _FIELDS.get(source), source_bit, _FIELDS.get(target), target_bit, bits
+        if (vendor, subtype) == (NICIRA, REG_LOAD):
+            place, target, value = struct.unpack_from("!HIQ", body, 6)
+            return "load", _FIELDS.get(target), place, value
+    except struct.error as error:
+        raise Malformed(f"an action of type {kind}: {error}") from None
+    return ()
+
+
+def _typed(whole: bytes) -> list[tuple[int, bytes]]:
+    """Read parts that begin with a type and a length: the type, and what follows both."""
+    return [
+        (int.from_bytes(whole[start : start + 2], "big"), whole[start + 4 : end])
+        for start, end in parts(whole, 0, len(whole), 2, 8)
+    ]
