@@ -63,7 +63,7 @@ fn update_priced_arcs(solver: &mut Solver) {
     priced.reached = None;
 }
 
-/// Collects columns that gain, from so many candidates; returns whether it saw all commodities.
+/// Collects columns that gain, from this many candidates; returns whether it saw all commodities.
 pub(crate) fn collect(solver: &mut Solver, enough: usize, gains: &mut Vec<(f64, u32)>) -> bool {
     update_priced_arcs(solver);
     let most = solver.settings.pricing.looked_at * enough;
