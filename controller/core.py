@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from controller.decide.copying import records_of
 from controller.decide.default_routes import DefaultRoutes
 from controller.decide.dhcp_relay import DhcpRelay
+from controller.decide.leases import Leases
 from controller.decide.link_changes import LINK, LinkChanges, name_of
 from controller.decide.link_watch import LinkWatch
 from controller.decide.manager import FlowManager
@@ -17,6 +19,7 @@ from controller.decide.protection import Protection
 from controller.decide.queries import Queries
 from controller.decide.rule_audit import RuleAudit
 from controller.decide.rule_counters import RuleCounters
+from controller.decide.succession import Succession
 from controller.decide.switch_rules import SwitchRules
 from controller.decide.telling import tell_topology
 from controller.errors import RequestError
@@ -92,7 +95,9 @@ class Core(Journaled):
         self._dhcp_relay = DhcpRelay(state, outbox)
         self._neighbours = Neighbours(state, outbox, self._default_routes, self._rules)
         self._protection = Protection(state, outbox, transactions)
-        self._flows = FlowManager(state, outbox, transactions, self._new_flow_id, self._solved)
+        leases = Leases(state)
+        self._flows = FlowManager(state, outbox, transactions, leases, self._new_flow_id, self._solved)
+        self._succession = Succession(state, outbox, leases, self._flows.capacity_changed)
         self._audit = RuleAudit(state, outbox, self._rules, self._flows)
         self._measuring = Measuring(state, outbox, self._flows.capacity_returned, self._audit.counters_asked)
         self._links = LinkWatch(state, outbox)
@@ -146,7 +151,9 @@ class Core(Journaled):
         stay, and flows whose paths are gone are planned again.
         """
         former = self._state
-        flows, links = self._flows.hand_over(self._now), self._link_changes.records()
+        self._flows.hand_over(self._now)
+        flows, links = records_of(former), self._link_changes.records()
+        owners = {flow.id: flow.owner for flow in former.flows}
         self._rule_counters.stop()
         ids, former_ids = (
             {each.datapath_id(switch): switch for switch in each.switches}
@@ -163,7 +170,8 @@ class Core(Journaled):
             if self._state.live.is_away(switch):
                 self._gone_at[datapath_id] = self._now + former.settings.switch_grace_s
         self._protection.find_all()
-        self._flows.take_up(flows, self._now)
+        self._succession.restore(flows, self._now, owners)
+        self._flows.links_changed(self._state.live.links_down(), self._now)
         for datapath_id in sorted(ids | former_ids):
             self._outbox.put(IntroduceSwitch(datapath_id))
 
@@ -184,8 +192,8 @@ class Core(Journaled):
         followers: dict[str, Callable[[str, Mapping[str, Any] | None], None]] = {
             LINK: lambda link, record: self._link_changes.restore({link: record or {}}),
             LEARNED_HOST: lambda ip, record: self._state.hosts.follow(ip, record, now),
-            FLOW: lambda flow_id, record: self._flows.follow(flow_id, record, now),
-            FLOW_LEASE: lambda flow_id, _: self._flows.follow_lease(flow_id, now),
+            FLOW: lambda flow_id, record: self._succession.follow(flow_id, record, now),
+            FLOW_LEASE: lambda flow_id, _: self._succession.follow_lease(flow_id, now),
             _RUN: lambda *_: self._assume_all(),
         }
         with Journal():
@@ -210,7 +218,7 @@ class Core(Journaled):
                 datapath_id = self._state.live.datapath_id(switch)
                 self._gone_at[datapath_id] = now + self._state.settings.switch_grace_s
             self._protection.find_all()
-            self._flows.lead(now)
+            self._succession.lead(now)
         return self._outbox.take()
 
     def handle(self, event: events.Event, now: float) -> list[Message]:
@@ -297,12 +305,12 @@ class Core(Journaled):
             *self._protection.groups(switch),
             *self._default_routes.sent_to(switch),
             *self._protection.rules(switch),
-            *self._flows.pinned_rules(switch),
+            *self._state.pinned_rules(switch),
         )
 
     def _count_beside_fixed(self, switch: str) -> int:
         relayed = len(self._protection.rules(switch))
-        return relayed + self._default_routes.count(switch) + self._flows.rule_count(switch)
+        return relayed + self._default_routes.count(switch) + self._state.pinned_rule_count(switch)
 
     def _switch_disconnected(self, event: events.SwitchDisconnected) -> None:
         switch = self._state.live.switch_name(event.datapath_id)

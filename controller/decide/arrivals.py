@@ -33,9 +33,6 @@ class Arrivals(Journaled):
         rates: Gives running flows what they have beside new ones.
         install: Begins to install the rules of a flow, for which a client waits: (flow, its token).
         new_flow_id: Makes the id of a flow from its number.
-
-    Attributes:
-        last_number: Of the flow that was granted last.
     """
 
     def __init__(
@@ -53,7 +50,6 @@ class Arrivals(Journaled):
         self._rates = rates
         self._install = install
         self._new_flow_id = new_flow_id
-        self.last_number = 0
 
     def request_all(self, requested: Sequence[FlowRequested], now: float) -> tuple[FlowRequested, ...]:
         """Route new flows in order; from the first that takes a solve on, they share it as far as they can.
@@ -72,7 +68,7 @@ class Arrivals(Journaled):
         """
         try:
             _check_deadline(event, now)
-            number = self.last_number + 1
+            number = self._state.flows.last_number + 1
             flow_id, is_settled = self._new_flow_id(number), self._rates.is_settled
             with self._solving_until(event.deadline, now):
                 granted = grant(
@@ -109,7 +105,7 @@ class Arrivals(Journaled):
     def _wanted(self, requested: Sequence[FlowRequested], now: float) -> list[tuple[Wanted, FlowRequested]]:
         """Return the requests that make sense by now; the others are refused."""
         wanted = []
-        for number, event in enumerate(requested, self.last_number + 1):
+        for number, event in enumerate(requested, self._state.flows.last_number + 1):
             try:
                 _check_deadline(event, now)
                 admission = admit(self._state, event.request)
@@ -170,7 +166,7 @@ class Arrivals(Journaled):
         absent = [switch for switch in flow.switches() if not self._state.live.is_connected(switch)]
         if absent:
             raise Unavailable("", f"the connection to {', '.join(absent)} ended a moment ago; ask again")
-        self.last_number = flow.number
+        self._state.flows.last_number = flow.number
         self._state.flows.add(flow)
         self._rates.apply(granted.rates, now)
         if flow.split is not None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from controller.decide.arrivals import Arrivals
-from controller.decide.copying import copy_of, records_of
+from controller.decide.copying import copy_of
 from controller.decide.host_streams import HostStreams
 from controller.decide.interruptions import Interruptions
+from controller.decide.leases import Leases
 from controller.decide.live_optima import LiveOptima
 from controller.decide.planning import NEGLIGIBLE_SHARE, optimise
 from controller.decide.rates import Rates
@@ -49,9 +49,7 @@ from controller.model.messages import (
 )
 from controller.model.reconcile import Unsettled
 from controller.model.rules import (
-    Group,
     GroupChange,
-    Rule,
     Stages,
     by_switch,
     flow_number,
@@ -59,32 +57,8 @@ from controller.model.rules import (
 )
 from controller.model.state_copy import StateCopy
 from controller.state.flow import Flow, FlowState
-from controller.state.flow_record import FLOW, FLOW_LEASE, flow_of
-from controller.state.lost_paths import on_paths_of_file
+from controller.state.flow_record import FLOW, FLOW_LEASE
 from controller.state.state import State
-
-_ENDED_REMEMBERED = 10_000
-"""Flows whose ids are remembered after their end: to release them again is no error."""
-
-_TAKEOVER_LEASE_S = 10.0
-"""Owners may take so long to find the controller that decides now: until then no lease ends."""
-
-
-@dataclass(frozen=True)
-class HandedOver:
-    """The flows of a manager whose network has another file from now on.
-
-    Attributes:
-        records: Of the store, by the flows' ids.
-        owners: The sessions that hear of their changes, by the flows' ids.
-        ended: Ids of flows that ended lately, oldest first.
-        last_number: Of the flow that was granted last.
-    """
-
-    records: Mapping[str, Mapping[str, Any]]
-    owners: Mapping[str, str]
-    ended: dict[str, None]
-    last_number: int
 
 
 @dataclass(frozen=True)
@@ -128,16 +102,15 @@ class FlowManager(Journaled):
         state: State,
         outbox: Outbox,
         transactions: Transactions,
+        leases: Leases,
         new_flow_id: Callable[[int], str],
         solved: Callable[[str, float], None] = lambda *_: None,
     ) -> None:
-        self._ended: JournaledDict[str, None] = (
-            JournaledDict()
-        )  # ids of flows that ended lately, oldest first
         self._state = state
         self._outbox = outbox
         self._optima = LiveOptima(state.live, state.settings.solve_limit_s, solved)
         self._transactions = transactions
+        self._leases = leases
         self._waiting: JournaledDict[str, _Waiting] = JournaledDict()  # by flow
         self._by_token: JournaledDict[int, str] = JournaledDict()  # flows
         self._interruptions = Interruptions(state, outbox)
@@ -153,9 +126,6 @@ class FlowManager(Journaled):
         )
         self._host_streams = HostStreams(state, outbox, self._recovery, self._rates.save)
         self._arrivals = Arrivals(state, outbox, self._optima, self._rates, self._install_new, new_flow_id)
-        self._leases_due: float | None = None  # no lease runs out before
-        # Records of the store whose paths the topology file does not have, by the flows' ids.
-        self._given_up: JournaledDict[str, Mapping[str, Any]] = JournaledDict()
 
     # What clients ask
 
@@ -191,7 +161,7 @@ class FlowManager(Journaled):
         except FAILURES as error:
             refuse(self._outbox, event.token, error)
             return
-        self._renew(flow, now)
+        self._leases.renew(flow, now)
         self._rates.set({flow.id: rates.pop(flow.id)})
         self._rates.apply(rates, now)
         self._rates.save(flow)
@@ -209,7 +179,7 @@ class FlowManager(Journaled):
         """End a flow at its client's wish; a flow that has ended already is no error."""
         try:
             flow = self._changeable(event.flow_id, event.caller, event.if_revisions)
-            if flow is None and event.flow_id not in self._ended:
+            if flow is None and not self._state.flows.has_ended(event.flow_id):
                 raise self._unknown(event.flow_id)
         except RequestError as error:
             self._outbox.answer(event.token, error)
@@ -231,7 +201,7 @@ class FlowManager(Journaled):
             elif not event.caller.may_change(flow.belongs_to):
                 forbidden.append(flow_id)
             else:
-                self._renew(flow, now)
+                self._leases.renew(flow, now)
                 if self._state.settings.replicated and flow.is_active:
                     self._outbox.store(FLOW_LEASE, flow.id, {})
                 if flow.max_streams and flow.owner != event.owner and event.owner and flow.is_active:
@@ -251,40 +221,15 @@ class FlowManager(Journaled):
         for flow in [flow for flow in self._state.flows if not flow.is_active]:
             self._end(flow, reason, now)
 
-    def hand_over(self, now: float) -> HandedOver:
-        """End what is not complete, and return what another manager is to `take_up`."""
+    def hand_over(self, now: float) -> None:
+        """End what is not complete, and keep clients waiting no more: the topology file was read again."""
         self.stop(now, "the topology file was read again; ask again")
         for flow in self._state.flows:
             waiting = self._stop_waiting(flow.id)
             if waiting is not None:  # its new rates are on the accounts
                 self._outbox.answer(waiting.token, self._state.view(flow, now))
-        owners = {flow.id: flow.owner for flow in self._state.flows}
-        return HandedOver(records_of(self._state), owners, dict(self._ended), self._arrivals.last_number)
-
-    def take_up(self, handed: HandedOver, now: float) -> None:
-        """Go on with the flows of another manager, in another network."""
-        self._ended.set_all(handed.ended)
-        self._arrivals.last_number = handed.last_number
-        self.restore(handed.records, now, handed.owners)
-        self.links_changed(self._state.live.links_down(), now)
 
     # What happens to flows
-
-    def pinned_rules(self, switch: str) -> tuple[Rule | Group, ...]:
-        """Return the rules and groups that a switch should have of the flows that are complete."""
-        ways = self._state.live.ports
-        return tuple(
-            entry
-            for flow in self._state.flows.through(switch)
-            if flow.is_active and switch in flow.rule_switches(ways)
-            for at, entry in flow.entries(ways)
-            if at == switch
-        )
-
-    def rule_count(self, switch: str) -> int:
-        """Return how many of them are rules."""
-        flows, ways = self._state.flows.through(switch), self._state.live.ports
-        return sum(flow.rule_count(switch, ways) for flow in flows if flow.is_active)
 
     def is_unsettled(self, switch: str) -> bool:
         """Return whether rules of flows may be on their way to a switch."""
@@ -302,73 +247,6 @@ class FlowManager(Journaled):
     def copy(self) -> StateCopy:
         """Return a copy of all that routing depends on."""
         return copy_of(self._state, self._optima)
-
-    def restore(
-        self,
-        records: Mapping[str, Mapping[str, Any]],
-        now: float,
-        owners: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        """Take up the flows of the controller's last run, each with a whole lease for its owner to renew.
-
-        Those whose paths the topology file has no more are planned again, or end. `owners` are the sessions
-        that hear of it, by the flows' ids.
-        """
-        are_moved = False
-        for flow_id, record in sorted(records.items(), key=lambda item: item[1]["number"]):
-            kept = on_paths_of_file(record, self._state)
-            flow = None if kept is None else flow_of(flow_id, kept, self._state, now)
-            self._arrivals.last_number = max(self._arrivals.last_number, record["number"])
-            if flow is None:
-                self._give_up_record(flow_id, record, owners.get(flow_id, ""))
-                continue
-            flow.owner = owners.get(flow_id, "")
-            self._state.flows.add(flow)
-            self._renew(flow, now)
-            are_moved = are_moved or kept is not record
-        if are_moved:
-            self.capacity_changed(now)
-
-    def _give_up_record(self, flow_id: str, record: Mapping[str, Any], owner: str) -> None:
-        reason = "the topology file has no path for it any more, or other addresses of its hosts"
-        facts = {key: record[key] for key in ("source", "destination")} | {"flow": flow_id, "reason": reason}
-        self._outbox.tell(ClientEventKind.FLOW_ENDED, f"flow {flow_id} ended: {reason}", facts, "warning")
-        self._outbox.store(FLOW, flow_id, None)
-        self._remember_ended(flow_id)
-        if owner:
-            self._outbox.put(Notify(owner, FlowEnded(flow_id, reason)))
-
-    def follow(self, flow_id: str, record: Mapping[str, Any] | None, now: float) -> None:
-        """Know a flow as another replica has written it, with a whole lease; None: it has ended."""
-        former = self._state.flows.get(flow_id)
-        if former is not None:
-            self._state.flows.remove(former)
-        self._given_up.pop(flow_id, None)
-        if record is None:
-            self._remember_ended(flow_id)
-            return
-        self._arrivals.last_number = max(self._arrivals.last_number, record["number"])
-        flow = flow_of(flow_id, record, self._state, now)
-        if flow is None:
-            self._given_up[flow_id] = record
-            return
-        if former is not None:
-            flow.expires_at = former.expires_at
-        self._state.flows.add(flow)
-
-    def follow_lease(self, flow_id: str, now: float) -> None:
-        """Know that another replica has renewed the lease of a flow."""
-        flow = self._state.flows.get(flow_id)
-        if flow is not None:
-            flow.expires_at = now + flow.lease_s
-
-    def lead(self, now: float) -> None:
-        """Begin to decide: plan or end what lacks its path, and let owners have the time to renew."""
-        given_up, self._given_up = self._given_up, JournaledDict()
-        self.restore(given_up, now)
-        for flow in self._state.flows:
-            flow.expires_at = max(flow.expires_at, now + min(flow.lease_s, _TAKEOVER_LEASE_S))
-        self._leases_due = min((flow.expires_at for flow in self._state.flows), default=None)
 
     def _install_new(self, flow: Flow, token: int) -> None:
         self._install(flow, token, [by_switch(flow.entries(self._state.live.ports))])
@@ -395,7 +273,7 @@ class FlowManager(Journaled):
             self._outbox.answer(waiting.token, self._state.view(flow, now))
             return
         flow.state = FlowState.ACTIVE
-        self._renew(flow, now)
+        self._leases.renew(flow, now)
         self._rates.update_group(flow)
         self._rates.save(flow)
         lost = self._state.lost_links(flow)
@@ -465,13 +343,8 @@ class FlowManager(Journaled):
         """End what has run out of time, and plan what is due; returns whether flows are about to move."""
         if self._recovery.tick(now):
             return True
-        if self._leases_due is not None and self._leases_due <= now:
-            active = [flow for flow in self._state.flows if flow.is_active]
-            for flow in active:
-                if flow.expires_at <= now:
-                    self._end(flow, "its lease ran out", now, ClientEventKind.FLOW_EXPIRED)
-            left = (flow.expires_at for flow in active if flow.expires_at > now)
-            self._leases_due = min(left, default=None)
+        for flow in self._leases.take_expired(now):
+            self._end(flow, "its lease ran out", now, ClientEventKind.FLOW_EXPIRED)
         self._host_streams.tick(now)
         if self._recovery.is_busy:
             self._rates.wait(now)
@@ -484,7 +357,7 @@ class FlowManager(Journaled):
             self._recovery.next_deadline(),
             self._rates.next_deadline(),
             self._host_streams.next_deadline(),
-            self._leases_due,
+            self._leases.next_deadline(),
         )
         return min((time for time in times if time is not None), default=None)
 
@@ -511,11 +384,6 @@ class FlowManager(Journaled):
 
     # Changing the state
 
-    def _renew(self, flow: Flow, now: float) -> None:
-        flow.expires_at = now + flow.lease_s
-        if self._leases_due is None or flow.expires_at < self._leases_due:
-            self._leases_due = flow.expires_at
-
     def _end(
         self,
         flow: Flow,
@@ -536,7 +404,7 @@ class FlowManager(Journaled):
         if flow.is_active and tell_owner:
             self._outbox.put(Notify(flow.owner, FlowEnded(flow.id, reason)))
         self._state.flows.remove(flow)
-        self._remember_ended(flow.id)
+        self._state.flows.remember_ended(flow.id)
         if flow.is_active:
             self._outbox.store(FLOW, flow.id, None)
             if self._state.settings.replicated:
@@ -554,11 +422,6 @@ class FlowManager(Journaled):
             text = f"flow {flow.id} ended: {reason}"
             self._outbox.tell(kind, text, facts_of(flow) | {"reason": reason} | dict(by))
         self.capacity_returned(now)
-
-    def _remember_ended(self, flow_id: str) -> None:
-        self._ended[flow_id] = None
-        if len(self._ended) > _ENDED_REMEMBERED:
-            del self._ended[next(iter(self._ended))]
 
     def _remove_rules(self, flow: Flow | None) -> None:
         for switch in flow.rule_switches(self._state.live.ports) if flow is not None else ():

@@ -10,15 +10,23 @@ from controller.model.rules import TcpConnection
 from controller.state.flow import ROUNDING, Flow, Slot, Stream
 from controller.state.live_network import arcs_of
 
+_ENDED_REMEMBERED = 10_000
+"""Flows whose ids are remembered after their end: to release them again is no error."""
+
 
 class FlowTable(Journaled):
     """All flows by id, by switch, with the TCP addresses they hold and what they take of arcs.
 
     Args:
         ack_ratio: Load of the acknowledgements on the reverse path, per bit of data.
+
+    Attributes:
+        last_number: Of the flow that was granted last.
     """
 
     def __init__(self, ack_ratio: float = 0.0) -> None:
+        self.last_number = 0
+        self._ended: JournaledDict[str, None] = JournaledDict()  # ids, oldest first
         self._ack_ratio = ack_ratio
         self._loads: JournaledDict[str, float] = JournaledDict()
         self._loads_of: JournaledDict[str, dict[str, float]] = JournaledDict()
@@ -43,6 +51,21 @@ class FlowTable(Journaled):
     def get(self, flow_id: str) -> Flow | None:
         """Return a flow; None if there is no such flow."""
         return self._flows.get(flow_id)
+
+    def has_ended(self, flow_id: str) -> bool:
+        """Return whether a flow ended lately."""
+        return flow_id in self._ended
+
+    def remember_ended(self, flow_id: str) -> None:
+        """Record that a flow has ended."""
+        self._ended[flow_id] = None
+        if len(self._ended) > _ENDED_REMEMBERED:
+            del self._ended[next(iter(self._ended))]
+
+    def succeed(self, former: FlowTable) -> None:
+        """Know which flows ended and which numbers they had, but none that is there."""
+        self.last_number = former.last_number
+        self._ended.set_all(former._ended)
 
     def holder(self, connection: TcpConnection) -> str | None:
         """Return the id of the flow that holds these addresses in either direction."""

@@ -6,6 +6,7 @@ from itertools import chain
 
 from controller.model.faults import Faults
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
+from controller.model.rules import Group, Rule
 from controller.model.settings import Settings
 from controller.model.views import (
     FlowView,
@@ -44,10 +45,27 @@ class State(Journaled):
     def succeed(self, former: State, now: float) -> None:
         """Know what was known, but for flows, of a network as its file was before and is still."""
         self.live.succeed(former.live)
+        self.flows.succeed(former.flows)
         self.hosts.restore(former.hosts.learned_records(), now)
         self.faults = former.faults
         for switch in set(former.live.network.switches) - set(self.live.network.switches):
             self.faults.clear_all(switch)
+
+    def pinned_rules(self, switch: str) -> tuple[Rule | Group, ...]:
+        """Return the rules and groups that a switch should have of the flows that are complete."""
+        ways = self.live.ports
+        return tuple(
+            entry
+            for flow in self.flows.through(switch)
+            if flow.is_active and switch in flow.rule_switches(ways)
+            for at, entry in flow.entries(ways)
+            if at == switch
+        )
+
+    def pinned_rule_count(self, switch: str) -> int:
+        """Return how many of them are rules."""
+        flows, ways = self.flows.through(switch), self.live.ports
+        return sum(flow.rule_count(switch, ways) for flow in flows if flow.is_active)
 
     def view(self, flow: Flow, now: float) -> FlowView:
         """Return an immutable copy of a flow for its owner; what it carries is not looked up."""

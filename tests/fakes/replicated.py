@@ -749,7 +749,7 @@ class World:
         for name in NETWORK.switches:
             table = self.switches.tables[NETWORK.datapath_id(name)]
             there = {rule for rule in table.rules.values() if is_flow_cookie(rule.cookie)}
-            wanted = {rule for rule in leader.inner._flows.pinned_rules(name) if isinstance(rule, Rule)}
+            wanted = {rule for rule in leader.inner._state.pinned_rules(name) if isinstance(rule, Rule)}
             assert there == wanted, f"{name} has other rules than it should have"
         for replica in self.replicas:
             assert replica.log.last == len(self.etcd.told), "a replica does not know what clients were told"

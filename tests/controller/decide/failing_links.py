@@ -59,7 +59,7 @@ def installed_is_desired(net: ControlledNetwork) -> None:
     for name in net.switches.network.switches:
         table = net.switches.tables[net.switches.network.datapath_id(name)]
         pinned = {rule for rule in table.rules.values() if rule.cookie >> 32 & 0xF == 2}
-        wanted = {entry for entry in net.core._flows.pinned_rules(name) if hasattr(entry, "match")}
+        wanted = {entry for entry in net.core._state.pinned_rules(name) if hasattr(entry, "match")}
         assert pinned == wanted, name
         rules = net.core._rules
         assert rules.count(name) == sum(isinstance(entry, Rule) for entry in rules.wanted(name))

@@ -1,0 +1,42 @@
+"""How long flows live unless their owners renew them."""
+
+from __future__ import annotations
+
+from controller.model.journal import Journaled
+from controller.state.flow import Flow
+from controller.state.state import State
+
+_TAKEOVER_LEASE_S = 10.0
+"""Owners may take so long to find the controller that decides now: until then no lease ends."""
+
+
+class Leases(Journaled):
+    """The leases of all flows."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._due: float | None = None  # no lease runs out before
+
+    def renew(self, flow: Flow, now: float) -> None:
+        """Begin another lease of a flow."""
+        flow.expires_at = now + flow.lease_s
+        if self._due is None or flow.expires_at < self._due:
+            self._due = flow.expires_at
+
+    def lead(self, now: float) -> None:
+        """Begin to end flows whose leases run out, after their owners have had the time to renew them."""
+        for flow in self._state.flows:
+            flow.expires_at = max(flow.expires_at, now + min(flow.lease_s, _TAKEOVER_LEASE_S))
+        self._due = min((flow.expires_at for flow in self._state.flows), default=None)
+
+    def take_expired(self, now: float) -> list[Flow]:
+        """Return the installed flows whose leases have run out."""
+        if self._due is None or self._due > now:
+            return []
+        active = [flow for flow in self._state.flows if flow.is_active]
+        self._due = min((flow.expires_at for flow in active if flow.expires_at > now), default=None)
+        return [flow for flow in active if flow.expires_at <= now]
+
+    def next_deadline(self) -> float | None:
+        """Return the time at which the first lease may run out."""
+        return self._due
