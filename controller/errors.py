@@ -105,6 +105,11 @@ class NotFound(RequestError):
     code = ErrorCode.NOT_FOUND
 
 
+def unknown_flow(flow_id: str, field: str = "flow_id") -> NotFound:
+    """Return the refusal where there is no such flow."""
+    return NotFound(field, f"there is no flow {flow_id!r}; it may have ended with its lease")
+
+
 class Conflict(RequestError):
     """Something the request needs is in use: a port, or capacity that other flows hold."""
 
@@ -140,6 +145,11 @@ class Forbidden(RequestError):
     """The client's token does not give it the right to do this."""
 
     code = ErrorCode.FORBIDDEN
+
+
+def flow_of_another(flow_id: str) -> Forbidden:
+    """Return the refusal where a flow is another client's."""
+    return Forbidden("flow_id", f"{flow_id} is another client's; only that or an administrator may")
 
 
 class PreconditionFailed(RequestError):

@@ -119,7 +119,7 @@ class FlowControlServicer(control_pb2_grpc.FlowControlServicer):
     """Translates between sessions and the service layer."""
 
     def __init__(
-        self, service: Service, access: Access, limits: ConnectionLimits, replica: ReplicaView | None = None
+        self, service: Service, access: Access, limits: ConnectionLimits, replica: ReplicaView | None
     ) -> None:
         self._service = service
         self._access = access

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -23,6 +23,8 @@ from controller.model.requests import (
     Scaling,
 )
 from topologies.validation import requirement
+
+_B = TypeVar("_B", bound=BaseModel)
 
 MAX_TIMEOUT_S = 30.0
 """A client may give its request so much time; then the controller gives it up by itself."""
@@ -263,10 +265,7 @@ def parse(fields: dict[str, Any]) -> FlowRequest:
     Raises:
         InvalidRequest: naming the first field that is wrong.
     """
-    try:
-        return FlowRequestBody.model_validate(fields).to_request()
-    except ValidationError as error:
-        raise invalid_request(error.errors()) from None
+    return _checked(FlowRequestBody, fields).to_request()
 
 
 def parse_preview(fields: dict[str, Any]) -> PreviewRequest:
@@ -275,10 +274,7 @@ def parse_preview(fields: dict[str, Any]) -> PreviewRequest:
     Raises:
         InvalidRequest: naming the first field that is wrong.
     """
-    try:
-        return PreviewBody.model_validate(fields).to_request()
-    except ValidationError as error:
-        raise invalid_request(error.errors()) from None
+    return _checked(PreviewBody, fields).to_request()
 
 
 def check_spare_ports(ports: Sequence[int]) -> tuple[int, ...]:
@@ -309,7 +305,11 @@ def check_rate(rate_bps: float) -> float:
     Raises:
         InvalidRequest: it is no such rate.
     """
+    return _checked(RateChange, {"rate_bps": rate_bps}).rate_bps
+
+
+def _checked(kind: type[_B], fields: dict[str, Any]) -> _B:
     try:
-        return RateChange(rate_bps=rate_bps).rate_bps
+        return kind.model_validate(fields)
     except ValidationError as error:
         raise invalid_request(error.errors()) from None

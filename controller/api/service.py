@@ -17,11 +17,12 @@ from controller.decide.preview import preview
 from controller.errors import (
     FAILURES,
     DeadlineExceeded,
-    Forbidden,
     NotFound,
     NotLeading,
     RequestError,
     Unavailable,
+    flow_of_another,
+    unknown_flow,
 )
 from controller.model.callers import ANYBODY, Caller
 from controller.model.client_events import ClientEvent
@@ -252,9 +253,9 @@ class Service:
         """
         result, _ = await self.ask(lambda token: LeaseRenewed(token, (flow_id,), "", caller), LeaseResult)
         if result.forbidden:
-            raise Forbidden("flow_id", f"{flow_id} is another client's; only that or an administrator may")
+            raise flow_of_another(flow_id)
         if result.unknown:
-            raise NotFound("flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")
+            raise unknown_flow(flow_id)
         return await self.view(ViewName.FLOW, FlowView, flow_id)
 
     async def links(self, name: str = "") -> tuple[tuple[LinkView, ...], str]:

@@ -73,7 +73,7 @@ def relay_rules(nodes: Sequence[str], ways: Ways, branches: Sequence[int]) -> li
     ]
 
 
-def port_group(port: int, bypass: Sequence[str] | None, ways: Ways, branches: Sequence[int] = ()) -> Group:
+def port_group(port: int, bypass: Sequence[str] | None, ways: Ways, branches: Sequence[int]) -> Group:
     """Return the group of a port, with the bypass of its link where there is one."""
     buckets = [Bucket(0, Output(port), port)]
     if bypass is not None:

@@ -67,9 +67,7 @@ _DHCP = tuple(
 )
 
 
-def classification(
-    metered_ports: Collection[int] = (), relays_dhcp: bool = False
-) -> tuple[Meter | Rule, ...]:
+def classification(metered_ports: Collection[int], relays_dhcp: bool) -> tuple[Meter | Rule, ...]:
     """Return what every switch has from the moment it connects: meters, then rules.
 
     Args:

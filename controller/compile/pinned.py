@@ -27,13 +27,12 @@ Leg = tuple[str, str, str]
 """A switch that writes a label, the next node, and the label."""
 
 
-def legs(nodes: Sequence[str], ways: Ways, kind: int = FLOW, branch: int = 0) -> list[Leg]:
+def legs(nodes: Sequence[str], ways: Ways, branch: int = 0) -> list[Leg]:
     """Return which switches of a path write which labels; the first is the ingress.
 
     Args:
         nodes: Host, switches, host; with at least two switches.
         ways: How nodes reach each other.
-        kind: Of the labels.
         branch: Tells paths of one connection apart where labels end on the way.
     """
     form, switches, found = ways.format, nodes[1:-1], []
@@ -41,9 +40,9 @@ def legs(nodes: Sequence[str], ways: Ways, kind: int = FLOW, branch: int = 0) ->
     place = 0
     while len(fields) - place > form.most_fields:
         some = fields[place : place + form.most_continued]
-        found.append((switches[place], switches[place + 1], form.label(some, kind, branch)))
+        found.append((switches[place], switches[place + 1], form.label(some, FLOW, branch)))
         place += len(some) + 1
-    found.append((switches[place], switches[place + 1], form.label(fields[place:], kind)))
+    found.append((switches[place], switches[place + 1], form.label(fields[place:], FLOW)))
     return found
 
 

@@ -19,12 +19,12 @@ from controller.decide.telling import facts_of, refuse, tell_refused
 from controller.errors import (
     FAILURES,
     Conflict,
-    Forbidden,
     InfeasibleRequest,
-    NotFound,
     PreconditionFailed,
     RequestError,
     Unavailable,
+    flow_of_another,
+    unknown_flow,
 )
 from controller.install.outbox import Outbox
 from controller.install.transactions import Failure, Transaction, Transactions
@@ -104,7 +104,7 @@ class FlowManager(Journaled):
         transactions: Transactions,
         leases: Leases,
         new_flow_id: Callable[[int], str],
-        solved: Callable[[str, float], None] = lambda *_: None,
+        solved: Callable[[str, float], None],
     ) -> None:
         self._state = state
         self._outbox = outbox
@@ -153,7 +153,7 @@ class FlowManager(Journaled):
         try:
             flow = self._changeable(event.flow_id, event.caller, event.if_revisions)
             if flow is None or not flow.is_active:
-                raise self._unknown(event.flow_id)
+                raise unknown_flow(event.flow_id)
             if flow.id in self._waiting or self._recovery.is_moving(flow.id):
                 raise Conflict("flow_id", f"{flow.id} is being changed already; ask again in a moment")
             before_bps = flow.requested_bps
@@ -180,7 +180,7 @@ class FlowManager(Journaled):
         try:
             flow = self._changeable(event.flow_id, event.caller, event.if_revisions)
             if flow is None and not self._state.flows.has_ended(event.flow_id):
-                raise self._unknown(event.flow_id)
+                raise unknown_flow(event.flow_id)
         except RequestError as error:
             self._outbox.answer(event.token, error)
             return
@@ -442,12 +442,9 @@ class FlowManager(Journaled):
         if flow is None:
             return None
         if not caller.may_change(flow.belongs_to):
-            raise Forbidden("flow_id", f"{flow_id} is another client's; only that or an administrator may")
+            raise flow_of_another(flow_id)
         if if_revisions is not None and flow.revision not in if_revisions:
             raise PreconditionFailed(
                 "flow_id", f"{flow_id} has changed meanwhile (it has revision {flow.revision}); look again"
             )
         return flow
-
-    def _unknown(self, flow_id: str) -> NotFound:
-        return NotFound("flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")

@@ -31,7 +31,7 @@ class Measuring(Journaled):
         state: State,
         outbox: Outbox,
         capacity_returned: Callable[[float], None],
-        asked: Callable[[str], None] = lambda _: None,
+        asked: Callable[[str], None],
     ) -> None:
         self._state = state
         self._outbox = outbox

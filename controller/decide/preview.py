@@ -11,7 +11,7 @@ from controller.decide.granting import grant
 from controller.decide.live_optima import LiveOptima
 from controller.decide.planning import NEGLIGIBLE_SHARE, optimise
 from controller.decide.rerouting import carried_over, moved_flow, reroute, reserve, set_rates
-from controller.errors import AnyFailure, Conflict, NotFound, RequestError
+from controller.errors import AnyFailure, Conflict, NotFound, RequestError, unknown_flow
 from controller.model.preview_views import (
     AddedFlowView,
     MovedFlowView,
@@ -202,7 +202,7 @@ class _Trial:
             return [flow for flow in self._flows if flow.objective is not None]
         flow = self._state.flows.get(flow_id)
         if flow is None:
-            raise NotFound("scale.flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")
+            raise unknown_flow(flow_id, "scale.flow_id")
         if flow.objective is None:
             raise Conflict("scale.flow_id", f"the rates of {flow_id} were given by hand")
         return (flow,)

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from controller.decide.manager import FlowManager
 from controller.decide.switch_rules import SwitchRules
-from controller.errors import NotFound
-from controller.model.counters import PortCounters, RuleCount, RuleKey
+from controller.errors import NotFound, unknown_flow
+from controller.model.counters import RuleCount, RuleKey
 from controller.model.events import ViewRequested
 from controller.model.faults import FaultKind
 from controller.model.live_views import LiveFlowView, LiveLinksView, LiveView, NodeState
@@ -37,7 +37,6 @@ from controller.model.views import (
     FlowView,
     GroupView,
     LinkLoad,
-    PortCountersView,
     PortView,
     Purpose,
     RulesView,
@@ -94,7 +93,7 @@ class Queries:
     def _flow(self, flow_id: str, now: float) -> FlowView | NotFound:
         flow = self._state.flows.get(flow_id)
         if flow is None:
-            return NotFound("flow_id", f"there is no flow {flow_id!r}; it may have ended with its lease")
+            return unknown_flow(flow_id)
         return self._state.measured_view(flow, now)
 
     def _live(self, now: float) -> LiveView:
@@ -167,7 +166,7 @@ class Queries:
                     neighbour=arc.head,
                     link=arc.link,
                     up=live.port_is_live(datapath_id, arc.tail_port),
-                    counters=_counters(self._state.measured.counters(datapath_id, arc.tail_port)),
+                    counters=self._state.measured.counters(datapath_id, arc.tail_port),
                 )
                 for arc in live.arcs_from(name)
             ),
@@ -215,21 +214,6 @@ class Queries:
                 for name, arc in live.arcs.items()
             ),
         )
-
-
-def _counters(counters: PortCounters | None) -> PortCountersView | None:
-    if counters is None:
-        return None
-    return PortCountersView(
-        received_packets=counters.received_packets,
-        sent_packets=counters.sent_packets,
-        received_bytes=counters.received_bytes,
-        sent_bytes=counters.sent_bytes,
-        received_dropped=counters.received_dropped,
-        sent_dropped=counters.sent_dropped,
-        received_errors=counters.received_errors,
-        sent_errors=counters.sent_errors,
-    )
 
 
 def _leads_through(flow: Flow, through: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from controller.model.counters import PortCounters
 from controller.model.requests import Protocol
 
 
@@ -132,20 +133,6 @@ class SwitchView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PortCountersView:
-    """What a switch has counted at a port since the port was made."""
-
-    received_packets: int
-    sent_packets: int
-    received_bytes: int
-    sent_bytes: int
-    received_dropped: int
-    sent_dropped: int
-    received_errors: int
-    sent_errors: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class PortView:
     """A port of a switch that the topology file has."""
 
@@ -153,7 +140,7 @@ class PortView:
     neighbour: str
     link: str
     up: bool = described("The port itself; whether packets pass the link is the link's `up`.")
-    counters: PortCountersView | None = described("As they were last read; null where they are not.")
+    counters: PortCounters | None = described("As they were last read; null where they are not.")
 
 
 @dataclass(frozen=True, kw_only=True)

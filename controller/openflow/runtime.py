@@ -53,9 +53,9 @@ class OpenFlowRuntime:
         lldp_key: bytes,
         leadership: Leadership,
         limits: ConnectionLimits,
-        tls: ssl.SSLContext | None = None,
-        may_be: Callable[[str, int], bool] = lambda *_: True,
-        fail: Callable[[str], None] = lambda _: None,
+        tls: ssl.SSLContext | None,
+        may_be: Callable[[str, int], bool],
+        fail: Callable[[str], None],
     ) -> None:
         self.tls = tls
         self._fail = fail
