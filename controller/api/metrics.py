@@ -74,6 +74,11 @@ class Metrics:
         self._dropped = self._gauge(
             "mstcp_dropped_packets", "Packets of hosts dropped because too many waited."
         )
+        self._dropped_groups = self._gauge(
+            "mstcp_switch_dropped_group_packets",
+            "Packets to multicast and broadcast addresses that a switch has dropped.",
+            ("switch",),
+        )
         self._waiting = self._gauge("mstcp_waiting_requests", "Clients that wait for an answer.")
         self._flows = self._gauge("mstcp_flows", "Flows.")
         self._degraded = self._gauge(
@@ -149,6 +154,8 @@ class Metrics:
         """Return all figures in Prometheus' text format, with these for what is counted only now."""
         for switch, rules in sizes.rules.items():
             self._rules.labels(switch).set(rules)
+        for switch, packets in sizes.dropped_group_packets.items():
+            self._dropped_groups.labels(switch).set(packets)
         for name, length in queues.items():
             self._queue.labels(name).set(length)
         self._dropped.set(dropped_packets)

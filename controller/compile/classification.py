@@ -12,6 +12,7 @@ from controller.model.labels import ANY_LABEL
 from controller.model.packet_limits import BURST_PACKETS, PACKETS_PER_S
 from controller.model.rules import (
     COOKIE_CLASSIFY,
+    COOKIE_GROUPS,
     ETH_TYPE_ARP,
     ETH_TYPE_IPV4,
     ETH_TYPE_IPV6,
@@ -80,10 +81,8 @@ def classification(metered_ports: Collection[int], relays_dhcp: bool) -> tuple[M
         *(_rule(TABLE_CONTROLLER, _METERED, Match(in_port=m.number), ToController(m.number)) for m in meters),
         _rule(TABLE_CONTROLLER, PRIORITY_MISS, Match(), ToController()),
         *(_rule(*asked, GotoTable(TABLE_CONTROLLER)) for asked in (*_ASKED, *(_DHCP if relays_dhcp else ()))),
-        *(
-            _rule(TABLE_DEFAULT, _NEVER_ASKED_FOR, Match(destination_mac=mac), Drop())
-            for mac in (ANY_LABEL, _ANY_GROUP)
-        ),
+        _rule(TABLE_DEFAULT, _NEVER_ASKED_FOR, Match(destination_mac=ANY_LABEL), Drop()),
+        Rule(TABLE_DEFAULT, _NEVER_ASKED_FOR, Match(destination_mac=_ANY_GROUP), Drop(), COOKIE_GROUPS),
         _rule(TABLE_CLASSIFY, PRIORITY_MISS, Match(), GotoTable(TABLE_PINNED)),
         _rule(TABLE_PINNED, PRIORITY_MISS, Match(), GotoTable(TABLE_DEFAULT)),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from controller.compile.split import is_stamp
+from controller.decide.dropped_groups import DroppedGroups
 from controller.install.outbox import Outbox
 from controller.model.client_events import ClientEventKind
 from controller.model.counters import PinnedBy
@@ -37,6 +38,7 @@ class Measuring(Journaled):
         self._outbox = outbox
         self._capacity_returned = capacity_returned
         self._asked = asked
+        self._groups = DroppedGroups(state, outbox)
         settings = state.settings
         self._polling = CounterPolling(settings.counter_interval_s, settings.counter_messages_per_s)
 
@@ -69,7 +71,8 @@ class Measuring(Journaled):
         if datapath_id is not None:
             switch = self._state.live.switch_name(datapath_id)
             has_flows = switch is not None and self._state.flows.is_used(switch)
-            self._outbox.put(ReadCounters(datapath_id, pinned=has_flows))
+            groups = self._groups.take_due(datapath_id, now)
+            self._outbox.put(ReadCounters(datapath_id, pinned=has_flows, groups=groups))
             if switch is not None:
                 self._asked(switch)
 
@@ -85,6 +88,8 @@ class Measuring(Journaled):
         switch = self._state.live.switch_name(event.datapath_id)
         if switch is None or not self._state.live.is_connected(switch):
             return
+        if event.dropped is not None:
+            self._groups.counted(switch, event.dropped, now)
         measured = self._state.measured
         measured.take(
             event.datapath_id,

@@ -16,6 +16,7 @@ from controller.model.messages import Result
 from controller.model.requests import FlowQuery, ViewName
 from controller.model.rules import (
     COOKIE_CLASSIFY,
+    COOKIE_GROUPS,
     COOKIE_LABEL,
     TABLE_BYPASS,
     Action,
@@ -201,6 +202,7 @@ class Queries:
             switches_connected=sum(live.is_connected(name) for name in live.network.switches),
             learned_hosts=sum(host.learned for host in state.hosts.all()),
             rules=self._rule_counts(),
+            dropped_group_packets=dict(state.dropped_group_packets),
             allocated_bps=sum(flow.rate_bps for flow in state.flows),
             requested_bps=sum(flow.requested_bps for flow in state.flows),
             link_loads=tuple(
@@ -247,7 +249,7 @@ def _purpose(rule: Rule) -> Purpose:
         return "bypass"
     if rule.cookie == COOKIE_LABEL or is_counted(rule.cookie):
         return "label"
-    return "classification" if rule.cookie == COOKIE_CLASSIFY else "default_route"
+    return "classification" if rule.cookie in (COOKIE_CLASSIFY, COOKIE_GROUPS) else "default_route"
 
 
 def _action(action: Action) -> str:

@@ -37,6 +37,7 @@ class ClientEventKind(str, Enum):
     HOST_LOST = "host_lost"  # it does not answer, or has said nothing for long
     HOST_CONFLICT = "host_conflict"  # another claims the address of a host that answers
     DESTINATION_UNKNOWN = "destination_unknown"  # a host sends to an address that none has
+    GROUP_PACKETS_DROPPED = "group_packets_dropped"  # to multicast and broadcast addresses, by a switch
     TOPOLOGY_CHANGED = "topology_changed"  # its file was read again: switches, links or hosts came or went
     CONFIGURATION_APPLIED = "configuration_applied"
     CONFIGURATION_REFUSED = "configuration_refused"

@@ -139,7 +139,8 @@ class RulesRefused(SwitchEvent):
 class CountersRead(SwitchEvent):
     """A switch said at `read_at` what it has counted; it took `messages`, there and back.
 
-    `ports` are by number, `pinned` by what the rules look at; `rules` is how many it has (None: unknown).
+    `ports` are by number, `pinned` by what the rules look at; `rules` is how many it has,
+    `dropped` how many packets to multicast and broadcast addresses it has dropped (None: unknown).
     """
 
     read_at: float
@@ -147,6 +148,7 @@ class CountersRead(SwitchEvent):
     pinned: Mapping[PinnedBy, PinnedCount]
     messages: int
     rules: int | None = None
+    dropped: int | None = None
 
 
 @dataclass(frozen=True)

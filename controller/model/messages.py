@@ -91,9 +91,13 @@ class PacketOut(DatapathMessage):
 
 @dataclass(frozen=True)
 class ReadCounters(DatapathMessage):
-    """Ask a switch what it has counted at its ports and, if wanted, for the rules that pin connections."""
+    """Ask a switch what it has counted at its ports and, if wanted, for others.
+
+    `pinned` are the rules that pin connections, `groups` the packets to multicast and broadcast addresses.
+    """
 
     pinned: bool
+    groups: bool
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,8 @@ ICMPV6_NEIGHBOUR_TYPES = (135, 136)
 
 # The upper half of a cookie says what kind of rule it is, the lower half which one ("MS" marks them as ours).
 COOKIE_CLASSIFY = 0x4D53_0000_0000_0000
+COOKIE_GROUPS = COOKIE_CLASSIFY | 1
+"""Of the rule that drops and counts packets to multicast and broadcast addresses."""
 _COOKIE_HOST = 0x4D53_0001_0000_0000
 _COOKIE_FLOW = 0x4D53_0002_0000_0000
 _LOWER_HALF = 0xFFFF_FFFF

@@ -292,6 +292,7 @@ class Sizes:
     switches_connected: int
     learned_hosts: int
     rules: dict[str, int] = described("By switch.")
+    dropped_group_packets: dict[str, int] = described("By switch, to multicast and broadcast addresses.")
     allocated_bps: float
     requested_bps: float
     link_loads: tuple[LinkLoad, ...]

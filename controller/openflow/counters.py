@@ -7,7 +7,15 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from controller.model.counters import PinnedBy, PinnedCount, PortCounters, RuleCount, RuleKey
-from controller.model.rules import COUNTED_COOKIES, Output, TcpConnection, ToGroup, is_counted, port_of_group
+from controller.model.rules import (
+    COOKIE_GROUPS,
+    COUNTED_COOKIES,
+    Output,
+    TcpConnection,
+    ToGroup,
+    is_counted,
+    port_of_group,
+)
 from controller.openflow.actions import read_action
 from controller.openflow.decoding import Malformed, read_match
 from controller.openflow.statistics import AGGREGATE, FLOWS, PORTS, Reading, flows_request, read_flows
@@ -20,17 +28,26 @@ _PORT = struct.Struct("!I4x8Q32xII")
 
 
 class CounterReading(Reading):
-    """The counters of one switch's ports, how many rules it has and, if asked, those that pin connections."""
+    """The counters of one switch's ports, how many rules it has, and others.
 
-    def __init__(self, new_transaction: Callable[[], int], pinned: bool) -> None:
+    Args:
+        new_transaction: Numbers messages.
+        pinned: Ask for the rules that pin connections.
+        groups: Ask for the packets to multicast and broadcast addresses.
+    """
+
+    def __init__(self, new_transaction: Callable[[], int], pinned: bool, groups: bool) -> None:
         super().__init__(new_transaction)
         self.rules: int | None = None  # how many
+        self.dropped: int | None = None  # packets to groups
         self.ports: dict[int, PortCounters] = {}
         self.pinned: dict[PinnedBy, PinnedCount] = {}
         self._ask(PORTS, _PORTS_REQUEST, self._take_ports)
         if pinned:
             self._ask(FLOWS, flows_request(*COUNTED_COOKIES), self._take_flows)
         self._ask(AGGREGATE, flows_request(), self._take_count)
+        if groups:
+            self._ask(FLOWS, flows_request(COOKIE_GROUPS, 2**64 - 1), self._take_dropped)
 
     def _take_ports(self, body: bytes) -> None:
         if len(body) % _PORT.size:
@@ -45,6 +62,10 @@ class CounterReading(Reading):
             by = _pinned_by(flow.match) if is_counted(flow.cookie) else None
             if by is not None:
                 self.pinned[by] = PinnedCount(_out_port(flow.instructions), flow.total_bytes)
+
+    def _take_dropped(self, body: bytes) -> None:
+        for flow in read_flows(body):
+            self.dropped = flow.packets
 
     def _take_count(self, body: bytes) -> None:
         (self.rules,) = _COUNT.unpack_from(body)

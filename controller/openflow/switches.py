@@ -104,7 +104,8 @@ class Switches:
 
     def _encoded(self, connection: Connection, message: DatapathMessage) -> bytes:
         if isinstance(message, ReadCounters):
-            counting = self._counting[connection] = CounterReading(self._transaction, message.pinned)
+            counting = CounterReading(self._transaction, message.pinned, message.groups)
+            self._counting[connection] = counting
             return counting.requests
         if isinstance(message, ReadRuleCounters):
             asked = self._counting_rules[connection] = RuleCountReading(self._transaction)
@@ -354,6 +355,7 @@ class Switches:
                     reading.pinned,
                     reading.messages,
                     reading.rules,
+                    reading.dropped,
                 )
             )
 

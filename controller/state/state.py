@@ -40,6 +40,7 @@ class State(Journaled):
         # Switches that have confirmed all fixed rules, and all others that they had to get with them.
         self.confirmed: JournaledSet[str] = JournaledSet()
         self.metered_ports: JournaledDict[str, tuple[int, ...]] = JournaledDict()  # of connected switches
+        self.dropped_group_packets: JournaledDict[str, int] = JournaledDict()  # by switch, as far as known
         self.faults = Faults()
 
     def succeed(self, former: State, now: float) -> None:

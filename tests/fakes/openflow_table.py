@@ -55,6 +55,7 @@ from controller.model.reconcile import Installed
 from controller.model.records import Change, Records
 from controller.model.requests import FlowQuery, ViewName
 from controller.model.rules import (
+    COOKIE_GROUPS,
     IP_PROTO_TCP,
     TABLE_CLASSIFY,
     Action,
@@ -284,6 +285,7 @@ class FakeSwitches:
         self._sent: Counter[tuple[int, int]] = Counter()  # bytes by port
         self._received: Counter[tuple[int, int]] = Counter()
         self._pinned: Counter[tuple[int, Match]] = Counter()
+        self._dropped: Counter[int] = Counter()  # packets to groups
 
     def carry_out(self, message: DatapathMessage, now: float = 0.0) -> Event | None:
         """Do what a message says; returns what comes back: a barrier, a probe that has arrived, counters."""
@@ -334,14 +336,14 @@ class FakeSwitches:
         for before, node, after in zip(nodes, nodes[1:], nodes[2:], strict=False):
             datapath_id = self.network.datapath_id(node)
             self._received[datapath_id, self._live.ports[node, before]] += size_bytes
-            if after in (DROPPED, CONTROLLER):
-                break
-            self._sent[datapath_id, self._live.ports[node, after]] += size_bytes
+            if after not in (DROPPED, CONTROLLER):
+                self._sent[datapath_id, self._live.ports[node, after]] += size_bytes
             packet = replace(packet, in_port=self._live.ports[node, before])
             steps = list(self.tables[datapath_id].steps(packet))
             for rule, _, _ in steps:
                 if rule is not None and is_counted(rule.cookie):
                     self._pinned[datapath_id, rule.match] += size_bytes
+                self._dropped[datapath_id] += rule is not None and rule.cookie == COOKIE_GROUPS
             packet = steps[-1][2]
         return nodes
 
@@ -360,7 +362,8 @@ class FakeSwitches:
                 pinned[_pinned_by(rule.match)] = PinnedCount(
                     _out_port(rule.action), self._pinned[datapath_id, rule.match]
                 )
-        return CountersRead(datapath_id, now, ports, pinned, 6, len(rules))
+        dropped = self._dropped[datapath_id] if message.groups else None
+        return CountersRead(datapath_id, now, ports, pinned, 6, len(rules), dropped)
 
     def installed_in(self, datapath_id: int) -> list[InstallRules]:
         """Return the messages by which a switch was given rules."""

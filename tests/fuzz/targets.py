@@ -184,7 +184,7 @@ def _admission() -> bytes:
 
 def counters(data: bytes) -> None:
     """What a switch says it has counted, in any number of messages."""
-    reading, rules = CounterReading(count(1).__next__, True), RuleCountReading(count(2).__next__)
+    reading, rules = CounterReading(count(1).__next__, True, True), RuleCountReading(count(2).__next__)
     try:
         for _, transaction, whole in wire.take_messages(bytearray(data)):
             if transaction in reading.unanswered:
@@ -295,7 +295,7 @@ def _counted() -> bytes:
     switch = ModelSwitch(1, frozenset({1, 2}))
     connection = TcpConnection("10.0.0.1", "10.0.0.2", 40001, 5001)
     switch.receive(encode(InstallRules(1, (pinned_rule(connection, Output(2), flow_cookie(1)),), 5), 0))
-    return switch.receive(CounterReading(count(1).__next__, True).requests)
+    return switch.receive(CounterReading(count(1).__next__, True, True).requests)
 
 
 def _controller_seeds(name: str) -> list[bytes]:

@@ -213,3 +213,25 @@ def test_counters_are_read_no_more_once_it_is_so_configured() -> None:
     assert isinstance(answer, Answer) and not isinstance(answer.result, RequestError)
     net.run(3)
     assert {link.measured_bps for link in net.links().values()} == {None}
+
+
+def test_packets_to_multicast_and_broadcast_addresses_are_dropped_counted_and_told() -> None:
+    """Once an hour for each switch at most, and again from the start where its rule was made again."""
+    net = LoadedNetwork()
+
+    def told() -> list[object]:
+        kind = ClientEventKind.GROUP_PACKETS_DROPPED
+        return [(each.data["switch"], each.data["packets"]) for each in net.reports if each.kind is kind]
+
+    for mac in ("ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:fb"):
+        packet = Packet(0x0800, 17, BUTTERFLY.host_ip("T0"), "224.0.0.251", 5353, 5353, destination_mac=mac)
+        net.traffic["T0", packet] = 1000.0
+    net.run(1)
+    net.traffic.clear()
+    net.run(40)
+    assert told() == [("S0", 20)]
+    assert net.core._state.dropped_group_packets["S0"] == 20
+    for packets, at in ((25, 60.0), (30, 4000.0), (7, 8000.0), (7, 16000.0)):
+        net.core._measuring._groups.counted("S0", packets, net.now + at)
+    net.run(1)
+    assert told() == [("S0", 20), ("S0", 10), ("S0", 7)]

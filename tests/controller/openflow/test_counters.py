@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from os_ken.ofproto import ofproto_protocol, ofproto_v1_3, ofproto_v1_3_parser
 
+from controller.compile.classification import classification
 from controller.compile.pinned import pinned_rule
 from controller.model.counters import PinnedCount
 from controller.model.messages import InstallRules
 from controller.model.rules import (
+    COOKIE_GROUPS,
     COUNTED_COOKIES,
     TABLE_DEFAULT,
     TABLE_PINNED,
@@ -48,7 +50,7 @@ PACKET = {
 
 
 def answered(switch: ModelSwitch, pinned: bool = True) -> CounterReading:
-    reading = CounterReading(count(1).__next__, pinned)
+    reading = CounterReading(count(1).__next__, pinned, True)
     messages = list(model.take_messages(bytearray(switch.receive(reading.requests))))
     outcomes = [reading.take(xid, whole) for _, xid, whole in messages]
     assert outcomes == [False] * (len(messages) - 1) + [True]
@@ -63,25 +65,16 @@ def test_osken_asks_the_same() -> None:
     datapath = ofproto_protocol.ProtocolDesc(version=ofproto_v1_3.OFP_VERSION)
     parser: Any = ofproto_v1_3_parser
     ports = parser.OFPPortStatsRequest(datapath, 0, ofproto_v1_3.OFPP_ANY)
-    rules = parser.OFPFlowStatsRequest(
-        datapath, 0, ofproto_v1_3.OFPTT_ALL, ofproto_v1_3.OFPP_ANY, ofproto_v1_3.OFPG_ANY, *COUNTED_COOKIES
-    )
-    number = parser.OFPAggregateStatsRequest(
-        datapath,
-        0,
-        ofproto_v1_3.OFPTT_ALL,
-        ofproto_v1_3.OFPP_ANY,
-        ofproto_v1_3.OFPG_ANY,
-        0,
-        0,
-        parser.OFPMatch(),
-    )
+    everything = ofproto_v1_3.OFPTT_ALL, ofproto_v1_3.OFPP_ANY, ofproto_v1_3.OFPG_ANY
+    rules = parser.OFPFlowStatsRequest(datapath, 0, *everything, *COUNTED_COOKIES)
+    number = parser.OFPAggregateStatsRequest(datapath, 0, *everything, 0, 0, parser.OFPMatch())
+    groups = parser.OFPFlowStatsRequest(datapath, 0, *everything, COOKIE_GROUPS, 2**64 - 1)
     expected = b""
-    for xid, request in enumerate((ports, rules, number), 1):
+    for xid, request in enumerate((ports, rules, number, groups), 1):
         request.set_xid(xid)
         request.serialize()
         expected += bytes(request.buf)
-    assert CounterReading(count(1).__next__, True).requests == expected
+    assert CounterReading(count(1).__next__, True, True).requests == expected
 
 
 def test_what_a_switch_has_counted_is_read() -> None:
@@ -107,8 +100,16 @@ def test_what_a_switch_has_counted_is_read() -> None:
         3: (0, 0),
     }
     assert (reading.ports[1].received_packets, reading.ports[2].sent_packets) == (10, 10)
-    assert reading.messages == 6
+    assert reading.messages == 8
     assert answered(switch, pinned=False).pinned == {}
+
+
+def test_packets_to_groups_are_counted_apart() -> None:
+    switch = ModelSwitch(1, frozenset({1, 2}))
+    install(switch, *(entry for entry in classification((), False) if isinstance(entry, Rule)))
+    for mac in ("ff:ff:ff:ff:ff:ff", "33:33:00:00:00:fb", "0a:00:00:00:00:02"):
+        switch.carry(1, PACKET | {3: bytes.fromhex(mac.replace(":", ""))}, packets=5, size_bytes=100)
+    assert answered(switch).dropped == 10
 
 
 def _goto_pinned() -> model.FlowMod:
@@ -127,7 +128,7 @@ def test_answers_in_many_messages_are_read_whole() -> None:
 
 
 def test_an_answer_without_an_end_is_given_up() -> None:
-    reading = CounterReading(count(1).__next__, False)
+    reading = CounterReading(count(1).__next__, False, False)
     endless = model.message(model.Kind.MULTIPART_REPLY, 1, b"\0\4\0\1\0\0\0\0")
     with pytest.raises(Malformed, match="messages"):
         for _ in range(100_000):
@@ -138,6 +139,6 @@ def test_an_answer_without_an_end_is_given_up() -> None:
 def test_what_is_no_answer_is_malformed(body: bytes, xid: int, kind: bytes) -> None:
     with contextlib.suppress(Malformed):
         whole = model.message(model.Kind.MULTIPART_REPLY, xid, kind + bytes(6) + body)
-        CounterReading(count(1).__next__, True).take(xid, whole)
+        CounterReading(count(1).__next__, True, True).take(xid, whole)
     with contextlib.suppress(Malformed):
-        CounterReading(count(1).__next__, True).take(xid, body)
+        CounterReading(count(1).__next__, True, True).take(xid, body)
