@@ -20,6 +20,7 @@ from controller.decide.queries import Queries
 from controller.decide.rule_audit import RuleAudit
 from controller.decide.rule_counters import RuleCounters
 from controller.decide.succession import Succession
+from controller.decide.switch_faults import SwitchFaults
 from controller.decide.switch_rules import SwitchRules
 from controller.decide.telling import tell_topology
 from controller.errors import RequestError
@@ -28,7 +29,6 @@ from controller.install.transactions import Transactions
 from controller.model import dhcp, events, host_frames
 from controller.model.callers import CONFIGURATION, Caller
 from controller.model.client_events import ClientEventKind
-from controller.model.faults import FaultKind
 from controller.model.journal import Journal, Journaled, JournaledDict, JournaledSet
 from controller.model.messages import Acknowledge, IntroduceSwitch, Message, Postpone
 from controller.model.records import Change, Records, changes_of
@@ -42,12 +42,6 @@ from topologies.model import Network
 
 _RUN = "run"
 """Kind of the record that the controller has had switches: they may have rules and traffic."""
-
-_FULL_S = 30.0
-"""A switch that had no room for a rule is asked for none so long, or until a flow over it ends."""
-
-_REFUSALS_LAST_S = 30.0
-"""A switch that has refused no message for so long is without fault again."""
 
 _MAX_METERED = 1024
 """Ports of a switch whose packets to the controller its meters limit, at most."""
@@ -101,6 +95,7 @@ class Core(Journaled):
         self._audit = RuleAudit(state, outbox, self._rules, self._flows)
         self._measuring = Measuring(state, outbox, self._flows.capacity_returned, self._audit.counters_asked)
         self._links = LinkWatch(state, outbox)
+        self._switch_faults = SwitchFaults(state, outbox)
         self._gone_at: JournaledDict[int, float] = JournaledDict()  # when a switch that is away is given up
         self._link_changes = LinkChanges(state, outbox, self._flows)
         self._queries = Queries(state, self._rules, self._flows)
@@ -110,9 +105,9 @@ class Core(Journaled):
         return {
             events.SwitchConnected: self._switch_connected,
             events.SwitchDisconnected: self._switch_disconnected,
-            events.SwitchHeld: self._switch_held,
+            events.SwitchHeld: lambda event: self._switch_faults.held(event),
             events.InstalledRead: self._installed_read,
-            events.MessagesRefused: self._messages_refused,
+            events.MessagesRefused: lambda event: self._switch_faults.messages_refused(event, self._now),
             events.PortCameUp: self._port_came_up,
             events.PortWentDown: self._port_went_down,
             events.LinkDiscovered: self._link_discovered,
@@ -321,32 +316,10 @@ class Core(Journaled):
         self._outbox.tell(ClientEventKind.SWITCH_DOWN, text, {"switch": switch}, "warning")
         self._leave(event.datapath_id, switch)
 
-    def _switch_held(self, event: events.SwitchHeld) -> None:
-        """Take that another controller decides for a switch, or does so no more."""
-        switch = self._state.live.switch_name(event.datapath_id) or f"datapath {event.datapath_id}"
-        faults = self._state.faults
-        if not event.is_held:
-            faults.clear(switch, FaultKind.HELD)
-            return
-        text = (
-            f"{switch} is controlled by another controller: this one leaves it alone until that one is gone."
-        )
-        if faults.add(switch, FaultKind.HELD, text):
-            self._outbox.tell(ClientEventKind.SWITCH_HELD, text, {"switch": switch}, "error")
-
     def _installed_read(self, event: events.InstalledRead) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
         if switch is not None and self._state.live.is_connected(switch):
             self._audit.read(switch, event.installed, self._now)
-
-    def _messages_refused(self, event: events.MessagesRefused) -> None:
-        """Take that a switch answers messages with errors: a fault until it has not done so for a while."""
-        switch = self._state.live.switch_name(event.datapath_id)
-        if switch is None:
-            return
-        text = f"{switch} refuses messages of the controller: {event.reason}."
-        if self._state.faults.add(switch, FaultKind.MESSAGES_REFUSED, text, self._now + _REFUSALS_LAST_S):
-            self._outbox.report("warning", text, switch=switch)
 
     def _leave(self, datapath_id: int, switch: str) -> None:
         """Record that a switch's connection ended: it is assumed to forward as before, for a while."""
@@ -360,8 +333,7 @@ class Core(Journaled):
         self._measuring.switch_left(datapath_id, self._now)
         self._rule_counters.switch_left(datapath_id)
         self._audit.switch_left(switch)
-        for kind in (FaultKind.RULES_REFUSED, FaultKind.TABLE_FULL, FaultKind.MESSAGES_REFUSED):
-            self._state.faults.clear(switch, kind)
+        self._switch_faults.switch_left(switch)
 
     def _give_up_switches(self) -> None:
         """Take switches that did not come back in time for gone, with all their links."""
@@ -433,9 +405,7 @@ class Core(Journaled):
         ):
             return  # a second error for the same rules, or of rules that were sent long ago
         if event.is_full:
-            text = f"{switch} has no room for more rules: flows of its hosts are refused for a while."
-            if self._state.faults.add(switch, FaultKind.TABLE_FULL, text, self._now + _FULL_S):
-                self._outbox.report("warning", text, switch=switch)
+            self._switch_faults.full(switch, self._now)
 
     def _counters_read(self, event: events.CountersRead) -> None:
         self._measuring.take(event, self._now)
