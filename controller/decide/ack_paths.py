@@ -37,6 +37,6 @@ def ack_path(
 
 def _shortest(state: State, start: str, end: str) -> tuple[str, ...]:
     """Return the path that default routing takes, whatever the default routes do with ties."""
-    path = state.live.least_delay_path(start, end)
+    path = state.paths.least_delay(start, end)
     assert path is not None, "it was checked that there is one"
     return path

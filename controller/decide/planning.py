@@ -165,7 +165,7 @@ def on_a_free_path(state: State, objective: str, new_flow: NewFlow) -> Optimum |
     """
     if objective not in SEPARABLE or new_flow.streams is not None or new_flow.acks is not None:
         return None
-    nodes = state.live.least_delay_path(new_flow.source, new_flow.destination)
+    nodes = state.paths.least_delay(new_flow.source, new_flow.destination)
     if nodes is None:
         return None
     if not _Room(state).take(nodes, new_flow.framing, new_flow.rate_bps, new_flow.max_paths):
@@ -182,7 +182,7 @@ def on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> dict[s
         return {}
     room, found, delays_s = _Room(state), {}, {}
     for flow in flows:
-        nodes = state.live.least_delay_path(flow.source.name, flow.destination.name)
+        nodes = state.paths.least_delay(flow.source.name, flow.destination.name)
         if flow.split is not None or nodes is None:
             return {}
         if not room.take(nodes, flow.framing, flow.requested_bps, flow.most_paths, flow.framed_streams):
@@ -317,7 +317,7 @@ def _slots(flow: Flow, path_rates: tuple[PathRate, ...]) -> tuple[Slot, ...]:
 def has_path(state: State, source: str, destination: str) -> bool:
     """Return whether the links that are up lead from one host to the other."""
     # No network file has parts that are not connected.
-    return state.live.is_whole or state.live.least_delay_path(source, destination) is not None
+    return state.live.is_whole or state.paths.least_delay(source, destination) is not None
 
 
 def shortest_paths(state: State, source: str, destination: str, count: int) -> list[tuple[str, ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -73,14 +72,6 @@ class LiveNetwork(Journaled):
         self._revisions: JournaledDict[str, int] = JournaledDict()  # of links that were changed
         self._delays_version = 0
         self.least_delay = self._new_least_delay()
-        # The links of each host: its side's neighbours, with the delay.
-        self._attachments: dict[str, list[Arc]] = {host: [] for host in network.hosts}
-        for arc in self.arcs.values():
-            if arc.tail in self._hosts:
-                self._attachments[arc.tail].append(arc)
-        # Since the links that are up were those of a version.
-        self._paths: dict[tuple[str, str], tuple[str, ...] | None] = {}
-        self._paths_of = -1
 
     def _new_least_delay(self) -> LeastDelay:
         """Return paths of least delay by the delays that links have now."""
@@ -209,7 +200,7 @@ class LiveNetwork(Journaled):
 
     @property
     def version(self) -> int:
-        """Changes whenever the arcs that are up do."""
+        """Changes whenever the arcs that are up do, or their delays."""
         return self._version
 
     def take_changed_links(self) -> tuple[str, ...]:
@@ -290,34 +281,6 @@ class LiveNetwork(Journaled):
         """Yield the arcs that are up, in file order."""
         up = self._up
         return (arc for name, arc in self.arcs.items() if name in up)
-
-    def least_delay_path(self, source: str, destination: str) -> tuple[str, ...] | None:
-        """Return the path of least delay between two hosts; None without one."""
-        if self._paths_of != self._version:
-            self._paths, self._paths_of = {}, self._version
-        if (source, destination) not in self._paths:
-            self._paths[source, destination] = self._find_least_delay_path(source, destination)
-        return self._paths[source, destination]
-
-    def _find_least_delay_path(self, source: str, destination: str) -> tuple[str, ...] | None:
-        best: tuple[float, int, tuple[str, ...]] | None = None
-        for first in self._attachments[source]:
-            for last in self._attachments[destination]:
-                path = self._path_between(first, last)
-                if path is not None:
-                    delay_s = sum(self.arcs[arc_name(a, b)].delay_s for a, b in pairwise(path))
-                    best = min(best or (math.inf, 0, ()), (delay_s, len(path), path))
-        return None if best is None else best[2]
-
-    def _path_between(self, first: Arc, last: Arc) -> tuple[str, ...] | None:
-        """Return the path from a host's link to the link of another (given from its host)."""
-        way_in = arc_name(last.head, last.tail)
-        if not (arc_name(first.tail, first.head) in self._up and way_in in self._up):
-            return None
-        if first.head in self._hosts:
-            return (first.tail, first.head) if first.head == last.tail else None
-        inner = None if last.head in self._hosts else self.least_delay.path(first.head, last.head)
-        return None if inner is None else (first.tail, *inner, last.tail)
 
     def arcs_from(self, node: str) -> tuple[Arc, ...]:
         """Return the arcs that leave a node, in file order."""

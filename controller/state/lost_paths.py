@@ -21,7 +21,7 @@ def on_paths_of_file(record: Mapping[str, Any], state: State) -> Mapping[str, An
     acks_are_gone = split is not None and _is_gone(live, split[3])
     if not any(gone) and not acks_are_gone:
         return record
-    path = _least_delay_path(live, record["source"], record["destination"])
+    path = _least_delay_path(state, record["source"], record["destination"])
     if path is None or record["given_bps"] is not None:
         return None
     delay_s = sum(live.arcs[arc].delay_s for arc in arcs_of(path))
@@ -39,11 +39,12 @@ def _is_gone(live: LiveNetwork, path: Sequence[str]) -> bool:
     return any(arc not in live.arcs for arc in arcs_of(tuple(path)))
 
 
-def _least_delay_path(live: LiveNetwork, source: str, destination: str) -> tuple[str, ...] | None:
+def _least_delay_path(state: State, source: str, destination: str) -> tuple[str, ...] | None:
     """Return a path over links that are up or, where there is none, over those of the file."""
+    live = state.live
     if not live.is_host(source) or not live.is_host(destination):
         return None
-    return live.least_delay_path(source, destination) or _path_in_file(live, source, destination)
+    return state.paths.least_delay(source, destination) or _path_in_file(live, source, destination)
 
 
 def _path_in_file(live: LiveNetwork, source: str, destination: str) -> tuple[str, ...] | None:

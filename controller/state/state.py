@@ -21,6 +21,7 @@ from controller.model.views import (
 )
 from controller.state.flow import Flow
 from controller.state.flow_table import FlowTable
+from controller.state.host_paths import HostPaths
 from controller.state.hosts import HostTable
 from controller.state.live_network import LiveNetwork, arc_name, arcs_of
 from controller.state.measured_load import MeasuredLoad
@@ -34,6 +35,7 @@ class State(Journaled):
     def __init__(self, network: Network, settings: Settings) -> None:
         self.settings = settings
         self.live = LiveNetwork(network)
+        self.paths = HostPaths(self.live)
         self.hosts = HostTable(self.live, settings.host_age_s)
         self.flows = FlowTable(settings.ack_ratio)
         self.measured = MeasuredLoad(self.live)

@@ -40,7 +40,7 @@ def random_request(draw: random.Random, net: ControlledNetwork, number: int) -> 
     if kind in ("packets", "group"):
         acks = draw.choice(["shortest", "reverse:0"])
         return request | {"splitting": kind, "ack_path": acks, "objective": draw.choice(OBJECTIVES)}
-    path = net.core._state.live.least_delay_path(source, destination)
+    path = net.core._state.paths.least_delay(source, destination)
     if kind == "hand" and path is not None:
         del request["rate_bps"]
         return request | {"paths": [{"nodes": list(path), "rate_bps": 1e5}]}

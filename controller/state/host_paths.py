@@ -1,0 +1,47 @@
+"""Paths of least delay between hosts, over the links that are up."""
+
+from __future__ import annotations
+
+import math
+
+from controller.model.journal import Journaled
+from controller.state.live_network import LiveNetwork, arc_name, arcs_of
+from topologies.model import Arc
+
+
+class HostPaths(Journaled):
+    """Finds them, and remembers them until other links are up or delays have changed."""
+
+    def __init__(self, live: LiveNetwork) -> None:
+        self._live = live
+        self._found: dict[tuple[str, str], tuple[str, ...] | None] = {}
+        self._version = -1  # of the network
+
+    def least_delay(self, source: str, destination: str) -> tuple[str, ...] | None:
+        """Return the path of least delay between two hosts; None without one."""
+        if self._version != self._live.version:
+            self._found, self._version = {}, self._live.version
+        if (source, destination) not in self._found:
+            self._found[source, destination] = self._find(source, destination)
+        return self._found[source, destination]
+
+    def _find(self, source: str, destination: str) -> tuple[str, ...] | None:
+        best: tuple[float, int, tuple[str, ...]] | None = None
+        for first in self._live.arcs_from(source):
+            for last in self._live.arcs_from(destination):
+                path = self._path_between(first, last)
+                if path is not None:
+                    delay_s = sum(self._live.arcs[arc].delay_s for arc in arcs_of(path))
+                    best = min(best or (math.inf, 0, ()), (delay_s, len(path), path))
+        return None if best is None else best[2]
+
+    def _path_between(self, first: Arc, last: Arc) -> tuple[str, ...] | None:
+        """Return the path from a host's link to the link of another (given from its host)."""
+        live = self._live
+        ends = arc_name(first.tail, first.head), arc_name(last.head, last.tail)
+        if not all(map(live.arc_is_up, ends)):
+            return None
+        if live.is_host(first.head):
+            return (first.tail, first.head) if first.head == last.tail else None
+        inner = None if live.is_host(last.head) else live.least_delay.path(first.head, last.head)
+        return None if inner is None else (first.tail, *inner, last.tail)
