@@ -24,6 +24,9 @@ from controller.state.state import State
 from controller.wire import Framing
 from topologies.model import Arc
 
+_Nodes = tuple[str, ...]
+_Rates = dict[str, tuple[float, ...]]  # goodputs of streams, by flow
+
 NEGLIGIBLE_SHARE = 1e-6
 """A path with less than this share of a flow's rate is the solver's rounding, not a path."""
 
@@ -104,25 +107,12 @@ def optimise(state: State, optima: LiveOptima, objective: str, new_flow: NewFlow
         InvalidRequest: the acknowledgements shall go back along a path that the flow does not have.
         SolverError: the solver failed.
     """
-    movable = _movable(state, objective)
-    movable_ids = {flow.id for flow in movable}
-    kept = [flow for flow in state.flows if flow.id not in movable_ids]
-    demands = [_running_demand(flow, state.settings.ack_ratio) for flow in movable]
     if new_flow is None:
-        solution = _solve(state, optima, kept, demands, objective) if demands else None
-        return Optimum({} if solution is None else _running_rates(movable, solution), ())
-    acks = _acks_in_advance(state, new_flow)
-    demand = _new_demand(new_flow, state.settings.ack_ratio, acks)
-    solution = _solve(state, optima, kept, [*demands, demand], objective)
-    fixed = _settled(state, new_flow, solution.paths[new_flow.id])
-    if fixed:
-        acks = _ack_path(state, new_flow, fixed)
-        demand = _new_demand(new_flow, state.settings.ack_ratio, acks, fixed)
-        solution = _solve(state, optima, kept, [*demands, demand], objective)
-        paths = _planned_exactly(state, new_flow, fixed, solution.paths[new_flow.id])
-    else:
-        paths = _planned(new_flow, solution.paths[new_flow.id])
-    return Optimum(_running_rates(movable, solution), paths, acks)
+        return Optimum(_solve_with(state, optima, objective, ())[0], ())
+    rates, found, (fixed,), (acks,) = _solve_with(state, optima, objective, (new_flow,))
+    used = found[new_flow.id]
+    paths = _planned_exactly(state, new_flow, fixed, used) if fixed else _planned(new_flow, used)
+    return Optimum(rates, paths, acks)
 
 
 def optimise_new_flows(
@@ -144,15 +134,8 @@ def optimise_new_flows(
     Raises:
         SolverError: the solver failed.
     """
-    movable = _movable(state, objective)
-    movable_ids = {flow.id for flow in movable}
-    kept = [flow for flow in state.flows if flow.id not in movable_ids]
-    ratio = state.settings.ack_ratio
-    demands = [_running_demand(flow, ratio) for flow in movable]
-    demands += [_new_demand(new_flow, ratio, None) for new_flow in new_flows]
-    solution = _solve(state, optima, kept, demands, objective)
-    paths = {new_flow.id: _planned(new_flow, solution.paths[new_flow.id]) for new_flow in new_flows}
-    return _running_rates(movable, solution), paths
+    rates, found, *_ = _solve_with(state, optima, objective, new_flows)
+    return rates, {new_flow.id: _planned(new_flow, found[new_flow.id]) for new_flow in new_flows}
 
 
 def on_a_free_path(state: State, objective: str, new_flow: NewFlow) -> Optimum | None:
@@ -249,39 +232,43 @@ def replan(
         SolverError: the solver failed.
     """
     free = [flow for flow in flows if has_path(state, flow.source.name, flow.destination.name)]
-    ids = {flow.id for flow in flows}
-    movable = [flow for flow in _movable(state, objective) if flow.id not in ids]
-    solved = ids | {flow.id for flow in movable}
+    ids = frozenset(flow.id for flow in flows)
+    rates, found, *_ = _solve_with(state, optima, objective, [_as_new_flow(flow) for flow in free], ids)
+    return {flow.id: _slots(flow, found[flow.id]) for flow in free if _used(found[flow.id])}, rates
+
+
+def _solve_with(
+    state: State,
+    optima: LiveOptima,
+    objective: str,
+    new_flows: Sequence[NewFlow],
+    replanned: frozenset[str] = frozenset(),
+) -> tuple[_Rates, Mapping[str, tuple[PathRate, ...]], list[tuple[_Nodes, ...]], list[_Nodes | None]]:
+    """Solve for the running flows with an objective, and for new ones with free paths.
+
+    Returns:
+        Goodputs of the running flows, by stream, but of those in `replanned`; the paths found, by flow; and
+        of each new flow the paths that were settled before the rates (none: they are those found), and the
+        path of its acknowledgements.
+    """
+    flows = [f for f in state.flows if f.objective == objective and f.id not in replanned and not f.reserved]
+    running = [flow for flow in flows if not state.lost_links(flow)]
+    ratio, solved = state.settings.ack_ratio, replanned.union(flow.id for flow in running)
     kept = [flow for flow in state.flows if flow.id not in solved]
-    ratio, new_flows = state.settings.ack_ratio, [_as_new_flow(flow) for flow in free]
-    running = [_running_demand(flow, ratio) for flow in movable]
-    demands = [
-        _new_demand(new_flow, state.settings.ack_ratio, _acks_in_advance(state, new_flow))
-        for new_flow in new_flows
-    ]
-    if not running and not demands:
-        return {}, {}
-    solution = _solve(state, optima, kept, [*running, *demands], objective)
+    demands = [_running_demand(flow, ratio) for flow in running]
+    acks = [_acks_in_advance(state, new_flow) for new_flow in new_flows]
+    wanted = [_new_demand(new_flow, ratio, path) for new_flow, path in zip(new_flows, acks, strict=True)]
+    if not demands and not wanted:
+        return {}, {}, [], []
+    solution = _solve(state, optima, kept, [*demands, *wanted], objective)
     settled = [_settled(state, new_flow, solution.paths[new_flow.id]) for new_flow in new_flows]
     if any(settled):
-        demands = [
-            _new_demand(new_flow, ratio, _ack_path(state, new_flow, fixed), fixed) if fixed else demand
-            for new_flow, fixed, demand in zip(new_flows, settled, demands, strict=True)
-        ]
-        solution = _solve(state, optima, kept, [*running, *demands], objective)
-    slots = {
-        flow.id: _slots(flow, solution.paths[flow.id]) for flow in free if _used(solution.paths[flow.id])
-    }
-    return slots, _running_rates(movable, solution)
-
-
-def _movable(state: State, objective: str) -> list[Flow]:
-    """Return the flows whose rates an optimum may change."""
-    return [
-        flow
-        for flow in state.flows
-        if flow.objective == objective and not flow.reserved and not state.lost_links(flow)
-    ]
+        for number, (new_flow, fixed) in enumerate(zip(new_flows, settled, strict=True)):
+            if fixed:
+                acks[number] = _ack_path(state, new_flow, fixed)
+                wanted[number] = _new_demand(new_flow, ratio, acks[number], fixed)
+        solution = _solve(state, optima, kept, [*demands, *wanted], objective)
+    return _running_rates(running, solution), solution.paths, settled, acks
 
 
 def _as_new_flow(flow: Flow) -> NewFlow:
