@@ -8,7 +8,7 @@ from itertools import pairwise
 from controller.decide.manager import FlowManager
 from controller.decide.switch_rules import SwitchRules
 from controller.errors import NotFound, unknown_flow
-from controller.model.counters import RuleCount, RuleKey
+from controller.model.counters import RuleCount
 from controller.model.events import ViewRequested
 from controller.model.faults import FaultKind
 from controller.model.live_views import LiveFlowView, LiveLinksView, LiveView, NodeState
@@ -26,6 +26,7 @@ from controller.model.rules import (
     Output,
     RestoreLabel,
     Rule,
+    RuleKey,
     ToGroup,
     flow_number,
     is_counted,
@@ -228,7 +229,7 @@ def _leads_through(flow: Flow, through: str) -> bool:
 
 def _rule(rule: Rule, flows: dict[int, str], counts: Mapping[RuleKey, RuleCount]) -> RuleView:
     is_flow = is_flow_cookie(rule.cookie)
-    count = counts.get(RuleKey(rule.table, rule.priority, rule.match))
+    count = counts.get(rule.key)
     return RuleView(
         table=rule.table,
         priority=rule.priority,

@@ -248,9 +248,9 @@ class Recovery(Journaled):
         has_same_ends = flow.split is None and all(_ends(old) == _ends(slot) for old, slot in pairs)
         if has_same_ends and flow.has_ends_alone(self._state.live.ports):
             return ()
-        taken = {(switch, _key(rule)) for switch, rule in _rules(new)}
+        taken = {(switch, rule.key) for switch, rule in _rules(new)}
         old = self._old_rules(flow, slots)
-        return tuple((switch, rule) for switch, rule in old if (switch, _key(rule)) not in taken)
+        return tuple((switch, rule) for switch, rule in old if (switch, rule.key) not in taken)
 
     def installed(self, flow_id: str, now: float) -> None:
         """Record that all switches have the new rules of a flow: it has been turned."""
@@ -327,7 +327,3 @@ def _rules(entries: list[tuple[str, Rule | Group]]) -> list[tuple[str, Rule]]:
 
 def _ends(slot: Slot | Stream) -> tuple[str, str]:
     return slot.path[1], slot.path[-2]
-
-
-def _key(rule: Rule) -> tuple[int, int, object]:
-    return rule.table, rule.priority, rule.match

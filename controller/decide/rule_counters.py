@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from controller.install.outbox import Outbox
-from controller.model.counters import RuleCount, RuleKey
+from controller.model.counters import RuleCount
 from controller.model.journal import Journaled, JournaledDict
 from controller.model.messages import ReadRuleCounters, Result
+from controller.model.rules import RuleKey
 from controller.state.state import State
 
 _FRESH_S = 1.0

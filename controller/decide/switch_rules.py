@@ -119,9 +119,9 @@ class SwitchRules(Journaled):
         sent, wanted = self._labels[switch], self._label_rules(switch)
         self._labels[switch] = wanted
         new = tuple(rule for rule in wanted if rule not in set(sent))
-        keys = {(rule.table, rule.priority, rule.match) for rule in wanted}
+        keys = {rule.key for rule in wanted}
         for rule in sent:
-            if (rule.table, rule.priority, rule.match) not in keys:
+            if rule.key not in keys:
                 self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
         if new:
             self.send(switch, new)

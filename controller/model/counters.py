@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from controller.model.rules import Match, TcpConnection
+from controller.model.rules import TcpConnection
 
 PinnedBy = TcpConnection | str
 """What a rule of flows looks at: a connection, the stamp of a split flow's path, or a label."""
@@ -24,14 +24,6 @@ class PortCounters:
     received_errors: int
     sent_errors: int
     age_s: float
-
-
-class RuleKey(NamedTuple):
-    """Which rule of a switch: there is one of these."""
-
-    table: int
-    priority: int
-    match: Match
 
 
 class RuleCount(NamedTuple):

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controller.model.callers import ANYBODY, Caller
-from controller.model.counters import PinnedBy, PinnedCount, PortCounters, RuleCount, RuleKey
+from controller.model.counters import PinnedBy, PinnedCount, PortCounters, RuleCount
 from controller.model.reconcile import Installed
 from controller.model.records import Change
 from controller.model.requests import FlowQuery, FlowRequest, LinkChange, ViewName
+from controller.model.rules import RuleKey
 from controller.model.settings import Settings
 from topologies.model import Network
 

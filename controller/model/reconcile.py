@@ -9,15 +9,12 @@ from controller.model.rules import (
     Entry,
     Group,
     GroupChange,
-    Match,
     Meter,
     MeterChange,
     Rule,
     flow_number,
     is_flow_cookie,
 )
-
-_Key = tuple[int, int, Match]
 
 
 @dataclass(frozen=True)
@@ -93,9 +90,9 @@ def difference(installed: Installed, desired: Sequence[Rule | Group | Meter]) ->
     A rule that is right is not sent again, so its counters go on and no packet notices.
     """
     foreign_rules, foreign_groups = installed.foreign_cookies, installed.foreign_groups
-    present = {_key(rule): rule for rule in installed.rules if rule.cookie not in foreign_rules}
+    present = {rule.key: rule for rule in installed.rules if rule.cookie not in foreign_rules}
     groups = {group.number: group for group in installed.groups}
-    rules = {_key(entry): entry for entry in desired if isinstance(entry, Rule)}
+    rules = {entry.key: entry for entry in desired if isinstance(entry, Rule)}
     wanted_groups = {entry.number: entry for entry in desired if isinstance(entry, Group)}
     cookies = {rule.cookie for rule in rules.values()}
     extra = [rule for key, rule in present.items() if key not in rules]
@@ -128,7 +125,3 @@ def _meter_entries(present: Sequence[Meter], desired: Sequence[Rule | Group | Me
         for entry in desired
         if isinstance(entry, Meter) and entry not in present
     ]
-
-
-def _key(rule: Rule) -> _Key:
-    return rule.table, rule.priority, rule.match

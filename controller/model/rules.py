@@ -156,6 +156,14 @@ class Drop:
 Action = Drop | Output | ToGroup | ToController | GotoTable | RestoreLabel
 
 
+class RuleKey(NamedTuple):
+    """Which rule of a switch: there is one of these."""
+
+    table: int
+    priority: int
+    match: Match
+
+
 class Rule(NamedTuple):  # a tuple is made in a third of the time that a frozen dataclass takes
     """One entry of a table: the matching rule of highest priority applies.
 
@@ -168,6 +176,11 @@ class Rule(NamedTuple):  # a tuple is made in a third of the time that a frozen 
     action: Action
     cookie: int
     idle_s: int = 0
+
+    @property
+    def key(self) -> RuleKey:
+        """Which of its switch's rules it is."""
+        return RuleKey(self.table, self.priority, self.match)
 
 
 @dataclass(frozen=True)

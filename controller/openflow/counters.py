@@ -6,11 +6,12 @@ import struct
 from collections.abc import Callable
 from functools import lru_cache
 
-from controller.model.counters import PinnedBy, PinnedCount, PortCounters, RuleCount, RuleKey
+from controller.model.counters import PinnedBy, PinnedCount, PortCounters, RuleCount
 from controller.model.rules import (
     COOKIE_GROUPS,
     COUNTED_COOKIES,
     Output,
+    RuleKey,
     TcpConnection,
     ToGroup,
     is_counted,

@@ -186,7 +186,7 @@ few_rules = st.builds(
 
 
 def by_key(some: list[Rule]) -> list[Rule]:
-    return list({(rule.table, rule.priority, rule.match): rule for rule in some}.values())
+    return list({rule.key: rule for rule in some}.values())
 
 
 @given(st.lists(few_rules), st.lists(few_rules), st.sets(st.integers(1, 3)))
@@ -206,7 +206,7 @@ def test_the_difference_leads_from_anything_to_what_is_wanted(
         assert not isinstance(entry, GroupChange)
         table.install(entry)
     for rule in missing.removed_rules:
-        table.rules.pop((rule.table, rule.priority, rule.match))
+        table.rules.pop(rule.key)
     for cookie in missing.removed_cookies:
         table.remove(cookie)
     assert set(table.rules.values()) == set(wanted)

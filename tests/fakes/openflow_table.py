@@ -14,7 +14,7 @@ from controller.api.schema import parse
 from controller.core import Core
 from controller.errors import RequestError
 from controller.model import lldp
-from controller.model.counters import PinnedBy, PinnedCount, PortCounters, RuleCount, RuleKey
+from controller.model.counters import PinnedBy, PinnedCount, PortCounters, RuleCount
 from controller.model.events import (
     BarrierReceived,
     CountersRead,
@@ -71,6 +71,7 @@ from controller.model.rules import (
     Output,
     RestoreLabel,
     Rule,
+    RuleKey,
     TcpConnection,
     ToController,
     ToGroup,
@@ -304,7 +305,7 @@ class FakeSwitches:
             return None
         if isinstance(message, RemoveRule):
             rule = message.rule
-            table.rules.pop((rule.table, rule.priority, rule.match), None)
+            table.rules.pop(rule.key, None)
             return None
         if isinstance(message, RemoveGroup):
             table.remove_group(message.group)

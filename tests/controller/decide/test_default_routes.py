@@ -95,7 +95,7 @@ def test_a_route_that_is_not_used_goes_and_comes_back(net: ControlledNetwork) ->
     let_run(net, 3.0)
     table = net.switches.tables[S0]
     (rule,) = [rule for rule in table.rules.values() if rule.idle_s]
-    del table.rules[rule.table, rule.priority, rule.match]
+    del table.rules[rule.key]
     net.handle(RuleExpired(S0, "10.0.0.3"))
     assert let_run(net, 5.0) == [], "it is no rule that vanished"
     assert ask(net, "T0", "T2") == ("T0", "S0", "S4", "T2")
@@ -171,7 +171,7 @@ def test_a_path_longer_than_a_label_takes_others_on_the_way(routing: Any) -> Non
     for datapath_id in list(routes(net))[1:]:
         table = net.switches.tables[datapath_id]
         (rule,) = [rule for rule in table.rules.values() if rule.idle_s]
-        del table.rules[rule.table, rule.priority, rule.match]
+        del table.rules[rule.key]
         net.handle(RuleExpired(datapath_id, net.switches.network.host_ip("B")))
         assert ask(net, "A", "B") == path, "labels of packets that still come end there"
 

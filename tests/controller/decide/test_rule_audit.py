@@ -65,7 +65,7 @@ def without_a_group(table: FakeTable) -> None:
 
 def with_a_strange_rule(table: FakeTable) -> None:
     rule = Rule(TABLE_PINNED, 999, Match(eth_type=0x0800), Output(1), 77)
-    table.rules[rule.table, rule.priority, rule.match] = rule
+    table.rules[rule.key] = rule
 
 
 @pytest.mark.parametrize(

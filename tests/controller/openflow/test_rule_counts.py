@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import topologies
 from controller.compile.pinned import pinned_rule
 from controller.errors import NotFound
-from controller.model.counters import RuleCount, RuleKey
+from controller.model.counters import RuleCount
 from controller.model.events import RuleCountersRead, SwitchDisconnected, TimePassed, ViewRequested
 from controller.model.messages import Answer, InstallRules, Message, ReadRuleCounters
 from controller.model.requests import ViewName
-from controller.model.rules import Match, Output, Rule, TcpConnection, flow_cookie
+from controller.model.rules import Match, Output, Rule, RuleKey, TcpConnection, flow_cookie
 from controller.model.views import RulesView
 from controller.openflow.counters import RuleCountReading
 from controller.openflow.decoding import Malformed
@@ -51,7 +51,7 @@ def test_every_kind_of_rule_is_read_with_what_it_has_counted() -> None:
     switch.receive(encode(InstallRules(1, RULES, 9), 0))
     switch.carry(3, PACKET, packets=4, size_bytes=60)
     counted = {RuleKey(0, 200, RULES[4].match): RuleCount(4, 240)}
-    keys = [RuleKey(rule.table, rule.priority, rule.match) for rule in RULES]
+    keys = [rule.key for rule in RULES]
     assert read(switch).counts == {key: RuleCount(0, 0) for key in keys} | counted
 
 
