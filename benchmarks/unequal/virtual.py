@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.shaped.kernel_links import KernelLinks
+from benchmarks.transport.kernel_links import KernelLinks
 from benchmarks.transport.network import FAR, Network
 from benchmarks.unequal.grid import KINDS, Case
 from benchmarks.unequal.grid import Path as NetworkPath
