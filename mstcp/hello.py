@@ -49,12 +49,12 @@ async def exchange_hellos(
 
     deadline = loop.time() + timeout_s
     await loop.sock_sendall(sock, wire(greeting.bytes))
-    reader = Opening(loop, sock, layer)
+    reader = HelloReader(loop, sock, layer)
     answer = await _read_hello(reader, deadline)
     try:
         confirm = client.answered(greeting, answer)
     except RemoteProtocolError as error:
-        told = await _read_reason(Opening(loop, sock, layer), min(deadline, loop.time() + _REASON_S))
+        told = await _read_reason(HelloReader(loop, sock, layer), min(deadline, loop.time() + _REASON_S))
         if told and type(error) is RemoteProtocolError:
             raise RemoteProtocolError(f"{error.reason} ({told})") from None
         raise
@@ -65,7 +65,7 @@ async def exchange_hellos(
     return layer
 
 
-async def _read_reason(reader: Opening, deadline: float) -> str:
+async def _read_reason(reader: HelloReader, deadline: float) -> str:
     """Return what the CLOSE after a refusal says; nothing if there is none that can be shown."""
     try:
         while not reader.ended and len(reader.data) < _REASON_BYTES:
@@ -78,7 +78,7 @@ async def _read_reason(reader: Opening, deadline: float) -> str:
     return told[0] if told and told[0].isprintable() else ""
 
 
-async def _read_hello(reader: Opening, deadline: float) -> bytes:
+async def _read_hello(reader: HelloReader, deadline: float) -> bytes:
     """Return a whole hello with its proof."""
     wanted = _core.HELLO_PREFIX_BYTES
     rest_known = False
@@ -92,14 +92,14 @@ async def _read_hello(reader: Opening, deadline: float) -> bytes:
     return reader.data
 
 
-def _check_came(came: bool, reader: Opening) -> None:
+def _check_came(came: bool, reader: HelloReader) -> None:
     if not came:
         raise RemoteProtocolError("no complete hello came in time")
     if reader.ended:
         raise ConnectionLost("the stream ended within its hello")
 
 
-class Opening:
+class HelloReader:
     """Reads the first bytes of a stream, and never one too many."""
 
     def __init__(
