@@ -12,7 +12,7 @@ from controller.compile.default_routes import ELSEWHERE, Route, equal_paths, rou
 from controller.compile.next_hops import equal_next_hops
 from controller.decide.switch_rules import SwitchRules
 from controller.install.outbox import Outbox
-from controller.install.transactions import Failure, Transactions
+from controller.install.transactions import NotInstalled, Transactions
 from controller.model.client_events import ClientEventKind
 from controller.model.journal import Journaled, JournaledDict
 from controller.model.messages import PacketOut, RemoveGroup, RemoveRule
@@ -237,7 +237,7 @@ class DefaultRoutes(Journaled):
     def installed(self, _now: float) -> None:
         """Nothing waits for routes on demand."""
 
-    def failed(self, failure: Failure, now: float) -> None:
+    def failed(self, failure: NotInstalled, now: float) -> None:
         """Record that a switch did not accept routes: they are sent again with all that it should have."""
         self._rules.failed(failure, now)
 

@@ -27,7 +27,7 @@ from controller.errors import (
     unknown_flow,
 )
 from controller.install.outbox import Outbox
-from controller.install.transactions import Failure, Transaction, Transactions
+from controller.install.transactions import NotInstalled, Transaction, Transactions
 from controller.model.callers import Caller
 from controller.model.client_events import ClientEventKind
 from controller.model.events import (
@@ -77,7 +77,7 @@ class _FlowRules:
         if self.token is not None:
             self.manager.installed(self.flow_id, now)
 
-    def failed(self, failure: Failure, now: float) -> None:
+    def failed(self, failure: NotInstalled, now: float) -> None:
         if self.token is not None or failure.is_refusal:
             self.manager.failed(self.flow_id, self.token, failure.text, now)
 

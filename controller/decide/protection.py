@@ -15,7 +15,7 @@ from itertools import islice, pairwise
 
 from controller.compile.bypass import port_group, relay_rules, relays
 from controller.install.outbox import Outbox
-from controller.install.transactions import Failure, Transactions
+from controller.install.transactions import NotInstalled, Transactions
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
 from controller.model.labels import MOST_BRANCHES
 from controller.model.messages import RemoveRule
@@ -94,7 +94,7 @@ class Protection(Journaled):
     def installed(self, _now: float) -> None:
         """Nothing waits for bypasses."""
 
-    def failed(self, failure: Failure, _now: float) -> None:
+    def failed(self, failure: NotInstalled, _now: float) -> None:
         """Record that a switch did not accept its bypasses: it does without."""
         if failure.is_refusal and failure.switch not in self._unable:
             self._unable.add(failure.switch)

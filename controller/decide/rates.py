@@ -13,7 +13,7 @@ from controller.decide.rerouting import set_rates
 from controller.decide.telling import facts_of
 from controller.errors import FAILURES
 from controller.install.outbox import Outbox
-from controller.install.transactions import Failure, Transactions
+from controller.install.transactions import NotInstalled, Transactions
 from controller.model.journal import Journaled
 from controller.model.messages import AllocationChanged, Notify
 from controller.model.rules import Group, GroupChange
@@ -43,7 +43,7 @@ class _Weights(NamedTuple):
     def installed(self, _now: float) -> None:
         pass
 
-    def failed(self, failure: Failure, _now: float) -> None:
+    def failed(self, failure: NotInstalled, _now: float) -> None:
         self.rates.weights_refused(self.flow_id, failure)
 
 
@@ -146,7 +146,7 @@ class Rates(Journaled):
         if group is not None:
             self._transactions.send(_Weights(self, flow.id), flow.source.switch, (GroupChange(group),))
 
-    def weights_refused(self, flow_id: str, failure: Failure) -> None:
+    def weights_refused(self, flow_id: str, failure: NotInstalled) -> None:
         """Record that a switch has not got new shares: the next change of rates sends them again."""
         flow = self._state.flows.get(flow_id)
         if flow is not None and flow.split is not None:

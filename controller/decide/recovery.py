@@ -19,7 +19,7 @@ from controller.decide.rerouting import carried_over, moved_flow, reroute, reser
 from controller.decide.telling import facts_of
 from controller.errors import FAILURES, AnyFailure
 from controller.install.outbox import Outbox
-from controller.install.transactions import Failure, Owner, Transaction, Transactions
+from controller.install.transactions import NotInstalled, Owner, Transaction, Transactions
 from controller.model.client_events import ClientEventKind
 from controller.model.journal import Journaled, JournaledDict
 from controller.model.messages import RemoveRule
@@ -60,7 +60,7 @@ class _Move(Journaled):
     def installed(self, now: float) -> None:
         self.recovery.installed(self.before.id, now)
 
-    def failed(self, failure: Failure, now: float) -> None:
+    def failed(self, failure: NotInstalled, now: float) -> None:
         if self.recovery.is_moving(self.before.id):
             self.recovery.failed(self.before.id, failure.text, now)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from controller.compile.classification import classification
 from controller.compile.labels import delivery_rules, label_rules
 from controller.install.outbox import Outbox
-from controller.install.transactions import Failure, Transactions
+from controller.install.transactions import NotInstalled, Transactions
 from controller.model.faults import FaultKind
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
 from controller.model.messages import RemoveGroup, RemoveRule, RemoveRules
@@ -32,7 +32,7 @@ class _Fixed(NamedTuple):
     def installed(self, _now: float) -> None:
         self.rules.settled(self.switch)
 
-    def failed(self, failure: Failure, now: float) -> None:
+    def failed(self, failure: NotInstalled, now: float) -> None:
         self.rules.failed(failure, now)
         self.rules.settled(self.switch)
 
@@ -184,7 +184,7 @@ class SwitchRules(Journaled):
             if self._state.faults.clear(switch, FaultKind.RULES_REFUSED):
                 self._state.faults.clear(switch, FaultKind.TABLE_FULL)  # it had room for all of them
 
-    def failed(self, failure: Failure, now: float) -> None:
+    def failed(self, failure: NotInstalled, now: float) -> None:
         """Record that a switch did not accept its rules, until `repair` has sent them again."""
         switch = failure.switch
         if not failure.is_refusal:

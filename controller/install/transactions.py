@@ -21,7 +21,7 @@ _REMEMBERED = 1 << 16
 """Barriers whose transactions are remembered: a switch may send an error after the barrier's reply."""
 
 
-class Failure(NamedTuple):
+class NotInstalled(NamedTuple):
     """Why rules are not installed, as a sentence.
 
     Attributes:
@@ -51,7 +51,7 @@ class Owner(Protocol):
         """All switches have confirmed all stages."""
         ...
 
-    def failed(self, failure: Failure, now: float, /) -> None:
+    def failed(self, failure: NotInstalled, now: float, /) -> None:
         """Not all can be installed; a switch may refuse rules after `installed` too."""
         ...
 
@@ -172,10 +172,10 @@ class Transactions(Journaled):
         elif cookie is not None:
             those = tuple(each for each in those if each.owner.owns(cookie))
         for each in those:
-            self._fail(each, Failure(switch, f"{switch} refused the rules: {reason}", reason), now)
+            self._fail(each, NotInstalled(switch, f"{switch} refused the rules: {reason}", reason), now)
         return bool(those)
 
-    def _fail(self, transaction: Transaction, failure: Failure, now: float) -> None:
+    def _fail(self, transaction: Transaction, failure: NotInstalled, now: float) -> None:
         self.cancel(transaction)
         transaction.owner.failed(failure, now)
 
@@ -184,7 +184,7 @@ class Transactions(Journaled):
         for transaction in list(self._open.values()):
             waits = switch in self._silent(transaction)
             if waits or any(switch in stage for stage in transaction.stages):
-                self._fail(transaction, Failure(switch, f"the connection to {switch} ended"), now)
+                self._fail(transaction, NotInstalled(switch, f"the connection to {switch} ended"), now)
 
     def tick(self, now: float) -> None:
         """Give up what switches did not confirm in time."""
@@ -194,7 +194,7 @@ class Transactions(Journaled):
             if transaction.number in self._open:
                 silent = ", ".join(sorted(self._silent(transaction)))
                 text = f"{silent} did not confirm the rules within {limit_s:g} s"
-                self._fail(transaction, Failure(silent, text), now)
+                self._fail(transaction, NotInstalled(silent, text), now)
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
