@@ -480,12 +480,12 @@ impl Connection {
         }
         let is_late = (self.late_at_ns()).is_some_and(|late_at_ns| self.now_ns >= late_at_ns);
         let has_last = |slot| self.receiver.has_last(slot);
-        let has_peer_ended = match is_late {
-            true => self.timers.has_peer_ended || self.alive().iter().any(has_last),
-            // A socket that is closed with bytes unread is reset, and what it has not sent is lost with it.
-            false => (self.alive().without(self.stalled()).iter()).all(has_last),
-        };
-        has_peer_ended && self.sender.has_ended_streams(is_late)
+        let has_peer_ended = self.timers.has_peer_ended || self.alive().iter().any(has_last);
+        // A socket that is closed with bytes unread is reset, and what it has not sent is lost with it.
+        let mut working = self.alive().without(self.stalled()).iter();
+        has_peer_ended
+            && (is_late || working.all(has_last))
+            && self.sender.has_ended_streams(is_late)
     }
 
     pub(super) fn finish(&mut self, outcome: Outcome) {
