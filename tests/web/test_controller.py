@@ -67,17 +67,18 @@ def test_a_flow_lights_its_paths_and_a_link_lists_its_flows(served: Served, brow
 
 
 def on_map(page: Page, element: str) -> tuple[float, float]:
-    """Return where the middle of a node or link of the map is on the page."""
-    place = page.evaluate(
+    """Wait until the map draws a node or link; return where its middle is on the page."""
+    place = page.wait_for_function(
         """(id) => {
           const canvas = document.querySelector(".map-canvas");
-          const element = canvas._cyreg.cy.getElementById(id);
+          const element = canvas?._cyreg?.cy?.getElementById(id);
+          if (!element?.length) return null;
           const box = element.isNode() ? element.renderedPosition() : element.renderedMidpoint();
           const { left, top } = canvas.getBoundingClientRect();
           return [left + box.x, top + box.y];
         }""",
-        element,
-    )
+        arg=element,
+    ).json_value()
     return place[0], place[1]
 
 
