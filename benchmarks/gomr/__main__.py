@@ -1,7 +1,6 @@
 """Measures GOMR's engines and writes a table and a plot.
 
 python -m benchmarks.gomr [--quick] [--json] [--out DIR] [FOLDER or GRAPHML ...]
-python -m benchmarks.gomr --structured [--budget S] [--out DIR]
 python -m benchmarks.gomr --live [--quick] [--flows N] [--out DIR] [FOLDER or GRAPHML ...]
 python -m benchmarks.gomr --independent [--quick] [--seed N] [--out DIR]
 python -m benchmarks.gomr --regular [--quick] [--seed N] [--budget S] [--out DIR]
@@ -11,15 +10,12 @@ Runs every engine on the butterfly, on generated networks of 20, 50 and 100 node
 given, with gravity demands at a load of 1.1 (91 % admitted): from scratch, at three times the load, and from
 event to event. Times are medians of the CPU time of one thread.
 
-With --structured it solves 235 problems on networks of equal links (grids, tori, rings, leaf-spines and
-fat-trees) under every objective by `native` and `highs`, and fails where one does not end, differs or takes
-too long.
-
 With --independent it compares 240 random and structured problems under every objective with linear programmes
 over edges, solved by scipy, and fails where one differs by more than 1e-9; --quick takes 24 of them.
 
-With --regular it solves 1,000 random regular networks of equal links by `native` and by HiGHS' simplex and
-interior point, and fails where an answer differs or takes over ten times as long; --quick takes 24 of them.
+With --regular it solves problems on 1,000 regular networks of equal links (fat-trees, grids, tori,
+cliques ...) by `native` and on HiGHS, and fails where one does not end, differs or takes over ten times as
+long; --quick takes 24 of them.
 
 With --growth it measures how CPU time and memory grow with demands (up to whole matrices) and nodes (up to
 2,000), beside `highs` and or-tools' PDLP; --quick stays below 200 nodes.
@@ -38,7 +34,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.gomr import growth, independent, live, regular, structured
+from benchmarks.gomr import growth, independent, live, regular
 from benchmarks.gomr.cells import ENGINE_NAMES, Cell, Effort, as_dict, measure
 from benchmarks.gomr.networks import Size
 from benchmarks.gomr.tables import markdown, plot
@@ -60,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; returns the exit status."""
     parser = _parser()
     args = parser.parse_args(argv)
-    if args.structured or args.live or args.independent or args.growth or args.regular:
+    if args.live or args.independent or args.growth or args.regular:
         return _compare(parser, args)
     effort = QUICK if args.quick else FULL
     if args.budget is not None:
@@ -89,8 +85,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _compare(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
-    if args.structured:
-        return structured.main(args.budget or structured.BUDGET_S, args.out)
     if args.independent:
         return independent.main(24 if args.quick else independent.COUNT, args.seed, args.out)
     if args.regular:
@@ -138,15 +132,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="S",
         help="seconds for each series of solves (CPU time), and for each solve (wall time)",
     )
-    parser.add_argument(
-        "--structured", action="store_true", help="networks of equal links instead, native beside highs"
-    )
     parser.add_argument("--live", action="store_true", help="events beside fresh solves instead")
     parser.add_argument(
         "--independent", action="store_true", help="native beside linear programmes over edges instead"
     )
     parser.add_argument(
-        "--regular", action="store_true", help="random regular networks instead, native beside HiGHS"
+        "--regular", action="store_true", help="regular networks of equal links instead, native beside HiGHS"
     )
     parser.add_argument(
         "--growth", action="store_true", help="time and memory over demands and nodes, beside highs and PDLP"

@@ -8,10 +8,11 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.gomr.networks import SEED, Loaded, Size, load
 from experiments.routing.events import links_of, percentiles_ms
@@ -20,6 +21,8 @@ from gomr.demands import poisson_events
 from gomr.errors import SolverError
 from gomr.paths.finder import PathFinder
 from gomr.solving import allocate
+
+Result = TypeVar("Result")
 
 PATH_FORM = "pulp k=8"
 """PuLP over the 8 shortest paths of each demand, as it is usually done: not exact."""
@@ -69,29 +72,37 @@ class Cell:
     failure: str | None = None
 
 
+def in_own_process(measure: Callable[..., Result], *args: object) -> Result | None:
+    """Return what a function returns in a process of its own, so that the peak of memory is its alone.
+
+    None if the process ended without an answer.
+    """
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+        try:
+            return process.submit(measure, *args).result()
+        except BrokenProcessPool:
+            return None
+
+
+NO_ANSWER = "the process ended without an answer"
+
+
 def measure(size: Size, engine: str, effort: Effort) -> Cell:
-    """Measure in a process of its own, so that the peak of memory is this cell's alone."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(theirs, size, engine, effort))
-    process.start()
-    theirs.close()
-    try:
-        return Cell(**ours.recv())
-    except EOFError:
-        return Cell(size.name, 0, 0, size.flows, engine, failure="the process ended without an answer")
-    finally:
-        process.join()
+    """Measure an engine on a network, in a process of its own."""
+    cell = Cell(size.name, 0, 0, size.flows, engine)
+    return in_own_process(_loaded, cell, size, effort) or replace(cell, failure=NO_ANSWER)
 
 
-def _child(answers: Connection, size: Size, engine: str, effort: Effort) -> None:
+def _loaded(cell: Cell, size: Size, effort: Effort) -> Cell:
     loaded = load(size)
-    cell = Cell(size.name, loaded.nodes, len(loaded.problem.edges), len(loaded.problem.demands), engine)
+    cell = replace(
+        cell, nodes=loaded.nodes, edges=len(loaded.problem.edges), flows=len(loaded.problem.demands)
+    )
     try:
-        cell = _measured(cell, loaded, engine, effort)
+        cell = _measured(cell, loaded, cell.engine, effort)
     except SolverError as error:
         cell = replace(cell, failure=str(error))
-    answers.send(asdict(replace(cell, peak_mb=peak_mb())))
+    return replace(cell, peak_mb=peak_mb())
 
 
 def peak_mb() -> float | None:

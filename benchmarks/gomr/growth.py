@@ -9,7 +9,6 @@ environment of its own, since HiGHS and or-tools cannot be loaded into one proce
 from __future__ import annotations
 
 import json
-import multiprocessing
 import shutil
 import subprocess
 import sys
@@ -17,14 +16,13 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from benchmarks.gomr.cells import peak_mb
+from benchmarks.gomr.cells import NO_ANSWER, in_own_process, peak_mb
 from benchmarks.gomr.networks import SEED, geometric
+from benchmarks.gomr.source_program import source_program
 from experiments.routing.all_pairs import AllPairs
 from gomr import Problem, from_network
 from gomr.demands import Traffic
@@ -73,7 +71,9 @@ def main(budget_s: float, out: Path, *, quick: bool) -> int:
             continue
         for engine in engines:
             print(f"{nodes} nodes, {flows or 'all pairs'}, load {load}, {engine}", file=sys.stderr)
-            cells.append(_measure(Cell(nodes, 0, flows, load, engine), budget_s))
+            cell = Cell(nodes, 0, flows, load, engine)
+            measured = in_own_process(_measured, cell, budget_s)
+            cells.append(measured or replace(cell, failure=NO_ANSWER))
             (out / "growth.md").write_text(_markdown(cells, budget_s), encoding="utf-8")
             document = json.dumps([asdict(cell) for cell in cells], indent=2) + "\n"
             (out / "growth.json").write_text(document, encoding="utf-8")
@@ -81,21 +81,7 @@ def main(budget_s: float, out: Path, *, quick: bool) -> int:
     return 0
 
 
-def _measure(cell: Cell, budget_s: float) -> Cell:
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(theirs, cell, budget_s))
-    process.start()
-    theirs.close()
-    try:
-        return Cell(**ours.recv())
-    except EOFError:
-        return replace(cell, failure="the process ended without an answer")
-    finally:
-        process.join()
-
-
-def _child(answers: Connection, cell: Cell, budget_s: float) -> None:
+def _measured(cell: Cell, budget_s: float) -> Cell:
     network = geometric(cell.nodes)
     problem = _problem(network, cell.flows)
     cell = replace(cell, edges=len(problem.edges), flows=len(problem.demands))
@@ -104,10 +90,9 @@ def _child(answers: Connection, cell: Cell, budget_s: float) -> None:
         problem = at_load(problem, cell.load)
         cell = replace(cell, scale_s=time.process_time() - started)
         run = _pdlp if cell.engine == PDLP else _solve
-        cell = run(cell, problem, budget_s)
+        return run(cell, problem, budget_s)
     except SolverError as error:
-        cell = replace(cell, failure=str(error))
-    answers.send(asdict(cell))
+        return replace(cell, failure=str(error))
 
 
 def _problem(network: Network, flows: int) -> Problem:
@@ -129,70 +114,24 @@ def _pdlp(cell: Cell, problem: Problem, budget_s: float) -> Cell:
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin")
     if uv is None:
         return replace(cell, failure="uv is not installed")
+    program = source_program(problem)
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.npz"
-        np.savez(model, **edge_program(problem))
+        np.savez(model, **vars(program))
         script = str(Path(__file__).with_name("pdlp.py"))
-        command = [
-            uv,
-            "run",
-            "--isolated",
-            "--no-project",
-            "--with",
-            "ortools",
-            "--with",
-            "scipy",
-            "python",
+        environment = [
+            *["run", "--isolated", "--no-project", "--with", "ortools", "--with", "scipy", "python"],
             script,
         ]
         ran = subprocess.run(
-            [*command, str(model), str(budget_s)], capture_output=True, text=True, check=False
+            [uv, *environment, str(model), str(budget_s)], capture_output=True, text=True, check=False
         )
     if ran.returncode != 0:
         return replace(cell, failure=ran.stderr.strip().splitlines()[-1][:120])
     said = json.loads(ran.stdout.splitlines()[-1])
-    admitted_bps = said["value"] * max(demand.rate_bps for demand in problem.demands)
-    gap = 1 - admitted_bps / allocate(problem).admitted_bps
+    gap = 1 - said["value"] * program.unit_bps / allocate(problem).admitted_bps
     is_over = said["status"] != "optimal"
     return replace(cell, solve_s=said["cpu_s"], gap=gap, timed_out=is_over, peak_mb=said["peak_mb"])
-
-
-def edge_program(problem: Problem) -> dict[str, Any]:
-    """Return the throughput of a problem as arrays: maximise `c x`, `l <= A x <= u`, `0 <= x <= most`.
-
-    A variable is the rate of one source on one edge, or what one demand gets, in units of the largest rate.
-    """
-    unit_bps = max(demand.rate_bps for demand in problem.demands)
-    nodes = sorted({node for edge in problem.edges for node in (edge.tail, edge.head)})
-    place = {node: at for at, node in enumerate(nodes)}
-    sources = list(dict.fromkeys(demand.source for demand in problem.demands))
-    edges, demands = problem.edges, problem.demands
-    count = len(sources) * len(edges)
-    entries: list[tuple[int, int, float]] = []
-    for number in range(len(sources)):
-        for at, edge in enumerate(edges):
-            variable = number * len(edges) + at
-            entries.append((number * len(nodes) + place[edge.head], variable, 1.0))
-            entries.append((number * len(nodes) + place[edge.tail], variable, -1.0))
-            entries.append((len(sources) * len(nodes) + at, variable, 1.0))
-    order = {source: number for number, source in enumerate(sources)}
-    for at, demand in enumerate(demands):
-        row = order[demand.source] * len(nodes)
-        entries.append((row + place[demand.destination], count + at, -1.0))
-        entries.append((row + place[demand.source], count + at, 1.0))
-    rows, columns, values = (np.array(part, dtype=np.float64) for part in zip(*entries, strict=True))
-    conserved = np.zeros(len(sources) * len(nodes))
-    capacity = np.array([edge.capacity_bps / unit_bps for edge in edges])
-    asked = np.array([demand.rate_bps / unit_bps for demand in demands])
-    return {
-        "row": rows,
-        "column": columns,
-        "value": values,
-        "lower": np.concatenate([conserved, np.full(len(edges), -np.inf)]),
-        "upper": np.concatenate([conserved, capacity]),
-        "most": np.concatenate([np.full(count, np.inf), asked]),
-        "worth": np.concatenate([np.zeros(count), np.ones(len(demands))]),
-    }
 
 
 def _markdown(cells: Sequence[Cell], budget_s: float) -> str:

@@ -17,7 +17,7 @@ from gomr.failures import node_failures, survey_failures
 from gomr.load import find_load_factor
 from gomr.solving import allocate
 
-from benchmarks.gomr.structured import problem_of
+from benchmarks.gomr.regular import problem_of
 from tests.gomr.gomr_oracles import check_allocation
 
 LIMIT_S = 0.1
@@ -27,7 +27,7 @@ MOST_CPU_S = 4.0
 
 def permutation(graph: nx.Graph, rate_bps: float) -> Problem:
     """Each node sends to one other."""
-    problem = problem_of(graph, 0, seed=0)
+    problem = problem_of(graph, 0)
     nodes = [str(number) for number in range(len(graph))]
     random.Random(1).shuffle(nodes)
     pairs = zip(nodes, nodes[1:] + nodes[:1], strict=True)

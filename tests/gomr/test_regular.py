@@ -1,0 +1,63 @@
+"""Regular networks of equal links: every solve ends, and is exact."""
+
+from __future__ import annotations
+
+import networkx as nx
+import pytest
+from gomr import OBJECTIVES
+from gomr.solving import allocate
+
+from benchmarks.gomr.regular import NETWORKS, compare, fat_tree, instances, problem_of
+from benchmarks.gomr.source_program import by_highs
+from tests.gomr.gomr_oracles import check_allocation
+
+FLOWS_PER_LINK = 8
+"""More than fits."""
+GRAPHS = {
+    "grid": [nx.grid_2d_graph(side, side) for side in (3, 5, 7)],
+    "torus": [nx.grid_2d_graph(side, side, periodic=True) for side in (3, 4, 6)],
+    "ring": [nx.cycle_graph(nodes) for nodes in (5, 10, 30)],
+    "leaf-spine": [nx.complete_bipartite_graph(spines, 2 * spines) for spines in (2, 4, 6)],
+    "fat-tree": [fat_tree(ports) for ports in (2, 4, 6)],
+}
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_every_objective_ends_and_is_exact(kind: str) -> None:
+    for seed, graph in enumerate(GRAPHS[kind]):
+        problem = problem_of(graph, FLOWS_PER_LINK * graph.number_of_edges(), seed)
+        _, most_bps = by_highs(problem)
+        assert most_bps is not None
+        for objective in OBJECTIVES:
+            allocation = allocate(problem, objective)
+            check_allocation(problem, allocation)
+            assert allocation.gap <= 1e-9, objective
+            assert allocation.admitted_bps <= most_bps * (1 + 1e-9)
+            if objective not in ("fair", "max_min"):
+                assert allocation.admitted_bps == pytest.approx(most_bps, rel=1e-9), objective
+
+
+@pytest.mark.parametrize("objective", ["max_throughput_min_delay", "max_min"])
+def test_a_grid_of_81_nodes_ends_at_the_optimum(objective: str) -> None:
+    problem = problem_of(nx.grid_2d_graph(9, 9), 700)
+    allocation = allocate(problem, objective)
+    check_allocation(problem, allocation)
+    assert allocation.gap <= 1e-9
+
+
+def test_native_finds_what_highs_finds() -> None:
+    compared = [one for one in instances(200, seed=1) if len(one.problem.demands) <= 40]
+    assert {one.objective for one in compared} == set(OBJECTIVES)
+    kinds = {kind for kind in NETWORKS if any(f": {kind}," in one.name for one in compared)}
+    assert kinds == set(NETWORKS)
+    for instance in compared:
+        assert compare(instance, budget_s=100.0).fault is None, instance.name
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_all_engines_agree_on_max_min(kind: str) -> None:
+    graph = GRAPHS[kind][0]
+    problem = problem_of(graph, 4 * graph.number_of_edges(), seed=3)
+    native, highs = allocate(problem, "max_min"), allocate(problem, "max_min", "highs")
+    for demand in problem.demands:
+        assert native.rate_bps(demand.id) == pytest.approx(highs.rate_bps(demand.id), rel=1e-9, abs=1e-9)
