@@ -84,7 +84,8 @@ def requirement(problem: Mapping[str, Any]) -> str:
 
     For example: `must be greater than 0, not -1`.
     """
-    message = str(problem["msg"])
+    is_object = problem.get("type") == "dataclass_type"  # whose name is ours
+    message = "must be an object with keys" if is_object else str(problem["msg"])
     for theirs, ours in _PHRASES:
         message = message.replace(theirs, ours)
     value = problem.get("input")

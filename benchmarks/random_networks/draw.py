@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from controller.decide.offline import FlowRequest, OfflineController
-from controller.wire import Framing
+from controller.decide.offline import OfflineController
+from controller.model.requests import FlowRequest
 from experiments import protocols
 from experiments.model import scenario
 from experiments.model.job import Job
@@ -176,9 +176,19 @@ def _capacities(bare: Scenario, network: Network, protocol: str, objective: str)
     flows = bare.case(CASE).flows
     payload = bare.packet_bytes - bare.overhead_bytes - protocols.get(protocol).header_bytes
     if protocol in ("mptcp-sdn", "ppfs", "mstcp"):
-        framing = Framing(bare.packet_bytes, bare.overhead_bytes)
-        requests = [FlowRequest(name, flow.src, flow.dst, FULL, framing) for name, flow in flows.items()]
-        granted = controller.allocate("fair" if objective != "even_split" else objective, requests)
+        requests = {
+            name: FlowRequest(
+                source=flow.src,
+                destination=flow.dst,
+                destination_port=1,
+                rate_bps=FULL,
+                packet_bytes=bare.packet_bytes,
+                segment_overhead_bytes=bare.overhead_bytes,
+                objective="fair" if objective != "even_split" else objective,
+            )
+            for name, flow in flows.items()
+        }
+        granted = controller.allocate(requests)
         return [sum(path.rate_bps for path in paths) or 1e5 for paths in granted.values()]
     rates = {frozenset(link.ends): link.rate_bps for link in network.links}
     paths = [controller.shortest(flow.src, flow.dst) for flow in flows.values()]

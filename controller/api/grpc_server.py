@@ -25,16 +25,13 @@ from controller.api.grpc_messages import (
     ended,
     error_of,
     event_of,
-    flow_of,
+    fields_of,
     message_of,
-    preview_of,
     refusal,
-    request_fields,
-    session_request,
 )
 from controller.api.grpc_standard import add_standard_services
 from controller.api.rest_common import ReplicaView
-from controller.api.schema import check_rate, check_spare_ports, check_timeout, parse, parse_preview
+from controller.api.schema import check_spare_ports, checked, parse
 from controller.api.service import Service
 from controller.configuration.access import Access, Role
 from controller.connection_limits import ConnectionLimits, ServiceLimits
@@ -43,7 +40,7 @@ from controller.model.callers import Caller
 from controller.model.client_events import ClientEvent
 from controller.model.events import FlowChanged, FlowReleased, FlowsRequested, LeaseRenewed, StreamsReported
 from controller.model.messages import Abandoned, AllocationChanged, Answer, LeaseResult, Notify
-from controller.model.requests import FlowQuery
+from controller.model.requests import FlowQuery, PreviewRequest, RateChange
 from controller.model.views import FlowPage, FlowView
 from mstcp.proto import control_pb2, control_pb2_grpc
 
@@ -75,7 +72,6 @@ ERROR_METADATA = "mstcp-error-bin"
 
 _PAGE = 1000
 _MAX_PAGE = 10_000
-_FILTERS = ("source", "destination", "owner", "through")
 
 
 def make_server(
@@ -186,7 +182,7 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
         self, request: control_pb2.FlowRequest, context: Any, caller: Caller
     ) -> control_pb2.Allocation:
         """Ask for a flow; it is undone if the call ends before the answer."""
-        wanted, timeout_s = parse(request_fields(request)), _timeout_s(context, request)
+        wanted, timeout_s = parse(fields_of(request)), context.time_remaining()
         flow, _ = await self._service.request(wanted, caller=caller, timeout_s=timeout_s)
         return allocation_of(flow)
 
@@ -195,10 +191,9 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
         self, request: control_pb2.FlowChange, context: Any, caller: Caller
     ) -> control_pb2.Allocation:
         """Ask for another rate of a flow."""
-        wanted = request.flow_id, check_rate(request.rate_bps), caller, _revisions(request)
-        flow, _ = await self._service.ask(
-            lambda token: FlowChanged(token, *wanted), FlowView, _timeout_s(context)
-        )
+        wanted = request.flow_id, _rate_of(request), caller, _revisions(request)
+        timeout_s = context.time_remaining()
+        flow, _ = await self._service.ask(lambda token: FlowChanged(token, *wanted), FlowView, timeout_s)
         return allocation_of(flow)
 
     @_call(Role.REQUEST)
@@ -224,11 +219,10 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
         self, request: control_pb2.ListFlowsRequest, _: Any, __: Caller
     ) -> control_pb2.ListFlowsResponse:
         """List flows, page by page."""
-        filters = {name: getattr(request, name) or None for name in _FILTERS}
-        query = FlowQuery(limit=min(request.limit or _PAGE, _MAX_PAGE), after=request.after, **filters)
+        query = FlowQuery(**fields_of(request) | {"limit": min(request.limit or _PAGE, _MAX_PAGE)})
         page, _ = await self._service.ask(lambda token: FlowsRequested(token, query), FlowPage)
-        flows = [flow_of(flow) for flow in page.flows]
-        return control_pb2.ListFlowsResponse(flows=flows, total=page.total, next_after=page.next_after or 0)
+        flows = [message_of(control_pb2.Flow, flow, allocation=allocation_of(flow)) for flow in page.flows]
+        return message_of(control_pb2.ListFlowsResponse, page, flows=flows)
 
     @_call(Role.READ)
     async def ListLinks(
@@ -243,14 +237,8 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
         self, request: control_pb2.PreviewRequest, _: Any, __: Caller
     ) -> control_pb2.PreviewResponse:
         """Tell what would happen if."""
-        fields = {
-            "fail": {"links": tuple(request.fail_links), "switches": tuple(request.fail_switches)},
-            "scale": tuple(
-                {"flow_id": each.flow_id or None, "factor": each.factor} for each in request.scale
-            ),
-            "add": tuple(request_fields(each) for each in request.add),
-        }
-        return preview_of(await self._service.preview(parse_preview(fields)))
+        view = await self._service.preview(checked(PreviewRequest, fields_of(request)))
+        return message_of(control_pb2.PreviewResponse, view)
 
     async def Watch(  # type: ignore[override]  # as above
         self, request: control_pb2.WatchRequest, context: Any
@@ -309,11 +297,8 @@ async def _abort(context: Any, error: RequestError) -> NoReturn:
     raise AssertionError("abort raises")
 
 
-def _timeout_s(context: Any, request: control_pb2.FlowRequest | None = None) -> float | None:
-    """Return how long a client waits: the call's deadline, or what the request says."""
-    left_s = context.time_remaining()
-    asked_s = request.timeout_s if request is not None and request.timeout_s > 0 else None
-    return min((each for each in (left_s, asked_s) if each is not None), default=None)
+def _rate_of(change: control_pb2.FlowChange) -> float:
+    return checked(RateChange, {"rate_bps": change.rate_bps}).rate_bps
 
 
 def _revisions(message: control_pb2.FlowChange | control_pb2.FlowRelease) -> frozenset[int] | None:
@@ -400,13 +385,11 @@ class _Session:
 
         try:
             if body == "request":
-                request = session_request(message.request)
-                timeout_s = check_timeout(message.request.timeout_s)
-                token = self._service.submit_request(request, done, self._owner, self._caller, timeout_s)
-                self._tokens.add(token)
+                request = parse(fields_of(message.request))
+                self._tokens.add(self._service.submit_request(request, done, self._owner, self._caller))
             elif body == "change":
                 change = message.change
-                args = change.flow_id, check_rate(change.rate_bps), self._caller, _revisions(change)
+                args = change.flow_id, _rate_of(change), self._caller, _revisions(change)
                 self._service.submit(lambda token: FlowChanged(token, *args), done)
             elif body == "release":
                 release = message.release.flow_id, self._caller, _revisions(message.release)

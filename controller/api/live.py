@@ -12,9 +12,10 @@ from pydantic import TypeAdapter
 from controller.api.metrics import Figures
 from controller.api.packed import Packed, pack
 from controller.api.service import Service
+from controller.model.described import described
 from controller.model.live_views import LiveView
 from controller.model.requests import ViewName
-from controller.model.views import Sizes, described
+from controller.model.views import Sizes
 
 _INTERVAL_S = 1.0
 _SIZES_INTERVAL_S = 10.0

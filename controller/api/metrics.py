@@ -11,7 +11,8 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
 
-from controller.model.views import Sizes, described
+from controller.model.described import described
+from controller.model.views import Sizes
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

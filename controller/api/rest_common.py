@@ -14,7 +14,6 @@ from starlette.exceptions import HTTPException
 from controller.api.idempotency import IdempotencyStore
 from controller.api.live import LiveSnapshots
 from controller.api.problems import CLIENT_CLOSED
-from controller.api.schema import MAX_TIMEOUT_S
 from controller.api.service import Service
 from controller.configuration.access import Access, Role
 from controller.errors import InvalidRequest
@@ -35,6 +34,9 @@ EVENT_HEADER = {
 """The same for the header by which clients follow events from an answer on."""
 
 _CLIENT_CHECK_S = 0.1
+
+_MAX_TIMEOUT_S = 30.0
+"""A client may give its request so much time; then the controller gives it up by itself."""
 
 _T = TypeVar("_T")
 
@@ -147,7 +149,7 @@ RequestTimeout = Annotated[
     Header(
         alias="Request-Timeout",
         ge=0.001,
-        le=MAX_TIMEOUT_S,
+        le=_MAX_TIMEOUT_S,
         allow_inf_nan=False,
         description="Seconds that the client waits; what is not done by then is undone (504).",
         examples=[5.0],

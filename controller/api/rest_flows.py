@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -24,10 +23,9 @@ from controller.api.rest_common import (
     revisions_of,
     unless_client_leaves,
 )
-from controller.api.schema import FlowRequestBody, PreviewBody, RateChange
 from controller.model.events import FlowChanged, FlowReleased, FlowsRequested
 from controller.model.preview_views import PreviewView
-from controller.model.requests import FlowQuery, ViewName
+from controller.model.requests import FlowQuery, FlowRequest, PreviewRequest, RateChange, ViewName
 from controller.model.views import FlowPage, FlowView
 
 router = APIRouter()
@@ -111,7 +109,7 @@ IdempotencyKey = Annotated[
     },
 )
 async def request_flow(
-    request: Annotated[FlowRequestBody, Body(openapi_examples=_EXAMPLES)],
+    request: Annotated[FlowRequest, Body(openapi_examples=_EXAMPLES)],
     connection: Request,
     response: Response,
     api: TheApi,
@@ -122,13 +120,11 @@ async def request_flow(
     """Ask for a rate; the answer comes when all switches have confirmed. It may grant less."""
 
     async def ask() -> tuple[FlowView, str]:
-        wanted = request.to_request()
-        if key is not None:
-            wanted = replace(wanted, repeated_as=(key, digest))
-        asked = api.service.request(wanted, caller=caller, timeout_s=timeout_s)
+        repeated_as = None if key is None else (key, digest)
+        asked = api.service.request(request, caller=caller, timeout_s=timeout_s, repeated_as=repeated_as)
         return await unless_client_leaves(connection, asked)
 
-    digest = "" if key is None else hashlib.sha256(request.model_dump_json().encode()).hexdigest()
+    digest = hashlib.sha256(repr(request).encode()).hexdigest()
     if key is None:
         flow, event_id = await ask()
     else:
@@ -269,7 +265,7 @@ async def renew_flow(flow_id: FlowId, response: Response, service: TheService, c
 
 @router.post("/v1/preview", tags=["flows"], responses=problem_responses(400, 404, 409, 413, 422))
 async def preview(
-    body: Annotated[PreviewBody, Body(openapi_examples=_PREVIEW_EXAMPLES)],
+    wanted: Annotated[PreviewRequest, Body(openapi_examples=_PREVIEW_EXAMPLES)],
     connection: Request,
     service: TheService,
     _: Reader,
@@ -278,4 +274,4 @@ async def preview(
 
     It is what the controller itself would do: the same optimum, from the rates that flows have now.
     """
-    return await unless_client_leaves(connection, service.preview(body.to_request()))
+    return await unless_client_leaves(connection, service.preview(wanted))

@@ -22,10 +22,9 @@ from controller.api.rest_common import (
     etag_of,
     revisions_of,
 )
-from controller.api.schema import LinkChangeBody
 from controller.errors import NotFound
 from controller.model.events import LinkChanged
-from controller.model.requests import ViewName
+from controller.model.requests import LinkChange, ViewName
 from controller.model.views import (
     HealthView,
     HostView,
@@ -81,14 +80,14 @@ async def link(link_id: LinkId, response: Response, service: TheService, _: Read
 )
 async def change_link(
     link_id: LinkId,
-    change: LinkChangeBody,
+    change: LinkChange,
     response: Response,
     service: TheService,
     caller: Administrator,
     if_match: IfMatch = None,
 ) -> tuple[LinkView, ...]:
     """Give a link another rate or delay, or take it out of use; flows follow. It survives a restart."""
-    wanted = link_id, change.to_change(), caller, revisions_of(if_match)
+    wanted = link_id, change, caller, revisions_of(if_match)
     views: tuple[LinkView, ...]
     views, event_id = await service.ask(lambda token: LinkChanged(token, *wanted), tuple)
     response.headers["Last-Event-ID"] = event_id

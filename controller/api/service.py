@@ -17,6 +17,7 @@ from controller.decide.preview import preview
 from controller.errors import (
     FAILURES,
     DeadlineExceeded,
+    InvalidRequest,
     NotFound,
     NotLeading,
     RequestError,
@@ -160,6 +161,7 @@ class Service:
         owner: str = "",
         caller: Caller = ANYBODY,
         timeout_s: float | None = None,
+        repeated_as: tuple[str, str] | None = None,
     ) -> int:
         """Ask for a flow; `done` is called with the answer. One not installed by `timeout_s` is undone."""
         asked_at = self._clock()
@@ -175,7 +177,8 @@ class Service:
                 self.metrics.refused(answer.result.code.value)
             done(answer)
 
-        token = self.submit(lambda token: FlowRequested(token, request, owner, caller, deadline), observed)
+        asked = request, owner, caller, deadline, repeated_as
+        token = self.submit(lambda token: FlowRequested(token, *asked), observed)
         if timeout_s is not None:
             loop = asyncio.get_running_loop()
             timer = loop.call_later(timeout_s, self._give_up, token, timeout_s, observed)
@@ -206,6 +209,7 @@ class Service:
         owner: str = "",
         caller: Caller = ANYBODY,
         timeout_s: float | None = None,
+        repeated_as: tuple[str, str] | None = None,
     ) -> tuple[FlowView, str]:
         """Return the flow once every switch has confirmed its rules; undo it if nobody waits any more.
 
@@ -215,9 +219,13 @@ class Service:
             DeadlineExceeded: it took longer than `timeout_s`.
             RequestError: it is refused.
         """
+        if request.may_grow:
+            raise InvalidRequest(
+                "may_grow", "is for flows of a Session, which is told of new streams: leave it out"
+            )
 
         def submit(done: Done) -> int:
-            return self.submit_request(request, done, owner, caller, timeout_s)
+            return self.submit_request(request, done, owner, caller, timeout_s, repeated_as)
 
         return await self._await(submit, FlowView, undo=True)
 

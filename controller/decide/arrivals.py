@@ -145,9 +145,9 @@ class Arrivals(Journaled):
 
     def is_repeated(self, event: FlowRequested, now: float) -> bool:
         """Answer a request that was granted before, as by another replica; returns whether it was."""
-        if event.request.repeated_as is None:
+        if event.repeated_as is None:
             return False
-        key, digest = event.request.repeated_as
+        key, digest = event.repeated_as
         flow = self._state.flows.with_key(event.caller.name, key)
         if flow is None or not flow.is_active or flow.repeated_as is None:
             return False
@@ -162,7 +162,7 @@ class Arrivals(Journaled):
         flow = granted.flow
         flow.expires_at = now + flow.lease_s
         flow.owner, flow.belongs_to = event.owner, event.caller.name
-        flow.repeated_as = event.request.repeated_as
+        flow.repeated_as = event.repeated_as
         absent = [switch for switch in flow.switches() if not self._state.live.is_connected(switch)]
         if absent:
             raise Unavailable("", f"the connection to {', '.join(absent)} ended a moment ago; ask again")

@@ -2,14 +2,13 @@
 
 routing = OfflineController(topologies.load("butterfly"))
 routing.shortest("T0", "T2")
-routing.allocate("max_throughput_min_delay", [FlowRequest("1", "T0", "T2", 8.5e6, Framing())])
+routing.allocate({"1": FlowRequest(source="T0", destination="T2", destination_port=1, rate_bps=8.5e6)})
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 
 from controller.compile.next_hops import equal_next_hops, next_hops
@@ -18,40 +17,15 @@ from controller.decide.granting import grant
 from controller.decide.live_optima import LiveOptima
 from controller.decide.planning import PlannedPath
 from controller.errors import InfeasibleRequest
-from controller.model.requests import FlowRequest as ControllerRequest
+from controller.model.requests import FlowRequest
 from controller.model.settings import Settings
 from controller.state.flow import Flow
 from controller.state.live_network import LiveNetwork
 from controller.state.state import State
-from controller.wire import Framing
 from topologies.model import Arc, Network
 
 Path = tuple[str, ...]
 """Nodes from host to host."""
-
-
-@dataclass(frozen=True)
-class FlowRequest:
-    """A flow that is asked for.
-
-    Attributes:
-        id: Its name in the answer.
-        source: Host that sends.
-        destination: Host that receives.
-        rate_bps: Goodput.
-        framing: How its bytes are put on the wire.
-        acks: Rule for the acknowledgements of a flow that is split by packets (`shortest`,
-            `reverse:<index>`); None: a connection for each path, with acknowledgements on its reverse.
-        max_paths: Most paths; None for as many as the controller likes.
-    """
-
-    id: str
-    source: str
-    destination: str
-    rate_bps: float
-    framing: Framing
-    acks: str | None = None
-    max_paths: int | None = None
 
 
 class OfflineController:
@@ -82,32 +56,30 @@ class OfflineController:
 
         return self._walk(source, destination, choose)
 
-    def allocate(self, objective: str, requests: Sequence[FlowRequest]) -> dict[str, tuple[PlannedPath, ...]]:
+    def allocate(self, requests: Mapping[str, FlowRequest]) -> dict[str, tuple[PlannedPath, ...]]:
         """Return the paths of flows that are asked for one after the other, once all of them run.
 
         Each is granted as the controller grants it: the flows before it keep their paths, and their rates
         change so that all are optimal together.
 
         Args:
-            objective: One of `gomr.OBJECTIVES`.
-            requests: The flows.
+            requests: The flows, by what each is called; no two of the same ends and ports.
 
         Returns:
-            The paths of each flow by its id; none where the network has nothing left for it.
+            The paths of each flow; none where the network has nothing left for it.
 
         Raises:
             InvalidRequest: Acknowledgements are to go back along a path that the flow does not have.
             SolverError: The solver failed.
         """
         optima, granted = LiveOptima(self._state.live), dict[str, Flow]()
-        for number, each in enumerate(requests, start=1):
-            request = _request(each, objective, number)
+        for number, (name, request) in enumerate(requests.items(), start=1):
             try:
-                grants = grant(self._state, optima, request, each.id, number, is_settled=True)
+                grants = grant(self._state, optima, request, name, number, is_settled=True)
             except InfeasibleRequest:
                 continue
             assert grants is not None, "it may take a solve"
-            granted[each.id] = flow = grants.flow
+            granted[name] = flow = grants.flow
             self._state.flows.add(flow)
             for flow_id, rates in grants.rates.items():
                 for stream, rate_bps in zip(granted[flow_id].streams, rates, strict=True):
@@ -115,7 +87,7 @@ class OfflineController:
                 self._state.flows.account(granted[flow_id])
         for flow in granted.values():
             self._state.flows.remove(flow)
-        return {each.id: _paths_of(granted.get(each.id)) for each in requests}
+        return {name: _paths_of(granted.get(name)) for name in requests}
 
     def ack_path(self, acks: str, source: str, destination: str, paths: Sequence[Sequence[str]]) -> Path:
         """Return the path of a split flow's acknowledgements by their rule, from the destination on.
@@ -146,23 +118,6 @@ class OfflineController:
         while nodes[-1] != self._attachments[destination]:
             nodes.append(choose(nodes[-1]))
         return (*nodes, destination)
-
-
-def _request(wanted: FlowRequest, objective: str, number: int) -> ControllerRequest:
-    """Return a request as a host would make it."""
-    return ControllerRequest(
-        source=wanted.source,
-        destination=wanted.destination,
-        destination_port=number,
-        rate_bps=wanted.rate_bps,
-        packet_bytes=wanted.framing.packet_bytes,
-        segment_overhead_bytes=wanted.framing.segment_overhead_bytes,
-        ip_version=wanted.framing.ip_version,
-        objective=objective,
-        source_ports=None if wanted.max_paths is None else tuple(range(1, wanted.max_paths + 1)),
-        splitting="streams" if wanted.acks is None else "packets",
-        ack_path=wanted.acks,
-    )
 
 
 def _paths_of(flow: Flow | None) -> tuple[PlannedPath, ...]:

@@ -170,13 +170,15 @@ class RuleCountersRead(SwitchEvent):
 class FlowRequested(ClientRequest):
     """A client asked for a flow; `owner` is the session that hears of its changes (empty: none).
 
-    After `deadline` (on the clock of the events) nobody waits for the answer any more.
+    After `deadline` (on the clock of the events) nobody waits for the answer any more. `repeated_as` has a
+    key and a digest: the same request again gets the same flow.
     """
 
     request: FlowRequest
     owner: str = ""
     caller: Caller = ANYBODY
     deadline: float | None = None
+    repeated_as: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from controller.model.views import StreamView, described
+from controller.model.described import described
+from controller.model.views import StreamView
 
 NodeState = Literal["up", "away", "down"]
 """away: a switch whose connection ended a moment ago, and which is assumed to forward still."""

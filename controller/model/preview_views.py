@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from controller.model.views import described
+from controller.model.described import described
 
 
 @dataclass(frozen=True, kw_only=True)

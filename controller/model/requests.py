@@ -1,11 +1,19 @@
-"""What a client asks for, as the core takes it; `controller.api.schema` checks and documents it."""
+"""What a client asks for: REST and gRPC check it by these fields and document it with their texts.
+
+What only the network can tell (unknown host, port in use, nothing free) is checked by
+`controller.decide.admission`.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import AfterValidator, ConfigDict, Field
+
+from controller.model.described import described
 from topologies.model import IpVersion
 
 MAX_STREAMS = 64
@@ -18,36 +26,190 @@ Splitting = Literal["streams", "packets", "group"]
 """How a flow uses several paths: a TCP connection for each, or one connection that a switch spreads."""
 
 
-@dataclass(frozen=True)
-class RequestedPath:
-    """A path given by hand: host, switches, host, and the goodput (bit/s) on it."""
+def _shortest(name: str) -> str:
+    """Write an IPv6 address in its shortest form, by which hosts are known."""
+    try:
+        return str(ipaddress.IPv6Address(name))
+    except ValueError:
+        return name
 
-    nodes: tuple[str, ...]
-    rate_bps: float
+
+def _distinct(ports: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(ports)) < len(ports):
+        raise ValueError("the same port is given twice; each stream needs one of its own")
+    return ports
+
+
+# Strict: a rate of "5" or a port of true is a mistake to point out, not to guess about.
+_Rate = Annotated[float, Field(gt=0, le=1e13, allow_inf_nan=False, strict=True)]
+_Port = Annotated[int, Field(ge=1, le=65535, strict=True)]
+_Ports = Annotated[
+    tuple[_Port, ...],
+    Field(min_length=1, max_length=MAX_STREAMS, json_schema_extra={"uniqueItems": True}),
+    AfterValidator(_distinct),
+]
+_StreamCount = Annotated[int, Field(ge=1, le=MAX_STREAMS, strict=True)]
+_HostName = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_shortest)]
+_NodeName = Annotated[str, Field(min_length=1, max_length=64)]
+_LinkName = Annotated[str, Field(min_length=3, max_length=80, pattern=r"^[^\s/]+-[^\s/]+$")]
+
+
+class _Request:
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlowRequest:
-    """A goodput (bit/s) from one host to another; the fields are documented in `controller.api.schema`."""
+class RequestedPath(_Request):
+    """A path given by hand."""
 
-    source: str
-    destination: str
-    destination_port: int
-    rate_bps: float | None = None
-    source_ports: tuple[int, ...] | None = None
-    protocol: Protocol = "tcp"
-    packet_bytes: int = 1514
-    segment_overhead_bytes: int | None = None  # those of the protocol, without options
-    ip_version: IpVersion | None = None  # of the addresses that are given, or 4 rather than 6
-    objective: str | None = None
-    paths: tuple[RequestedPath, ...] = ()
-    max_paths: int | None = None
-    streams: int | None = None
-    splitting: Splitting = "streams"
-    ack_path: str | None = None
-    lease_s: float | None = None
-    repeated_as: tuple[str, str] | None = None  # key and digest: the same request again gets the same flow
-    may_grow: bool = False  # its host opens and closes streams as it is told (`StreamsReported`)
+    nodes: tuple[_NodeName, ...] = described(
+        "Host, switches, host.", min_length=3, max_length=256, examples=[["T0", "S0", "S4", "T2"]]
+    )
+    rate_bps: _Rate = described("Goodput on this path, bit/s.", examples=[4.25e6])
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowRequest(_Request):
+    """Ask for a goodput from one host to another."""
+
+    source: _HostName = described("Name or IP address of the sending host.", examples=["T0", "fd00::1"])
+    destination: _HostName = described("Name or IP address of the receiving host.", examples=["T2"])
+    ip_version: IpVersion | None = described(
+        "Version of IP of the flow's packets. Left out: that of an address given as source or destination; "
+        "where both are names, 4 if they have such addresses.",
+        default=None,
+    )
+    destination_port: _Port = described("Port on which the destination listens.", examples=[5001])
+    protocol: Protocol = described(
+        "What the packets are of; a flow of UDP is for QUIC and its like.", default="tcp"
+    )
+    rate_bps: _Rate | None = described(
+        "Goodput asked for, bit/s (application bytes). Optional where paths are given by hand.",
+        default=None,
+        examples=[8.5e6],
+    )
+    source_ports: _Ports | None = described(
+        "Ports that the source has bound, one for each stream at least; the flow uses the first ones. Left "
+        "out: the controller picks unused ones from 61000 on.",
+        default=None,
+    )
+    packet_bytes: int = described(
+        "Ethernet frame of a full segment, without checksum.",
+        default=1514,
+        ge=64,
+        le=9018,
+        strict=True,
+        examples=[590],
+    )
+    segment_overhead_bytes: int | None = described(
+        "Ethernet, IP and TCP or UDP headers and options in that frame (66 with TCP timestamps). Left out: "
+        "54 of TCP, 42 of UDP, and 20 more over IPv6.",
+        default=None,
+        ge=42,
+        le=154,
+        strict=True,
+    )
+    objective: str | None = described(
+        "How the rates are chosen; left out: the controller's default.",
+        default=None,
+        max_length=64,
+        examples=["max_throughput_min_delay"],
+    )
+    paths: tuple[RequestedPath, ...] = described(
+        "Paths and rates given by hand instead of computed.", default=(), max_length=MAX_STREAMS
+    )
+    max_paths: _StreamCount | None = described("Use no more paths than this.", default=None, examples=[2])
+    streams: _StreamCount | None = described(
+        "Use exactly this number of paths, one stream each, even where fewer carry the rate.", default=None
+    )
+    splitting: Splitting = described(
+        "streams: one TCP connection for each path. packets: one connection whose packets a splitter in "
+        "front of the ingress switch spreads over the paths. group: one connection that a select group of "
+        "the ingress switch splits.",
+        default="streams",
+    )
+    ack_path: str | None = described(
+        "Where the acknowledgements of a split flow go: `shortest` (the default), or `reverse:<index>`, back "
+        "along one of its paths.",
+        default=None,
+        pattern=r"^(shortest|reverse:(0|[1-9][0-9]?))$",
+        examples=["shortest", "reverse:0"],
+    )
+    lease_s: float | None = described(
+        "Seconds after which the flow ends unless renewed; left out: the controller's lease.",
+        default=None,
+        gt=0,
+        le=86400,
+        strict=True,
+    )
+    may_grow: bool = described(
+        "In a session (gRPC) alone: the host opens and closes streams as it is told.",
+        default=False,
+        strict=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateChange(_Request):
+    """Ask for another rate of a running flow."""
+
+    rate_bps: _Rate = described("Goodput asked for, bit/s.", examples=[4.0e6])
+
+
+@dataclass(frozen=True)
+class LinkChange(_Request):
+    """What is different about a link from now on; what is left out stays as it is."""
+
+    rate_bps: float | None = described(
+        "Wire rate of each direction, bit/s.",
+        default=None,
+        gt=0,
+        le=1e15,
+        allow_inf_nan=False,
+        strict=True,
+        examples=[5e6],
+    )
+    delay_s: float | None = described(
+        "Propagation delay of each direction.",
+        default=None,
+        ge=0,
+        le=10,
+        allow_inf_nan=False,
+        strict=True,
+        examples=[0.001],
+    )
+    enabled: bool | None = described(
+        "False: it may not be used; its flows are moved.", default=None, strict=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure(_Request):
+    """Links and switches that fail."""
+
+    links: tuple[_LinkName, ...] = described(
+        "Named in either direction.", default=(), max_length=1024, examples=[["S2-S3"]]
+    )
+    switches: tuple[_NodeName, ...] = described("", default=(), max_length=1024, examples=[["S2"]])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaling(_Request):
+    """Demands that are multiplied; flows keep their paths."""
+
+    flow_id: str | None = described(
+        "Left out: all flows whose rates were not given by hand.", default=None, min_length=1, max_length=64
+    )
+    factor: float = described("", gt=0, le=1e6, allow_inf_nan=False, strict=True, examples=[2.0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreviewRequest(_Request):
+    """What would happen if: these links and switches failed, then demands grew, then flows were requested."""
+
+    fail: Failure = Failure()
+    scale: tuple[Scaling, ...] = described("", default=(), max_length=1024)
+    add: tuple[FlowRequest, ...] = described("Each finds those before it granted.", default=(), max_length=64)
 
 
 class ViewName(Enum):
@@ -75,37 +237,3 @@ class FlowQuery:
     owner: str | None = None
     state: str | None = None
     through: str | None = None  # a switch, or a link in either direction
-
-
-@dataclass(frozen=True)
-class LinkChange:
-    """What is different about a link from now on; None leaves as it is."""
-
-    rate_bps: float | None = None
-    delay_s: float | None = None
-    enabled: bool | None = None
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Links and switches that fail, by their names."""
-
-    links: tuple[str, ...] = ()
-    switches: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """Demands that are multiplied: that of one flow, or of all (None)."""
-
-    flow_id: str | None
-    factor: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class PreviewRequest:
-    """What would happen if these links and switches failed, demands were other ones, and flows were added."""
-
-    fail: Failure = Failure()
-    scale: tuple[Scaling, ...] = ()
-    add: tuple[FlowRequest, ...] = ()

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from controller.model.counters import PortCounters
-from controller.model.requests import Protocol
-
-
-def described(description: str, **schema: Any) -> Any:
-    """Return a dataclass field whose description and examples end up in the OpenAPI document."""
-    return field(metadata={"description": description, **schema})
+from controller.model.described import described
+from controller.model.requests import Protocol, Splitting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +58,7 @@ class FlowView:
     owner: str | None = described("Who requested it; null where no tokens are asked for.")
     revision: int = described("Counts its changes; the ETag of the flow.")
     state: Literal["installing", "active"]
-    splitting: Literal["streams", "packets", "group"]
+    splitting: Splitting
     source: str
     destination: str
     source_ip: str

@@ -56,7 +56,7 @@ class ServerBundle(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[ServerMessage, _Mapping]]] = ...) -> None: ...
 
 class FlowRequest(_message.Message):
-    __slots__ = ("source", "destination", "destination_port", "source_ports", "rate_bps", "packet_bytes", "objective", "paths", "max_paths", "segment_overhead_bytes", "splitting", "ack_path", "streams", "lease_s", "timeout_s", "may_grow", "protocol", "ip_version")
+    __slots__ = ("source", "destination", "destination_port", "source_ports", "rate_bps", "packet_bytes", "objective", "paths", "max_paths", "segment_overhead_bytes", "splitting", "ack_path", "streams", "lease_s", "may_grow", "protocol", "ip_version")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     DESTINATION_FIELD_NUMBER: _ClassVar[int]
     DESTINATION_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -71,7 +71,6 @@ class FlowRequest(_message.Message):
     ACK_PATH_FIELD_NUMBER: _ClassVar[int]
     STREAMS_FIELD_NUMBER: _ClassVar[int]
     LEASE_S_FIELD_NUMBER: _ClassVar[int]
-    TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
     MAY_GROW_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     IP_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -89,11 +88,10 @@ class FlowRequest(_message.Message):
     ack_path: str
     streams: int
     lease_s: float
-    timeout_s: float
     may_grow: bool
     protocol: str
     ip_version: int
-    def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., destination_port: _Optional[int] = ..., source_ports: _Optional[_Iterable[int]] = ..., rate_bps: _Optional[float] = ..., packet_bytes: _Optional[int] = ..., objective: _Optional[str] = ..., paths: _Optional[_Iterable[_Union[RequestedPath, _Mapping]]] = ..., max_paths: _Optional[int] = ..., segment_overhead_bytes: _Optional[int] = ..., splitting: _Optional[str] = ..., ack_path: _Optional[str] = ..., streams: _Optional[int] = ..., lease_s: _Optional[float] = ..., timeout_s: _Optional[float] = ..., may_grow: _Optional[bool] = ..., protocol: _Optional[str] = ..., ip_version: _Optional[int] = ...) -> None: ...
+    def __init__(self, source: _Optional[str] = ..., destination: _Optional[str] = ..., destination_port: _Optional[int] = ..., source_ports: _Optional[_Iterable[int]] = ..., rate_bps: _Optional[float] = ..., packet_bytes: _Optional[int] = ..., objective: _Optional[str] = ..., paths: _Optional[_Iterable[_Union[RequestedPath, _Mapping]]] = ..., max_paths: _Optional[int] = ..., segment_overhead_bytes: _Optional[int] = ..., splitting: _Optional[str] = ..., ack_path: _Optional[str] = ..., streams: _Optional[int] = ..., lease_s: _Optional[float] = ..., may_grow: _Optional[bool] = ..., protocol: _Optional[str] = ..., ip_version: _Optional[int] = ...) -> None: ...
 
 class StreamsReport(_message.Message):
     __slots__ = ("flow_id", "open_ports", "failed_ports", "spare_ports")
@@ -176,18 +174,24 @@ class Allocation(_message.Message):
     def __init__(self, flow_id: _Optional[str] = ..., requested_bps: _Optional[float] = ..., rate_bps: _Optional[float] = ..., streams: _Optional[_Iterable[_Union[Stream, _Mapping]]] = ..., lease_s: _Optional[float] = ..., split: _Optional[_Union[Split, _Mapping]] = ..., revision: _Optional[int] = ...) -> None: ...
 
 class Split(_message.Message):
-    __slots__ = ("ingress_switch", "ingress_port", "shares", "stamps", "acks")
-    INGRESS_SWITCH_FIELD_NUMBER: _ClassVar[int]
-    INGRESS_PORT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("ingress", "shares", "stamps", "acks")
+    INGRESS_FIELD_NUMBER: _ClassVar[int]
     SHARES_FIELD_NUMBER: _ClassVar[int]
     STAMPS_FIELD_NUMBER: _ClassVar[int]
     ACKS_FIELD_NUMBER: _ClassVar[int]
-    ingress_switch: str
-    ingress_port: int
+    ingress: Ingress
     shares: _containers.RepeatedScalarFieldContainer[float]
     stamps: _containers.RepeatedScalarFieldContainer[str]
     acks: str
-    def __init__(self, ingress_switch: _Optional[str] = ..., ingress_port: _Optional[int] = ..., shares: _Optional[_Iterable[float]] = ..., stamps: _Optional[_Iterable[str]] = ..., acks: _Optional[str] = ...) -> None: ...
+    def __init__(self, ingress: _Optional[_Union[Ingress, _Mapping]] = ..., shares: _Optional[_Iterable[float]] = ..., stamps: _Optional[_Iterable[str]] = ..., acks: _Optional[str] = ...) -> None: ...
+
+class Ingress(_message.Message):
+    __slots__ = ("switch", "port")
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    switch: str
+    port: int
+    def __init__(self, switch: _Optional[str] = ..., port: _Optional[int] = ...) -> None: ...
 
 class Released(_message.Message):
     __slots__ = ("flow_id",)
@@ -339,6 +343,14 @@ class Link(_message.Message):
     unrequested_bps: float
     def __init__(self, link: _Optional[str] = ..., capacity_bps: _Optional[float] = ..., delay_s: _Optional[float] = ..., up: _Optional[bool] = ..., enabled: _Optional[bool] = ..., allocated_bps: _Optional[float] = ..., free_bps: _Optional[float] = ..., measured_bps: _Optional[float] = ..., unrequested_bps: _Optional[float] = ...) -> None: ...
 
+class Failure(_message.Message):
+    __slots__ = ("links", "switches")
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    SWITCHES_FIELD_NUMBER: _ClassVar[int]
+    links: _containers.RepeatedScalarFieldContainer[str]
+    switches: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, links: _Optional[_Iterable[str]] = ..., switches: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class Scaling(_message.Message):
     __slots__ = ("flow_id", "factor")
     FLOW_ID_FIELD_NUMBER: _ClassVar[int]
@@ -348,16 +360,14 @@ class Scaling(_message.Message):
     def __init__(self, flow_id: _Optional[str] = ..., factor: _Optional[float] = ...) -> None: ...
 
 class PreviewRequest(_message.Message):
-    __slots__ = ("fail_links", "fail_switches", "scale", "add")
-    FAIL_LINKS_FIELD_NUMBER: _ClassVar[int]
-    FAIL_SWITCHES_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("fail", "scale", "add")
+    FAIL_FIELD_NUMBER: _ClassVar[int]
     SCALE_FIELD_NUMBER: _ClassVar[int]
     ADD_FIELD_NUMBER: _ClassVar[int]
-    fail_links: _containers.RepeatedScalarFieldContainer[str]
-    fail_switches: _containers.RepeatedScalarFieldContainer[str]
+    fail: Failure
     scale: _containers.RepeatedCompositeFieldContainer[Scaling]
     add: _containers.RepeatedCompositeFieldContainer[FlowRequest]
-    def __init__(self, fail_links: _Optional[_Iterable[str]] = ..., fail_switches: _Optional[_Iterable[str]] = ..., scale: _Optional[_Iterable[_Union[Scaling, _Mapping]]] = ..., add: _Optional[_Iterable[_Union[FlowRequest, _Mapping]]] = ...) -> None: ...
+    def __init__(self, fail: _Optional[_Union[Failure, _Mapping]] = ..., scale: _Optional[_Iterable[_Union[Scaling, _Mapping]]] = ..., add: _Optional[_Iterable[_Union[FlowRequest, _Mapping]]] = ...) -> None: ...
 
 class PreviewPath(_message.Message):
     __slots__ = ("path", "rate_bps", "delay_s")
@@ -415,19 +425,41 @@ class PreviewLink(_message.Message):
     allocated_after_bps: float
     def __init__(self, link: _Optional[str] = ..., up: _Optional[bool] = ..., capacity_bps: _Optional[float] = ..., allocated_before_bps: _Optional[float] = ..., allocated_after_bps: _Optional[float] = ...) -> None: ...
 
+class PreviewSummary(_message.Message):
+    __slots__ = ("flows", "admitted", "refused", "moved", "lost", "rate_changed", "rate_before_bps", "rate_after_bps", "max_utilisation_before", "max_utilisation_after")
+    FLOWS_FIELD_NUMBER: _ClassVar[int]
+    ADMITTED_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    MOVED_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    RATE_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    RATE_BEFORE_BPS_FIELD_NUMBER: _ClassVar[int]
+    RATE_AFTER_BPS_FIELD_NUMBER: _ClassVar[int]
+    MAX_UTILISATION_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    MAX_UTILISATION_AFTER_FIELD_NUMBER: _ClassVar[int]
+    flows: int
+    admitted: int
+    refused: int
+    moved: int
+    lost: int
+    rate_changed: int
+    rate_before_bps: float
+    rate_after_bps: float
+    max_utilisation_before: float
+    max_utilisation_after: float
+    def __init__(self, flows: _Optional[int] = ..., admitted: _Optional[int] = ..., refused: _Optional[int] = ..., moved: _Optional[int] = ..., lost: _Optional[int] = ..., rate_changed: _Optional[int] = ..., rate_before_bps: _Optional[float] = ..., rate_after_bps: _Optional[float] = ..., max_utilisation_before: _Optional[float] = ..., max_utilisation_after: _Optional[float] = ...) -> None: ...
+
 class PreviewResponse(_message.Message):
-    __slots__ = ("added", "flows", "links", "rate_before_bps", "rate_after_bps")
+    __slots__ = ("summary", "added", "flows", "links")
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
     ADDED_FIELD_NUMBER: _ClassVar[int]
     FLOWS_FIELD_NUMBER: _ClassVar[int]
     LINKS_FIELD_NUMBER: _ClassVar[int]
-    RATE_BEFORE_BPS_FIELD_NUMBER: _ClassVar[int]
-    RATE_AFTER_BPS_FIELD_NUMBER: _ClassVar[int]
+    summary: PreviewSummary
     added: _containers.RepeatedCompositeFieldContainer[PreviewAdded]
     flows: _containers.RepeatedCompositeFieldContainer[PreviewMoved]
     links: _containers.RepeatedCompositeFieldContainer[PreviewLink]
-    rate_before_bps: float
-    rate_after_bps: float
-    def __init__(self, added: _Optional[_Iterable[_Union[PreviewAdded, _Mapping]]] = ..., flows: _Optional[_Iterable[_Union[PreviewMoved, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[PreviewLink, _Mapping]]] = ..., rate_before_bps: _Optional[float] = ..., rate_after_bps: _Optional[float] = ...) -> None: ...
+    def __init__(self, summary: _Optional[_Union[PreviewSummary, _Mapping]] = ..., added: _Optional[_Iterable[_Union[PreviewAdded, _Mapping]]] = ..., flows: _Optional[_Iterable[_Union[PreviewMoved, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[PreviewLink, _Mapping]]] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("last_event_id", "past")

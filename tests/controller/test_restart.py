@@ -215,15 +215,15 @@ def test_the_difference_leads_from_anything_to_what_is_wanted(
 def test_a_request_that_is_sent_again_after_a_restart_gets_the_flow_that_it_got(
     net: ControlledNetwork,
 ) -> None:
-    wanted = replace(parse({**REQUEST, "rate_bps": 1e6}), repeated_as=("key", "digest"))
-    (first,) = net.handle(FlowRequested(1, wanted))
+    wanted = FlowRequested(1, parse({**REQUEST, "rate_bps": 1e6}), repeated_as=("key", "digest"))
+    (first,) = net.handle(wanted)
     net.restart()
     come_back(net)
-    (again,) = net.handle(FlowRequested(2, wanted))
+    (again,) = net.handle(replace(wanted, token=2))
     assert isinstance(first.result, FlowView) and isinstance(again.result, FlowView)
     assert again.result.flow_id == first.result.flow_id
-    (other,) = net.handle(FlowRequested(3, replace(wanted, repeated_as=("key", "of another"))))
+    (other,) = net.handle(replace(wanted, token=3, repeated_as=("key", "of another")))
     assert isinstance(other.result, InvalidRequest)
     net.release(first.result.flow_id)
-    (fresh,) = net.handle(FlowRequested(4, wanted))
+    (fresh,) = net.handle(replace(wanted, token=4))
     assert isinstance(fresh.result, FlowView) and fresh.result.flow_id != first.result.flow_id

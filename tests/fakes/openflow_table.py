@@ -555,9 +555,7 @@ class ControlledNetwork:
 
     def request(self, owner: str = "", **fields: Any) -> FlowView:
         """Request a flow and return it; raise the error if it is refused."""
-        may_grow = fields.pop("may_grow", False)
-        request = replace(parse(fields), may_grow=may_grow)
-        return self._flow(self.handle(FlowRequested(1, request, owner)))
+        return self._flow(self.handle(FlowRequested(1, parse(fields), owner)))
 
     def change(self, flow_id: str, rate_bps: float) -> FlowView:
         """Change a flow's rate and return it; raise the error if it is refused."""

@@ -10,13 +10,13 @@ import tempfile
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from google.protobuf.message import DecodeError
-from pydantic import BaseModel, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from controller.api.grpc_messages import request_fields
-from controller.api.schema import FlowRequestBody, RateChange, check_rate, invalid_request
-from controller.api.schema import parse as parse_request
+from controller.api.grpc_messages import fields_of
+from controller.api.schema import checked, invalid_request
 from controller.compile.pinned import pinned_rule
 from controller.configuration.file import configure
 from controller.errors import ConfigError, InvalidRequest
@@ -24,6 +24,7 @@ from controller.model import arp, lldp, ndp
 from controller.model.host_frames import parse_neighbour, reply
 from controller.model.messages import InstallRules
 from controller.model.neighbour import NeighbourMessage
+from controller.model.requests import FlowRequest, LinkChange, PreviewRequest, RateChange
 from controller.model.rules import Match, Output, Rule, TcpConnection, flow_cookie
 from controller.openflow.connection import Connection
 from controller.openflow.counters import CounterReading, RuleCountReading
@@ -65,10 +66,10 @@ def _folder() -> Path:
 
 def rest(data: bytes) -> None:
     """Bodies of REST requests; what is refused is refused with a field and a sentence."""
-    models: tuple[type[BaseModel], ...] = (FlowRequestBody, RateChange)
-    for model in models:
+    kinds: tuple[type[Any], ...] = (FlowRequest, RateChange, LinkChange, PreviewRequest)
+    for kind in kinds:
         try:
-            model.model_validate_json(data)
+            TypeAdapter(kind).validate_json(data)
         except ValidationError as error:  # noqa: PERF203
             assert invalid_request(list(error.errors())).reason
 
@@ -226,8 +227,8 @@ def grpc_message(data: bytes) -> None:
     except DecodeError:
         return
     try:
-        parse_request(request_fields(message.request))
-        check_rate(message.change.rate_bps)
+        checked(FlowRequest, fields_of(message.request))
+        checked(RateChange, {"rate_bps": message.change.rate_bps})
     except InvalidRequest as error:
         assert error.reason
 

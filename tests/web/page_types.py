@@ -22,7 +22,7 @@ WEB = Path(__file__).parents[2] / "web"
 COMMAND = ("node_modules/.bin/openapi-typescript", "--root-types", "--root-types-no-schema-prefix")
 # What has a default may be left out of a request.
 OPTIONS = ("--default-non-nullable", "false")
-CONTROLLER_SCHEMAS = ("FlowView", "LinkView", "LiveDocument", "PreviewBody", "PreviewView", "TopologyView")
+CONTROLLER_SCHEMAS = ("FlowView", "LinkView", "LiveDocument", "PreviewRequest", "PreviewView", "TopologyView")
 WORDS = ("title", "description", "examples")
 """Of a schema, what changes no type."""
 

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
-from controller.decide.offline import FlowRequest, OfflineController, Path
-from controller.wire import Framing
+from controller.decide.offline import OfflineController, Path
+from controller.model.requests import FlowRequest
 from experiments import protocols
 from experiments.model.plan import RunPlan
 from experiments.model.results import PathAllocation
@@ -110,14 +110,25 @@ class Routing:
     def _computed(
         self, plan: RunPlan, overhead_bytes: int, acks: str | None, max_paths: int | None
     ) -> dict[str, tuple[PathAllocation, ...]]:
-        framing = Framing(plan.scenario.packet_bytes, overhead_bytes, ip_version=plan.scenario.ip_version)
         # Of acknowledgements that are split themselves, the planned load is that of the shortest path.
         rule = "shortest" if acks == SPLIT_ACKS else acks
-        requests = [
-            FlowRequest(name, flow.src, flow.dst, plan.requested_bps(name), framing, rule, max_paths)
-            for name, flow in plan.case.flows.items()
-        ]
-        allocated = self.controller.allocate(plan.case.allocation, requests)
+        requests = {
+            name: FlowRequest(
+                source=flow.src,
+                destination=flow.dst,
+                destination_port=port,
+                rate_bps=plan.requested_bps(name),
+                packet_bytes=plan.scenario.packet_bytes,
+                segment_overhead_bytes=overhead_bytes,
+                ip_version=plan.scenario.ip_version,
+                objective=plan.case.allocation,
+                max_paths=max_paths,
+                splitting="streams" if rule is None else "packets",
+                ack_path=rule,
+            )
+            for port, (name, flow) in enumerate(plan.case.flows.items(), start=1)
+        }
+        allocated = self.controller.allocate(requests)
         return {
             name: tuple(PathAllocation(path=list(path.nodes), rate_bps=path.rate_bps) for path in paths)
             for name, paths in allocated.items()

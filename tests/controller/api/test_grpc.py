@@ -286,7 +286,7 @@ async def test_a_split_flow_and_its_new_shares(channel: grpc.aio.Channel) -> Non
     split_request = flow_request(splitting="packets", source_ports=[40001], rate_bps=4e6)
     before = (await session.ask(2, request=split_request)).allocation
     assert [stream.source_port for stream in before.streams] == [40001, 40001]
-    assert (before.split.ingress_switch, before.split.ingress_port) == ("S0", 1)
+    assert (before.split.ingress.switch, before.split.ingress.port) == ("S0", 1)
     assert list(before.split.stamps) == ["0a:50:50:00:02:00", "0a:50:50:00:02:01"]
     assert before.split.acks == "shortest"
     assert list(before.split.shares) == pytest.approx([s.rate_bps / 4e6 for s in before.streams])

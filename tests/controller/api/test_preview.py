@@ -137,7 +137,7 @@ def _uses(path: tuple[str, ...], link: str) -> bool:
 def test_demands_that_grow() -> None:
     net = controlled()
     flow = net.request(**REQUEST | {"rate_bps": 2e6})
-    grown = preview(copy_of(net), PreviewRequest(scale=(Scaling(None, 2.0),)))
+    grown = preview(copy_of(net), PreviewRequest(scale=(Scaling(factor=2.0),)))
     assert grown.flows[0].requested_bps == 4e6
     assert grown.flows[0].rate_after_bps == pytest.approx(net.change(flow.flow_id, 4e6).rate_bps)
 
@@ -148,7 +148,7 @@ def test_nothing_is_touched_by_asking(controller: Controller) -> None:
     before, tables = net.snapshot(), {name: dict(table.rules) for name, table in net.switches.tables.items()}
     failure = Failure(links=("S2-S3",), switches=("S1",))
     answer = preview(
-        copy_of(net), PreviewRequest(fail=failure, scale=(Scaling(None, 3.0),), add=(request(),))
+        copy_of(net), PreviewRequest(fail=failure, scale=(Scaling(factor=3.0),), add=(request(),))
     )
     assert answer.summary.lost == 1
     assert net.snapshot() == before

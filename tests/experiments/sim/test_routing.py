@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import topologies
-from controller.decide.offline import FlowRequest, OfflineController
+from controller.decide.offline import OfflineController
 from controller.errors import InvalidRequest
+from controller.model.requests import FlowRequest
 from controller.wire import Framing
 from experiments.engines.sim.routing import Routing, routes
 from experiments.model import scenario
@@ -66,9 +69,10 @@ def test_a_flow_that_finds_the_network_full_gets_nothing() -> None:
     controller = OfflineController(network)
     a, b = network.hosts
     capacity = min(link.rate_bps for link in network.links)
-    wanted = [FlowRequest(name, a, b, 2 * capacity, Framing(), max_paths=1) for name in ("x", "y")]
+    asked: dict[str, Any] = {"source": a, "destination": b, "rate_bps": 2 * capacity, "max_paths": 1}
+    wanted = {name: FlowRequest(destination_port=port, **asked) for port, name in enumerate(("x", "y"), 1)}
     for _ in range(2):  # nothing is left of the flows of the time before
-        allocated = controller.allocate("max_throughput_min_delay", wanted)
+        allocated = controller.allocate(wanted)
         assert allocated["y"] == ()
         (path,) = allocated["x"]
         assert path.rate_bps == pytest.approx(Framing().goodput_bps(capacity, 1), rel=1e-6)

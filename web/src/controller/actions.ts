@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { bitrate, plural } from "../shared/format.ts";
 import { ApiError, call } from "../shared/http.ts";
-import type { FlowRequestBody, LiveFlowView, PreviewBody } from "./rest.ts";
+import type { FlowRequest, LiveFlowView, PreviewRequest } from "./rest.ts";
 import { applyFlow, preview, refreshNow, removeFlow, select, selection } from "./store.ts";
 
 export type OpenDialog =
@@ -19,7 +19,7 @@ export function openDialog(which: OpenDialog): void {
 /** What was done last; read out by screen readers. */
 export const done = signal("");
 
-export async function requestFlow(request: FlowRequestBody): Promise<void> {
+export async function requestFlow(request: FlowRequest): Promise<void> {
   const flow = await call<LiveFlowView>("POST", "/v1/flows", request, { "Idempotency-Key": crypto.randomUUID() });
   applyFlow(flow);
   select({ kind: "flow", id: flow.flow_id });
@@ -50,7 +50,7 @@ export async function enableLink(link: string, enabled: boolean): Promise<void> 
   done.value = enabled ? `${link} is enabled` : `${link} is disabled`;
 }
 
-export async function ask(question: PreviewBody, title: string): Promise<void> {
+export async function ask(question: PreviewRequest, title: string): Promise<void> {
   preview.value = { title, answer: await call("POST", "/v1/preview", question) };
 }
 

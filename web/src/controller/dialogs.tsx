@@ -6,7 +6,7 @@ import { bitrate, parseBitrate } from "../shared/format.ts";
 import { ApiError } from "../shared/http.ts";
 import { Notice } from "../shared/notices.tsx";
 import { changeFlow, dialog, enableLink, releaseFlow, requestFlow, sentence } from "./actions.ts";
-import type { FlowRequestBody, LiveFlowView } from "./rest.ts";
+import type { FlowRequest, LiveFlowView } from "./rest.ts";
 import { hostNames } from "./store.ts";
 
 const RATE_HINT = "Goodput: a number with k, M or G, as 8.5M for 8.5 Mbit/s.";
@@ -100,7 +100,7 @@ function RequestDialog() {
     />
   );
   const send = (): Promise<void> => {
-    const body: FlowRequestBody = {
+    const body: FlowRequest = {
       source: wanted.source.trim(),
       destination: wanted.destination.trim(),
       destination_port: wholeNumber(wanted.port, "destination_port", "port"),

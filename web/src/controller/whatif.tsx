@@ -11,9 +11,9 @@ import { ask, sentence } from "./actions.ts";
 import type {
   AddedFlowView,
   MovedFlowView,
-  PreviewBody,
   PreviewLinkView,
   PreviewPathView,
+  PreviewRequest,
   PreviewView,
 } from "./rest.ts";
 import { Rows } from "./rows.tsx";
@@ -65,7 +65,7 @@ function titleOf(asked: readonly Supposition[]): string {
   return parts.length > 3 ? `${parts.slice(0, 3).join(", ")} and ${parts.length - 3} more` : parts.join(", ");
 }
 
-function bodyOf(asked: readonly Supposition[]): PreviewBody {
+function bodyOf(asked: readonly Supposition[]): PreviewRequest {
   return {
     fail: {
       links: asked.flatMap((each) => ("link" in each ? [each.link] : [])),
