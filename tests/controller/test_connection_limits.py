@@ -7,7 +7,6 @@ import contextlib
 import errno
 import json
 import logging
-import resource
 import socket
 import subprocess
 import sys
@@ -75,14 +74,12 @@ def test_a_line_that_strangers_cause_is_written_now_and_then(caplog: pytest.LogC
 def running(folder: Path) -> Iterator[dict[str, tuple[str, int]]]:
     """A controller that may open few files."""
     words = [word for name in ("openflow", "rest", "grpc") for word in (f"--{name}", "127.0.0.1:0")]
+    # By a shell: gRPC's threads do not survive a fork that runs Python in the child.
+    limited = ["sh", "-c", f'ulimit -n {FILES}; exec "$@"', "sh"]
+    command = [sys.executable, "-m", "controller.cli", "--topology", "butterfly", "--store", "none", *words]
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "controller.cli", "--topology", "butterfly", "--store", "none", *words],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES)),
+            [*limited, *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True
         )
     assert process.stdout is not None
     try:
@@ -96,8 +93,8 @@ def running(folder: Path) -> Iterator[dict[str, tuple[str, int]]]:
         assert process.poll() is None, (folder / "log").read_text()
     finally:
         process.terminate()
-        assert process.wait(PATIENCE_S) == 0
         process.stdout.close()
+        assert process.wait(PATIENCE_S) == 0
 
 
 def test_idle_connections_of_one_address_keep_no_other_out(tmp_path: Path) -> None:
