@@ -113,7 +113,8 @@ async def test_stats_have_rates_and_the_kernels_part() -> None:
     after = transport(writer).stats()
     assert [stream.is_alive for stream in after.streams] == [False] * 3
     assert after.streams[0].tcp.rtt_us is None
-    assert after.total.bytes_sent == sent.total.bytes_sent
+    # More where a stream was held up and others sent its frames again.
+    assert after.total.bytes_sent >= sent.total.bytes_sent
 
 
 async def test_stats_of_a_plain_connection() -> None:
