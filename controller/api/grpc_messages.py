@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -12,8 +12,18 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from controller.errors import RequestError
+from controller.api.schema import check_spare_ports, checked
+from controller.errors import InvalidRequest, RequestError
+from controller.model.callers import Caller
 from controller.model.client_events import ClientEvent
+from controller.model.events import (
+    Event,
+    FlowChanged,
+    FlowReleased,
+    LeaseRenewed,
+    StreamsReported,
+)
+from controller.model.requests import RateChange
 from controller.model.views import FlowView
 from mstcp.proto import control_pb2
 
@@ -59,6 +69,33 @@ def _value(field: FieldDescriptor, value: Any) -> Any:
     if field.is_repeated:
         return tuple(map(fields_of, value) if field.message_type else value)
     return fields_of(value) if field.message_type else value
+
+
+def asked_by(body: object, caller: Caller, session: str = "") -> Callable[[int], Event]:
+    """Return what makes an event of a client's message, unless it is a request for a flow, and of a token.
+
+    Raises:
+        InvalidRequest: Naming the first field that is wrong.
+    """
+    if isinstance(body, control_pb2.FlowChange):
+        rate_bps = checked(RateChange, {"rate_bps": body.rate_bps}).rate_bps
+        change = body.flow_id, rate_bps, caller, _revisions(body)
+        return lambda token: FlowChanged(token, *change)
+    if isinstance(body, control_pb2.FlowRelease):
+        release = body.flow_id, caller, _revisions(body)
+        return lambda token: FlowReleased(token, *release)
+    if isinstance(body, control_pb2.LeaseRenewal):
+        flow_ids = tuple(body.flow_ids)
+        return lambda token: LeaseRenewed(token, flow_ids, session, caller)
+    if isinstance(body, control_pb2.StreamsReport):
+        ports = frozenset(body.open_ports), frozenset(body.failed_ports), check_spare_ports(body.spare_ports)
+        flow_id = body.flow_id
+        return lambda token: StreamsReported(token, flow_id, *ports, caller)
+    raise InvalidRequest("body", "is missing or unknown to this controller")
+
+
+def _revisions(message: control_pb2.FlowChange | control_pb2.FlowRelease) -> frozenset[int] | None:
+    return frozenset(message.if_revisions) or None
 
 
 def allocation_of(flow: FlowView) -> control_pb2.Allocation:

@@ -22,6 +22,7 @@ import grpc.aio
 from controller.api.event_history import HISTORY_LOST
 from controller.api.grpc_messages import (
     allocation_of,
+    asked_by,
     ended,
     error_of,
     event_of,
@@ -31,16 +32,16 @@ from controller.api.grpc_messages import (
 )
 from controller.api.grpc_standard import add_standard_services
 from controller.api.rest_common import ReplicaView
-from controller.api.schema import check_spare_ports, checked, parse
+from controller.api.schema import checked, parse
 from controller.api.service import Service
 from controller.configuration.access import Access, Role
 from controller.connection_limits import ConnectionLimits, ServiceLimits
-from controller.errors import ErrorCode, InvalidRequest, RequestError
+from controller.errors import ErrorCode, RequestError
 from controller.model.callers import Caller
 from controller.model.client_events import ClientEvent
-from controller.model.events import FlowChanged, FlowReleased, FlowsRequested, LeaseRenewed, StreamsReported
+from controller.model.events import FlowsRequested
 from controller.model.messages import Abandoned, AllocationChanged, Answer, LeaseResult, Notify
-from controller.model.requests import FlowQuery, PreviewRequest, RateChange
+from controller.model.requests import FlowQuery, PreviewRequest
 from controller.model.views import FlowPage, FlowView
 from mstcp.proto import control_pb2, control_pb2_grpc
 
@@ -191,18 +192,15 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
         self, request: control_pb2.FlowChange, context: Any, caller: Caller
     ) -> control_pb2.Allocation:
         """Ask for another rate of a flow."""
-        wanted = request.flow_id, _rate_of(request), caller, _revisions(request)
-        timeout_s = context.time_remaining()
-        flow, _ = await self._service.ask(lambda token: FlowChanged(token, *wanted), FlowView, timeout_s)
-        return allocation_of(flow)
+        asked, timeout_s = asked_by(request, caller), context.time_remaining()
+        return allocation_of((await self._service.ask(asked, FlowView, timeout_s))[0])
 
     @_call(Role.REQUEST)
     async def ReleaseFlow(
         self, request: control_pb2.FlowRelease, _: Any, caller: Caller
     ) -> control_pb2.Released:
         """End a flow."""
-        wanted = request.flow_id, caller, _revisions(request)
-        await self._service.ask(lambda token: FlowReleased(token, *wanted), type(None))
+        await self._service.ask(asked_by(request, caller), type(None))
         return control_pb2.Released(flow_id=request.flow_id)
 
     @_call(Role.REQUEST)
@@ -210,8 +208,7 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
         self, request: control_pb2.LeaseRenewal, _: Any, caller: Caller
     ) -> control_pb2.Renewed:
         """Let flows live on for another lease."""
-        renewal = tuple(request.flow_ids), "", caller
-        result, _ = await self._service.ask(lambda token: LeaseRenewed(token, *renewal), LeaseResult)
+        result, _ = await self._service.ask(asked_by(request, caller), LeaseResult)
         return message_of(control_pb2.Renewed, result, flow_ids=result.renewed)
 
     @_call(Role.READ)
@@ -297,14 +294,6 @@ async def _abort(context: Any, error: RequestError) -> NoReturn:
     raise AssertionError("abort raises")
 
 
-def _rate_of(change: control_pb2.FlowChange) -> float:
-    return checked(RateChange, {"rate_bps": change.rate_bps}).rate_bps
-
-
-def _revisions(message: control_pb2.FlowChange | control_pb2.FlowRelease) -> frozenset[int] | None:
-    return frozenset(message.if_revisions) or None
-
-
 class _Session:
     """One client: what it asked, and what it is still to be told."""
 
@@ -387,27 +376,9 @@ class _Session:
             if body == "request":
                 request = parse(fields_of(message.request))
                 self._tokens.add(self._service.submit_request(request, done, self._owner, self._caller))
-            elif body == "change":
-                change = message.change
-                args = change.flow_id, _rate_of(change), self._caller, _revisions(change)
-                self._service.submit(lambda token: FlowChanged(token, *args), done)
-            elif body == "release":
-                release = message.release.flow_id, self._caller, _revisions(message.release)
-                self._service.submit(lambda token: FlowReleased(token, *release), done)
-            elif body == "renewal":
-                renewal = tuple(message.renewal.flow_ids), self._owner, self._caller
-                self._service.submit(lambda token: LeaseRenewed(token, *renewal), done)
-            elif body == "streams":
-                report = (
-                    message.streams.flow_id,
-                    frozenset(message.streams.open_ports),
-                    frozenset(message.streams.failed_ports),
-                    check_spare_ports(message.streams.spare_ports),
-                    self._caller,
-                )
-                self._service.submit(lambda token: StreamsReported(token, *report), done)
             else:
-                raise InvalidRequest("body", "is missing or unknown to this controller")
+                asked = asked_by(getattr(message, body or "body", None), self._caller, self._owner)
+                self._service.submit(asked, done)
         except RequestError as error:
             done(Answer(0, error))
 

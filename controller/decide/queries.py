@@ -11,7 +11,7 @@ from controller.errors import NotFound, unknown_flow
 from controller.model.counters import RuleCount
 from controller.model.events import ViewRequested
 from controller.model.faults import FaultKind
-from controller.model.live_views import LiveFlowView, LiveLinksView, LiveView, NodeState
+from controller.model.live_views import LiveLinksView, LiveView, NodeState
 from controller.model.messages import Result
 from controller.model.requests import FlowQuery, ViewName
 from controller.model.rules import (
@@ -105,7 +105,10 @@ class Queries:
                 self._switch_state(node.name) if node.kind == "switch" else self._host_state(node.name)
                 for node in self._state.live.network.nodes
             ),
-            flows=tuple(self._live_flow(flow, now) for flow in self._state.flows),
+            flows=tuple(
+                flow.summary(now, self._state.lost_links(flow), self._state.measured_bps(flow))
+                for flow in self._state.flows
+            ),
         )
 
     def _live_links(self) -> LiveLinksView:
@@ -126,24 +129,6 @@ class Queries:
     def _host_state(self, name: str) -> NodeState:
         host = self._state.hosts.find(name)
         return "up" if host is not None and self._state.hosts.is_reachable(host) else "down"
-
-    def _live_flow(self, flow: Flow, now: float) -> LiveFlowView:
-        return LiveFlowView(
-            flow_id=flow.id,
-            owner=flow.belongs_to or None,
-            revision=flow.revision,
-            state=flow.told_state,
-            source=flow.source.name,
-            destination=flow.destination.name,
-            destination_port=flow.destination_port,
-            objective=flow.objective,
-            requested_bps=flow.requested_bps,
-            rate_bps=flow.rate_bps,
-            lease_s=flow.lease_s,
-            expires_in_s=max(0.0, flow.expires_at - now),
-            lost_links=self._state.lost_links(flow),
-            streams=flow.stream_views(self._state.measured_bps(flow)),
-        )
 
     def _switches(self) -> tuple[SwitchDetailView, ...]:
         counts = self._rule_counts()

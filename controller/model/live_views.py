@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from controller.model.described import described
-from controller.model.views import StreamView
+from controller.model.views import FlowSummaryView
 
 NodeState = Literal["up", "away", "down"]
 """away: a switch whose connection ended a moment ago, and which is assumed to forward still."""
@@ -25,29 +25,9 @@ class LiveLinksView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LiveFlowView:
-    """A flow, without what only its requester needs."""
-
-    flow_id: str
-    owner: str | None
-    revision: int
-    state: Literal["installing", "active"]
-    source: str
-    destination: str
-    destination_port: int
-    objective: str | None
-    requested_bps: float = described("Goodput asked for, bit/s.")
-    rate_bps: float = described("Goodput granted.")
-    lease_s: float
-    expires_in_s: float
-    lost_links: tuple[str, ...]
-    streams: tuple[StreamView, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class LiveView:
     """Links, nodes and flows at one moment."""
 
     links: LiveLinksView
     nodes: tuple[NodeState, ...] = described("In the order of the nodes of `GET /v1/topology`.")
-    flows: tuple[LiveFlowView, ...]
+    flows: tuple[FlowSummaryView, ...]

@@ -51,29 +51,35 @@ class SplitView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlowView:
-    """A flow and what it was given."""
+class FlowSummaryView:
+    """A flow, without what only its requester needs."""
 
     flow_id: str
     owner: str | None = described("Who requested it; null where no tokens are asked for.")
     revision: int = described("Counts its changes; the ETag of the flow.")
     state: Literal["installing", "active"]
-    splitting: Splitting
     source: str
     destination: str
-    source_ip: str
-    destination_ip: str
     destination_port: int
-    protocol: Protocol
+    objective: str | None = described("Null where the paths were given by hand.")
     requested_bps: float = described("Goodput asked for, bit/s.")
     rate_bps: float = described("Goodput granted: the sum over the streams.")
-    measured_bps: float | None = described("Wire rate counted: the sum over the streams; null where one is.")
-    objective: str | None = described("Null where the paths were given by hand.")
-    packet_bytes: int
-    streams: tuple[StreamView, ...]
     lease_s: float = described("Renew well before it has passed.")
     expires_in_s: float = described("What is left of the lease.")
     lost_links: tuple[str, ...] = described("Links of its paths that are down.")
+    streams: tuple[StreamView, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowView(FlowSummaryView):
+    """A flow and what it was given."""
+
+    splitting: Splitting
+    source_ip: str
+    destination_ip: str
+    protocol: Protocol
+    measured_bps: float | None = described("Wire rate counted: the sum over the streams; null where one is.")
+    packet_bytes: int
     split: SplitView | None = described("Null where each stream is a connection of its own.")
     may_grow: bool = described("Its host opens and closes streams as it is told over the control channel.")
 

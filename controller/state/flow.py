@@ -6,7 +6,7 @@ import enum
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from controller.compile.pinned import legs, pinned_path
 from controller.compile.split import Split, SplitRules, shares_of, stamps
@@ -21,7 +21,7 @@ from controller.model.rules import (
     TcpConnection,
     flow_cookie,
 )
-from controller.model.views import FlowView, IngressView, SplitView, StreamView
+from controller.model.views import FlowSummaryView, FlowView, IngressView, SplitView, StreamView
 from controller.model.ways import Ways
 from controller.state.hosts import Host
 from controller.state.live_network import arcs_of
@@ -338,6 +338,32 @@ class Flow(Journaled):
         marks = stamps(self.split.tag, len(self.streams))
         return tuple((path[1], mark) for path, mark in zip(self.paths, marks, strict=True))
 
+    def summary(
+        self, now: float, lost_links: tuple[str, ...], measured: Sequence[float | None]
+    ) -> FlowSummaryView:
+        """Return an immutable copy of what most clients look at; `measured` are wire rates (bit/s)."""
+        return FlowSummaryView(**self._summary(now, lost_links, measured))
+
+    def _summary(
+        self, now: float, lost_links: tuple[str, ...], measured: Sequence[float | None]
+    ) -> dict[str, Any]:
+        return {
+            "flow_id": self.id,
+            "owner": self.belongs_to or None,
+            "revision": self.revision,
+            "state": self.told_state,
+            "source": self.source.name,
+            "destination": self.destination.name,
+            "destination_port": self.destination_port,
+            "objective": self.objective,
+            "requested_bps": self.requested_bps,
+            "rate_bps": self.rate_bps,
+            "lease_s": self.lease_s,
+            "expires_in_s": max(0.0, self.expires_at - now),
+            "lost_links": lost_links,
+            "streams": self.stream_views(measured),
+        }
+
     def view(
         self,
         now: float,
@@ -352,26 +378,13 @@ class Flow(Journaled):
         measured = measured or [None] * len(self.streams)
         counted = [bps for bps in measured if bps is not None]
         return FlowView(
-            flow_id=self.id,
-            owner=self.belongs_to or None,
-            revision=self.revision,
-            state=self.told_state,
+            **self._summary(now, lost_links, measured),
             splitting="streams" if self.split is None else self.split.mode,
-            source=self.source.name,
-            destination=self.destination.name,
             source_ip=self.source.ip,
             destination_ip=self.destination.ip,
-            destination_port=self.destination_port,
             protocol=self.protocol,
-            requested_bps=self.requested_bps,
-            rate_bps=self.rate_bps,
             measured_bps=sum(counted) if len(counted) == len(self.streams) else total_bps,
-            objective=self.objective,
             packet_bytes=self.framing.packet_bytes,
-            streams=self.stream_views(measured),
-            lease_s=self.lease_s,
-            expires_in_s=max(0.0, self.expires_at - now),
-            lost_links=lost_links,
             split=None if self.split is None else self._split_view(self.split),
             may_grow=self.max_streams > 0,
         )

@@ -2,13 +2,13 @@
 import { signal } from "@preact/signals";
 import { bitrate, plural } from "../shared/format.ts";
 import { ApiError, call } from "../shared/http.ts";
-import type { FlowRequest, LiveFlowView, PreviewRequest } from "./rest.ts";
+import type { FlowRequest, FlowSummaryView, PreviewRequest } from "./rest.ts";
 import { applyFlow, preview, refreshNow, removeFlow, select, selection } from "./store.ts";
 
 export type OpenDialog =
   | { kind: "request" }
-  | { kind: "change"; flow: LiveFlowView }
-  | { kind: "release"; flow: LiveFlowView }
+  | { kind: "change"; flow: FlowSummaryView }
+  | { kind: "release"; flow: FlowSummaryView }
   | { kind: "link"; link: string; enable: boolean };
 
 export const dialog = signal<OpenDialog | null>(null);
@@ -20,24 +20,24 @@ export function openDialog(which: OpenDialog): void {
 export const done = signal("");
 
 export async function requestFlow(request: FlowRequest): Promise<void> {
-  const flow = await call<LiveFlowView>("POST", "/v1/flows", request, { "Idempotency-Key": crypto.randomUUID() });
+  const flow = await call<FlowSummaryView>("POST", "/v1/flows", request, { "Idempotency-Key": crypto.randomUUID() });
   applyFlow(flow);
   select({ kind: "flow", id: flow.flow_id });
   done.value = `${flow.source} → ${flow.destination}: ${bitrate(flow.rate_bps)} of ${bitrate(flow.requested_bps)} granted over ${plural(flow.streams.length, "path")}`;
 }
 
-export async function changeFlow(flow: LiveFlowView, rate_bps: number): Promise<void> {
-  const changed = await call<LiveFlowView>("PATCH", `/v1/flows/${encodeURIComponent(flow.flow_id)}`, { rate_bps });
+export async function changeFlow(flow: FlowSummaryView, rate_bps: number): Promise<void> {
+  const changed = await call<FlowSummaryView>("PATCH", `/v1/flows/${encodeURIComponent(flow.flow_id)}`, { rate_bps });
   applyFlow(changed);
   done.value = `${flow.source} → ${flow.destination} has ${bitrate(changed.rate_bps)} of ${bitrate(rate_bps)} now`;
 }
 
-export async function renewFlow(flow: LiveFlowView): Promise<void> {
-  applyFlow(await call<LiveFlowView>("POST", `/v1/flows/${encodeURIComponent(flow.flow_id)}/renew`));
+export async function renewFlow(flow: FlowSummaryView): Promise<void> {
+  applyFlow(await call<FlowSummaryView>("POST", `/v1/flows/${encodeURIComponent(flow.flow_id)}/renew`));
   done.value = `the lease of ${flow.source} → ${flow.destination} is renewed`;
 }
 
-export async function releaseFlow(flow: LiveFlowView): Promise<void> {
+export async function releaseFlow(flow: FlowSummaryView): Promise<void> {
   await call<undefined>("DELETE", `/v1/flows/${encodeURIComponent(flow.flow_id)}`);
   removeFlow(flow.flow_id);
   if (selection.value?.id === flow.flow_id) select(null);

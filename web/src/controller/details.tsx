@@ -8,7 +8,7 @@ import { levelOf } from "../shared/utilisation.ts";
 import { done, openDialog, renewFlow, sentence } from "./actions.ts";
 import { isShort } from "./flows.tsx";
 import { measuredGoodput, measuredOf } from "./history.ts";
-import type { LiveFlowView } from "./rest.ts";
+import type { FlowSummaryView } from "./rest.ts";
 import { Rows } from "./rows.tsx";
 import {
   type DirectionNow,
@@ -25,7 +25,7 @@ import {
 import { supposeFailure, supposeScaled } from "./whatif.tsx";
 
 /** Whether a flow's paths lead over a link, in either direction. */
-function usesLink(flow: LiveFlowView, link: string): boolean {
+function usesLink(flow: FlowSummaryView, link: string): boolean {
   return flow.streams.some((stream) =>
     stream.path.slice(1).some((node, index) => {
       const before = stream.path[index] ?? "";
@@ -50,7 +50,7 @@ function Title({ kind, name, children }: { kind: string; name: string; children?
   );
 }
 
-function FlowDetails({ flow }: { flow: LiveFlowView }) {
+function FlowDetails({ flow }: { flow: FlowSummaryView }) {
   const samples = flowHistory.of(flow.flow_id).filter((sample) => sample.granted.length === flow.streams.length);
   const measured = measuredOf(flow);
   const times = samples.map((sample) => sample.time_s);
@@ -135,7 +135,7 @@ function FlowDetails({ flow }: { flow: LiveFlowView }) {
   );
 }
 
-function FlowBadge({ flow }: { flow: LiveFlowView }) {
+function FlowBadge({ flow }: { flow: FlowSummaryView }) {
   if (flow.lost_links.length > 0) return <Badge tone="bad">on a failed link</Badge>;
   if (flow.state === "installing") return <Badge tone="plain">installing</Badge>;
   return isShort(flow) ? <Badge tone="warn">less than requested</Badge> : <Badge tone="good">active</Badge>;
@@ -185,7 +185,7 @@ function Select({ kind, id, children }: { kind: "flow" | "link"; id: string; chi
   );
 }
 
-function FlowList({ of, list }: { of: string; list: readonly LiveFlowView[] }) {
+function FlowList({ of, list }: { of: string; list: readonly FlowSummaryView[] }) {
   return (
     <section>
       <h3>

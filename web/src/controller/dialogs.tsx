@@ -6,7 +6,7 @@ import { bitrate, parseBitrate } from "../shared/format.ts";
 import { ApiError } from "../shared/http.ts";
 import { Notice } from "../shared/notices.tsx";
 import { changeFlow, dialog, enableLink, releaseFlow, requestFlow, sentence } from "./actions.ts";
-import type { FlowRequest, LiveFlowView } from "./rest.ts";
+import type { FlowRequest, FlowSummaryView } from "./rest.ts";
 import { hostNames } from "./store.ts";
 
 const RATE_HINT = "Goodput: a number with k, M or G, as 8.5M for 8.5 Mbit/s.";
@@ -156,7 +156,7 @@ function RequestDialog() {
   );
 }
 
-function ChangeDialog({ flow }: { flow: LiveFlowView }) {
+function ChangeDialog({ flow }: { flow: FlowSummaryView }) {
   const [rate, setRate] = useState(bitrate(flow.requested_bps));
   return (
     <Dialog title={`Change the rate of ${flow.source} → ${flow.destination}`} onClose={close}>
@@ -178,7 +178,7 @@ function ChangeDialog({ flow }: { flow: LiveFlowView }) {
   );
 }
 
-function ReleaseDialog({ flow }: { flow: LiveFlowView }) {
+function ReleaseDialog({ flow }: { flow: FlowSummaryView }) {
   return (
     <Dialog title={`Release ${flow.source} → ${flow.destination}?`} onClose={close}>
       <Form send={() => releaseFlow(flow)} verb="Release" sending="Releasing…" isDanger>

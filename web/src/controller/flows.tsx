@@ -6,17 +6,17 @@ import { Sparkline } from "../shared/sparkline.tsx";
 import { type Column, Table } from "../shared/table.tsx";
 import { openDialog } from "./actions.ts";
 import { measuredOf } from "./history.ts";
-import type { LiveFlowView } from "./rest.ts";
+import type { FlowSummaryView } from "./rest.ts";
 import { connectedSwitches, flowHistory, flows, live, select, selection } from "./store.ts";
 
 const search = signal("");
 
 /** Whether it is granted less than it requested. */
-export function isShort(flow: LiveFlowView): boolean {
+export function isShort(flow: FlowSummaryView): boolean {
   return flow.rate_bps < flow.requested_bps * (1 - 1e-4);
 }
 
-const COLUMNS: readonly Column<LiveFlowView>[] = [
+const COLUMNS: readonly Column<FlowSummaryView>[] = [
   {
     key: "flow",
     title: "Flow",
@@ -105,7 +105,7 @@ const COLUMNS: readonly Column<LiveFlowView>[] = [
   },
 ];
 
-function matches(flow: LiveFlowView, words: readonly string[]): boolean {
+function matches(flow: FlowSummaryView, words: readonly string[]): boolean {
   const text =
     `${flow.source} ${flow.destination} ${flow.source}→${flow.destination} :${flow.destination_port} ${flow.owner ?? ""} ${flow.flow_id} ${isShort(flow) ? "short" : ""}`.toLowerCase();
   return words.every((word) => text.includes(word));

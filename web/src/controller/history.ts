@@ -1,6 +1,6 @@
 /** How rates and figures went while the page was open; bounded. */
 import { Ring } from "../shared/ring.ts";
-import type { HistogramFigures, LiveDocument, LiveFlowView, StreamView } from "./rest.ts";
+import type { FlowSummaryView, HistogramFigures, LiveDocument, StreamView } from "./rest.ts";
 
 /** Seconds that are kept. */
 const KEPT = 300;
@@ -16,7 +16,7 @@ export function measuredGoodput(stream: StreamView): number | null {
 }
 
 /** The sum over the streams; null where one is not counted. */
-export function measuredOf(flow: LiveFlowView): number | null {
+export function measuredOf(flow: FlowSummaryView): number | null {
   const rates = flow.streams.map(measuredGoodput);
   return rates.every((rate) => rate !== null) && rates.length > 0
     ? rates.reduce((sum, rate) => sum + (rate ?? 0), 0)

@@ -5,7 +5,7 @@ import type { MapLink, MapNode, Selection } from "../shared/map.tsx";
 import { Ring } from "../shared/ring.ts";
 import { follow } from "../shared/sse.ts";
 import { FlowHistory, HealthHistory } from "./history.ts";
-import type { LinkView, LiveDocument, LiveFlowView, PreviewView, TopologyView } from "./rest.ts";
+import type { FlowSummaryView, LinkView, LiveDocument, PreviewView, TopologyView } from "./rest.ts";
 
 const INTERVAL_MS = 1000;
 /** A network that swallows the answer says so to nobody. */
@@ -41,7 +41,7 @@ export const events = new Ring<TimelineEvent>(KEPT_EVENTS);
 export const flowHistory = new FlowHistory();
 export const healthHistory = new HealthHistory();
 
-export const flows = computed<readonly LiveFlowView[]>(() => live.value?.flows ?? []);
+export const flows = computed<readonly FlowSummaryView[]>(() => live.value?.flows ?? []);
 
 /** Select something on the map and in the panel beside it; null: nothing. */
 export function select(what: Selection): void {
@@ -55,7 +55,7 @@ export const hostNames = computed(() => namesOf("host"));
 export const switchNames = computed(() => namesOf("switch"));
 export const linkNames = computed(() => (topology.value?.links ?? []).map((link) => link.ends.join("-")));
 
-export const selectedFlow = computed<LiveFlowView | null>(() => {
+export const selectedFlow = computed<FlowSummaryView | null>(() => {
   const chosen = selection.value;
   return chosen?.kind === "flow" ? (flows.value.find((flow) => flow.flow_id === chosen.id) ?? null) : null;
 });
@@ -167,7 +167,7 @@ function linksBy(look: (name: string) => { utilisation: number | null; up: boole
 let changed_ms = -Infinity;
 
 /** Show the answer to a change at once; snapshots that were taken before it are passed over. */
-export function applyFlow(flow: LiveFlowView): void {
+export function applyFlow(flow: FlowSummaryView): void {
   replaceFlows((all) => [...all.filter((other) => other.flow_id !== flow.flow_id), flow]);
 }
 
@@ -176,7 +176,7 @@ export function removeFlow(flowId: string): void {
   replaceFlows((all) => all.filter((flow) => flow.flow_id !== flowId));
 }
 
-function replaceFlows(change: (flows: LiveFlowView[]) => LiveFlowView[]): void {
+function replaceFlows(change: (flows: FlowSummaryView[]) => FlowSummaryView[]): void {
   changed_ms = performance.now();
   if (live.value) live.value = { ...live.value, flows: change(live.value.flows) };
 }
