@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from controller.model.journal import Journaled
 from controller.state.flow import ROUNDING, Flow, Slot
-from controller.state.flow_table import slot_loads
+from controller.state.flow_table import by_arc, slot_loads
 from controller.state.state import State
 
 MOVE_INTERVAL_S = 1.0
@@ -73,10 +73,8 @@ class Candidates(Journaled):
     def fits(self, flow: Flow, slots: tuple[Slot, ...]) -> bool:
         """Return whether a move fits beside everything that is carried now."""
         ratio = self._state.settings.ack_ratio
-        before: dict[str, float] = {}
-        slot_loads(before, flow, [stream.slot() for stream in flow.streams], ratio)
-        after: dict[str, float] = {}
-        slot_loads(after, flow, slots, ratio)
+        before = by_arc(slot_loads(flow, flow.streams, ratio))
+        after = by_arc(slot_loads(flow, slots, ratio))
         for arc, load_bps in after.items():
             # Where both paths lead, the flow is either on one or on the other.
             other_bps = self._state.flows.load_bps(arc) - before.get(arc, 0.0)

@@ -7,7 +7,7 @@ from controller.decide.admission import Admission
 from controller.decide.planning import Optimum, PlannedPath
 from controller.errors import Conflict, InfeasibleRequest, InvalidRequest
 from controller.model.requests import FlowRequest, RequestedPath
-from controller.state.flow_table import add_loads, arc_loads
+from controller.state.flow_table import arc_loads, by_arc, path_loads
 from controller.state.live_network import arcs_of
 from controller.state.state import State
 
@@ -75,11 +75,12 @@ def _check_capacity(state: State, wanted_paths: Optimum, admission: Admission) -
     """Raise Conflict for the first link that the paths and the running flows would overload."""
     ack_ratio = state.settings.ack_ratio
     held = arc_loads(state.flows, ack_ratio)
-    wanted: dict[str, float] = {}
     paths, acks = wanted_paths.paths, wanted_paths.ack_path
-    for path in paths:
-        wire_bps = admission.framing.wire_bps(path.rate_bps, len(paths) if acks is None else 1)
-        add_loads(wanted, path.nodes, wire_bps, ack_ratio * admission.framing.ack_scale, acks)
+    wire = admission.framing.wire_per_goodput(len(paths) if acks is None else 1)
+    ack_ratio *= admission.framing.ack_scale
+    wanted = by_arc(
+        load for path in paths for load in path_loads(path.nodes, path.rate_bps * wire, ack_ratio, acks)
+    )
     for name, wire_bps in wanted.items():
         capacity_bps = state.allocatable_bps(name)
         free_bps = capacity_bps - held.get(name, 0.0)

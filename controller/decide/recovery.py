@@ -44,7 +44,7 @@ _RETRY_S = 5.0
 
 
 @dataclass(eq=False)
-class _Move(Journaled):
+class _Move:
     """A flow whose new rules are on their way; `leftover` are those to remove at the end."""
 
     recovery: Recovery

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from controller.compile.split import TAGS, tag_of
-from controller.model.journal import Journaled, JournaledDict
+from controller.model.journal import Journaled, JournaledDict, undo_by
 from controller.model.rules import TcpConnection
 from controller.state.flow import ROUNDING, Flow, Slot, Stream
 from controller.state.live_network import arcs_of
+
+Load = tuple[tuple[str, ...], float]
+"""Arcs, and the wire rate (bit/s) that is taken of each."""
 
 _ENDED_REMEMBERED = 10_000
 """Flows whose ids are remembered after their end: to release them again is no error."""
@@ -29,8 +32,8 @@ class FlowTable(Journaled):
         self._ended: JournaledDict[str, None] = JournaledDict()  # ids, oldest first
         self._ack_ratio = ack_ratio
         self._loads: JournaledDict[str, float] = JournaledDict()
-        self._loads_of: JournaledDict[str, dict[str, float]] = JournaledDict()
-        self._by_switch: JournaledDict[str, JournaledDict[str, None]] = JournaledDict()
+        self._loads_of: JournaledDict[str, list[Load]] = JournaledDict()
+        self._by_switch: dict[str, dict[str, None]] = {}
         self._flows: JournaledDict[str, Flow] = JournaledDict()
         self._holders: JournaledDict[TcpConnection, str] = JournaledDict()
         self._ports: JournaledDict[str, JournaledDict[int, int]] = JournaledDict()  # host -> port -> holders
@@ -111,7 +114,7 @@ class FlowTable(Journaled):
         return None if flow_id is None else self._flows[flow_id]
 
     def add(self, flow: Flow) -> None:
-        """Take a flow in."""
+        """Add a flow that was granted."""
         self._flows[flow.id] = flow
         for connection in flow.held_connections():
             self._hold(connection, flow)
@@ -127,12 +130,11 @@ class FlowTable(Journaled):
         self.account(flow)
 
     def remove(self, flow: Flow) -> None:
-        """Let a flow go."""
+        """Forget a flow that has ended."""
         del self._flows[flow.id]
         for connection in flow.held_connections():
             self._let_go(connection)
-        for switch in flow.switches():
-            del self._by_switch[switch][flow.id]
+        self._list_under(flow.id, (), flow.switches())
         for listed in (self._manual, self._growing, self._idle, self._changing):
             listed.pop(flow.id, None)
         if flow.split is not None:
@@ -140,9 +142,7 @@ class FlowTable(Journaled):
         if flow.repeated_as is not None:
             self._by_key.pop((flow.belongs_to, flow.repeated_as[0]), None)
         self._short.pop(flow.id, None)
-        changes: dict[str, float] = {}
-        self._account(changes, flow.id, {})
-        self._change_loads(changes)
+        self._change_loads({flow.id: []})
         self._loads_of.pop(flow.id, None)
 
     def _hold(self, connection: TcpConnection, flow: Flow) -> None:
@@ -198,7 +198,7 @@ class FlowTable(Journaled):
 
     def account_all(self, flows: Iterable[Flow]) -> None:
         """Record that flows have other rates, paths or reservations."""
-        changes: dict[str, float] = {}
+        loads: dict[str, list[Load]] = {}
         for flow in flows:
             is_short = flow.rate_bps < (1 - ROUNDING) * flow.requested_bps
             if is_short != (flow.id in self._short):
@@ -207,8 +207,8 @@ class FlowTable(Journaled):
                 changing = any(not stream.is_open for stream in (*flow.streams, *flow.leaving))
                 self._list(self._idle, flow, bool(flow.idle_streams()))
                 self._list(self._changing, flow, changing)
-            self._account(changes, flow.id, arc_loads((flow,), self._ack_ratio))
-        self._change_loads(changes)
+            loads[flow.id] = _loads(flow, self._ack_ratio)
+        self._change_loads(loads)
 
     @staticmethod
     def _list(listed: JournaledDict[str, None], flow: Flow, is_one: bool) -> None:
@@ -217,33 +217,32 @@ class FlowTable(Journaled):
         else:
             listed.pop(flow.id, None)
 
-    def _account(self, changes: dict[str, float], flow_id: str, loads: dict[str, float]) -> None:
-        before = self._loads_of.get(flow_id)
-        if before == loads:
-            return
-        if before:
-            for arc, bps in before.items():
-                changes[arc] = changes.get(arc, 0.0) - bps
-        if changes:
-            for arc, bps in loads.items():
-                changes[arc] = changes.get(arc, 0.0) + bps
-        else:
-            changes.update(loads)
-        self._loads_of[flow_id] = loads
-
-    def _change_loads(self, changes: dict[str, float]) -> None:
-        total = self._loads.get
-        self._loads.set_all({arc: total(arc, 0.0) + bps for arc, bps in changes.items() if bps})
+    def _change_loads(self, loads: dict[str, list[Load]]) -> None:
+        """Give flows these loads instead of theirs; many with one path cost little more than one flow."""
+        changes: dict[tuple[str, ...], float] = {}
+        for flow_id, after in loads.items():
+            before = self._loads_of.get(flow_id, ())
+            if before != after:
+                for arcs, bps in before:
+                    changes[arcs] = changes.get(arcs, 0.0) - bps
+                for arcs, bps in after:
+                    changes[arcs] = changes.get(arcs, 0.0) + bps
+                self._loads_of[flow_id] = after
+        added = by_arc((arcs, bps) for arcs, bps in changes.items() if bps)
+        self._loads.set_all({arc: self._loads.get(arc, 0.0) + bps for arc, bps in added.items()})
 
     def reindex(self, flow: Flow, former: Collection[str] = ()) -> None:
         """List a flow under the switches of its paths, which were others before."""
         switches = flow.switches()
+        new = [switch for switch in switches if switch not in former]
+        self._list_under(flow.id, new, [switch for switch in former if switch not in switches])
+
+    def _list_under(self, flow_id: str, switches: Collection[str], former: Collection[str]) -> None:
         for switch in former:
-            if switch not in switches:
-                del self._by_switch[switch][flow.id]
+            del self._by_switch[switch][flow_id]
         for switch in switches:
-            if switch not in former:
-                self._by_switch.setdefault(switch, JournaledDict())[flow.id] = None
+            self._by_switch.setdefault(switch, {})[flow_id] = None
+        undo_by(self._list_under, flow_id, former, switches)
 
     def is_used(self, switch: str) -> bool:
         """Return whether a flow's paths lead through a switch."""
@@ -259,42 +258,43 @@ def arc_loads(flows: Iterable[Flow], ack_ratio: float) -> dict[str, float]:
 
     A flow that is being moved takes, of each arc, the larger of what it has and what it will have.
     """
-    loads: dict[str, float] = {}
-    for flow in flows:
-        if not flow.reserved:
-            slot_loads(loads, flow, flow.streams, ack_ratio)
-            continue
-        now: dict[str, float] = {}
-        then: dict[str, float] = {}
-        slot_loads(now, flow, flow.streams, ack_ratio)
-        slot_loads(then, flow, flow.reserved, ack_ratio)
-        for arc in now.keys() | then.keys():
-            loads[arc] = loads.get(arc, 0.0) + max(now.get(arc, 0.0), then.get(arc, 0.0))
-    return loads
+    return by_arc(load for flow in flows for load in _loads(flow, ack_ratio))
 
 
-def slot_loads(loads: dict[str, float], flow: Flow, slots: Iterable[Slot | Stream], ack_ratio: float) -> None:
-    """Add to arcs' loads what a flow takes of them with these paths and rates."""
+def by_arc(loads: Iterable[Load]) -> dict[str, float]:
+    """Return the sum of loads on each arc."""
+    sums: dict[str, float] = {}
+    for arcs, wire_bps in loads:
+        for arc in arcs:
+            sums[arc] = sums.get(arc, 0.0) + wire_bps
+    return sums
+
+
+def _loads(flow: Flow, ack_ratio: float) -> list[Load]:
+    now = slot_loads(flow, flow.streams, ack_ratio)
+    if not flow.reserved:
+        return now
+    then = slot_loads(flow, flow.reserved, ack_ratio)
+    if not now:
+        return then
+    sums = by_arc(now), by_arc(then)
+    return [((arc,), max(each.get(arc, 0.0) for each in sums)) for arc in dict.fromkeys((*sums[0], *sums[1]))]
+
+
+def slot_loads(flow: Flow, slots: Iterable[Slot | Stream], ack_ratio: float) -> list[Load]:
+    """Return what a flow takes of arcs with these paths and rates."""
     ack_path = None if flow.split is None else flow.split.ack_path
-    ack_ratio *= flow.framing.ack_scale
-    for slot in slots:
-        if not slot.rate_bps:
-            continue
-        wire_bps = flow.framing.wire_bps(slot.rate_bps, flow.framed_streams)
-        add_loads(loads, slot.path, wire_bps, ack_ratio, ack_path)
+    wire, ratio = flow.framing.wire_per_goodput(flow.framed_streams), ack_ratio * flow.framing.ack_scale
+    return [
+        load
+        for slot in slots
+        if slot.rate_bps
+        for load in path_loads(slot.path, slot.rate_bps * wire, ratio, ack_path)
+    ]
 
 
-def add_loads(
-    loads: dict[str, float],
-    path: tuple[str, ...],
-    wire_bps: float,
-    ack_ratio: float,
-    ack_path: tuple[str, ...] | None,
-) -> None:
-    """Add to arcs' loads a wire rate on a path, with its ACKs on `ack_path` or on the reverse (None)."""
-    get = loads.get
-    for arc in arcs_of(path):
-        loads[arc] = get(arc, 0.0) + wire_bps
-    ack_bps = wire_bps * ack_ratio
-    for arc in arcs_of(ack_path or path[::-1]):
-        loads[arc] = get(arc, 0.0) + ack_bps
+def path_loads(
+    path: tuple[str, ...], wire_bps: float, ack_ratio: float, ack_path: tuple[str, ...] | None
+) -> tuple[Load, Load]:
+    """Return the loads of a wire rate on a path, and of its ACKs on `ack_path` or on the reverse (None)."""
+    return (arcs_of(path), wire_bps), (arcs_of(ack_path or path[::-1]), wire_bps * ack_ratio)
