@@ -173,7 +173,7 @@ class _Soak:
         await self._session.close()
         await self._running.aclose()
         await self._start()
-        self._fleet.controller = self._controller.openflow
+        self._fleet.controllers = [self._controller.openflow]
         self._session = Session(self._controller.grpc)
         await asyncio.sleep(self._draw.random() * 3)
 

@@ -1,10 +1,10 @@
-"""A network of model switches in one asyncio loop, connected to a controller over TCP."""
+"""A network of model switches in one asyncio loop, connected to controllers over TCP."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from switch.model.switch import ModelSwitch
 
@@ -21,25 +21,22 @@ class Fleet:
     Args:
         switches: By name.
         links: Where each (switch, port) leads; both directions.
-        controller: Address of the controller.
-        reconnect: Whether a switch that lost its connection tries again.
+        controllers: Addresses; `controllers` may be changed, for connections that begin afterwards.
     """
 
     def __init__(
         self,
         switches: Mapping[str, ModelSwitch],
         links: Mapping[tuple[str, int], tuple[str, int]],
-        controller: tuple[str, int],
-        reconnect: bool = True,
+        controllers: Sequence[tuple[str, int]],
     ) -> None:
         self.switches = dict(switches)
-        self.controller = controller
+        self.controllers = list(controllers)
         self.silent: set[tuple[str, int]] = set()
         """Ports whose frames are lost on the link, while both ends stay up."""
         self._links = dict(links)
-        self._reconnect = reconnect
-        self._writers: dict[str, asyncio.StreamWriter] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._writers: dict[str, dict[int, asyncio.StreamWriter]] = {name: {} for name in self.switches}
+        self._tasks: dict[str, list[asyncio.Task[None]]] = {}
         for name, switch in self.switches.items():
             switch.send_out = lambda port, frame, name=name: self._deliver(name, port, frame)  # type: ignore[misc]
 
@@ -49,64 +46,62 @@ class Fleet:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        tasks = list(self._tasks.values())
+        await asyncio.gather(*(self.stop(name) for name in list(self._tasks)))
+
+    def start(self, name: str) -> None:
+        """Let a switch connect."""
+        create = asyncio.get_running_loop().create_task
+        self._tasks[name] = [create(self._run(name, number)) for number in range(len(self.controllers))]
+
+    async def stop(self, name: str) -> None:
+        """End a switch's connections for good; `start` begins new ones. Its rules stay."""
+        tasks = self._tasks.pop(name)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def start(self, name: str) -> None:
-        """Let a switch connect."""
-        self._tasks[name] = asyncio.get_running_loop().create_task(self._run(name))
-
-    async def stop(self, name: str) -> None:
-        """End a switch's connection for good; `start` begins a new one. Its rules stay."""
-        task = self._tasks.pop(name)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
     def disconnect(self, name: str) -> None:
-        """Break a switch's connection; it connects again if the fleet does."""
-        writer = self._writers.get(name)
-        if writer is not None:
+        """Break a switch's connections; it connects again."""
+        for writer in self._writers[name].values():
             writer.close()
 
     def set_port(self, name: str, port: int, up: bool) -> None:
         """Let a port, and the other end of its link, go down or up."""
         for end in ((name, port), self._links.get((name, port))):
             if end is not None and end[0] in self.switches:
-                self._write(end[0], self.switches[end[0]].set_port(end[1], up))
+                switch = self.switches[end[0]]
+                self._write(end[0], switch.set_port(end[1], up), switch.is_ready)
 
     def frame_arrived(self, name: str, port: int, frame: bytes) -> None:
         """Let a frame arrive from outside, as from a host."""
-        self._write(name, self.switches[name].frame_arrived(port, frame))
+        switch = self.switches[name]
+        self._write(name, switch.frame_arrived(port, frame), switch.hears_packets)
 
     def _deliver(self, name: str, port: int, frame: bytes) -> None:
         end = self._links.get((name, port))
         if end is None or (name, port) in self.silent or end[1] in self.switches[end[0]].down:
             return
-        self._write(end[0], self.switches[end[0]].frame_arrived(end[1], frame))
+        self.frame_arrived(*end, frame)
 
-    def _write(self, name: str, data: bytes) -> None:
-        writer = self._writers.get(name)
-        if writer is None or not self.switches[name].is_ready or self.switches[name].faults.stalled:
+    def _write(self, name: str, data: bytes, hears: Callable[[int], bool]) -> None:
+        if self.switches[name].faults.stalled:
             return
-        if writer.transport.get_write_buffer_size() < _FULL_BYTES:
-            writer.write(data)
+        for number, writer in self._writers[name].items():
+            if hears(number) and writer.transport.get_write_buffer_size() < _FULL_BYTES:
+                writer.write(data)
 
-    async def _run(self, name: str) -> None:
+    async def _run(self, name: str, number: int) -> None:
         while True:
             with contextlib.suppress(OSError):
-                await self._serve(name)
-            if not self._reconnect:
-                return
+                await self._serve(name, number)
             await asyncio.sleep(_RECONNECT_S)
 
-    async def _serve(self, name: str) -> None:
+    async def _serve(self, name: str, number: int) -> None:
         switch = self.switches[name]
-        reader, writer = await asyncio.open_connection(*self.controller)
-        self._writers[name] = writer
+        reader, writer = await asyncio.open_connection(*self.controllers[number])
+        self._writers[name][number] = writer
         try:
-            writer.write(switch.connect())
+            writer.write(switch.connect(number))
             while True:
                 while switch.faults.stalled:
                     await asyncio.sleep(0.01)
@@ -115,10 +110,10 @@ class Fleet:
                     return
                 while switch.faults.stalled:  # since it began to read
                     await asyncio.sleep(0.01)
-                answer = switch.receive(data)
+                answer = switch.receive(data, number)
                 if answer:
                     writer.write(answer)
         finally:
-            del self._writers[name]
-            switch.is_ready = False
+            del self._writers[name][number]
+            switch.disconnect(number)
             writer.close()

@@ -119,6 +119,7 @@ class ErrorReason(IntEnum):
     UNKNOWN_GROUP = 6 << 16 | 8
     OUT_OF_GROUPS = 6 << 16 | 3
     STALE_ROLE = 11 << 16 | 0
+    IS_SLAVE = 1 << 16 | 10
     METER_EXISTS = 12 << 16 | 1
     UNKNOWN_METER = 12 << 16 | 3
 

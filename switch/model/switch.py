@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from switch.model import openflow
@@ -15,7 +15,8 @@ __all__ = ["Faults", "ModelSwitch"]
 
 _N_TABLES = 254
 _PORT_MODIFIED = 2
-_MASTER, _SLAVE = 2, 3
+_EQUAL, _MASTER, _SLAVE = 1, 2, 3
+_CHANGES = (Kind.FLOW_MOD, Kind.GROUP_MOD, Kind.METER_MOD)
 _MAX_REPLY_BYTES = 60_000
 
 
@@ -39,8 +40,18 @@ class Faults:
 
 
 @dataclass
+class _Connection:
+    """What a switch knows of a connection to a controller."""
+
+    role: int = _EQUAL
+    is_ready: bool = False  # its handshake is over
+    buffer: bytearray = field(default_factory=bytearray)
+    late_errors: list[bytes] = field(default_factory=list)
+
+
+@dataclass
 class ModelSwitch:
-    """A switch: its ports, its tables and one connection to a controller.
+    """A switch: its ports, its tables, and connections to controllers, which their callers name.
 
     Attributes:
         datapath_id: As its handshake says.
@@ -64,33 +75,42 @@ class ModelSwitch:
     received: dict[int, Count] = field(default_factory=lambda: defaultdict(Count))  # by port
     sent: dict[int, Count] = field(default_factory=lambda: defaultdict(Count))
     has_roles: bool = True
-    role: int = 1  # of the present connection: equal
     generation: int | None = None  # of the last master
     flow_mods: int = 0
     barriers: int = 0
-    is_ready: bool = False  # the handshake of the present connection is over
-    _buffer: bytearray = field(default_factory=bytearray)
-    _late_errors: list[bytes] = field(default_factory=list)
+    _connections: dict[Hashable, _Connection] = field(default_factory=lambda: defaultdict(_Connection))
 
-    def connect(self) -> bytes:
-        """Begin a new connection; returns what it sends first. Rules stay."""
-        self._buffer.clear()
-        self._late_errors.clear()
-        self.is_ready = False
-        self.role = 1
+    def connect(self, to: Hashable = None) -> bytes:
+        """Begin a connection to a controller; returns what it sends first. Rules stay."""
+        self._connections[to] = _Connection()
         return openflow.message(Kind.HELLO, 1)
 
-    def receive(self, data: bytes) -> bytes:
-        """Take bytes of the controller in and return the answer.
+    def disconnect(self, to: Hashable = None) -> None:
+        """End a connection."""
+        self._connections.pop(to, None)
+
+    def receive(self, data: bytes, to: Hashable = None) -> bytes:
+        """Take bytes that came on a connection and return the answer.
 
         Raises:
             MalformedMessage: the controller sent what is no OpenFlow 1.3.
         """
-        self._buffer += data
-        answers = [
-            self._answer(kind, xid, whole) for kind, xid, whole in openflow.take_messages(self._buffer)
-        ]
-        return b"".join(answers)
+        connection = self._connections[to]
+        connection.buffer += data
+        messages = openflow.take_messages(connection.buffer)
+        return b"".join([self._answer(connection, kind, xid, whole) for kind, xid, whole in messages])
+
+    def role(self, to: Hashable = None) -> int:
+        """Return the role that a controller has."""
+        return self._connections[to].role
+
+    def is_ready(self, to: Hashable = None) -> bool:
+        """Return whether the handshake of a connection is over."""
+        return to in self._connections and self._connections[to].is_ready
+
+    def hears_packets(self, to: Hashable = None) -> bool:
+        """Return whether packets go to a controller: slaves get none."""
+        return self.is_ready(to) and self._connections[to].role != _SLAVE
 
     def set_port(self, port: int, up: bool) -> bytes:
         """Let a port go down or up; returns the message that says so."""
@@ -115,16 +135,15 @@ class ModelSwitch:
             self.sent[out_port].add(packets, size_bytes)
         return out_port, fields
 
-    def _answer(self, kind: int, xid: int, whole: bytes) -> bytes:
+    def _answer(self, connection: _Connection, kind: int, xid: int, whole: bytes) -> bytes:
         if kind in self.faults.refused_kinds:
             return openflow.error(xid, ErrorReason.BAD_REQUEST_TYPE, whole)
-        if kind in (Kind.FLOW_MOD, Kind.GROUP_MOD, Kind.METER_MOD):
-            return self._change(kind, xid, whole)
+        if kind in (*_CHANGES, Kind.PACKET_OUT) and connection.role == _SLAVE:
+            return openflow.error(xid, ErrorReason.IS_SLAVE, whole)
+        if kind in _CHANGES:
+            return self._change(connection, kind, xid, whole)
         if kind == Kind.BARRIER_REQUEST:
-            self.barriers += 1
-            late, self._late_errors = b"".join(self._late_errors), []
-            reply = b"" if self.faults.swallow_barriers else openflow.message(Kind.BARRIER_REPLY, xid)
-            return reply + late
+            return self._barrier(connection, xid)
         if kind == Kind.ECHO_REQUEST:
             return openflow.message(Kind.ECHO_REPLY, xid, whole[8:])
         if kind == Kind.FEATURES_REQUEST:
@@ -134,26 +153,35 @@ class ModelSwitch:
             self._packet_out(whole)
             return b""
         if kind == Kind.MULTIPART_REQUEST:
+            connection.is_ready |= int.from_bytes(whole[8:10], "big") == Multipart.PORT_DESCRIPTION
             return self._multipart(xid, whole)
         if kind == Kind.ROLE_REQUEST and self.has_roles:
-            return self._change_role(xid, whole)
-        if kind in (Kind.HELLO, Kind.ECHO_REPLY, Kind.ERROR):
-            return b""
-        return openflow.error(xid, ErrorReason.BAD_REQUEST_TYPE, whole)
+            return self._change_role(connection, xid, whole)
+        is_silent = kind in (Kind.HELLO, Kind.ECHO_REPLY, Kind.ERROR)
+        return b"" if is_silent else openflow.error(xid, ErrorReason.BAD_REQUEST_TYPE, whole)
 
-    def _change_role(self, xid: int, whole: bytes) -> bytes:
+    def _barrier(self, connection: _Connection, xid: int) -> bytes:
+        self.barriers += 1
+        late, connection.late_errors = b"".join(connection.late_errors), []
+        reply = b"" if self.faults.swallow_barriers else openflow.message(Kind.BARRIER_REPLY, xid)
+        return reply + late
+
+    def _change_role(self, connection: _Connection, xid: int, whole: bytes) -> bytes:
         role, generation = struct.unpack_from("!I4xQ", whole, 8)
         if role in (_MASTER, _SLAVE):
             # Generation ids are compared as numbers that wrap around.
             if self.generation is not None and (generation - self.generation) % 2**64 >= 2**63:
                 return openflow.error(xid, ErrorReason.STALE_ROLE, whole)
             self.generation = generation
+        if role == _MASTER:
+            for each in self._connections.values():
+                each.role = _SLAVE if each.role == _MASTER else each.role
         if role:
-            self.role = role
+            connection.role = role
         seen = 2**64 - 1 if self.generation is None else self.generation
-        return openflow.message(Kind.ROLE_REPLY, xid, struct.pack("!I4xQ", self.role, seen))
+        return openflow.message(Kind.ROLE_REPLY, xid, struct.pack("!I4xQ", connection.role, seen))
 
-    def _change(self, kind: int, xid: int, whole: bytes) -> bytes:
+    def _change(self, connection: _Connection, kind: int, xid: int, whole: bytes) -> bytes:
         if kind == Kind.METER_MOD:
             return self._change_meter(xid, whole)
         change: openflow.FlowMod | openflow.GroupMod
@@ -171,7 +199,7 @@ class ModelSwitch:
             answer = openflow.error(xid, refused.reason, whole)
             if not self.faults.errors_after_barrier:
                 return answer
-            self._late_errors.append(answer)
+            connection.late_errors.append(answer)
         return b""
 
     def _change_meter(self, xid: int, whole: bytes) -> bytes:
@@ -207,7 +235,6 @@ class ModelSwitch:
     def _multipart(self, xid: int, whole: bytes) -> bytes:
         kind = int.from_bytes(whole[8:10], "big")
         if kind == Multipart.PORT_DESCRIPTION:
-            self.is_ready = True
             return _replies(kind, xid, (self._port(port) for port in sorted(self.ports)))
         if kind == Multipart.FLOW:
             return _replies(kind, xid, self._flow_stats(whole[16:]))

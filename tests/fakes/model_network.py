@@ -6,7 +6,7 @@ from switch.model import Fleet, ModelSwitch
 from topologies.model import Network
 
 
-def fleet_of(network: Network, controller: tuple[str, int], reconnect: bool = True) -> Fleet:
+def fleet_of(network: Network, *controllers: tuple[str, int]) -> Fleet:
     """Return a model switch for each switch of a network, and the links between them."""
     ports: dict[str, set[int]] = {name: set() for name in network.switches}
     links: dict[tuple[str, int], tuple[str, int]] = {}
@@ -19,4 +19,4 @@ def fleet_of(network: Network, controller: tuple[str, int], reconnect: bool = Tr
         name: ModelSwitch(network.datapath_id(name), frozenset(numbers), name)
         for name, numbers in ports.items()
     }
-    return Fleet(switches, links, controller, reconnect)
+    return Fleet(switches, links, controllers)

@@ -94,7 +94,7 @@ class Peer:
         with contextlib.suppress(BlockingIOError, ConnectionResetError):
             for _, _, whole in model.take_messages(bytearray(self.socket.recv(1 << 20))):
                 if not but(whole):
-                    self.socket.sendall(switch.receive(whole))
+                    self.socket.sendall(switch.receive(whole, self))
 
     @property
     def is_closed(self) -> bool:
@@ -106,7 +106,7 @@ def connect(
 ) -> Peer:
     peer = controller.accept()
     with contextlib.suppress(BrokenPipeError):
-        peer.socket.sendall(switch.connect())
+        peer.socket.sendall(switch.connect(peer))
         for _ in range(12):
             controller.serve()
             peer.answer(switch, but)
@@ -246,11 +246,11 @@ def test_a_second_controller_stands_by_until_the_first_has_been_silent(controlle
     switch = ModelSwitch(S0, frozenset({1}), "S0")
     with Controller(Leadership(9)) as second:
         live = connect(controller, switch)
-        assert switch.role == MASTER
+        assert switch.role(live) == MASTER
         controller.take()
-        standby = connect(second, switch)  # the model's role is that of the connection that asked last
+        standby = connect(second, switch)
         assert second.take() == [events.SwitchHeld(S0, True)]
-        assert switch.role == SLAVE
+        assert switch.role(standby) == SLAVE
         for _ in range(8):
             controller.pass_time(3.5, (live, switch))  # it raises the generation
             second.pass_time(3.5, (standby, switch))
@@ -259,7 +259,7 @@ def test_a_second_controller_stands_by_until_the_first_has_been_silent(controlle
         assert second.take() == []
         second.pass_time(3.5, (standby, switch))
         assert [type(each) for each in second.take()] == [events.SwitchHeld, events.SwitchConnected]
-        assert switch.role == MASTER
+        assert (switch.role(standby), switch.role(live)) == (MASTER, SLAVE)
         assert controller.take() == []
         controller.pass_time(60, (live, switch))  # it wakes up, and its generation is stale
         assert set(controller.take()) == {events.SwitchHeld(S0, True), events.SwitchDisconnected(S0)}

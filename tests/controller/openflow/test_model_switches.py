@@ -72,7 +72,7 @@ async def test_what_hosts_send_to_the_controller_is_metered_where_switches_can(t
             right = meters[number]
             meters[number] = right[:6] + (7).to_bytes(4, "big") + right[10:]  # packets a second
             async with controller(topology, tmp_path / "second.log", *PATIENT_DISCOVERY, *store) as second:
-                fleet.controller = second.openflow
+                fleet.controllers = [second.openflow]
                 await second.ready()
                 assert meters == {number: right}
                 assert installed_by(fleet) == before
@@ -168,7 +168,7 @@ async def test_a_controller_that_is_killed_and_restarted_touches_no_rule(tmp_pat
         async with controller(
             str(tmp_path / "network.json"), tmp_path / "second.log", *PATIENT_DISCOVERY, *store
         ) as second:
-            fleet.controller = second.openflow
+            fleet.controllers = [second.openflow]
             await second.ready()
             session = Session(second.grpc)
             await session.renew([flow.flow_id])
@@ -227,9 +227,9 @@ async def test_a_second_switch_with_a_known_datapath_id_evicts_nobody(tmp_path: 
         await protected(fleet)
         before = installed_by(fleet)
         impostor = ModelSwitch(BUTTERFLY.datapath_id("S4"), frozenset({1, 2, 3}), "impostor")
-        async with Fleet({"impostor": impostor}, {}, running.openflow):
-            await until(lambda: impostor.is_ready, "the impostor to connect")
-            await until(lambda: not impostor.is_ready, "the impostor to be sent away")
+        async with Fleet({"impostor": impostor}, {}, [running.openflow]):
+            await until(lambda: impostor.is_ready(0), "the impostor to connect")
+            await until(lambda: not impostor.is_ready(0), "the impostor to be sent away")
             assert len(impostor.tables) == 0
             assert installed_by(fleet) == before
             await session.request(**SMALL, destination_port=6000)
