@@ -95,6 +95,14 @@ def test_acknowledgements_and_delay_limits_count_in_the_search() -> None:
     assert allocation.gap <= 1e-8
 
 
+def test_rates_too_far_apart_for_highs_leave_the_best_that_is_known() -> None:
+    """What others leave of an edge may be the rounding of a rate: HiGHS takes no factor of 1e16."""
+    rates = {"s>a": 9e7, "a>t": 2e-9, "a>b": 7e-5, "b>t": 7e-5, "t>u": 9e7}
+    edges = tuple(Edge(name, name[0], name[2], rate_bps, 1e-3) for name, rate_bps in rates.items())
+    allocation = allocate(Problem(edges, (Demand("d", "s", "u", 3e7, max_paths=1),)))
+    assert allocation.admitted_bps == pytest.approx(0.0, abs=1e-3)
+
+
 def test_without_time_for_the_search_the_gap_is_told() -> None:
     problem = small(3)
     allocation = allocate(problem, time_limit_s=0.0)

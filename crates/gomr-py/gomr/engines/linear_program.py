@@ -48,14 +48,21 @@ class Program:
         return range(first, first + count)
 
     def columns(self, costs: Sequence[float], entries: Sequence[Mapping[int, float]]) -> range:
-        """Add variables of at least 0 with their factors in constraints; return their numbers."""
+        """Add variables of at least 0 with their factors in constraints; return their numbers.
+
+        Raises:
+            SolverError: HiGHS refuses them.
+        """
         first = self._highs.getNumCol()
         count = len(costs)
         starts = np.cumsum([0, *map(len, entries)])[:-1].astype(np.int32)
         rows = np.array([row for own in entries for row in own], dtype=np.int32)
         factors = np.array([factor for own in entries for factor in own.values()], dtype=float)
         lower, upper = np.zeros(count), np.full(count, math.inf)
-        self._highs.addCols(count, np.asarray(costs, float), lower, upper, len(rows), starts, rows, factors)
+        every = np.asarray(costs, float)
+        status = self._highs.addCols(count, every, lower, upper, len(rows), starts, rows, factors)
+        if status == highspy.HighsStatus.kError:
+            raise self.budget.failure("HiGHS refuses factors above 1e15")
         return range(first, first + count)
 
     def row(self, terms: Mapping[int, float], *, upper: float, lower: float = -math.inf) -> int:
