@@ -20,8 +20,8 @@ def attempt(seed: int) -> tuple[int, int, int, str]:
     world = World(seed)
     try:
         world.run()
-    except AssertionError as error:
-        return seed, 0, 0, str(error) or "an assertion"
+    except Exception as error:
+        return seed, 0, 0, f"{type(error).__name__}: {error}"
     return seed, world.takeovers, sum(len(client.granted) for client in world.clients), ""
 
 
@@ -41,7 +41,7 @@ def main() -> int:
             takeovers, granted = takeovers + led, granted + flows
             if wrong:
                 failed += 1
-                print(f"seed {seed}: {wrong}")
+                print(f"seed {seed}: {wrong}", flush=True)
     print(
         f"{options.seeds} seeds, {takeovers} takeovers, {granted} flows granted, {failed} seeds failed, "
         f"{time.monotonic() - began:.0f} s"

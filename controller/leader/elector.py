@@ -18,8 +18,8 @@ class Operations(Protocol):
     def claim(self) -> None:
         """Take a lease, and by it the leader's key."""
 
-    def renew(self) -> None:
-        """Renew the lease."""
+    def renew(self, lease: int) -> None:
+        """Renew the lease by which this replica leads."""
 
     def depose(self, epoch: int) -> None:
         """Remove the leader's key if it is of this epoch."""
@@ -76,7 +76,7 @@ class Elector:
         if action.kind is ActionKind.CLAIM:
             operations.claim()
         elif action.kind is ActionKind.RENEW:
-            operations.renew()
+            operations.renew(self.machine.lease)
         elif action.kind is ActionKind.DEPOSE:
             operations.depose(action.epoch)
         elif action.kind is ActionKind.LEAD:

@@ -76,8 +76,7 @@ class LeaderMachine:
         self._switches = switches
         self._connected = 0
         self._blind_since: float | None = None
-        self._lease = 0  # ours; 0: none
-        self._valid_until = 0.0  # it cannot have ended before
+        self._leases: dict[int, float] = {}  # of ours, and when each may have ended
         self._next_at = 0.0  # of the next question to the store
         self._rests_until = 0.0
 
@@ -86,23 +85,28 @@ class LeaderMachine:
         """The epoch in which this replica leads; 0 where it does not."""
         return self.holder.epoch if self.standing is Standing.LEADER and self.holder is not None else 0
 
+    @property
+    def lease(self) -> int:
+        """The lease by which this replica leads; 0 where it does not."""
+        return self.holder.lease if self.standing is Standing.LEADER and self.holder is not None else 0
+
     def may_decide(self, now: float) -> bool:
         """Return whether this replica leads and its lease cannot have ended."""
-        return self.standing is Standing.LEADER and now < self._valid_until
+        return self.standing is Standing.LEADER and now < self._valid_until()
 
     def next_deadline(self) -> float | None:
         """Return when `tick` has something to do."""
-        if self.standing is Standing.FENCED:
+        if self.standing in (Standing.FENCED, Standing.CANDIDATE):
             return None
         if self.standing is Standing.LEADER:
-            return min(self._next_at, self._valid_until, self._blind_until())
+            return min(self._next_at, self._valid_until(), self._blind_until())
         return max(self._next_at, self._rests_until) if self._is_free_for_us() else None
 
     def tick(self, now: float) -> list[Action]:
         """Do what is due."""
         if self.standing is Standing.LEADER:
             return self._tick_as_leader(now)
-        if self.standing is Standing.FENCED or not self._is_free_for_us():
+        if self.standing is not Standing.FOLLOWER or not self._is_free_for_us():
             return []
         if now < max(self._next_at, self._rests_until):
             return []
@@ -110,7 +114,7 @@ class LeaderMachine:
         return [Action(ActionKind.CLAIM)]
 
     def _tick_as_leader(self, now: float) -> list[Action]:
-        if now >= self._valid_until:
+        if now >= self._valid_until():
             return self._stop("its lease may have ended: the store has not answered in time")
         if now >= self._blind_until():
             return self.step_down(now, "it is connected to too few switches")
@@ -122,23 +126,22 @@ class LeaderMachine:
     # What the store says
 
     def lease_granted(self, lease: int, asked_at: float) -> None:
-        """Take a lease that was asked for at a time."""
-        self._lease, self._valid_until = lease, self._end_of(asked_at)
+        """Take a lease that was asked for at a time; where a claim is repeated there are several."""
+        self._leases = {each: end for each, end in self._leases.items() if end > asked_at}
+        self._leases[lease] = self._end_of(asked_at)
 
     def lease_renewed(self, lease: int, asked_at: float, now: float) -> list[Action]:
         """Take that the lease goes on from a time at which this was asked for, or later."""
-        if self.standing is Standing.LEADER and now >= self._valid_until:
+        if self.standing is Standing.LEADER and now >= self._valid_until():
             return self.tick(now)  # too late: others may have been told already that it had ended
-        if lease == self._lease:
-            self._valid_until = max(self._valid_until, self._end_of(asked_at))
+        if lease in self._leases:
+            self._leases[lease] = max(self._leases[lease], self._end_of(asked_at))
         return []
 
     def lease_ended(self, lease: int) -> list[Action]:
         """Take that the store knows a lease no more."""
-        if lease != self._lease:
-            return []
-        self._lease = 0
-        return self._stop("its lease has ended") if self.standing is Standing.LEADER else []
+        self._leases.pop(lease, None)
+        return self._stop("its lease has ended") if lease == self.lease else []
 
     def claim_refused(self) -> None:
         """Take that another has the leader's key, or that the store did not answer."""
@@ -158,9 +161,9 @@ class LeaderMachine:
         if holder is None:
             self._next_at = now
             return self.tick(now)
-        if holder.lease != self._lease:
+        if holder.lease not in self._leases:
             return []
-        if now >= self._valid_until or not self._sees_enough():
+        if now >= self._valid_until() or not self._sees_enough():
             return [Action(ActionKind.DEPOSE, holder.epoch)]
         self.standing, self._next_at = Standing.LEADER, now + self._times.lease_s / 4
         self._blind_since = None
@@ -175,7 +178,7 @@ class LeaderMachine:
         if self.standing is not Standing.FENCED:
             return []
         self.standing = Standing.FOLLOWER
-        if holder is not None and holder.lease == self._lease:
+        if holder is not None and holder.lease in self._leases:
             self.holder = holder
             return [Action(ActionKind.DEPOSE, holder.epoch)]  # of ourselves before: another epoch is needed
         return self.holder_seen(holder, now)
@@ -208,8 +211,11 @@ class LeaderMachine:
         return [*self._stop(reason), Action(ActionKind.DEPOSE, epoch)]
 
     def _stop(self, reason: str) -> list[Action]:
-        self.standing, self._valid_until = Standing.FENCED, 0.0
+        self.standing, self._leases = Standing.FENCED, dict.fromkeys(self._leases, 0.0)
         return [Action(ActionKind.STOP, reason=reason)]
+
+    def _valid_until(self) -> float:
+        return 0.0 if self.holder is None else self._leases.get(self.holder.lease, 0.0)
 
     def _end_of(self, asked_at: float) -> float:
         return asked_at + self._times.lease_s * (1 - self._times.drift)

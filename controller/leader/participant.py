@@ -85,8 +85,8 @@ class Participant:
         self._asking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="controller-store")
         self._watch: EtcdWatch | None = None
         self._is_new = threading.Event()  # a watch is to begin again from all records
+        self._knows_records = threading.Event()  # they are written by this replica
         self._stopping = False
-        self._lease = 0
         self.machine = LeaderMachine(Times(lease_s=lease_s), number)
         self._elector = Elector(self.machine, self, post)
         self._peer = Peer(lambda epoch: self._do_later(lambda: self.machine.leader_gone(epoch)))
@@ -110,8 +110,7 @@ class Participant:
         self._calls.put(lambda: None)
         self._threads[0].join()
         self._asking.shutdown(wait=True, cancel_futures=False)
-        if self._watch is not None:
-            self._watch.cancel()
+        self._cancel_watch()
 
     def step_down(self) -> bool:
         """Let another replica lead; returns False where this one does not."""
@@ -207,7 +206,7 @@ class Participant:
             is_ours = False
             try:
                 asked_at = time.monotonic()
-                lease = self._lease = self._store.grant_lease(goes_on)
+                lease = self._store.grant_lease(goes_on)
                 self._calls.put(lambda: self.machine.lease_granted(lease, asked_at))
                 is_ours = self._store.claim(lease, places.rest, places.grpc, goes_on)
                 if not is_ours:
@@ -218,9 +217,8 @@ class Participant:
 
         self._ask(ask)
 
-    def renew(self) -> None:
-        """Renew the lease."""
-        lease = self._lease
+    def renew(self, lease: int) -> None:
+        """Renew the lease by which this replica leads."""
 
         def ask() -> None:
             asked_at = time.monotonic()
@@ -238,9 +236,11 @@ class Participant:
         self._ask(lambda: self._store.depose(epoch, until(time.monotonic() + self._lease_s)))
 
     def lead(self, epoch: int) -> None:
-        """Write with this epoch."""
+        """Write with this epoch, and hear no more of records, which are this replica's own."""
         LOG.info("this replica leads, in epoch %d", epoch)
         self._store.lead(epoch, lambda: self.is_leading)
+        self._knows_records.set()
+        self._cancel_watch()
 
     def take_switches(self, epoch: int) -> None:
         """Be the switches' master with this epoch."""
@@ -253,7 +253,11 @@ class Participant:
 
     def begin_again(self) -> None:
         """Read all that the store has, and follow it from there."""
+        self._knows_records.clear()
         self._is_new.set()
+        self._cancel_watch()
+
+    def _cancel_watch(self) -> None:
         if self._watch is not None:
             self._watch.cancel()
 
@@ -283,7 +287,8 @@ class Participant:
         """Follow until all is to be read again; a server that ends is replaced by another, without a gap."""
         revision = self._store.revision
         while not self._is_new.is_set() and not self._stopping:
-            watch = self._watch = self._store.watch(revision)
+            leads = self._knows_records.is_set()
+            watch = self._watch = self._store.watch(revision, leader_alone=leads)
             try:
                 for update in watch:
                     if self._is_new.is_set():
@@ -295,6 +300,7 @@ class Participant:
                 pass
             watch.cancel()
             revision = max(revision, watch.revision)
-            if not self._is_new.is_set() and not self._stopping:
+            is_wanted = leads == self._knows_records.is_set()
+            if is_wanted and not self._is_new.is_set() and not self._stopping:
                 self._store.try_another()
                 time.sleep(_AGAIN_S)

@@ -82,9 +82,10 @@ class EtcdStore:
         self.revision, self.holder = revision, holder
         return records
 
-    def watch(self, revision: int) -> EtcdWatch:
-        """Return what happens after a revision."""
-        return EtcdWatch(self._client, self._key(""), self._end(), revision, self._update_of)
+    def watch(self, revision: int, leader_alone: bool = False) -> EtcdWatch:
+        """Return what happens after a revision, to everything or to the leader's key alone."""
+        key, end = (self._key("leader"), b"") if leader_alone else (self._key(""), self._end())
+        return EtcdWatch(self._client, key, end, revision, self._updates_of)
 
     def try_another(self) -> None:
         """Ask another server next."""
@@ -116,7 +117,7 @@ class EtcdStore:
                 f"{_FORMAT.decode()}; use the version of the controller that wrote it, or another prefix",
             )
 
-    def _update_of(self, events: Iterable[Any]) -> Iterator[Update]:
+    def _updates_of(self, events: Iterable[Any]) -> Iterator[Update]:
         changes: list[Change] = []
         for event in events:
             name, is_gone = self._name(event.kv.key), event.kind == pb.Event.DELETE

@@ -291,8 +291,8 @@ class SimReplica:
         self._ask(self.world.etcd.grant, granted)
         self.after(TIMES.retry_s, self.machine.claim_refused)
 
-    def renew(self) -> None:
-        asked_at, lease = self.now(), self.machine.holder.lease if self.machine.holder else 0
+    def renew(self, lease: int) -> None:
+        asked_at = self.now()
 
         def answered(goes_on: bool) -> None:
             renewed = self.machine.lease_renewed(lease, asked_at, self.now()) if goes_on else None

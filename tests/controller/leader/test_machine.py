@@ -48,9 +48,24 @@ def test_a_follower_claims_once_the_key_is_free_and_leads_once_the_watch_says_so
 def test_a_claim_that_is_not_answered_is_made_again() -> None:
     machine = connected()
     machine.holder_seen(None, 5.0)
+    assert machine.tick(6.0) == [] and machine.next_deadline() is None, "one claim is under way"
     machine.claim_refused()
-    assert machine.tick(5.1) == []
-    assert kinds(machine.tick(5.0 + TIMES.retry_s)) == [ActionKind.CLAIM]
+    assert kinds(machine.tick(6.0)) == [ActionKind.CLAIM]
+
+
+def test_only_the_lease_of_its_key_lets_a_leader_decide() -> None:
+    """A claim that was repeated is granted another lease, before or after the key is there."""
+    machine = connected()
+    machine.holder_seen(None, 10.0)
+    machine.lease_granted(7, 10.0)
+    machine.claim_refused()
+    assert kinds(machine.tick(10.3)) == [ActionKind.CLAIM]
+    machine.lease_granted(8, 10.3)
+    assert machine.holder_seen(Holder(5, 7), 10.4) == [Action(ActionKind.LEAD, 5)]
+    machine.lease_granted(9, 11.5)
+    machine.lease_renewed(9, 11.6, 11.6)
+    assert machine.lease_ended(8) == [] and machine.lease == 7
+    assert machine.may_decide(11.8) and not machine.may_decide(11.9)
 
 
 def test_a_leader_stops_before_its_lease_can_have_ended() -> None:
