@@ -7,7 +7,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,21 @@ class Controller:
         """Return the processor time that its threads have used (Linux counts it in nanoseconds)."""
         tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
         return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
+
+async def leader_of(replicas: Sequence[Controller], but: Controller | None = None) -> Controller:
+    """Wait for a replica that leads, another one than `but`.
+
+    Raises:
+        RuntimeError: that takes too long.
+    """
+    end = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < end:
+        for each in replicas:
+            if each is not but and (await each.get("/v1/leader"))["standing"] == "leader":
+                return each
+        await asyncio.sleep(0.02)
+    raise RuntimeError(f"no replica leads after {_PATIENCE_S:g} s")
 
 
 def _missing(health: dict[str, Any]) -> str:
