@@ -31,18 +31,21 @@ def step_down(arguments: Sequence[str]) -> str:
         "url",
         nargs="?",
         default="http://127.0.0.1:8080",
-        metavar="URL",
-        help="where a replica serves REST (default %(default)s)",
+        metavar="URL,…",
+        help="where a replica serves REST, or several do; one that answers is asked (default %(default)s)",
     )
     made.add_argument("--ca", metavar="FILE", help="PEM of the authority that has signed its certificate")
     options = made.parse_args(arguments)
-    url = options.url if "://" in options.url else f"http://{options.url}"
     context = None if options.ca is None else ssl.create_default_context(cafile=options.ca)
-    try:
-        _post(f"{url.rstrip('/')}/v1/leader/step-down", context)
-    except (OSError, ValueError) as error:
-        raise ConfigError(url, f"nobody has stepped down: {_reason(error)}") from None
-    return "The leader has stepped down; another replica takes over."
+    reason = ""
+    for place in options.url.split(","):
+        url = place.strip() if "://" in place else f"http://{place.strip()}"
+        try:
+            _post(f"{url.rstrip('/')}/v1/leader/step-down", context)
+            return "The leader has stepped down; another replica takes over."
+        except (OSError, ValueError) as error:
+            reason = _reason(error)
+    raise ConfigError(options.url, f"nobody has stepped down: {reason}")
 
 
 def _post(url: str, context: ssl.SSLContext | None, may_be_sent_on: bool = True) -> None:

@@ -60,8 +60,9 @@ def open_connection(
 
     Options:
         rate: Goodput in bit/s to ask the controller for; without one, what the single stream is paced at.
-        controller: `address:port` of the controller, a `mstcp.control.ControllerAddress` that also says how
-            to speak to it (TLS, token), or a `ControllerClient` to share.
+        controller: `address:port` of the controller (of several, with commas between), a
+            `mstcp.control.ControllerAddress` that also says how to speak to it (TLS, token), or a
+            `ControllerClient` to share.
         streams: The streams to open, given by hand.
         sock: A socket that is connected already, or a list of some: one stream each, in the place of host and
             port.

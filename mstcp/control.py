@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mstcp.allocation import Allocation, RequestedPath
-from mstcp.errors import ControllerError, DependencyMissing, MstcpError
+from mstcp.endpoints import parse_endpoints
+from mstcp.errors import ControllerError, DependencyMissing, LocalProtocolError, MstcpError
 from mstcp.streams import StreamSpec
 
 if TYPE_CHECKING:
@@ -37,6 +38,15 @@ _REFUSAL_S = 5.0
 
 _NOT_TAKEN = ("does not lead", "ailed to connect", "Connection refused")
 """What is said where nothing of a session was heard: another controller may be asked the same."""
+
+
+_SILENT_OPTIONS = (
+    ("grpc.keepalive_time_ms", 4000),
+    ("grpc.http2.ping_timeout_ms", 3000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.min_reconnect_backoff_ms", 2000),  # also how long connecting may take
+)
+"""Of a channel where there are other controllers: one that is frozen or cut off is left before leases end."""
 
 
 @dataclass
@@ -61,7 +71,7 @@ class _Question:
 
 @dataclass(frozen=True)
 class ControllerAddress:
-    """Where a controller is and how to speak to it: for `controller=` of `open_connection`.
+    """Where a controller is, or several are, and how to speak to it: for `controller=` of `open_connection`.
 
     The connection has a session of its own then; see `ControllerClient`, whose arguments these are.
     """
@@ -77,6 +87,7 @@ class ControllerAddress:
 
         Raises:
             DependencyMissing: grpcio or protobuf is not installed.
+            LocalProtocolError: the address is none.
         """
         return ControllerClient(
             self.address,
@@ -108,6 +119,7 @@ class ControllerClient:
 
     Raises:
         DependencyMissing: grpcio or protobuf is not installed.
+        LocalProtocolError: an address is none.
     """
 
     def __init__(
@@ -122,7 +134,10 @@ class ControllerClient:
         _require("grpc.aio", "grpcio")
         _require("google.protobuf.message", "protobuf")
         self.address = address
-        self._addresses = address.split(",")
+        try:
+            self._addresses = list(parse_endpoints(address))
+        except ValueError as error:
+            raise LocalProtocolError(f"controller: {error}") from None
         self._timeout_s = timeout_s
         self._token = token if token is not None else os.environ.get(TOKEN_VARIABLE)
         self._ca_file = ca_file if ca_file is not None else os.environ.get(CA_VARIABLE)
@@ -364,13 +379,15 @@ class ControllerClient:
         import grpc
         import grpc.aio
 
+        options = _SILENT_OPTIONS if len(self._addresses) > 1 else ()
         if self._ca_file is None:
-            return grpc.aio.insecure_channel(self._addresses[0])
+            return grpc.aio.insecure_channel(self._addresses[0], options)
         roots = Path(self._ca_file).read_bytes()
         chain = key = None
         if self._certificate_files is not None:
             chain, key = (Path(file).read_bytes() for file in self._certificate_files)
-        return grpc.aio.secure_channel(self._addresses[0], grpc.ssl_channel_credentials(roots, key, chain))
+        credentials = grpc.ssl_channel_credentials(roots, key, chain)
+        return grpc.aio.secure_channel(self._addresses[0], credentials, options)
 
     @staticmethod
     async def _messages(queue: asyncio.Queue[pb.ClientMessage | None]) -> AsyncIterator[pb.ClientMessage]:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from mstcp.control import TOKEN_VARIABLE, ControllerAddress
-from mstcp.endpoints import check_readable
+from mstcp.endpoints import check_readable, parse_endpoints
 
 
 def add_controller(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
@@ -15,8 +15,8 @@ def add_controller(parser: argparse.ArgumentParser, *, required: bool = False) -
     group.add_argument(
         "--controller",
         required=required,
-        metavar="ADDRESS:PORT",
-        help="controller to request the streams from; needs --rate",
+        metavar="ADDRESS:PORT,…",
+        help="controller to request the streams from, or several that share their state; needs --rate",
     )
     group.add_argument(
         "--controller-token-file",
@@ -44,7 +44,7 @@ def controller_of(arguments: argparse.Namespace) -> ControllerAddress | None:
     """Return the controller that the arguments name, if they do.
 
     Raises:
-        ValueError: The arguments do not go together, or the token's file is empty.
+        ValueError: An address is none, the arguments do not go together, or the token's file is empty.
         OSError: A file cannot be read.
     """
     token_file, ca_file = arguments.controller_token_file, arguments.controller_ca
@@ -53,6 +53,7 @@ def controller_of(arguments: argparse.Namespace) -> ControllerAddress | None:
         if any(file is not None for file in (token_file, ca_file, certificate, key)):
             raise ValueError("the --controller-... options need --controller")
         return None
+    parse_endpoints(arguments.controller)
     if key is not None and certificate is None:
         raise ValueError("--controller-key is the key of --controller-cert: give both")
     if certificate is not None and ca_file is None:

@@ -31,6 +31,18 @@ def parse_endpoint(text: str, *, default_host: str | None = None) -> Destination
     return Destination(host, int(port))
 
 
+def parse_endpoints(text: str) -> tuple[str, ...]:
+    """Return each `HOST:PORT` or `[V6]:PORT` of a list with commas.
+
+    Raises:
+        ValueError: One is neither; the sentence says so.
+    """
+    endpoints = tuple(part.strip() for part in text.split(","))
+    for each in endpoints:
+        parse_endpoint(each)
+    return endpoints
+
+
 @dataclass(frozen=True)
 class Rule:
     """Destinations: a network, and a port or all of them."""

@@ -26,7 +26,7 @@ from mstcp.checks import (
     check_type,
     check_whole,
 )
-from mstcp.endpoints import parse_endpoint
+from mstcp.endpoints import parse_endpoints
 from mstcp.errors import LocalProtocolError, MstcpError
 from mstcp.limits import ServerLimits
 from mstcp.streams import StreamSpec, check_specs
@@ -267,7 +267,7 @@ def _check_controller(controller: object) -> None:
 
     if isinstance(controller, str):
         try:
-            parse_endpoint(controller)
+            parse_endpoints(controller)
         except ValueError as error:
             raise LocalProtocolError(f"controller: {error}") from None
     else:

@@ -99,6 +99,8 @@ def make_server(
             ("grpc.keepalive_timeout_ms", 20_000),
             ("grpc.server_handshake_timeout_ms", 10_000),
             ("grpc.max_connection_idle_ms", 60_000),
+            # Clients of replicas ask every few seconds whether this one is still there.
+            ("grpc.http2.min_ping_interval_without_data_ms", 1000),
             ("grpc.max_concurrent_streams", 256),
             ("grpc.max_allowed_incoming_connections", limits.total),
         ]

@@ -399,6 +399,11 @@ async def test_a_controller_that_is_not_there_is_unavailable() -> None:
         address = f"127.0.0.1:{closed.getsockname()[1]}"
         with pytest.raises(mstcp.ControllerError, match=r"UNAVAILABLE.*cannot reach"):
             await mstcp.open_connection("127.0.0.1", 9, rate=8e6, controller=address)
+        with pytest.raises(mstcp.ControllerError, match=r"UNAVAILABLE"):
+            several = ControllerAddress(f"{address},{address}", timeout_s=0.5)
+            await mstcp.open_connection("127.0.0.1", 9, rate=8e6, controller=several)
+    with pytest.raises(mstcp.LocalProtocolError, match=r"controller: '10\.0\.0\.2' is not HOST:PORT"):
+        await mstcp.open_connection("127.0.0.1", 9, rate=8e6, controller="10.0.0.1:50051,10.0.0.2")
 
 
 async def test_of_several_controllers_the_one_that_leads_is_asked_and_the_next_one_after_it() -> None:
@@ -414,6 +419,37 @@ async def test_of_several_controllers_the_one_that_leads_is_asked_and_the_next_o
             await first.wait_for(lambda: first.renewed and first.renewed[-1] == [allocation.flow_id])
             running = [repr(task) for task in asyncio.all_tasks()]
             assert sum("_consume_request_iterator" in task for task in running) == 1, "ended sessions read on"
+
+
+async def test_a_controller_that_is_cut_off_is_left_for_another() -> None:
+    """Its connections stay and nothing comes over them any more, as from a machine without power."""
+    is_open = asyncio.Event()
+    is_open.set()
+
+    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while data := await reader.read(1 << 16):
+                await is_open.wait()
+                writer.write(data)
+
+        inner = await asyncio.open_connection(*first.address.split(":"))
+        try:
+            await asyncio.gather(pump(reader, inner[1]), pump(inner[0], writer))
+        finally:
+            for each in (writer, inner[1]):
+                each.close()
+
+    async with FlowController() as first, FlowController() as second:
+        wire = await asyncio.start_server(carry, "127.0.0.1")
+        address = f"127.0.0.1:{wire.sockets[0].getsockname()[1]}"
+        async with ControllerClient(f"{address}, {second.address}") as client:
+            request = {"source": "T0", "destination": "T2", "destination_port": 1, "source_ports": (2, 3)}
+            allocation = await client.request(**request, rate_bps=8e6)  # type: ignore[arg-type]
+            is_open.clear()
+            await second.wait_for(lambda: [allocation.flow_id] in second.renewed)
+            assert second.requests == []
+        is_open.set()
+        wire.close()
 
 
 async def test_a_late_allocation_is_given_back() -> None:

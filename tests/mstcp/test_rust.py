@@ -135,9 +135,11 @@ async def test_a_controller_s_rate_is_asked_for_kept_and_followed(examples: Path
         writer.close()
 
     server = await mstcp.start_server(count, "127.0.0.1", 0, plain=False)
-    async with server, FlowController() as controller:
+    async with server, FlowController() as other, FlowController() as controller:
+        other.leads = False
         port = server.sockets[0].getsockname()[1]
-        words = [f"http://{controller.address}", f"127.0.0.1:{port}", "8e6", "1.0"]
+        controllers = f"127.0.0.1:1, {other.address},{controller.address}"
+        words = [controllers, f"127.0.0.1:{port}", "8e6", "3.0"]
         async with running(examples / "rate", *words) as program:
             await controller.wait_for(lambda: len(controller.renewed) > 2)
             (request,) = controller.requests
@@ -146,9 +148,12 @@ async def test_a_controller_s_rate_is_asked_for_kept_and_followed(examples: Path
                 pb.Stream(source_port=first, rate_bps=5e6),
                 pb.Stream(source_port=second, rate_bps=1e6),
             ]
-            changed = pb.Allocation(flow_id="flow-1", rate_bps=6e6, streams=streams, lease_s=5)
+            changed = pb.Allocation(flow_id="flow-1", rate_bps=6e6, streams=streams, lease_s=0.3)
             controller.send(pb.ServerMessage(changed=pb.AllocationChanged(allocation=changed)))
-            await controller.wait_for(lambda: controller.released)
+            await controller.wait_for(lambda: len(controller.renewed) > 4)
+            other.leads = True
+            await controller.stop()
+            await other.wait_for(lambda: other.released)
             out, errors = await asyncio.wait_for(program.communicate(), 60)
     assert program.returncode == 0, errors.decode()
     assert (request.rate_bps, request.destination, request.destination_port) == (8e6, "127.0.0.1", port)
@@ -163,5 +168,5 @@ async def test_a_controller_s_rate_is_asked_for_kept_and_followed(examples: Path
     assert sent > 0
     assert received > 0
     assert received % (1 << 14) == 0, "each piece that was written came whole"
-    assert controller.released == ["flow-1"]
-    assert set(map(tuple, controller.renewed)) == {("flow-1",)}
+    assert (other.requests, controller.released, other.released) == ([], [], ["flow-1"])
+    assert set(map(tuple, controller.renewed + other.renewed)) == {("flow-1",)}

@@ -1,4 +1,4 @@
-//! `rate CONTROLLER HOST:PORT BITS_PER_SECOND SECONDS`: ask a controller (`http://HOST:PORT`) for a rate, send for SECONDS seconds at it,
+//! `rate CONTROLLER HOST:PORT BITS_PER_SECOND SECONDS`: ask a controller (`HOST:PORT`, of several with commas between) for a rate, send for SECONDS seconds at it,
 //! and say what was granted and what each stream carried.
 
 use std::process::ExitCode;

@@ -11,8 +11,8 @@ from tests.fakes.replicated import World
 
 FOUND = (9, 14, 165, 481, 1094)
 """Seeds that have found faults: a deposed leader that answered "there is no such flow", a repeated write that
-arrived after a later one, a switch that connected again while a write waited, a leader that believed in the lease
-of a later claim."""
+arrived after a later one, a switch that connected again while a write waited, a leader that believed in the
+lease of a later claim."""
 
 
 @pytest.mark.parametrize("first", range(0, 80, 8))

@@ -77,7 +77,7 @@ def observe(place: str) -> dict[str, Any]:
         wait_until(lambda: second.standing() == "follower", "it to follow")
         wait_until(lambda: flows(second) == granted, "it to know both flows")
         before = rule_ages(ovs, NETWORK.switches)
-        seen["status"] = main(["step-down", f"http://{second.address}"])
+        seen["status"] = main(["step-down", f"127.0.0.1:1, http://{second.address}"])
         fourth = ready(replicas, third)
         changed["step-down"] = changed_rules(before, rule_ages(ovs, NETWORK.switches))
         seen["kept_then"] = flows(fourth) == granted

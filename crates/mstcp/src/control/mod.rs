@@ -5,7 +5,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use mstcp::control::Controller;
 //!
-//! let controller = Controller::new("http://10.0.0.1:50051");
+//! let controller = Controller::new("10.0.0.1:50051,10.0.0.2:50051");
 //! let (connection, flow) = controller
 //!     .connect("10.0.0.2:5001".parse()?, 8.5e6, 4, mstcp::ClientConfig::default())
 //!     .await?;
@@ -106,19 +106,23 @@ impl From<AllocationMessage> for Allocation {
     }
 }
 
-/// Where a controller is, and how to speak to it.
+/// Where a controller is, or several are that share their state, and how to speak to it.
 #[derive(Debug, Clone)]
 pub struct Controller {
-    address: String,
+    addresses: Vec<String>,
     token: Option<String>,
     timeout: Duration,
 }
 
 impl Controller {
-    /// A controller whose gRPC interface is at this URL, `http://HOST:PORT`.
-    pub fn new(address: impl Into<String>) -> Self {
+    /// A controller whose gRPC interface is at `HOST:PORT`; of several controllers, with commas between. Of those the one that
+    /// leads is asked, and after it the next that does.
+    pub fn new(addresses: &str) -> Self {
         Self {
-            address: address.into(),
+            addresses: addresses
+                .split(',')
+                .map(|each| each.trim().to_owned())
+                .collect(),
             token: None,
             timeout: Duration::from_secs(10),
         }

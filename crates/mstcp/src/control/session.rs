@@ -26,6 +26,13 @@ const LONGEST_DELAY: Duration = Duration::from_secs(2);
 const MAX_MESSAGES: usize = 16;
 /// How long a release may take.
 const RELEASE: Duration = Duration::from_secs(1);
+/// Where there are other controllers: how long connecting may take, how often one is asked whether it is still there, and how
+/// long that may take.
+const CONNECT: Duration = Duration::from_secs(2);
+const KEEP_ALIVE: Duration = Duration::from_secs(4);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(3);
+/// What a replica says that does not lead.
+const NOT_LEADING: &str = "does not lead";
 /// How often it is looked whether the connection is there.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -42,8 +49,10 @@ pub(super) struct Question {
 enum Ended {
     /// Nobody needs the flow.
     Done,
-    /// The controller cannot be reached.
+    /// The controller cannot be reached any more.
     Broken(String),
+    /// It heard nothing of what it was to be asked: another may be asked the same.
+    Untaken(String),
 }
 
 /// Hold the flow until nobody needs it.
@@ -53,23 +62,33 @@ pub(super) async fn run(
     state: Arc<FlowState>,
 ) {
     let mut delay = FIRST_DELAY;
-    loop {
+    let mut asked: Vec<Question> = Vec::new();
+    for address in controller.addresses.iter().cycle() {
         let mut session = Session {
             state: Arc::clone(&state),
             waiting: HashMap::new(),
             last_id: 0,
             has_heard: false,
         };
-        let ended = session.run(&controller, &mut questions).await;
-        let Ended::Broken(reason) = ended else {
-            return;
+        let ended = session
+            .run(&controller, address, &mut asked, &mut questions)
+            .await;
+        asked.extend(session.waiting.drain().map(|(_, question)| question));
+        let (reason, may_ask_again) = match ended {
+            Ended::Done => return,
+            Ended::Broken(reason) => (reason, false),
+            Ended::Untaken(reason) => (reason, controller.addresses.len() > 1),
         };
         let has_flow = state.allocation().is_some();
         let error = ControlError::Unavailable(reason);
-        for (_, answer) in session.waiting.drain() {
-            let _ = answer.send(Err(error.clone()));
+        if may_ask_again {
+            asked.retain(|question| !question.answer.is_closed());
+        } else {
+            for question in asked.drain(..) {
+                let _ = question.answer.send(Err(error.clone()));
+            }
         }
-        if !has_flow {
+        if !has_flow && asked.is_empty() {
             while let Ok(question) = questions.try_recv() {
                 let _ = question.answer.send(Err(error.clone()));
             }
@@ -85,7 +104,7 @@ pub(super) async fn run(
 
 struct Session {
     state: Arc<FlowState>,
-    waiting: HashMap<u64, oneshot::Sender<Answer>>,
+    waiting: HashMap<u64, Question>,
     last_id: u64,
     has_heard: bool,
 }
@@ -108,15 +127,20 @@ impl Session {
     async fn run(
         &mut self,
         controller: &Controller,
+        address: &str,
+        asked: &mut Vec<Question>,
         questions: &mut mpsc::Receiver<Question>,
     ) -> Ended {
         let (sender, outgoing) = mpsc::channel(MAX_MESSAGES);
         // A server says nothing, not even that it is there, before its first message.
-        let mut opening = pin!(open(controller, outgoing));
+        let mut opening = pin!(open(controller, address, outgoing));
         let mut incoming = None;
         let mut look = interval(LOOK);
         let mut renewed = tokio::time::Instant::now();
         self.renew(&sender).await;
+        for question in asked.drain(..) {
+            self.ask(&sender, question).await;
+        }
         loop {
             tokio::select! {
                 question = questions.recv() => match question {
@@ -125,12 +149,12 @@ impl Session {
                 },
                 opened = &mut opening, if incoming.is_none() => match opened {
                     Ok(opened) => incoming = Some(opened),
-                    Err(reason) => return Ended::Broken(reason),
+                    Err(ended) => return ended,
                 },
                 message = next(&mut incoming) => match message {
                     Ok(Some(message)) => self.take(message),
                     Ok(None) => return Ended::Broken("the controller ended the session".to_owned()),
-                    Err(status) => return Ended::Broken(status.message().to_owned()),
+                    Err(status) => return self.broken(status.message()),
                 },
                 _ = look.tick() => {
                     if self.state.is_over() {
@@ -146,13 +170,21 @@ impl Session {
         }
     }
 
+    fn broken(&self, reason: &str) -> Ended {
+        if !self.has_heard && reason.contains(NOT_LEADING) {
+            Ended::Untaken(reason.to_owned())
+        } else {
+            Ended::Broken(reason.to_owned())
+        }
+    }
+
     async fn ask(&mut self, sender: &mpsc::Sender<ClientMessage>, question: Question) {
         self.last_id += 1;
-        self.waiting.insert(self.last_id, question.answer);
         let message = ClientMessage {
             request_id: self.last_id,
-            body: Some(question.body),
+            body: Some(question.body.clone()),
         };
+        self.waiting.insert(self.last_id, question);
         // If the session breaks, who asks is told.
         let _ = sender.send(message).await;
     }
@@ -195,7 +227,8 @@ impl Session {
 
     fn take(&mut self, message: ServerMessage) {
         self.has_heard = true;
-        let answer = self.waiting.remove(&message.request_id);
+        let question = self.waiting.remove(&message.request_id);
+        let answer = question.map(|question| question.answer);
         match message.body {
             Some(ServerBody::Allocation(allocation)) => {
                 let allocation = self.granted(allocation);
@@ -241,17 +274,26 @@ async fn next(
 
 async fn open(
     controller: &Controller,
+    address: &str,
     outgoing: mpsc::Receiver<ClientMessage>,
-) -> Result<Streaming<ServerMessage>, String> {
-    let address = &controller.address;
+) -> Result<Streaming<ServerMessage>, Ended> {
     let unreachable = |error: &dyn std::error::Error| {
         let cause = error
             .source()
             .map_or(String::new(), |cause| format!(": {cause}"));
-        format!("cannot reach the controller at {address}: {error}{cause}")
+        Ended::Untaken(format!(
+            "cannot reach the controller at {address}: {error}{cause}"
+        ))
     };
-    let endpoint = Endpoint::from_shared(address.clone()).map_err(|error| unreachable(&error))?;
-    let endpoint = endpoint.connect_timeout(controller.timeout);
+    let endpoint = Endpoint::from_shared(format!("http://{address}"));
+    let endpoint = endpoint.map_err(|error| unreachable(&error))?;
+    let endpoint = if controller.addresses.len() == 1 {
+        endpoint.connect_timeout(controller.timeout)
+    } else {
+        (endpoint.connect_timeout(CONNECT.min(controller.timeout)))
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+    };
     let channel = endpoint
         .connect()
         .await
@@ -261,15 +303,18 @@ async fn open(
     let mut request = Request::new(Outgoing(outgoing));
     if let Some(token) = &controller.token {
         let bearer = format!("Bearer {token}").parse();
-        let bearer = bearer.map_err(|_| "a token has printable characters alone".to_owned())?;
+        let bearer = bearer
+            .map_err(|_| Ended::Broken("a token has printable characters alone".to_owned()))?;
         request.metadata_mut().insert("authorization", bearer);
     }
     let codec = ProstCodec::<ClientMessage, ServerMessage>::default();
     let path = METHOD
         .parse()
-        .map_err(|_| "the method has no path".to_owned())?;
+        .map_err(|_| Ended::Broken("the method has no path".to_owned()))?;
     let opened = client.streaming(request, path, codec).await;
-    let opened =
-        opened.map_err(|status| format!("{address} refuses this client: {}", status.message()))?;
+    let opened = opened.map_err(|status| match status.message() {
+        reason if reason.contains(NOT_LEADING) => Ended::Untaken(reason.to_owned()),
+        reason => Ended::Broken(format!("{address} refuses this client: {reason}")),
+    })?;
     Ok(opened.into_inner())
 }
