@@ -9,8 +9,9 @@ Mininet, Open vSwitch and the real controller in namespaces of their own; needs 
 - `flows_after`: flows that the controller has then;
 - `bytes_lost`: of those that were written; 0 where every byte has arrived (the digests are compared).
 
-Those of three controllers that share etcd (`leader_kill`, `leader_freeze`, `leader_cut_off` from etcd,
-`etcd_server_kill`, `etcd_gone`) also print
+Those of three controllers that share etcd (`leader_kill`, `leader_freeze`; `leader_cut_off` from etcd and
+switches, or from either; `etcd_server_kill`, `etcd_gone`), in which the sender has a session with the one
+that leads, also print
 
 - `answers_again_s`: from the failure (`etcd_gone`: from its end) until a request for another flow is granted;
 - `rules_changed`: rules of all switches that came, went, or were installed again.
@@ -29,7 +30,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -45,6 +46,7 @@ _PORT = 5001
 _GRPC_PORT = 50051
 _BEFORE_S = 3.0
 _SETTLED_S = 3.0
+_TAKEN_UP_S = 8.0  # a session leaves a controller that is silent after seven seconds
 _PATIENCE_S = 60.0
 _BFD_UP_S = 2.0
 _ETCD_GONE_S = 60.0
@@ -90,9 +92,11 @@ def _run(name: str, drill: _Drill, duration_s: float) -> Result:
     if name in PREPARED:
         PREPARED[name](drill)
     if name in REPLICATED:
-        lasts_s = duration_s + (_ETCD_GONE_S if name == "etcd_gone" else 0.0)
+        lasts_s = duration_s + 2 * _TAKEN_UP_S + (_ETCD_GONE_S if name == "etcd_gone" else 0.0)
         return drill.run_replicated(REPLICATED[name], lasts_s)
-    return drill.run(DRILLS[name], duration_s, asks=name in ASKING)
+    if name in GROWING:
+        return drill.run_growing(DRILLS[name], duration_s)
+    return drill.run(DRILLS[name], duration_s)
 
 
 class _Drill:
@@ -148,8 +152,8 @@ class _Drill:
             self._controller.kill()
             self._controller.wait()
 
-    def run(self, fail: Callable[[_Drill], None], duration_s: float, asks: bool = False) -> Result:
-        """Let a flow run, let something fail, and return what became of it; or the sender `asks` for it."""
+    def run(self, fail: Callable[[_Drill], None], duration_s: float, asks: Sequence[str] = ()) -> Result:
+        """Let a flow run, let something fail, and return what became of it; the sender may ask itself."""
         self._wait(lambda: bool(self._ask("/v1/health")["ready"]), "the network to be ready")
         out = self._folder / "arrivals.json"
         program = [sys.executable, "-m", "benchmarks.drills.host"]
@@ -165,17 +169,24 @@ class _Drill:
         time.sleep(_BEFORE_S)
         failed_at = time.monotonic()
         fail(self)
-        grown: Result = {}
-        if asks:
-            time.sleep(_SETTLED_S)
-            (flow,) = self._ask("/v1/flows")
-            grown = {"streams_after": len(flow["streams"]), "rate_after_bps": flow["rate_bps"]}
         sent, digest = sender.communicate(timeout=_PATIENCE_S)[0].decode().split()
         receiver.wait(_PATIENCE_S)
         arrived = json.loads(out.read_text())
         if arrived["digest"] != digest:
             raise RuntimeError("what arrived is not what was sent")
-        return _figures(arrived["arrivals"], failed_at, int(sent), len(self._ask("/v1/flows"))) | grown
+        return _figures(arrived["arrivals"], failed_at, int(sent), len(self._ask("/v1/flows")))
+
+    def run_growing(self, fail: Callable[[_Drill], None], duration_s: float) -> Result:
+        """Do the same with a flow that may use more paths later."""
+        noted: Result = {}
+
+        def fail_and_look(drill: _Drill) -> None:
+            fail(drill)
+            time.sleep(_SETTLED_S)
+            (flow,) = self._ask("/v1/flows")
+            noted.update(streams_after=len(flow["streams"]), rate_after_bps=flow["rate_bps"])
+
+        return self.run(fail_and_look, duration_s, ["grow", f"{CONTROLLER_IP}:{_GRPC_PORT}"]) | noted
 
     def run_replicated(self, fail: Callable[[Replicas], Away], duration_s: float) -> Result:
         """Do the same where three controllers share etcd, one of which leads."""
@@ -189,16 +200,19 @@ class _Drill:
             self._base = f"http://{self.replicas.leader(*away).address}"
             for each in away:
                 each.go_on()
-                each.cut_off(False)
-            time.sleep(_SETTLED_S)
+                each.reconnect()
+            time.sleep(_TAKEN_UP_S)
+            noted["flows_after"] = len(self._ask("/v1/flows"))
             noted["rules_changed"] = changed_rules(before, rule_ages(self.ovs, bridges))
 
-        return self.run(fail_and_ask, duration_s) | noted
+        places = ",".join(f"{CONTROLLER_IP}:{each.grpc_port}" for each in self.replicas.all)
+        return self.run(fail_and_ask, duration_s, ["ask", places]) | noted
 
-    def _sending(self, target: list[str], asks: bool) -> list[str]:
+    def _sending(self, target: list[str], asks: Sequence[str]) -> list[str]:
         """Return the arguments of the sender; where it does not ask itself, request its flow."""
         if asks:
-            return ["ask", *target, f"{CONTROLLER_IP}:{_GRPC_PORT}", str(_REQUEST["rate_bps"])]
+            how, controllers = asks
+            return [how, *target, controllers, str(_REQUEST["rate_bps"])]
         flow = self._ask("/v1/flows", _REQUEST)
         fields = ("source_port", "rate_bps", "delay_s")
         streams = [{key: stream[key] for key in fields} for stream in flow["streams"]]
@@ -302,9 +316,9 @@ def _leader_freeze(replicas: Replicas) -> Away:
     return (leader,)
 
 
-def _leader_cut_off(replicas: Replicas) -> Away:
+def _leader_cut_off(replicas: Replicas, *from_what: str) -> Away:
     leader = replicas.leader()
-    leader.cut_off()
+    leader.cut_off(*from_what)
     return (leader,)
 
 
@@ -328,7 +342,9 @@ Away = tuple[Replica, ...]
 REPLICATED: dict[str, Callable[[Replicas], Away]] = {
     "leader_kill": _leader_kill,
     "leader_freeze": _leader_freeze,
-    "leader_cut_off": _leader_cut_off,
+    "leader_cut_off": lambda replicas: _leader_cut_off(replicas, "etcd", "switches"),
+    "leader_cut_off_from_etcd": lambda replicas: _leader_cut_off(replicas, "etcd"),
+    "leader_cut_off_from_switches": lambda replicas: _leader_cut_off(replicas, "switches"),
     "etcd_server_kill": _etcd_server_kill,
     "etcd_gone": _etcd_gone,
 }
@@ -342,7 +358,7 @@ DRILLS: dict[str, Callable[[_Drill], None]] = {
     "grow": _only_path_down,
 }
 
-ASKING = ("grow",)
+GROWING = ("grow",)
 """Their senders ask for their flows themselves, and follow what the controller says."""
 
 OVERRIDES: dict[str, Mapping[str, Any]] = {

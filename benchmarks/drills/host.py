@@ -2,7 +2,8 @@
 
 python -m benchmarks.drills.host receive PORT OUT.json
 python -m benchmarks.drills.host send ADDRESS PORT DURATION_S STREAMS_JSON
-python -m benchmarks.drills.host ask ADDRESS PORT DURATION_S CONTROLLER RATE_BPS
+python -m benchmarks.drills.host ask ADDRESS PORT DURATION_S CONTROLLERS RATE_BPS
+python -m benchmarks.drills.host grow ADDRESS PORT DURATION_S CONTROLLERS RATE_BPS
 """
 
 from __future__ import annotations
@@ -53,10 +54,12 @@ async def send(address: str, port: int, duration_s: float, streams: list[dict[st
     await write(writer, rate_bps, duration_s)
 
 
-async def ask(address: str, port: int, duration_s: float, controller: str, rate_bps: float) -> None:
-    """Ask the controller for a rate and write at it, over as many streams as it says at any time."""
+async def ask(
+    address: str, port: int, duration_s: float, controllers: str, rate_bps: float, may_grow: bool
+) -> None:
+    """Ask a controller for a rate and write at it, if it may grow over as many streams as are allocated."""
     _, writer = await mstcp.open_connection(
-        address, port, controller=controller, rate=rate_bps, packet_bytes=590, may_grow=True
+        address, port, controller=controllers, rate=rate_bps, packet_bytes=590, may_grow=may_grow
     )
     await write(writer, rate_bps, duration_s)
 
@@ -81,9 +84,9 @@ async def write(writer: asyncio.StreamWriter, rate_bps: float, duration_s: float
 if __name__ == "__main__":
     if sys.argv[1] == "receive":
         asyncio.run(receive(int(sys.argv[2]), Path(sys.argv[3])))
-    elif sys.argv[1] == "ask":
-        address, port, duration, controller, rate = sys.argv[2:]
-        asyncio.run(ask(address, int(port), float(duration), controller, float(rate)))
+    elif sys.argv[1] in ("ask", "grow"):
+        how, address, port, duration, controllers, rate = sys.argv[1:]
+        asyncio.run(ask(address, int(port), float(duration), controllers, float(rate), how == "grow"))
     else:
         address, port, duration, streams = sys.argv[2:]
         asyncio.run(send(address, int(port), float(duration), json.loads(streams)))

@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ _PATIENCE_S = 60.0
 
 
 class Replica:
-    """A controller; started again it has the same addresses. It reaches etcd by relays of its own.
+    """A controller; started again it has the same addresses. Relays lead to etcd, and to it from switches.
 
     Args:
         folder: For its log.
@@ -41,16 +42,19 @@ class Replica:
 
     def __init__(self, folder: Path, number: int, etcd: EtcdServers, options: Sequence[str]) -> None:
         self.openflow, self.address = (HOST, 6653 + number), f"{HOST}:{8080 + number}"
+        self.grpc_port = 50061 + number
         self.log = folder / f"controller{number}.log"
-        ports = [20_000 + 10 * number + place for place in range(len(etcd.endpoints))]
-        targets = [endpoint.rpartition(":")[2] for endpoint in etcd.endpoints]
-        self._relays = [
-            subprocess.Popen([sys.executable, "-c", _RELAY, str(port), target], cwd=ROOT)
-            for port, target in zip(ports, targets, strict=True)
-        ]
-        store = "etcd://" + ",".join(f"{HOST}:{port}" for port in ports)
-        self._words = ["--openflow", f"{HOST}:{6653 + number}", "--rest", self.address]
-        self._words += ["--grpc", f"{HOST}:{50061 + number}", "--store", store, *options]
+        own_port, first = 16_653 + number, 20_000 + 10 * number
+        etcd_ports = [int(endpoint.rpartition(":")[2]) for endpoint in etcd.endpoints]
+        self._relays = {
+            "switches": [_relay(self.openflow[1], own_port)],
+            "etcd": [_relay(first + place, port) for place, port in enumerate(etcd_ports)],
+        }
+        store = "etcd://" + ",".join(f"{HOST}:{first + place}" for place in range(len(etcd_ports)))
+        # Hosts reach it over the management network, which nobody else does.
+        grpc = ["--insecure", "grpc", "--grpc", f"0.0.0.0:{self.grpc_port}"]
+        self._words = ["--openflow", f"{HOST}:{own_port}", "--rest", self.address, *grpc]
+        self._words += ["--store", store, *options]
         self.start()
 
     def start(self) -> None:
@@ -81,15 +85,20 @@ class Replica:
         """Let it go on."""
         self.process.send_signal(signal.SIGCONT)
 
-    def cut_off(self, is_cut: bool = True) -> None:
-        """Let nothing pass between it and etcd, or all again."""
-        for relay in self._relays:
-            relay.send_signal(signal.SIGSTOP if is_cut else signal.SIGCONT)
+    def cut_off(self, *from_what: str) -> None:
+        """Let nothing pass between it and these, `etcd` or `switches`."""
+        for relay in (each for what in from_what for each in self._relays[what]):
+            relay.send_signal(signal.SIGSTOP)
+
+    def reconnect(self) -> None:
+        """Let all pass again."""
+        for relay in chain.from_iterable(self._relays.values()):
+            relay.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
         """End it, however it is."""
         self.kill()
-        for relay in self._relays:
+        for relay in chain.from_iterable(self._relays.values()):
             relay.kill()
             relay.wait()
 
@@ -108,6 +117,10 @@ class Replica:
             return str(self.ask("GET", "/leader", timeout_s=_ASK_S)["standing"])
         except OSError:
             return ""
+
+
+def _relay(port: int, to: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", _RELAY, str(port), str(to)], cwd=ROOT)
 
 
 class Replicas:

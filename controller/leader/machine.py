@@ -32,14 +32,14 @@ class Times:
         drift: Clocks differ in speed by less than this share.
         retry_s: What the store did not answer is asked again after so long.
         rest_s: Who has stepped down leaves it to others for so long.
-        blind_s: A leader that sees too few switches for so long steps down.
+        blind_s: A leader that reaches too few switches for so long steps down.
     """
 
     lease_s: float = 2.0
     drift: float = 0.05
     retry_s: float = 0.25
     rest_s: float = 4.0
-    blind_s: float = 3.0
+    blind_s: float = 1.0
 
 
 class ActionKind(Enum):

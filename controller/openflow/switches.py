@@ -33,6 +33,11 @@ LOG = logging.getLogger("controller.openflow")
 _ERROR, _PACKET_IN, _FLOW_REMOVED, _BARRIER_REPLY = 1, 10, 11, 21
 
 _ECHO_PATIENCE_S = 1.0
+_QUIET_S = 0.5
+_SILENT_S = 1.5
+"""Where there are replicas, a switch that says nothing for the first is asked whether it is there, and after
+the second it does not count as reached: the network between may be cut, and another replica may reach it."""
+
 """A switch whose datapath id another connection claims has so long to say something."""
 
 
@@ -176,6 +181,9 @@ class Switches:
         """Do what is due: questions of roles, deadlines, and claims that can be decided."""
         for connection, session in list(self._sessions.items()):
             self._say(connection, lambda session=session: session.tick(now))  # type: ignore[misc]
+        for connection in () if self._leadership.has_beats else self._reached:
+            if now - connection.heard_at >= _QUIET_S:
+                connection.ask_for_echo()
         overdue = [each for each, (since, _) in self._claims.items() if now - since >= _ECHO_PATIENCE_S]
         for former in overdue:
             if former in self._claims:
@@ -201,8 +209,9 @@ class Switches:
             self._follow(connection, session)
 
     def reached(self) -> frozenset[int]:
-        """Return the datapath ids of the switches that are connected, in whatever role; from any thread."""
-        return frozenset(self._reached.copy().values())
+        """Return the datapath ids of the switches that are heard, in whatever role; from any thread."""
+        heard_since = self._clock() - _SILENT_S
+        return frozenset(id_ for each, id_ in self._reached.copy().items() if each.heard_at >= heard_since)
 
     def release(self) -> None:
         """Let other controllers become master of all switches at once."""
