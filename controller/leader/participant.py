@@ -288,8 +288,8 @@ class Participant:
         revision = self._store.revision
         while not self._is_new.is_set() and not self._stopping:
             leads = self._knows_records.is_set()
-            watch = self._watch = self._store.watch(revision, leader_alone=leads)
             try:
+                watch = self._watch = self._store.watch(revision, leader_alone=leads)
                 for update in watch:
                     if self._is_new.is_set():
                         return
@@ -298,8 +298,9 @@ class Participant:
                     )
             except grpc.RpcError:
                 pass
-            watch.cancel()
-            revision = max(revision, watch.revision)
+            if self._watch is not None:
+                self._watch.cancel()
+                revision = max(revision, self._watch.revision)
             is_wanted = leads == self._knows_records.is_set()
             if is_wanted and not self._is_new.is_set() and not self._stopping:
                 self._store.try_another()

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import socket
+import ssl
 import subprocess
 import urllib.request
 from pathlib import Path
 from types import TracebackType
+from typing import Any
+
+import trustme
 
 from tests.fakes.waiting import wait_until
 
@@ -21,14 +25,27 @@ class EtcdServers:
     Args:
         folder: For data and logs.
         number: How many servers.
-        host: Where they listen.
+        authority: With it they speak TLS, and ask clients for a certificate of this authority.
     """
 
-    def __init__(self, folder: Path, number: int = 1, host: str = HOST) -> None:
+    def __init__(self, folder: Path, number: int = 1, authority: trustme.CA | None = None) -> None:
         self._folder = folder
-        ports = _free_ports(host, 2 * number)
-        self.endpoints = tuple(f"{host}:{port}" for port in ports[:number])
-        self._peers = [f"http://{host}:{port}" for port in ports[number:]]
+        ports = _free_ports(HOST, 2 * number)
+        self.endpoints = tuple(f"{HOST}:{port}" for port in ports[:number])
+        self._peers = [f"http://{HOST}:{port}" for port in ports[number:]]
+        self._scheme, self._tls_words, self._tls = "http", [], None
+        if authority is not None:
+            self._scheme, self._tls = "https", ssl.create_default_context()
+            authority.configure_trust(self._tls)
+            own = authority.issue_cert(HOST)
+            own.configure_cert(self._tls)
+            files = [folder / name for name in ("etcd.pem", "etcd.key", "authority.pem")]
+            own.cert_chain_pems[0].write_to_path(files[0])
+            own.private_key_pem.write_to_path(files[1])
+            authority.cert_pem.write_to_path(files[2])
+            options = ("--cert-file", "--key-file", "--trusted-ca-file")
+            self._tls_words = [word for pair in zip(options, map(str, files), strict=True) for word in pair]
+            self._tls_words.append("--client-cert-auth")
         self.processes: list[subprocess.Popen[bytes]] = []
 
     @property
@@ -52,21 +69,27 @@ class EtcdServers:
         """Start a server with the data that it has left, if it has run before."""
         data = self._folder / f"etcd{number}"
         cluster = ",".join(f"etcd{each}={peer}" for each, peer in enumerate(self._peers))
-        client, peer = f"http://{self.endpoints[number]}", self._peers[number]
+        client, peer = f"{self._scheme}://{self.endpoints[number]}", self._peers[number]
         words = ["--name", f"etcd{number}", "--data-dir", str(data), "--initial-cluster", cluster]
         words += ["--listen-client-urls", client, "--advertise-client-urls", client]
-        words += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
+        words += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, *self._tls_words]
         with (self._folder / f"etcd{number}.log").open("ab") as log:
             return subprocess.Popen(["etcd", *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+    def ask(self, endpoint: str, path: str, **fields: object) -> Any:
+        """Return what a server's JSON interface answers."""
+        data = json.dumps(fields).encode() if fields else None
+        url = f"{self._scheme}://{endpoint}{path}"
+        with urllib.request.urlopen(url, data, timeout=2.0, context=self._tls) as answer:
+            return json.load(answer)
 
     def is_healthy(self) -> bool:
         """Return whether every server that runs answers and has a leader."""
         for endpoint, process in zip(self.endpoints, self.processes, strict=True):
             if process.poll() is None:
                 try:
-                    with urllib.request.urlopen(f"http://{endpoint}/health", timeout=2.0) as answer:
-                        if json.load(answer)["health"] != "true":
-                            return False
+                    if self.ask(endpoint, "/health")["health"] != "true":
+                        return False
                 except OSError:
                     return False
         return True

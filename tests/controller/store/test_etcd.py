@@ -6,13 +6,17 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import grpc
 import pytest
+import trustme
 
 from controller.errors import Fenced, StoreError
 from controller.model.records import Change, Holder, Update
+from controller.store import etcd
 from controller.store import etcd_pb2 as pb
 from controller.store.etcd import EtcdStore
 from controller.store.etcd_client import EtcdAccess, EtcdClient, until
@@ -190,3 +194,48 @@ def test_servers_that_are_gone_are_a_bounded_wait_and_nothing_half_done(tmp_path
         assert {"f1", "f2"} <= set(store.load()["flow"]) <= {"f1", "f2", "f3"}
         assert json.dumps(store.load())
         store.close()
+
+
+def test_certificates_and_a_user_are_asked_for_and_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = trustme.CA()
+    with EtcdServers(tmp_path, authority=authority) as servers:
+        ask = partial(servers.ask, servers.endpoints[0])
+        everything = {"permType": "READWRITE", "key": "L210", "range_end": "L210MA=="}  # /mt to /mt0
+        ask("/v3/auth/role/add", name="controllers")
+        ask("/v3/auth/role/grant", name="controllers", perm=everything)
+        for name, role in (("root", "root"), ("mstcp", "controllers")):
+            ask("/v3/auth/user/add", name=name, password=f"word of {name}")
+            ask("/v3/auth/user/grant", user=name, role=role)
+        ask("/v3/auth/enable", any=1)
+        own = authority.issue_cert("controller")
+        access = EtcdAccess(
+            servers.endpoints,
+            authority.cert_pem.bytes(),
+            (own.cert_chain_pems[0].bytes(), own.private_key_pem.bytes()),
+            ("mstcp", "word of mstcp"),
+        )
+        store = EtcdStore(EtcdClient(access), "/mt", 2)
+        lead(store)
+        store.write([Change("flow", "f1", {"a": 1})])
+        watch = store.watch(store.revision)
+        assert next(iter(watch)).changes == (Change("flow", "f1", {"a": 1}),)
+        watch.cancel()
+        servers.processes[0].kill()  # it forgets the tokens that it has given
+        servers.processes[0].wait()
+        servers.processes[0] = servers.start(0)
+        store.write([Change("flow", "f2", {})])
+        assert set(store.load()["flow"]) == {"f1", "f2"}
+        store.close()
+        with pytest.raises(StoreError, match="permission denied"):
+            EtcdStore(EtcdClient(access), "/of-others", 2)
+        monkeypatch.setattr(etcd, "_START_S", 3.0)
+        for wrong, why in (
+            (replace(access, user=("mstcp", "a guess")), "invalid user ID or password"),
+            (replace(access, user=None), "permission denied"),
+            (replace(access, authority=trustme.CA().cert_pem.bytes()), "CERTIFICATE_VERIFY_FAILED"),
+            (replace(access, certificate=None), "no server has answered in time"),
+        ):
+            with pytest.raises(StoreError, match=why):
+                EtcdStore(EtcdClient(wrong), "/mt", 2)
