@@ -33,7 +33,7 @@ LOG = logging.getLogger("controller.openflow")
 _ERROR, _PACKET_IN, _FLOW_REMOVED, _BARRIER_REPLY = 1, 10, 11, 21
 
 _ECHO_PATIENCE_S = 1.0
-_QUIET_S = 0.5
+_QUIET_S = 0.25
 _SILENT_S = 1.5
 """Where there are replicas, a switch that says nothing for the first is asked whether it is there, and after
 the second it does not count as reached: the network between may be cut, and another replica may reach it."""
