@@ -21,6 +21,7 @@ from __future__ import annotations
 import difflib
 import errno
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 DISK_IS_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
@@ -40,18 +41,18 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {near[0]}?" if near else ""
 
 
+@dataclass(eq=False)
 class ExperimentError(Exception):
-    """Root of the package's errors."""
+    """Root of the package's errors; their fields are what they were made with, and pickled by."""
 
 
+@dataclass(eq=False)
 class ScenarioError(ExperimentError):
     """A scenario file that is not one; `source` is the file, `place` the key."""
 
-    def __init__(self, source: str, place: str, reason: str) -> None:
-        super().__init__(source, place, reason)
-        self.source = source
-        self.place = place
-        self.reason = reason
+    source: str
+    place: str
+    reason: str
 
     def __str__(self) -> str:
         where = f"{self.source}: {self.place}" if self.place else self.source
@@ -79,79 +80,79 @@ class DemandError(ScenarioError):
     """A file of demands with a row that is none; `source` is the file, `place` the row."""
 
 
+@dataclass(eq=False)
 class ExtensionError(ExperimentError):
     """A module that was to add something; `source` is its file or the thing's name."""
 
-    def __init__(self, source: str, reason: str) -> None:
-        super().__init__(source, reason)
-        self.source = source
-        self.reason = reason
+    source: str
+    reason: str
 
     def __str__(self) -> str:
         return f"The extension {self.source} is not used: {self.reason}. Correct it, or leave it out."
 
 
+@dataclass(eq=False)
 class UnknownName(ExperimentError):
     """A name that is not in its list; the text offers the nearest ones and the whole list."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        self.kind = kind
-        self.name = name
-        self.known = tuple(known)
-        super().__init__(kind, name, self.known)
+    kind: str
+    name: str
+    known: Iterable[str]
+
+    def __post_init__(self) -> None:
+        self.known = tuple(self.known)
 
     def __str__(self) -> str:
         hint = nearest(self.name, self.known)
         return f"There is no {self.kind} called {self.name!r}.{hint} Known: {', '.join(self.known)}."
 
 
+@dataclass(eq=False)
 class MissingRequirement(ExperimentError):
     """The machine lacks something; `remedy` is what to do about it."""
 
-    def __init__(self, what: str, remedy: str) -> None:
-        super().__init__(what, remedy)
-        self.what = what
-        self.remedy = remedy
+    what: str
+    remedy: str
 
     def __str__(self) -> str:
         return f"{self.what} {self.remedy}"
 
 
+@dataclass(eq=False)
 class ClusterUnreachable(ExperimentError):
     """A cluster that does not answer, or cannot make the runs."""
 
-    def __init__(self, address: str, reason: str) -> None:
-        super().__init__(address, reason)
-        self.address = address
-        self.reason = reason
+    address: str
+    reason: str
 
     def __str__(self) -> str:
         remedy = "Start `dask scheduler` and `dask worker ADDRESS`, or leave --scheduler out."
         return f"--scheduler {self.address}: {self.reason}. {remedy}"
 
 
+@dataclass(eq=False)
 class OutputError(ExperimentError):
     """The results cannot be written where they were asked for; `option` says where that is."""
 
-    def __init__(self, path: str, reason: str, option: str = "--out") -> None:
-        super().__init__(path, reason, option)
-        self.path = path
-        self.reason = reason
-        self.option = option
+    path: str
+    reason: str
+    option: str = "--out"
 
     def __str__(self) -> str:
         cannot = f"Cannot write the results to {self.path}: {self.reason}."
         return f"{cannot} Choose another folder with {self.option}."
 
 
+@dataclass(eq=False)
 class RunFailed(ExperimentError):
     """A run did not come to its end; `run` names it, `log` is the folder with its logs, if there is one."""
 
-    def __init__(self, run: str, reason: str, log: str | None = None) -> None:
-        super().__init__(run, reason, log)
-        self.run = run
-        self.reason = reason.strip() or "nothing is known of the reason"
-        self.log = log
+    run: str
+    reason: str
+    log: str | None = None
+
+    def __post_init__(self) -> None:
+        self.reason = self.reason.strip() or "nothing is known of the reason"
 
     def __str__(self) -> str:
         failed = f"{self.run} failed: {self.reason}"
@@ -164,18 +165,14 @@ class CheckFailed(RunFailed):
     """A run came to its end, but what arrived is not what was sent."""
 
 
+@dataclass(eq=False)
 class Interrupted(ExperimentError):
-    """The user stopped the runs; `finished` of `planned` were complete by then."""
+    """The user stopped the runs; `finished` of `planned` were complete by then, `resume` makes the others."""
 
-    def __init__(self, finished: int, planned: int, resume: str | None = None) -> None:
-        super().__init__(finished, planned, resume)
-        self.finished = finished
-        self.planned = planned
-        self.resume = resume
-        """The command that makes what is left, where there is one."""
+    finished: int
+    planned: int
+    resume: str | None = None
 
     def __str__(self) -> str:
         stopped = f"Stopped; {self.finished} of {self.planned} runs are complete and kept."
-        if not self.resume:
-            return stopped
-        return f"{stopped} `{self.resume}` makes the others."
+        return f"{stopped} `{self.resume}` makes the others." if self.resume else stopped

@@ -24,7 +24,6 @@ from experiments.errors import (
     Interrupted,
     OutputError,
     RunFailed,
-    ScenarioError,
 )
 from experiments.model.events import Event, Report, RunBroken
 from experiments.model.job import JOB_FILE, Job, write_atomically
@@ -219,13 +218,6 @@ def check_transfers(runs: Sequence[RunResult], *, drained: bool = True) -> list[
                 reason = f"{flow.bytes_written} bytes were sent and {flow.bytes_read} arrived."
                 failures.append(str(CheckFailed(name, reason)))
     return failures
-
-
-def seeds_up_to(count: int) -> tuple[int, ...]:
-    """Return the seeds that `--seeds COUNT` stands for; ScenarioError if there are none or too many."""
-    if not 1 <= count <= SEED_LIMIT:
-        raise ScenarioError("--seeds", "", f"{count} is not between 1 and {SEED_LIMIT}")
-    return tuple(range(1, count + 1))
 
 
 def default_output(scenario: str, now: float, root: Path = Path("results")) -> Path:

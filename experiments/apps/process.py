@@ -42,11 +42,7 @@ def emit_if_there_is_room(event: str, **fields: Any) -> None:
 
 
 async def order() -> dict[str, Any]:
-    """Wait for the engine's next order.
-
-    Raises:
-        EOFError: the engine is gone.
-    """
+    """Wait for the engine's next order (EOFError: the engine is gone)."""
     line = await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
     if not line:
         raise EOFError("the engine closed the pipe")

@@ -31,6 +31,7 @@ from experiments.cli import (
     solve,
     sweep,
 )
+from experiments.cli.arguments import Arguments, repeatable
 from experiments.cli.messages import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, complain
 from experiments.errors import (
     DISK_IS_FULL,
@@ -50,9 +51,7 @@ class Command(Protocol):
 
     NAME: str
     HELP: str
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add its arguments to a parser."""
+    ARGUMENTS: Arguments
 
     def main(self, args: argparse.Namespace) -> int:
         """Run it; returns the exit status."""
@@ -78,6 +77,11 @@ COMMANDS: tuple[Command, ...] = (
     completion,
 )
 """In the order of the help."""
+EXTEND = repeatable(
+    "--extend",
+    "PATH",
+    "a Python file that adds protocols, workloads, metrics or engines, or a folder of such files",
+)
 ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
 """Python's own 700 take a fifth of the time of a report."""
 
@@ -124,12 +128,13 @@ def make_parser() -> argparse.ArgumentParser:
         description="Experiments with globally optimal multipath routing and Multi-Stream TCP.",
     )
     parser.add_argument("--version", action="version", version=f"mstcp-lab {version('mstcp-lab')}")
-    _add_extend(parser)
+    parser.add_argument(EXTEND[0], **EXTEND[1])
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in COMMANDS:
         description = f"{command.HELP[0].upper()}{command.HELP[1:]}."
         own = commands.add_parser(command.NAME, help=command.HELP, description=description)
-        command.add_arguments(own)
+        for name, told in command.ARGUMENTS:
+            own.add_argument(name, **told)
         own.set_defaults(command=command.main)
     return parser
 
@@ -137,17 +142,6 @@ def make_parser() -> argparse.ArgumentParser:
 def _extensions(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     """Part `--extend PATH`, wherever it stands, from the others: it adds names that these may have."""
     parser = argparse.ArgumentParser(prog="mstcp-lab", add_help=False, allow_abbrev=False)
-    _add_extend(parser)
+    parser.add_argument(EXTEND[0], **EXTEND[1])
     known, rest = parser.parse_known_args(argv)
     return known.extend, rest
-
-
-def _add_extend(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--extend",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="a Python file that adds protocols, workloads, metrics or engines, or a folder of such files; "
-        "repeatable",
-    )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from experiments.cli.arguments import JSON, Arguments, argument, repeatable
 from experiments.errors import ScenarioError
 from experiments.model.reading import DOCUMENT, read_results
 
@@ -16,37 +17,22 @@ NAME = "compare"
 HELP = "compare results: which settings and figures differ, and whether significantly"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `compare` to a parser."""
-    parser.add_argument(
+ARGUMENTS: Arguments = (
+    argument(
         "documents",
+        "RESULTS",
+        "two or more folders with results.json, or the files themselves; all are compared with the first",
+        Path,
         nargs="+",
-        type=Path,
-        metavar="RESULTS",
-        help="two or more folders with results.json, or the files themselves; all are compared with "
-        "the first",
-    )
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="write compare.html and its plots to this folder"
-    )
-    parser.add_argument(
-        "--measure",
-        action="append",
-        default=[],
-        metavar="M",
-        help="compare this measure of flows too: a column of flows.csv (`export --csv`); repeatable",
-    )
-    parser.add_argument("--json", action="store_true", help="print the comparison as JSON instead of tables")
+    ),
+    argument("--out", "DIR", "write compare.html and its plots to this folder", Path),
+    repeatable("--measure", "M", "compare this measure of flows too: a column of flows.csv (`export --csv`)"),
+    JSON,
+)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Compare results documents; returns the exit status.
-
-    Raises:
-        ScenarioError: A document cannot be read, or two of them have nothing to compare.
-        UnknownName: There is no such measure.
-        OutputError: The page cannot be written.
-    """
+    """Compare results documents; returns the exit status."""
     # Matplotlib takes a second to import, which only those should wait for who compare.
     from experiments.report.comparison import MOST, NotComparable, compare
     from experiments.report.comparison_json import to_json

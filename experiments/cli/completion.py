@@ -7,15 +7,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from experiments.cli.arguments import Arguments, argument
+
 NAME = "completion"
 HELP = "print the completion script for a shell"
 
 SHELLS = ("bash", "zsh")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `completion` to a parser."""
-    parser.add_argument("shell", choices=SHELLS, help='the shell: eval "$(mstcp-lab completion bash)"')
+ARGUMENTS: Arguments = (
+    argument("shell", "SHELL", 'bash or zsh: eval "$(mstcp-lab completion bash)"', choices=SHELLS),
+)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import topologies
 from experiments import places, protocols, runner
-from experiments.cli import reproduce
-from experiments.cli.argument_types import names
+from experiments.cli.arguments import OUT, Arguments, argument, names
 from experiments.cli.messages import exit_status
 from experiments.cli.run_and_report import run_and_report
 from experiments.errors import ExperimentError, MissingRequirement
@@ -37,27 +36,19 @@ class _TooSlow(ExperimentError):
     """The machine did not keep up with live runs after all."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `demo` to a parser."""
-    parser.add_argument(
+ARGUMENTS: Arguments = (
+    argument(
         "--engine",
+        "E",
+        "live, virtual, or auto: live if this machine can do it now",
+        None,
+        "auto",
         choices=ENGINES,
-        default="auto",
-        help="live, virtual, or auto: live if this machine can do it now (default %(default)s)",
-    )
-    parser.add_argument(
-        "--duration",
-        type=float,
-        default=4.0,
-        metavar="S",
-        help="seconds to measure in each run (default %(default)g)",
-    )
-    parser.add_argument(
-        "--protocol", type=names, metavar="P,…", help="protocols, separated by commas, or `all` (default all)"
-    )
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder for the results (default results/demo-TIME)"
-    )
+    ),
+    argument("--duration", "S", "seconds to measure in each run", float, 4),
+    argument("--protocol", "P,…", "protocols, separated by commas, or `all` (default all)", names),
+    OUT,
+)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -74,12 +65,10 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _simulate_table(out: Path) -> None:
-    parser = argparse.ArgumentParser()
-    reproduce.add_arguments(parser)
-    told = ["table1", "--out", str(out), "--seeds", str(TABLE_SEEDS), "--duration", str(TABLE_DURATION_S)]
-    args = parser.parse_args(told)
-    args.given = ["reproduce", *told]
-    reproduce.main(args)
+    from experiments.cli.command_line import main as run_command  # it imports this module
+
+    seeds, duration_s = str(TABLE_SEEDS), str(TABLE_DURATION_S)
+    run_command(["reproduce", "table1", "--out", str(out), "--seeds", seeds, "--duration", duration_s])
 
 
 def choose(asked: str) -> tuple[str, str]:

@@ -12,15 +12,14 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from experiments.cli.arguments import JSON, Arguments
 from experiments.doctor import Check, can_run_live, examine
 
 NAME = "doctor"
 HELP = "check what this machine can run, and print how to fix what is missing"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `doctor` to a parser."""
-    parser.add_argument("--json", action="store_true", help="print the checks as JSON")
+ARGUMENTS: Arguments = (JSON,)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from experiments.analysis.tables import Table, tables
+from experiments.cli.arguments import Arguments, argument, repeatable
 from experiments.errors import MissingRequirement, ScenarioError
 from experiments.installation import extra_command
 from experiments.model.reading import read_results
@@ -21,39 +22,21 @@ MEASURES = ("goodput_bps", "delay_mean_s")
 Writer = Callable[[Table, Path], None]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `export` to a parser."""
-    parser.add_argument(
-        "results", type=Path, metavar="RESULTS", help="a folder with results.json, or the file itself"
-    )
-    parser.add_argument(
-        "--csv", type=Path, metavar="DIR", help="write DIR/runs.csv, flows.csv, links.csv, series.csv, …"
-    )
-    parser.add_argument(
-        "--parquet", type=Path, metavar="DIR", help="write the same tables as Parquet (needs pyarrow)"
-    )
-    parser.add_argument(
-        "--latex", type=Path, metavar="FILE", help="write means with intervals as a table in LaTeX (booktabs)"
-    )
-    parser.add_argument(
+ARGUMENTS: Arguments = (
+    argument("results", "RESULTS", "a folder with results.json, or the file itself", Path),
+    argument("--csv", "DIR", "write DIR/runs.csv, flows.csv, links.csv, series.csv, …", Path),
+    argument("--parquet", "DIR", "write the same tables as Parquet (needs pyarrow)", Path),
+    argument("--latex", "FILE", "write means with intervals as a table in LaTeX (booktabs)", Path),
+    repeatable(
         "--measure",
-        action="append",
-        default=[],
-        metavar="M",
-        help="a column of the table in LaTeX: one of flows.csv; repeatable (default "
-        f"{' and '.join(MEASURES)})",
-    )
+        "M",
+        f"a column of the table in LaTeX: one of flows.csv (default {' and '.join(MEASURES)})",
+    ),
+)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write the tables; returns the exit status.
-
-    Raises:
-        ScenarioError: the document cannot be read, or no form was asked for.
-        UnknownName: there is no such measure.
-        MissingRequirement: pyarrow is not installed.
-        OutputError: the files cannot be written.
-    """
+    """Write the tables; returns the exit status."""
     wanted: list[tuple[Path, str, Writer]] = []
     if args.csv:
         wanted.append((args.csv, "csv", _write_csv))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from experiments import engines, protocols
+from experiments.cli.arguments import Arguments
 from experiments.model import scenario
 from topologies import builtin_names
 from topologies import load as load_network
@@ -13,8 +14,7 @@ NAME = "list"
 HELP = "list networks, scenarios, protocols and engines"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Make a parser that of `list`, which has no arguments."""
+ARGUMENTS: Arguments = ()
 
 
 def main(args: argparse.Namespace) -> int:

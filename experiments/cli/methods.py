@@ -12,14 +12,20 @@ from typing import Any
 
 from rich.console import Console
 
-from experiments import runner
 from experiments.analysis.statistics import Estimate, estimate_of_seeds
-from experiments.cli.argument_types import simulated_seconds
-from experiments.cli.run_arguments import add_scheduler
+from experiments.cli.arguments import (
+    JSON,
+    SCHEDULER,
+    Arguments,
+    argument,
+    repeatable,
+    seeds_argument,
+    simulated_seconds,
+)
 from experiments.engines.sim.methods import absolute, is_own
 from experiments.engines.sim.process import SimulationFailed
 from experiments.errors import RunFailed, ScenarioError
-from experiments.report.terminal import plain_table, printing, visible
+from experiments.report.terminal import filled, printing
 from experiments.scheduling.progress import RunsProgress
 from experiments.scheduling.scheduler import each
 from experiments.scheduling.simulator import simulator
@@ -28,43 +34,23 @@ from experiments.studies.own_methods import FIGURES, KINDS, check, describe
 NAME = "methods"
 HELP = "compare schedulers, congestion controls or responses to reordering"
 
-DURATION_S = 20.0
 HEADINGS = ("Mbit/s", "delay\nms", "out of\norder %", "buffer\nkB", "retransmits", "spurious\nretransmits")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `methods` to a parser."""
-    parser.add_argument("kind", choices=tuple(KINDS), metavar="KIND", help=f"one of {', '.join(KINDS)}")
-    parser.add_argument(
-        "--own",
-        action="append",
-        default=[],
-        metavar="FILE.py:NAME",
-        help="add a class of your own, from a file or as MODULE:NAME; repeatable",
-    )
-    parser.add_argument(
-        "--seeds", type=int, default=5, metavar="N", help="repeat each run with the seeds 1 to N (default 5)"
-    )
-    parser.add_argument(
-        "--duration",
-        type=simulated_seconds,
-        default=DURATION_S,
-        metavar="S",
-        help=f"seconds to simulate (default {DURATION_S:g})",
-    )
-    add_scheduler(parser)
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON and nothing else")
+ARGUMENTS: Arguments = (
+    argument("kind", "KIND", f"one of {', '.join(KINDS)}", choices=tuple(KINDS)),
+    repeatable("--own", "FILE.py:NAME", "add a class of your own, from a file or as MODULE:NAME"),
+    seeds_argument(5),
+    argument("--duration", "S", "seconds to simulate", simulated_seconds, 20),
+    SCHEDULER,
+    JSON,
+)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Compare; returns the exit status.
-
-    Raises:
-        ScenarioError: a method cannot be loaded, or an argument does not fit.
-        ExperimentError: a run failed, or there is no such cluster.
-    """
+    """Compare; returns the exit status."""
     kind = KINDS[args.kind]
-    seeds = runner.seeds_up_to(args.seeds)
+    seeds = range(1, args.seeds + 1)
     _check_own(args.own)
     names = [*kind.built_in, *args.own]
     runs = [(name, describe(kind, name, args.duration, seed)) for name in names for seed in seeds]
@@ -148,17 +134,16 @@ def _print(args: argparse.Namespace, figures: Mapping[str, Mapping[str, Estimate
     console = Console()
     seeds = "1 seed" if args.seeds == 1 else f"{args.seeds} seeds"
     labels = [_label(name) for name in figures]
+    rows = (
+        [
+            (label if labels.count(label) == 1 else name) + (" *" if name in args.own else ""),
+            *("" if value is None else _text(value) for value in row.values()),
+        ]
+        for label, (name, row) in zip(labels, figures.items(), strict=True)
+    )
+    title = f"{args.kind}, {seeds} of {args.duration:g} s" + (" (* of your own)" if args.own else "")
     with printing(console) as plain:
-        table = plain_table(f"{args.kind}, {seeds} of {args.duration:g} s", plain)
-        table.add_column("method", overflow="fold", min_width=10)
-        for heading in HEADINGS:
-            table.add_column(heading, justify="right", no_wrap=True)
-        for name, row in figures.items():
-            label = _label(name) if labels.count(_label(name)) == 1 else name
-            cells = (label, *("" if value is None else _text(value) for value in row.values()))
-            style = "bold" if name in args.own else ""
-            table.add_row(*(visible(cell, plain) for cell in cells), style=style)
-        console.print(table, highlight=False)
+        console.print(filled(title, ["method"], HEADINGS, rows, plain), highlight=False)
 
 
 def _label(name: str) -> str:

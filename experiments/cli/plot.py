@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.cli.argument_types import positive
+from experiments.cli.arguments import Arguments, argument, flag, positive, repeatable
 from experiments.errors import ScenarioError
 from experiments.model.whole_files import write_whole, writing
 
@@ -23,68 +23,51 @@ KINDS = ("cdf", "box", "line")
 FORMS = (".pdf", ".svg", ".png")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `plot` to a parser."""
-    parser.add_argument(
-        "documents",
-        nargs="+",
-        type=Path,
-        metavar="RESULTS",
-        help="folders of `run` or `sweep`, or results.json files",
-    )
-    parser.add_argument(
+def _condition(text: str) -> tuple[str, tuple[str, ...]]:
+    name, equals, values = text.partition("=")
+    if not (name and equals and values):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE or NAME=VALUE,VALUE")
+    return name, tuple(values.split(","))
+
+
+def _figure_path(text: str) -> Path:
+    path = Path(text)
+    if path.suffix not in FORMS:
+        raise argparse.ArgumentTypeError(f"{text!r} does not end in {', '.join(FORMS[:-1])} or {FORMS[-1]}")
+    return path
+
+
+ARGUMENTS: Arguments = (
+    argument("documents", "RESULTS", "folders of `run` or `sweep`, or results.json files", Path, nargs="+"),
+    argument(
         "--measure",
+        "M",
+        "a column of numbers of `mstcp-lab export`; delay_s and fct_s have whole distributions",
         default="goodput_bps",
-        metavar="M",
-        help="a column of numbers of `mstcp-lab export` (default goodput_bps); delay_s and fct_s have whole "
-        "distributions",
-    )
-    parser.add_argument("--kind", choices=KINDS, default="box", help="what is drawn (default box)")
-    parser.add_argument(
+    ),
+    argument("--kind", "K", f"what is drawn: {', '.join(KINDS)}", None, "box", choices=KINDS),
+    argument(
         "--over",
-        metavar="X",
-        help="what lines and boxes are drawn over: a column (time_s, load, case), a setting "
+        "X",
+        "what lines and boxes are drawn over: a column (time_s, load, case), a setting "
         "(tcp.congestion_control), a link's property (links.S0-S4.delay_us), or document",
-    )
-    parser.add_argument(
-        "--by", default="protocol", metavar="X", help="what has a colour each (default protocol)"
-    )
-    parser.add_argument(
-        "--where",
-        type=_condition,
-        action="append",
-        default=[],
-        metavar="X=V,…",
-        help="draw only rows in which X is one of the values; repeatable",
-    )
-    parser.add_argument(
-        "--out",
-        type=_figure_path,
-        action="append",
-        required=True,
-        metavar="FILE",
-        help="figure.pdf, .svg or .png; repeatable",
-    )
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write what is drawn as a table")
-    parser.add_argument("--width", type=positive, default=3.5, metavar="IN", help="in inches (default 3.5)")
-    parser.add_argument("--height", type=positive, default=2.3, metavar="IN", help="in inches (default 2.3)")
-    parser.add_argument(
-        "--font-size", type=positive, default=8.0, metavar="PT", help="of the letters, in points (default 8)"
-    )
-    parser.add_argument("--log", action="store_true", help="a logarithmic axis for the measure")
-    parser.add_argument("--title", metavar="TEXT", help="a title above the figure (default none)")
-    parser.add_argument("--x-label", metavar="TEXT", help="replace the label of the x axis")
-    parser.add_argument("--y-label", metavar="TEXT", help="replace the label of the y axis")
+    ),
+    argument("--by", "X", "what has a colour each", None, "protocol"),
+    repeatable("--where", "X=V,…", "draw only rows in which X is one of the values", _condition),
+    repeatable("--out", "FILE", "figure.pdf, .svg or .png", _figure_path, default=None, required=True),
+    argument("--csv", "FILE", "write what is drawn as a table", Path),
+    argument("--width", "IN", "in inches", positive, 3.5),
+    argument("--height", "IN", "in inches", positive, 2.3),
+    argument("--font-size", "PT", "of the letters, in points", positive, 8),
+    flag("--log", "a logarithmic axis for the measure"),
+    argument("--title", "TEXT", "a title above the figure (default none)"),
+    argument("--x-label", "TEXT", "replace the label of the x axis"),
+    argument("--y-label", "TEXT", "replace the label of the y axis"),
+)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Draw a figure; returns the exit status.
-
-    Raises:
-        ScenarioError: a document cannot be read, or has no value of what is asked for.
-        UnknownName: there is no such measure, column or setting.
-        OutputError: a file cannot be written.
-    """
+    """Draw a figure; returns the exit status."""
     # Matplotlib takes a second to import.
     from experiments.analysis.samples import Question, select
     from experiments.analysis.sources import read_sources
@@ -131,17 +114,3 @@ def _write_csv(path: Path, samples: Sequence[Sample], question: Question) -> Non
         writer.writerow([sample.group, *at, mean.mean, mean.half_width, mean.count, values])
     with writing(path, "--csv"):
         write_whole(path, text.getvalue())
-
-
-def _condition(text: str) -> tuple[str, tuple[str, ...]]:
-    name, equals, values = text.partition("=")
-    if not (name and equals and values):
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE or NAME=VALUE,VALUE")
-    return name, tuple(values.split(","))
-
-
-def _figure_path(text: str) -> Path:
-    path = Path(text)
-    if path.suffix not in FORMS:
-        raise argparse.ArgumentTypeError(f"{text!r} does not end in {', '.join(FORMS[:-1])} or {FORMS[-1]}")
-    return path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from experiments.cli.arguments import Arguments, argument
 from experiments.cli.run_and_report import report
 from experiments.model.reading import read_results
 
@@ -12,17 +13,10 @@ NAME = "report"
 HELP = "rewrite the report of a results folder"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the argument of `report` to a parser."""
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a folder with results.json")
+ARGUMENTS: Arguments = (argument("folder", "FOLDER", "a folder with results.json", Path),)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write the report and print its table; returns the exit status.
-
-    Raises:
-        ScenarioError: the document cannot be read.
-        OutputError: the files cannot be written.
-    """
+    """Write the report and print its table; returns the exit status."""
     report(read_results(args.folder), args.folder, table=True)
     return 0

@@ -15,8 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 from rich.console import Console
 
-from experiments import runner
-from experiments.cli.run_arguments import add_scheduler
+from experiments.cli.arguments import JSON, SCHEDULER, Arguments, argument, flag, seeds_argument
 from experiments.cli.stopping import resume_command, stop_on
 from experiments.errors import Interrupted, ScenarioError
 from experiments.model.job import write_atomically
@@ -34,53 +33,34 @@ HELP = "reproduce the tables and claims of a paper in the simulator"
 STUDY = "study.json"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `reproduce` to a parser."""
-    names = ", ".join([*schema.available(), schema.ALL])
-    parser.add_argument(
-        "study", metavar="NAME", help=f"a built-in study: {names}; or a TOML file of your own"
-    )
-    parser.add_argument(
+ARGUMENTS: Arguments = (
+    argument(
+        "study",
+        "NAME",
+        f"a built-in study: {', '.join([*schema.available(), schema.ALL])}; or a TOML file of your own",
+    ),
+    argument(
         "--out",
-        type=Path,
-        metavar="DIR",
-        help="keep finished runs in DIR/runs.jsonl; write DIR/study.html, study.md, study.json and figures",
-    )
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="continue an earlier call in DIR; studies and seeds may be added",
-    )
-    add_scheduler(parser)
-    parser.add_argument(
-        "--seeds", type=int, default=4, metavar="N", help="repeat each run with the seeds 1 to N (default 4)"
-    )
-    parser.add_argument(
-        "--duration",
-        type=float,
-        metavar="S",
-        help="seconds to simulate (default: as in the paper)",
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print claims, columns and cells as JSON and nothing else"
-    )
+        "DIR",
+        "keep finished runs in DIR/runs.jsonl; write DIR/study.html, study.md, study.json and figures",
+        Path,
+    ),
+    flag("--resume", "continue an earlier call in DIR; studies and seeds may be added"),
+    SCHEDULER,
+    seeds_argument(4),
+    argument("--duration", "S", "seconds to simulate (default: as in the paper)", float),
+    JSON,
+)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Reproduce a study; returns the exit status.
-
-    Raises:
-        UnknownName: there is no such study.
-        ScenarioError: an argument does not fit.
-        ExperimentError: a run failed, the user stopped, or the files cannot be written.
-    """
+    """Reproduce a study; returns the exit status."""
     stop_on(signal.SIGTERM)
-    seeds = len(runner.seeds_up_to(args.seeds))
     if args.resume and args.out is None:
         raise ScenarioError("the command line", "--resume", "needs --out DIR, the folder to go on in")
     names = list(schema.available()) if args.study == schema.ALL else [args.study]
     studies = [_with_duration(schema.load(name), args.duration) for name in names]
-    documents = _measure(studies, seeds, args)
+    documents = _measure(studies, args)
     document = together(schema.ALL, documents) if args.study == schema.ALL else documents[0]
     text = document.model_dump_json(indent=2) + "\n"
     if args.json:
@@ -88,7 +68,7 @@ def main(args: argparse.Namespace) -> int:
     else:
         print_study(document, Console())
     if args.out is not None:
-        page = _write(list(zip(studies, documents, strict=True)), text, seeds, args.out)
+        page = _write(list(zip(studies, documents, strict=True)), text, args.seeds, args.out)
         Console(stderr=args.json).print(f"Page: {page}", highlight=False, markup=False, soft_wrap=True)
     return 0
 
@@ -102,34 +82,43 @@ def _write(studies: Sequence[tuple[schema.Study, StudyDocument]], text: str, see
     return write_studies(studies, seeds, out)
 
 
-def _measure(studies: Sequence[schema.Study], seeds: int, args: argparse.Namespace) -> list[StudyDocument]:
+class _Bars:
+    """A bar for the runs of each part, on standard error."""
+
+    def __init__(self, shown: ExitStack) -> None:
+        self._shown = shown
+        self._bar: RunsProgress | None = None
+        self.planned = self.ended = 0
+
+    def begin(self, runs: int) -> None:
+        """Show a bar for this many further runs."""
+        self.planned += runs
+        self._shown.close()
+        self._bar = self._shown.enter_context(RunsProgress(Console(stderr=True), runs))
+
+    def end(self, label: str) -> None:
+        """Show that a run has ended."""
+        assert self._bar is not None, "its part has begun"
+        self.ended += 1
+        self._bar.end(label)
+
+
+def _measure(studies: Sequence[schema.Study], args: argparse.Namespace) -> list[StudyDocument]:
     """Make the runs of studies, with their progress on standard error, and hold them against the papers."""
+    for study in studies:
+        measure.plan(study, 1)  # what is wrong with a study shows before anything is written or joined
+    keep = measure.Store(args.out, resume=args.resume)
+    simulations = simulator(args.scheduler)
     with ExitStack() as shown:
-        bars: list[RunsProgress] = []
-        planned = 0
-
-        def begin(runs: int) -> None:
-            nonlocal planned
-            planned = runs
-            bars.append(shown.enter_context(RunsProgress(Console(stderr=True), runs)))
-
-        ended = 0
-
-        def report(label: str) -> None:
-            nonlocal ended
-            ended += 1
-            bars[0].end(label)
-
-        for study in studies:
-            measure.plan(study, 1)  # what is wrong with a study shows before anything is written or joined
-        keep = measure.Store(args.out, resume=args.resume)
-        simulations = simulator(args.scheduler)
+        bars = _Bars(shown)
         try:
-            measured = measure.run(studies, seeds, simulations, keep=keep, begin=begin, report=report)
+            measured = measure.run(
+                studies, args.seeds, simulations, keep=keep, begin=bars.begin, report=bars.end
+            )
         except KeyboardInterrupt:
             if args.out is None:
                 raise
-            raise Interrupted(ended, planned, resume_command(args)) from None
+            raise Interrupted(bars.ended, bars.planned, resume_command(args)) from None
     return [evaluate(study, figures) for study, figures in zip(studies, measured, strict=True)]
 
 

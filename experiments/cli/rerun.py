@@ -8,10 +8,9 @@ import time
 from pathlib import Path
 
 from experiments import engines, runner
+from experiments.cli.arguments import JOBS, MAKING_RUNS, OUT, RETRIES, Arguments, argument
 from experiments.cli.messages import EXIT_FAILED, complain, say
 from experiments.cli.run_and_report import make_runs
-from experiments.cli.run_arguments import add_jobs, add_output, add_retries, add_scheduler, jobs, retries
-from experiments.cli.watch import add_watch_arguments
 from experiments.engines.base import Clock
 from experiments.model.job import Job
 from experiments.model.reading import read_results
@@ -23,28 +22,19 @@ NAME = "rerun"
 HELP = "make the runs of a results document again, from the document alone"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `rerun` to a parser."""
-    parser.add_argument("results", type=Path, metavar="RESULTS", help="a results.json, or the folder of one")
-    add_retries(parser)
-    add_jobs(parser)
-    add_scheduler(parser)
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder for the new results (default results/NAME-TIME)"
-    )
-    add_output(parser)
-    add_watch_arguments(parser)
+ARGUMENTS: Arguments = (
+    argument("results", "RESULTS", "a results.json, or the folder of one", Path),
+    RETRIES,
+    JOBS,
+    OUT,
+    *MAKING_RUNS,
+)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Make the runs and compare them with the document's; returns the exit status.
-
-    Raises:
-        ExperimentError: the document or a file that it needs cannot be used, the machine lacks something, or
-            the user stopped.
-    """
+    """Make the runs and compare them with the document's; returns the exit status."""
     before, source = read_results(args.results), str(args.results)
-    options = {"retries": retries(args), "parallel": jobs(args)}
+    options = {"retries": args.retries, "parallel": args.jobs}
     # The folder that is made by default comes last: nothing is left of a document that is refused.
     rerun = rerun_of(before, source, args.out or Path(), extension_files(), **options)
     out = args.out or runner.default_output(before.scenario, time.time())

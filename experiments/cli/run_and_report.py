@@ -42,9 +42,6 @@ def run_and_report(
         resume: whether the job's folder may hold results of it.
         engine: what `runner.checked_engine` returned for the job; None for one that uses this machine.
         watch: is given the events too; what it raises ends the runs.
-
-    Raises:
-        ExperimentError: the machine lacks something, the user stopped, or the results cannot be written.
     """
     stop_on(signal.SIGTERM)
     engine = engine or runner.checked_engine(job)
@@ -67,11 +64,7 @@ def run_and_report(
 
 
 def make_runs(job: Job, args: argparse.Namespace, *, resume: bool = False) -> int:
-    """Make the runs of a command with the options of `run`; returns the exit status.
-
-    Raises:
-        ExperimentError: the machine lacks something, the user stopped, or the results cannot be written.
-    """
+    """Make the runs of a command with the options of `run`; returns the exit status."""
     engine = runner.checked_engine(job, args.scheduler)
     options = {"json": args.json, "has_report": args.has_report, "resume": resume}
     with watching(job, args) as watch:
@@ -91,11 +84,7 @@ def how_long(job: Job) -> str:
 
 
 def report(results: Results, folder: Path, *, table: bool) -> None:
-    """Write a document's report beside it, and print its table if asked for.
-
-    Raises:
-        OutputError: the files cannot be written.
-    """
+    """Write a document's report beside it, and print its table if asked for."""
     # Matplotlib takes a second to import, which only those should wait for who get plots.
     from experiments.report.page import write_report
 

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from experiments.cli.argument_types import mtu_bytes
+from experiments.cli.arguments import SET, Arguments, argument, mtu_bytes
 from experiments.cli.messages import EXIT_FAILED, EXIT_INTERRUPTED, complain, say
 from experiments.cli.stopping import stop_on
 from experiments.engines.live import requirements
@@ -50,31 +50,20 @@ Leave with `exit` or Ctrl-D; nothing stays behind.
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "network",
-        metavar="NETWORK",
-        help="a built-in network, a .toml, .json or .graphml file, or a generator (ring:6)",
-    )
-    parser.add_argument("--variant", metavar="V", help="variant of the network")
-    parser.add_argument(
-        "--mtu", type=mtu_bytes, default=1500, metavar="BYTES", help="MTU of the hosts (default 1500)"
-    )
-    parser.add_argument(
-        "--set",
-        dest="assignments",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="override a value of the network: links.S0-S4.rate_bps=8e6; repeatable",
-    )
-    parser.add_argument(
+ARGUMENTS: Arguments = (
+    argument(
+        "network", "NETWORK", "a built-in network, a .toml, .json or .graphml file, or a generator (ring:6)"
+    ),
+    argument("--variant", "V", "variant of the network"),
+    argument("--mtu", "BYTES", "MTU of the hosts", mtu_bytes, 1500),
+    SET,
+    argument(
         "--script",
-        metavar="FILE",
-        help="run the commands in a file, one a line, instead of a prompt; also what is on standard input, "
-        "where that is no terminal",
-    )
+        "FILE",
+        "run the commands in a file, one a line, instead of a prompt; also what is on standard input, where "
+        "that is no terminal",
+    ),
+)
 
 
 def main(args: argparse.Namespace) -> int:

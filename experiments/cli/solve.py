@@ -9,8 +9,17 @@ from pathlib import Path
 
 from rich.console import Console
 
-from experiments.cli.argument_types import load_number, positive, whole
-from experiments.cli.network_arguments import add_format_arguments, add_network_arguments, read_options
+from experiments.cli.arguments import (
+    FORMAT,
+    JSON,
+    NETWORK,
+    Arguments,
+    argument,
+    load_number,
+    positive,
+    read_options,
+    whole,
+)
 from experiments.errors import UnknownName
 from experiments.routing.time_limit import TimeLimit
 from topologies.routable import load_routable
@@ -19,58 +28,46 @@ NAME = "solve"
 HELP = "route demands over a network with GOMR and print the certificate of optimality"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `solve` to a parser."""
-    add_network_arguments(parser)
-    add_format_arguments(parser)
-    parser.add_argument(
+ARGUMENTS: Arguments = (
+    *NETWORK,
+    *FORMAT,
+    argument(
         "--load",
-        type=load_number,
-        metavar="X",
-        help="offered load: requested rates over what the network can carry; at 1 all just fits, at "
-        "1.1 a share "
+        "X",
+        "offered load: requested rates over what the network can carry; at 1 all just fits, at 1.1 a share "
         "of 1/1.1 is admitted (default 1; the rates of a file are not scaled unless this is given)",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="seed of the generated flows and events (default 1)"
-    )
-    parser.add_argument("--engine", default="native", metavar="E", help="native or pulp (default native)")
-    parser.add_argument(
+        load_number,
+    ),
+    argument("--seed", "N", "seed of the generated flows and events", int, 1),
+    argument("--engine", "E", "native or pulp", None, "native"),
+    argument(
         "--objective",
+        "O",
+        "max_throughput_min_delay, fair, max_min, min_max_utilisation or even_split",
         default="max_throughput_min_delay",
-        metavar="O",
-        help="max_throughput_min_delay (default), fair, max_min, min_max_utilisation or even_split",
-    )
-    parser.add_argument("--max-paths", type=whole, metavar="K", help="at most K paths for each flow")
-    parser.add_argument(
-        "--events", type=whole, metavar="N", help="also measure N flow events and N/4 link failures"
-    )
-    parser.add_argument(
+    ),
+    argument("--max-paths", "K", "at most K paths for each flow", whole),
+    argument("--events", "N", "also measure N flow events and N/4 link failures", whole),
+    argument(
         "--time-limit",
-        type=positive,
-        metavar="S",
-        help="limit in seconds for reading, scaling to the load, solving, events, failures and backups "
-        "together (writing --out is not counted)",
-    )
-    parser.add_argument(
+        "S",
+        "limit in seconds for reading, scaling to the load, solving, events, failures and backups together "
+        "(writing --out is not counted)",
+        positive,
+    ),
+    argument(
         "--failures",
+        "F",
+        "also compute what is admitted after each single failure of links, nodes or all, and backup paths",
         choices=("links", "nodes", "all"),
-        help="also compute what is admitted after each single failure of a link or node, and backup paths",
-    )
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="write a page, tables and a map to this folder"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+    ),
+    argument("--out", "DIR", "write a page, tables and a map to this folder", Path),
+    JSON,
+)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Solve; returns the exit status.
-
-    Raises:
-        ScenarioError, UnknownName, TopologyError, InvalidProblem: An argument or a file cannot be used.
-        SolverError: The engine failed or ran out of time.
-        OutputError: The files cannot be written.
-    """
+    """Solve; returns the exit status."""
     # The engines and numpy take their time to import, which the other commands should not wait for.
     from gomr import ENGINES, OBJECTIVES, Engine
     from gomr.solving import allocate

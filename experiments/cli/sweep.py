@@ -11,9 +11,20 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from experiments.cli.argument_types import loads, names, positive, seconds, whole
-from experiments.cli.network_arguments import add_network_arguments
-from experiments.cli.run_arguments import add_scheduler
+from experiments.cli.arguments import (
+    JSON,
+    NETWORK,
+    SCHEDULER,
+    Arguments,
+    argument,
+    flag,
+    loads,
+    names,
+    positive,
+    seconds,
+    seeds_argument,
+    whole,
+)
 from experiments.cli.stopping import resume_command, stop_on
 from experiments.errors import Interrupted, UnknownName
 from experiments.model.whole_files import write_whole, writing
@@ -29,89 +40,50 @@ LOADS = "0.5,0.8,1,1.2,1.5"
 PROTOCOLS = "mstcp,ospf,ecmp"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `sweep` to a parser."""
-    add_network_arguments(parser)
-    parser.add_argument(
-        "--loads",
-        type=loads,
-        default=LOADS,
-        metavar="X,…",
-        help=f"offered loads, separated by commas: see `solve --load` (default {LOADS})",
-    )
-    parser.add_argument(
-        "--protocol",
-        type=names,
-        default=PROTOCOLS,
-        metavar="P,…",
-        help=f"any that the simulator has, by name (default {PROTOCOLS}; see `list`)",
-    )
-    parser.add_argument("--engine", default=ENGINE, metavar="E", help=f"{ENGINE}, the only engine for sweeps")
-    parser.add_argument(
-        "--seeds",
-        type=whole,
-        default=1,
-        metavar="N",
-        help="repeat each point with the seeds 1 to N (default 1)",
-    )
-    parser.add_argument(
-        "--duration", type=positive, default=10.0, metavar="S", help="seconds to measure (default 10)"
-    )
-    parser.add_argument(
-        "--warm-up", type=seconds, default=2.0, metavar="S", help="seconds before the measurement (default 2)"
-    )
-    parser.add_argument(
+ARGUMENTS: Arguments = (
+    *NETWORK,
+    argument("--loads", "X,…", "offered loads, separated by commas: see `solve --load`", loads, LOADS),
+    argument("--protocol", "P,…", "any that the simulator has, by name; see `list`", names, PROTOCOLS),
+    argument("--engine", "E", "the only engine for sweeps", None, ENGINE),
+    seeds_argument(1),
+    argument("--duration", "S", "seconds to measure", positive, 10),
+    argument("--warm-up", "S", "seconds before the measurement", seconds, 2),
+    argument(
         "--scale",
-        type=positive,
-        default=1.0,
-        metavar="X",
-        help="multiply the rates of all links: with 0.01 a run takes a hundredth of the time (default 1)",
-    )
-    parser.add_argument(
-        "--queue",
-        type=whole,
-        default=100,
-        metavar="N",
-        help="queue limit in packets of links without one in the network (default 100)",
-    )
-    parser.add_argument(
+        "X",
+        "multiply the rates of all links: with 0.01 a run takes a hundredth of the time",
+        positive,
+        1,
+    ),
+    argument("--queue", "N", "queue limit in packets of links without one in the network", whole, 100),
+    argument(
         "--objective",
+        "O",
+        "objective of the allocation: see `solve --objective`",
         default="max_throughput_min_delay",
-        metavar="O",
-        help="objective of the allocation: see `solve --objective` (default max_throughput_min_delay)",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--metric",
-        choices=("delay", "hops"),
+        "M",
+        "metric of default routes: delay, as in the controller, or hops",
         default="delay",
-        help="metric of default routes: delay, as in the controller (default), or hops",
-    )
-    add_scheduler(parser)
-    parser.add_argument(
+        choices=("delay", "hops"),
+    ),
+    SCHEDULER,
+    argument(
         "--workers",
-        type=whole,
-        metavar="N",
-        help="number of points at once (default: one per core, or what the cluster has room for)",
-    )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results")
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="continue an earlier sweep in DIR; loads, protocols and seeds may be added",
-    )
-    parser.add_argument("--json", action="store_true", help="print the document on standard output")
+        "N",
+        "number of points at once (default: one per core, or what the cluster has room for)",
+        whole,
+    ),
+    argument("--out", "DIR", "folder for the results", Path, required=True),
+    flag("--resume", "continue an earlier sweep in DIR; loads, protocols and seeds may be added"),
+    JSON,
+)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Sweep; returns the exit status.
-
-    Raises:
-        ScenarioError, UnknownName, TopologyError, InvalidProblem: An argument or a file cannot be used.
-        SolverError: There is no allocation for the first point.
-        OutputError: The folder cannot be used.
-        ClusterUnreachable: There is no such cluster.
-        Interrupted: The user stopped; what was finished is written.
-    """
+    """Sweep; returns the exit status."""
     # Solver, numpy and networkx take their time to import, which the other commands should not wait for.
     from experiments.scheduling.simulator import simulator
     from experiments.sweep.offer import Offers
@@ -138,11 +110,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def sweep_from(args: argparse.Namespace) -> Sweep:
-    """Return the sweep that the arguments ask for.
-
-    Raises:
-        UnknownName: of an engine, a protocol or an objective.
-    """
+    """Return the sweep that the arguments ask for (UnknownName: of an engine, a protocol or an objective)."""
     from gomr import OBJECTIVES
 
     from experiments.protocols import PROTOCOLS as REGISTERED

@@ -1,4 +1,4 @@
-"""The options `--watch` and `--watch-port` of `run` and `resume`."""
+"""A page about the runs that a command makes: `--watch`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from experiments.cli.argument_types import port
 from experiments.cli.messages import say
 from experiments.errors import Interrupted
 from experiments.model.events import Event, ignore
@@ -15,22 +14,6 @@ from experiments.model.job import Job
 
 FLUSH_S = 0.5
 """For pages to hear that the runs were stopped."""
-
-
-def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add `--watch` to a command that makes runs."""
-    parser.add_argument(
-        "--watch",
-        action="store_true",
-        help="show the progress of the runs on a web page; its address is printed",
-    )
-    parser.add_argument(
-        "--watch-port",
-        type=port,
-        default=0,
-        metavar="PORT",
-        help="port of the page on 127.0.0.1 (default: a free one)",
-    )
 
 
 @contextmanager
@@ -48,12 +31,12 @@ def watching(job: Job, args: argparse.Namespace) -> Iterator[Callable[[Event], N
     from experiments.web.app import Content
     from experiments.web.documents import GrowingResults
     from experiments.web.event_log import EventLog
-    from experiments.web.server import PageServer
+    from experiments.web.server import ANY_PORT, PageServer
     from experiments.web.watching import Watch
 
     log = EventLog()
     watch = Watch(job, log)
-    with PageServer(Content([GrowingResults(job)], watch.plan, log), args.watch_port) as server:
+    with PageServer(Content([GrowingResults(job)], watch.plan, log), args.watch_port or ANY_PORT) as server:
         log.changed = server.wake
         say(f"Watch the runs at {server.address}")
         try:

@@ -50,11 +50,7 @@ class Engine(Protocol):
         """
 
     def run_case(self, plan: RunPlan, out: Path, report: Report) -> RunResult:
-        """Run one plan; `out` is a folder for its logs.
-
-        Raises:
-            RunFailed: the run did not come to its end.
-        """
+        """Run one plan; `out` is a folder for its logs (RunFailed: the run did not come to its end)."""
 
     def environment(self) -> Environment:
         """Describe where the last run was made; called after each."""

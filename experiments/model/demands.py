@@ -65,11 +65,7 @@ def expand(scenario: Scenario, folder: Path, hosts: Collection[str], cases: Coll
 
 
 def read(path: Path, settings: Demands, hosts: Collection[str]) -> dict[str, Flow]:
-    """Return the flows of a file by name.
-
-    Raises:
-        DemandError: it cannot be read, or a row is wrong.
-    """
+    """Return the flows of a file by name (DemandError: it cannot be read, or a row is wrong)."""
     flows = {}
     for number, (place, row) in enumerate(_rows(path), start=1):
         if number > MOST_ROWS:

@@ -142,26 +142,8 @@ class WorkFinished(Data):
     event: Literal["work-finished"] = "work-finished"
 
 
-class InRun(Data):
-    """What one of several runs tells that are made at once; `number` is the run's, from 1."""
-
-    event: Literal["in-run"] = "in-run"
-    number: int
-    told: Annotated[
-        RunStarted
-        | PhaseBegun
-        | TimeMeasured
-        | RunRepeated
-        | FlowsConnected
-        | RatesMeasured
-        | ValidityMeasured,
-        Field(discriminator="event"),
-    ]
-
-
-Event: TypeAlias = (
-    RunsBegun
-    | RunStarted
+OfRun: TypeAlias = (
+    RunStarted
     | PhaseBegun
     | TimeMeasured
     | RunRepeated
@@ -170,11 +152,19 @@ Event: TypeAlias = (
     | FlowsConnected
     | RatesMeasured
     | ValidityMeasured
-    | OutputRefused
-    | WorkFailed
-    | WorkFinished
-    | InRun
 )
+"""What is told of one run."""
+
+
+class InRun(Data):
+    """What one of several runs tells that are made at once; `number` is the run's, from 1."""
+
+    event: Literal["in-run"] = "in-run"
+    number: int
+    told: Annotated[OfRun, Field(discriminator="event")]
+
+
+Event: TypeAlias = OfRun | RunsBegun | OutputRefused | WorkFailed | WorkFinished | InRun
 Report: TypeAlias = Callable[[Event], None]
 """Takes the events of runs."""
 

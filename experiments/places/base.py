@@ -15,11 +15,7 @@ class Place(Protocol):
     """Where a job's pending runs are made."""
 
     def check(self) -> None:
-        """Refuse where this machine cannot be such a place.
-
-        Raises:
-            MissingRequirement: with the remedy.
-        """
+        """Refuse where this machine cannot be such a place (MissingRequirement: with the remedy)."""
 
     def run(self, job: Job, engine: Engine, report: Report) -> None:
         """Make a job's pending runs; each leaves its result and environment in the job's folder.
@@ -41,11 +37,7 @@ class WorkerEvents:
         self._report = report
 
     def take(self, event: Event) -> None:
-        """Take one event.
-
-        Raises:
-            OutputError: the worker could not write its results.
-        """
+        """Take one event (OutputError: the worker could not write its results)."""
         match event:
             case OutputRefused(path=path, reason=reason):
                 raise OutputError(path, reason)

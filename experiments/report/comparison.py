@@ -27,14 +27,13 @@ MOST = len(LETTERS)
 Key = tuple[str, str, str]
 
 
+@dataclass(eq=False)
 class NotComparable(Exception):
     """Two documents have nothing that could be compared; `first` and `other` are their names."""
 
-    def __init__(self, first: str, other: str, reason: str) -> None:
-        super().__init__(first, other, reason)
-        self.first = first
-        self.other = other
-        self.reason = reason
+    first: str
+    other: str
+    reason: str
 
     def __str__(self) -> str:
         return f"{self.first} and {self.other} cannot be compared: {self.reason}."

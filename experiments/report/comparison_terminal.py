@@ -12,7 +12,7 @@ from rich.text import Text
 from experiments.analysis.metrics import METRICS, Kept
 from experiments.report import units
 from experiments.report.comparison import Comparison, Pair, Quantity, Row
-from experiments.report.terminal import plain_table, printing, visible
+from experiments.report.terminal import filled, printing, visible
 
 SIGNIFICANT = "*"
 FOOTNOTE = (
@@ -68,37 +68,33 @@ def _parts(comparison: Comparison, plain: bool) -> Iterator[Text | Table]:
 
 
 def _settings(comparison: Comparison, plain: bool) -> Table:
-    table = plain_table("Settings that differ", plain)
-    table.add_column("setting", overflow="fold")
-    for document in comparison.documents:
-        table.add_column(document.letter, overflow="fold")
-    for setting in comparison.settings:
-        table.add_row(*(visible(text, plain) for text in (setting.name, *setting.values)))
-    return table
+    letters = [document.letter for document in comparison.documents]
+    rows = ([setting.name, *setting.values] for setting in comparison.settings)
+    return filled("Settings that differ", ["setting", *letters], (), rows, plain)
 
 
 def _table(pair: Pair, case: str, rows: list[Row], plain: bool) -> Table:
     first, other = pair.first.letter, pair.other.letter
-    table = plain_table(f"{pair.first.results.scenario}, case {case}: {other} against {first}", plain)
-    table.add_column("flow", overflow="fold")
-    table.add_column("protocol", overflow="fold")
+    title = f"{pair.first.results.scenario}, case {case}: {other} against {first}"
     columns = [_column(name, rows) for name in rows[0].quantities]
-    for column in columns:
-        for name in (first, other, f"{other} - {first}"):
-            table.add_column(f"{column.heading} {name}", justify="right", overflow="fold")
-    flow = None
-    for row in sorted(rows, key=lambda row: [entry.flow for entry in rows].index(row.flow)):
-        if row.flow != flow:
-            table.add_section()
-        cells = [
-            "" if row.flow == flow else row.flow,
-            row.protocol + ("" if row.valid else " (invalid)"),
-        ]
-        for column in columns:
-            cells += _cells(row.quantities[column.name], column.form, column.scale)
-        table.add_row(*(visible(cell, plain) for cell in cells))
-        flow = row.flow
-    return table
+    headings = [
+        f"{column.heading} {side}" for column in columns for side in (first, other, f"{other} - {first}")
+    ]
+
+    def cells() -> Iterator[list[str] | None]:
+        flow = None
+        for row in sorted(rows, key=lambda row: [entry.flow for entry in rows].index(row.flow)):
+            if row.flow != flow:
+                yield None
+            quantities = ((row.quantities[column.name], column.form, column.scale) for column in columns)
+            yield [
+                "" if row.flow == flow else row.flow,
+                row.protocol + ("" if row.valid else " (invalid)"),
+                *(cell for quantity in quantities for cell in _cells(*quantity)),
+            ]
+            flow = row.flow
+
+    return filled(title, ("flow", "protocol"), headings, cells(), plain)
 
 
 def _column(name: str, rows: list[Row]) -> _Column:

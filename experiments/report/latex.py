@@ -21,11 +21,7 @@ ESCAPED = {
 
 
 def latex_table(results: Results, measures: Sequence[str]) -> str:
-    """Return a `tabular` for the packages booktabs and inputenc.
-
-    Raises:
-        UnknownName: there is no such metric.
-    """
+    """Return a `tabular` for the packages booktabs and inputenc (UnknownName: there is no such metric)."""
     known = metrics_of(results.runs)
     for name in measures:
         if name not in known:

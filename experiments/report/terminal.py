@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeAlias
 
 from rich import box
 from rich.console import Console
@@ -13,13 +14,16 @@ from rich.text import Text
 from experiments.model.results import Results
 from experiments.report import units
 from experiments.report.collisions import collisions, network_of
-from experiments.report.completions import completions
+from experiments.report.completions import Completions, completions
 from experiments.report.notes import Notes, flow_notes, general_notes, validity_sentences
 from experiments.report.sharing import sharing_sentences
 from experiments.report.summary import CaseSummary, FlowSummary, summarise
 
 WIDTH = 120
 _ASCII = str.maketrans({"±": "+-", units.MISSING: "-", "→": "->"})
+Rows: TypeAlias = Iterator["list[str] | None"]
+_ENDS = ("flow", "protocol")
+_LEAST_WIDTHS = {"protocol": len("mptcp-dualhomed a"), "method": 10}
 _OURS = ("asked\nMbit/s", "got\nMbit/s", "got\n%", "delay\nmean ms", "delay\np95 ms")
 _ACTIVE = ("active\nMbit/s",)
 _PAPER = ("paper\nMbit/s", "paper\nmean ms")
@@ -66,45 +70,51 @@ def _parts(results: Results, plain: bool) -> Iterator[Text | Table]:
 def _completion_table(case: CaseSummary, plain: bool) -> Table | None:
     """Return the flow completion times of a case; None where no flow has transfers."""
     groups = completions(case.flows)
-    if not groups:
-        return None
-    table = _new_table("Flow completion times", plain)
-    for name in ("completed", "mean s", "p50 s", "p95 s", "p99 s", "max s"):
-        table.add_column(name, justify="right", overflow="fold")
+    names = ("completed", "mean s", "p50 s", "p95 s", "p99 s", "max s")
+    return filled("Flow completion times", _ENDS, names, _completion_rows(groups), plain) if groups else None
+
+
+def _completion_rows(groups: Mapping[str, list[Completions]]) -> Rows:
     for flow, group in groups.items():
-        table.add_section()
+        yield None
         for row, each in enumerate(group):
             quantiles = (None if each.is_single else each.quantile_s(q) for q in ("p50", "p95", "p99", "max"))
-            cells = [
+            yield [
                 "" if row else flow,
                 each.flow.sender + ("" if each.flow.valid else " (invalid)"),
                 f"{each.completed} of {each.started}",
                 units.with_interval(each.mean_s, _seconds, 1),
                 *(_or_missing(value, _seconds) for value in quantiles),
             ]
-            table.add_row(*(visible(cell, plain) for cell in cells))
-    return table
 
 
 def _seconds(value: float) -> str:
     return units.decimal(value, 3)
 
 
-def plain_table(title: str, plain: bool) -> Table:
-    """Return a table without columns, in the style of all."""
-    return Table(
+def filled(
+    title: str,
+    texts: Sequence[str],
+    numbers: Sequence[str],
+    rows: Iterable[Sequence[str] | None],
+    plain: bool,
+) -> Table:
+    """Return a table in the style of all: columns of texts, then of numbers; a row that is None is a rule."""
+    table = Table(
         title=visible(title, plain, style="bold"),
         title_justify="left",
         show_edge=False,
         box=box.ASCII if plain else box.SIMPLE_HEAD,
     )
-
-
-def _new_table(title: str, plain: bool) -> Table:
-    """Return a table whose rows begin with flow and protocol."""
-    table = plain_table(title, plain)
-    table.add_column("flow", overflow="fold")
-    table.add_column("protocol", overflow="fold", min_width=len("mptcp-dualhomed a"))
+    for name in texts:
+        table.add_column(name, overflow="fold", min_width=_LEAST_WIDTHS.get(name))
+    for name in numbers:
+        table.add_column(name, justify="right", overflow="fold")
+    for cells in rows:
+        if cells is None:
+            table.add_section()
+        else:
+            table.add_row(*(visible(cell, plain) for cell in cells))
     return table
 
 
@@ -120,21 +130,19 @@ def _collisions(results: Results, case: CaseSummary) -> Iterator[str]:
 def _table(results: Results, case: CaseSummary, notes: Notes, plain: bool) -> Table:
     with_paper = any(flow.paper for group in case.flows.values() for flow in group)
     title = f"{results.scenario}, case {case.name} ({results.engine}, {_runs(case)})"
-    table = _new_table(title, plain)
     further = case.further_metrics
     headings = tuple(metric.heading or metric.name for metric in further)
     active = _ACTIVE if case.has_active_goodput else ()
-    for name in _OURS + active + (_PAPER if with_paper else ()) + headings:
-        table.add_column(name, justify="right", overflow="fold")
-    for flow, group in case.flows.items():
-        table.add_section()
-        for row, summary in enumerate(group):
-            cells = _cells(summary, notes, with_paper=with_paper, with_active=bool(active))
-            cells += [
-                units.with_interval(summary.over_seeds(each), each.text, each.scale) for each in further
-            ]
-            table.add_row(*(visible(cell, plain) for cell in ("" if row else flow, *cells)))
-    return table
+
+    def rows() -> Rows:
+        for flow, group in case.flows.items():
+            yield None
+            for row, summary in enumerate(group):
+                cells = _cells(summary, notes, with_paper=with_paper, with_active=bool(active))
+                shown = (units.with_interval(summary.over_seeds(m), m.text, m.scale) for m in further)
+                yield ["" if row else flow, *cells, *shown]
+
+    return filled(title, _ENDS, _OURS + active + (_PAPER if with_paper else ()) + headings, rows(), plain)
 
 
 def _cells(flow: FlowSummary, notes: Notes, *, with_paper: bool, with_active: bool) -> list[str]:

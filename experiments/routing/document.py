@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from gomr import OBJECTIVES, Allocation, DemandColumns, Problem
+from gomr import OBJECTIVES, Allocation, Demand, DemandColumns, PathRate, Problem
 from gomr.allocation import loads_of_allocation
 from gomr.backups import Backup
-from gomr.failures import Survey
+from gomr.failures import Outcome, Survey
 
 from experiments.routing.events import EventTimes, percentiles_ms
 from topologies import Network
 
 MOST_FAILURES = 10
 """How many of the worst failures the summary names."""
+
+
+@dataclass(frozen=True)
+class FlowRow:
+    """A flow: what it asks for and gets, and its paths."""
+
+    demand: Demand
+    admitted_bps: float
+    paths: tuple[PathRate, ...]
+
+    @property
+    def share(self) -> float:
+        """The part of its request that it gets; 1 for a flow that asks for nothing."""
+        return min(1.0, self.admitted_bps / self.demand.rate_bps) if self.demand.rate_bps else 1.0
+
+    @property
+    def delay_s(self) -> float | None:
+        """The mean delay of its bits; None where it gets nothing."""
+        if not self.admitted_bps:
+            return None
+        return math.fsum(path.rate_bps * path.delay_s for path in self.paths) / self.admitted_bps
 
 
 @dataclass(frozen=True)
@@ -48,6 +70,12 @@ class Solved:
     def loads_bps(self) -> Mapping[str, float]:
         """Return the load of every edge."""
         return self._loads_bps
+
+    def flows(self) -> Iterator[FlowRow]:
+        """Yield every flow, in the order of the demands."""
+        paths = self.allocation.paths
+        for demand in self.problem.demands:
+            yield FlowRow(demand, self.allocation.rate_bps(demand.id), paths[demand.id])
 
     @cached_property
     def path_count(self) -> int:
@@ -105,15 +133,12 @@ def failures_summary(survey: Survey) -> dict[str, Any]:
         "surveyed": len(survey.outcomes),
         "exact": len(survey.outcomes) - survey.unsolved,
         "without_loss": sum(outcome.lost_bps == 0 for outcome in survey.outcomes),
-        "worst": [
-            {
-                "kind": outcome.failure.kind,
-                "name": outcome.failure.name,
-                "admitted_bps": outcome.admitted_bps,
-                "upper_bound_bps": outcome.upper_bound_bps,
-                "lost_bps": outcome.lost_bps,
-                "cut_off_bps": outcome.cut_off_bps,
-            }
-            for outcome in survey.worst_first()[:MOST_FAILURES]
-        ],
+        "worst": [failure_row(outcome) for outcome in survey.worst_first()[:MOST_FAILURES]],
     }
+
+
+def failure_row(outcome: Outcome) -> dict[str, Any]:
+    """Return what is admitted after a failure."""
+    figures = ("admitted_bps", "upper_bound_bps", "lost_bps", "cut_off_bps")
+    failure = outcome.failure
+    return {"kind": failure.kind, "name": failure.name, **{name: getattr(outcome, name) for name in figures}}

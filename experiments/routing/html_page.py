@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from gomr import Demand, PathRate
 from gomr.failures import Outcome
 
 from experiments.report.canvas import Plot
 from experiments.report.pages import render_template
 from experiments.report.plot_topology import draw_network
 from experiments.report.plot_utilisation import plot_utilisations
-from experiments.routing.document import Solved
+from experiments.routing.document import FlowRow, Solved
 from experiments.routing.page import FULL, busiest_links, flow_counts, rate_text, results
 
 MOST_FLOWS = 200
@@ -21,27 +19,9 @@ MOST_FAILURES = 50
 MOST_PATHS = 4
 
 
-@dataclass(frozen=True)
-class FlowRow:
-    """A flow on the page: what it asks for and gets, and its paths."""
-
-    demand: Demand
-    admitted_bps: float
-    paths: tuple[PathRate, ...]
-
-    @property
-    def share(self) -> float:
-        """The part of its request that it gets; 1 for a flow that asks for nothing."""
-        return min(1.0, self.admitted_bps / self.demand.rate_bps) if self.demand.rate_bps else 1.0
-
-
 def starved_first(solved: Solved) -> list[FlowRow]:
     """Return the flows, those that get the least of their request first, of equal ones the largest."""
-    rows = [
-        FlowRow(demand, solved.allocation.rate_bps(demand.id), solved.allocation.paths[demand.id])
-        for demand in solved.problem.demands
-    ]
-    return sorted(rows, key=lambda row: (min(row.share, FULL), -row.demand.rate_bps))
+    return sorted(solved.flows(), key=lambda row: (min(row.share, FULL), -row.demand.rate_bps))
 
 
 def utilisations(solved: Solved) -> dict[str, float]:

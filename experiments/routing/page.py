@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gomr import Demand, PathRate
+from gomr import Demand
 from gomr.failures import Survey
 from rich.console import Console
 from rich.table import Table
 
 from experiments.report import units
-from experiments.report.terminal import plain_table, printing, visible
-from experiments.routing.document import Solved
+from experiments.report.terminal import filled, printing, visible
+from experiments.routing.document import FlowRow, Solved
 from experiments.routing.events import percentiles_ms
 
 MOST_LINKS = 10
@@ -31,16 +30,6 @@ class BusyLink:
     utilisation: float
     flows: int
     short: int
-
-
-@dataclass(frozen=True)
-class SlowFlow:
-    """A flow that gets something, and the mean delay of its bits."""
-
-    demand: Demand
-    admitted_bps: float
-    paths: tuple[PathRate, ...]
-    delay_s: float
 
 
 def busiest_links(solved: Solved) -> list[BusyLink]:
@@ -65,16 +54,10 @@ def busiest_links(solved: Solved) -> list[BusyLink]:
     return sorted(busy, key=lambda link: (-min(link.utilisation, FULL), -link.short, link.edge))
 
 
-def slowest_flows(solved: Solved) -> list[SlowFlow]:
+def slowest_flows(solved: Solved) -> list[FlowRow]:
     """Return the flows that get something, the longest mean delay first."""
-    flows = []
-    for demand in solved.problem.demands:
-        paths = solved.allocation.paths[demand.id]
-        if paths:
-            admitted_bps = solved.allocation.rate_bps(demand.id)
-            delay_s = math.fsum(path.rate_bps * path.delay_s for path in paths) / admitted_bps
-            flows.append(SlowFlow(demand, admitted_bps, paths, delay_s))
-    return sorted(flows, key=lambda flow: -flow.delay_s)
+    flows = [row for row in solved.flows() if row.paths]
+    return sorted(flows, key=lambda row: -(row.delay_s or 0.0))
 
 
 @dataclass(frozen=True)
@@ -177,57 +160,47 @@ def rate_text(rate_bps: float) -> str:
 
 def _links_table(busy: list[BusyLink], plain: bool) -> Table:
     full = any(link.utilisation >= FULL for link in busy)
-    table = plain_table("Bottlenecks" if full else "Fullest links (none is full)", plain)
-    table.add_column("link", overflow="fold")
-    for name in ("capacity", "used %", "flows", "of them short"):
-        table.add_column(name, justify="right")
     shown = [link for link in busy if link.utilisation >= FULL] or busy
-    for link in shown[:MOST_LINKS]:
-        cells = (
+    rows = (
+        [
             link.edge,
             rate_text(link.capacity_bps),
             units.percent(link.utilisation, 1),
             str(link.flows),
             str(link.short),
-        )
-        table.add_row(*(visible(cell, plain) for cell in cells))
-    return table
+        ]
+        for link in shown[:MOST_LINKS]
+    )
+    title = "Bottlenecks" if full else "Fullest links (none is full)"
+    return filled(title, ["link"], ("capacity", "used %", "flows", "of them short"), rows, plain)
 
 
-def _flows_table(slow: list[SlowFlow], plain: bool) -> Table:
-    table = plain_table("Slowest flows", plain)
-    for name in ("flow", "from", "to"):
-        table.add_column(name, overflow="fold")
-    for name in ("asked", "got", "paths", "delay ms"):
-        table.add_column(name, justify="right")
-    for flow in slow[:MOST_FLOWS]:
-        demand = flow.demand
-        cells = (
-            demand.id,
-            demand.source,
-            demand.destination,
-            rate_text(demand.rate_bps),
+def _flows_table(slow: list[FlowRow], plain: bool) -> Table:
+    rows = (
+        [
+            flow.demand.id,
+            flow.demand.source,
+            flow.demand.destination,
+            rate_text(flow.demand.rate_bps),
             rate_text(flow.admitted_bps),
             str(len(flow.paths)),
-            units.ms(flow.delay_s),
-        )
-        table.add_row(*(visible(cell, plain) for cell in cells))
-    return table
+            units.ms(flow.delay_s or 0.0),
+        ]
+        for flow in slow[:MOST_FLOWS]
+    )
+    return filled("Slowest flows", ("flow", "from", "to"), ("asked", "got", "paths", "delay ms"), rows, plain)
 
 
 def _failures_table(survey: Survey, plain: bool) -> Table:
     known = f"; {survey.unsolved} of them by bounds only" if survey.unsolved else ""
-    table = plain_table(f"Worst of {len(survey.outcomes)} failures{known}", plain)
-    table.add_column("fails", overflow="fold")
-    for name in ("admitted", "lost", "lost %"):
-        table.add_column(name, justify="right")
-    for outcome in survey.worst_first()[:MOST_LINKS]:
-        share = outcome.lost_bps / survey.admitted_bps if survey.admitted_bps else 0.0
-        cells = (
+    rows = (
+        [
             f"{outcome.failure.kind} {outcome.failure.name}",
             ("" if outcome.is_exact else "at least ") + rate_text(outcome.admitted_bps),
             rate_text(outcome.lost_bps),
-            units.percent(share, 1),
-        )
-        table.add_row(*(visible(cell, plain) for cell in cells))
-    return table
+            units.percent(outcome.lost_bps / survey.admitted_bps if survey.admitted_bps else 0.0, 1),
+        ]
+        for outcome in survey.worst_first()[:MOST_LINKS]
+    )
+    title = f"Worst of {len(survey.outcomes)} failures{known}"
+    return filled(title, ["fails"], ("admitted", "lost", "lost %"), rows, plain)

@@ -8,7 +8,9 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from experiments.routing.document import Solved, summary
+from gomr import Demand
+
+from experiments.routing.document import FlowRow, Solved, failure_row, summary
 
 FLOWS = (
     "flow",
@@ -23,100 +25,72 @@ FLOWS = (
 PATHS = ("flow", "source", "destination", "requested_bps", "path", "rate_bps", "delay_s")
 LINKS = ("from", "to", "capacity_bps", "load_bps", "utilisation", "delay_s")
 FAILURES = ("kind", "name", "admitted_bps", "upper_bound_bps", "lost_bps", "cut_off_bps", "exact")
-BACKUPS = (
-    "flow",
-    "path",
-    "rate_bps",
-    "delay_s",
-    "backup",
-    "backup_delay_s",
-    "shared_links",
-    "shared_nodes",
-)
+BACKUPS = ("flow", "path", "rate_bps", "delay_s", "backup", "backup_delay_s", "shared_links", "shared_nodes")
+Cells = Iterator[tuple[object, ...]]
 
 
 def flows_csv(solved: Solved) -> Iterator[str]:
     """Yield a line for every flow; an empty mean delay where it gets nothing."""
+    rows = (
+        (
+            *_asked(row.demand),
+            row.admitted_bps,
+            row.share,
+            len(row.paths),
+            "" if row.delay_s is None else row.delay_s,
+        )
+        for row in solved.flows()
+    )
+    return _lines(FLOWS, rows)
 
-    def rows() -> Iterator[tuple[object, ...]]:
-        for demand in solved.problem.demands:
-            paths = solved.allocation.paths[demand.id]
-            admitted_bps = solved.allocation.rate_bps(demand.id)
-            share = min(1.0, admitted_bps / demand.rate_bps) if demand.rate_bps else 1.0
-            delay_s: object = ""
-            if admitted_bps:
-                delay_s = sum(path.rate_bps * path.delay_s for path in paths) / admitted_bps
-            ends = (demand.id, demand.source, demand.destination)
-            yield (*ends, demand.rate_bps, admitted_bps, share, len(paths), delay_s)
 
-    return _lines(FLOWS, rows())
+def _asked(demand: Demand) -> tuple[object, ...]:
+    return demand.id, demand.source, demand.destination, demand.rate_bps
 
 
 def paths_csv(solved: Solved) -> Iterator[str]:
     """Yield a line for every path; a flow that gets nothing has one without a path."""
 
-    def rows() -> Iterator[tuple[object, ...]]:
-        for demand in solved.problem.demands:
-            asked = (demand.id, demand.source, demand.destination, demand.rate_bps)
-            for path in solved.allocation.paths[demand.id]:
-                yield (*asked, "-".join(path.nodes), path.rate_bps, path.delay_s)
-            if not solved.allocation.paths[demand.id]:
-                yield (*asked, "", 0.0, "")
+    def rows() -> Cells:
+        for row in solved.flows():
+            for path in row.paths:
+                yield (*_asked(row.demand), "-".join(path.nodes), path.rate_bps, path.delay_s)
+            if not row.paths:
+                yield (*_asked(row.demand), "", 0.0, "")
 
     return _lines(PATHS, rows())
 
 
 def links_csv(solved: Solved) -> Iterator[str]:
     """Yield a line for every direction of a link."""
-    loads_bps = solved.loads_bps()
-    rows = (
-        (
-            edge.tail,
-            edge.head,
-            edge.capacity_bps,
-            loads_bps[edge.id],
-            loads_bps[edge.id] / edge.capacity_bps if edge.capacity_bps else "",
-            edge.delay_s,
-        )
-        for edge in solved.problem.edges
-    )
-    return _lines(LINKS, rows)
+
+    def rows() -> Cells:
+        for edge in solved.problem.edges:
+            load_bps = solved.loads_bps()[edge.id]
+            used = load_bps / edge.capacity_bps if edge.capacity_bps else ""
+            yield edge.tail, edge.head, edge.capacity_bps, load_bps, used, edge.delay_s
+
+    return _lines(LINKS, rows())
 
 
 def failures_csv(solved: Solved) -> Iterator[str]:
     """Yield a line for every failure, those that lose most first."""
     outcomes = [] if solved.survey is None else solved.survey.worst_first()
-    rows = (
-        (
-            outcome.failure.kind,
-            outcome.failure.name,
-            outcome.admitted_bps,
-            outcome.upper_bound_bps,
-            outcome.lost_bps,
-            outcome.cut_off_bps,
-            "yes" if outcome.is_exact else "no",
-        )
-        for outcome in outcomes
-    )
+    rows = ((*failure_row(outcome).values(), "yes" if outcome.is_exact else "no") for outcome in outcomes)
     return _lines(FAILURES, rows)
 
 
 def backups_csv(solved: Solved) -> Iterator[str]:
     """Yield a line for every path in use whose backup is known; empty where there is none."""
-    rows = (
-        (
-            backup.demand,
-            "-".join(backup.path.nodes),
-            backup.path.rate_bps,
-            backup.path.delay_s,
-            "-".join(backup.nodes),
-            backup.delay_s if backup.nodes else "",
-            " ".join(backup.shared_links),
-            " ".join(backup.shared_nodes),
-        )
-        for backup in solved.backups
-    )
-    return _lines(BACKUPS, rows)
+
+    def rows() -> Cells:
+        for backup in solved.backups:
+            path, delay_s = backup.path, backup.delay_s if backup.nodes else ""
+            shared = (" ".join(backup.shared_links), " ".join(backup.shared_nodes))
+            nodes = ("-".join(path.nodes), path.rate_bps, path.delay_s, "-".join(backup.nodes))
+            yield (backup.demand, *nodes, delay_s, *shared)
+
+    return _lines(BACKUPS, rows())
 
 
 def _lines(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> Iterator[str]:
@@ -142,7 +116,7 @@ def allocation_json(solved: Solved) -> Iterator[str]:
         "summary": summary(solved),
     }
     yield json.dumps(head, indent=1, allow_nan=False)[:-2] + ',\n "flows": [\n'
-    yield from _entries(_flow(solved, demand) for demand in solved.problem.demands)
+    yield from _entries(_flow(row) for row in solved.flows())
     yield ' ],\n "links": [\n'
     yield from _entries(
         {
@@ -156,16 +130,13 @@ def allocation_json(solved: Solved) -> Iterator[str]:
     yield " ]\n}\n"
 
 
-def _flow(solved: Solved, demand: Any) -> dict[str, Any]:
+def _flow(row: FlowRow) -> dict[str, Any]:
     return {
-        "flow": demand.id,
-        "source": demand.source,
-        "destination": demand.destination,
-        "requested_bps": demand.rate_bps,
-        "admitted_bps": solved.allocation.rate_bps(demand.id),
+        **dict(zip(FLOWS, _asked(row.demand), strict=False)),
+        "admitted_bps": row.admitted_bps,
         "paths": [
             {"nodes": list(path.nodes), "rate_bps": path.rate_bps, "delay_s": path.delay_s}
-            for path in solved.allocation.paths[demand.id]
+            for path in row.paths
         ],
     }
 

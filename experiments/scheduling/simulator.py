@@ -14,11 +14,7 @@ class Simulator(Protocol):
     """How many it can make at once."""
 
     def run(self, description: dict[str, Any], *traces: str) -> Simulated:
-        """Make one and wait for it.
-
-        Raises:
-            SimulationFailed: with the reason.
-        """
+        """Make one and wait for it (SimulationFailed: with the reason)."""
 
     def stop(self) -> None:
         """End all that are made, and begin no other."""

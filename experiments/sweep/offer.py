@@ -62,11 +62,7 @@ class Offers:
     """The flows of each load and seed, from any number of threads: the last few are kept."""
 
     def __init__(self, conditions: Conditions, kept: int) -> None:
-        """Load the network.
-
-        Raises:
-            TopologyError: It cannot be used, or not be simulated.
-        """
+        """Load the network (TopologyError: it cannot be used, or not be simulated)."""
         self.conditions = conditions
         options = ReadOptions(default_rate_bps=conditions.capacity_bps)
         network = load_routable(conditions.network, options).network

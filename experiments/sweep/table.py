@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -11,7 +11,7 @@ from rich.console import Console
 from experiments.analysis.statistics import Estimate
 from experiments.protocols import PROTOCOLS
 from experiments.report import units
-from experiments.report.terminal import plain_table, printing, visible
+from experiments.report.terminal import filled, printing, visible
 from experiments.sweep.plan import Sweep
 from experiments.sweep.store import PointResult
 from experiments.sweep.summary import Row, rows
@@ -30,22 +30,19 @@ def print_table(sweep: Sweep, results: Sequence[PointResult], console: Console) 
     """Print a row for each load and protocol; plain ASCII where there is no terminal."""
     given = sweep.conditions
     seeds = len({result.point.seed for result in results})
-    with printing(console) as plain:
-        title = f"{Path(given.network).stem}: {max((result.flows for result in results), default=0)} flows, "
-        title += f"{given.duration_s:g} s, {seeds} seed{'' if seeds == 1 else 's'}"
-        table = plain_table(title, plain)
-        table.add_column("load", justify="right")
-        table.add_column("protocol")
-        for name in COLUMNS:
-            table.add_column(name, justify="right")
+    title = f"{Path(given.network).stem}: {max((result.flows for result in results), default=0)} flows, "
+    title += f"{given.duration_s:g} s, {seeds} seed{'' if seeds == 1 else 's'}"
+
+    def lines() -> Iterator[list[str] | None]:
         load = None
         for row in rows(sweep, results):
             if row.load != load:
-                table.add_section()
-            first = "" if row.load == load else f"{row.load:g}"
+                yield None
+            yield ["" if row.load == load else f"{row.load:g}", row.protocol, *cells(row)]
             load = row.load
-            table.add_row(*(visible(cell, plain) for cell in (first, row.protocol, *cells(row))))
-        console.print(table, highlight=False)
+
+    with printing(console) as plain:
+        console.print(filled(title, ("load", "protocol"), COLUMNS, lines(), plain), highlight=False)
         for note in notes(results):
             console.print(visible(note, plain), highlight=False)
 

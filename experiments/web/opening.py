@@ -75,11 +75,7 @@ class _Document(BaseModel):
 
 
 class FinishedSweep:
-    """The document of a sweep.
-
-    Raises:
-        ScenarioError: it is none.
-    """
+    """The document of a sweep (ScenarioError: it is none)."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
+from dataclasses import dataclass
 
 import uvicorn
 
@@ -30,13 +30,12 @@ RELOAD_S = 3.0
 POLL_S = 0.1
 
 
+@dataclass(eq=False)
 class PortTaken(ExperimentError):
     """The page cannot be served on the port that was asked for."""
 
-    def __init__(self, port: int, reason: str) -> None:
-        super().__init__(port, reason)
-        self.port = port
-        self.reason = reason
+    port: int
+    reason: str
 
     def __str__(self) -> str:
         return (
@@ -88,9 +87,7 @@ class PageServer:
             time.sleep(0.01)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._call(self._content.readers.close)
         self._server.should_exit = True
         self._thread.join(GRACE_S + 2)

@@ -172,19 +172,7 @@ class JobEnded(_View):
     text: str
 
 
-class RunEvent(
-    RootModel[
-        events.RunStarted
-        | events.PhaseBegun
-        | events.TimeMeasured
-        | events.RunRepeated
-        | events.RunFinished
-        | events.RunBroken
-        | events.FlowsConnected
-        | events.RatesMeasured
-        | events.ValidityMeasured
-    ]
-):
+class RunEvent(RootModel[events.OfRun]):
     """What is told of one run, beside `number` (the run's) and `at_s` (the time since the epoch)."""
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from pathlib import Path
 
 import pytest
 
-from experiments.cli import compare
+from experiments.cli import command_line, compare
 from experiments.errors import ScenarioError, UnknownName
 from tests.fakes.results import make_results, settings_with
 
@@ -26,9 +25,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def run(*argv: object) -> int:
-    parser = argparse.ArgumentParser()
-    compare.add_arguments(parser)
-    return compare.main(parser.parse_args([str(word) for word in argv]))
+    return compare.main(command_line.make_parser().parse_args(["compare", *map(str, argv)]))
 
 
 def test_folders_and_files_alike(folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from experiments.cli import demo
+from experiments.cli import command_line, demo
 from experiments.errors import MissingRequirement
 from experiments.model.events import RunFinished, RunRepeated
 from experiments.model.job import Job
@@ -79,10 +78,7 @@ def test_live_runs_that_are_not_valid_are_given_up_for_virtual_ones(
 
 
 def demo_arguments(out: Path) -> Any:
-
-    parser = argparse.ArgumentParser()
-    demo.add_arguments(parser)
-    return parser.parse_args(["--out", str(out)])
+    return command_line.make_parser().parse_args(["demo", "--out", str(out)])
 
 
 def test_a_probe_sees_something() -> None:

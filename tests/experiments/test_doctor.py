@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import os
@@ -12,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from experiments import doctor
+from experiments.cli import command_line
 from experiments.cli import doctor as command
 from experiments.errors import MissingRequirement
 from switch.capabilities import Capability
@@ -131,9 +131,7 @@ def test_the_table_tells_remedies_and_the_verdict_in_ascii() -> None:
 
 
 def test_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    status = command.main(parser.parse_args(["--json"]))
+    status = command.main(command_line.make_parser().parse_args(["doctor", "--json"]))
     document = json.loads(capsys.readouterr().out)
     assert status == (0 if document["live"] else 1)
     checks = {check["name"]: check for check in document["checks"]}

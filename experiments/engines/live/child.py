@@ -58,11 +58,7 @@ class Child:
         return self._process.pid
 
     def tell(self, message: dict[str, Any]) -> None:
-        """Send one JSON line.
-
-        Raises:
-            ChildFailed: it has ended.
-        """
+        """Send one JSON line (ChildFailed: it has ended)."""
         try:
             self._stdin.write(json.dumps(message).encode() + b"\n")
             self._stdin.flush()

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 from experiments.model.plan import RunPlan
@@ -69,9 +68,7 @@ class Programs:
     def __enter__(self) -> Programs:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end(each for each in self._started if not each.ended_ns)
         for process in self._exits:
             process.kill()

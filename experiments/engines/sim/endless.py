@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from types import FrameType, TracebackType
+from types import FrameType
 
 CALL_S = 60.0
 """How long one call may take; thousands of them make a second of a run."""
@@ -54,9 +54,7 @@ class EndlessCalls:
         self._watcher = threading.Thread(target=self._watch, name="endless calls", daemon=True)
         self._watcher.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._watcher.join()
         self._caller = None  # it holds this object

@@ -41,11 +41,7 @@ class Processes:
         self._stopped = False
 
     def run(self, description: dict[str, Any], *traces: str) -> Simulated:
-        """Simulate a description in a process of its own.
-
-        Raises:
-            SimulationFailed: with the reason.
-        """
+        """Simulate a description in a process of its own (SimulationFailed: with the reason)."""
         with self._lock:
             if self._stopped:
                 raise SimulationFailed("it was stopped")

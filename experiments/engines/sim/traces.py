@@ -71,11 +71,7 @@ class TraceFiles:
 
 
 def to_parquet(folder: Path, *, keep_csv: bool) -> None:
-    """Make packets.parquet of packets.csv, block by block.
-
-    Raises:
-        ModuleNotFoundError: pyarrow is not installed.
-    """
+    """Make packets.parquet of packets.csv, block by block (ModuleNotFoundError: pyarrow is not installed)."""
     import pyarrow as pa
     import pyarrow.csv as pa_csv
     import pyarrow.parquet as pa_parquet

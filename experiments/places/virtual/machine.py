@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 from experiments.errors import MissingRequirement, RunFailed
 from experiments.installation import ROOT
@@ -83,11 +82,7 @@ class Order:
 
 
 def require() -> None:
-    """Refuse where no machine can be started.
-
-    Raises:
-        MissingRequirement: with the remedy.
-    """
+    """Refuse where no machine can be started (MissingRequirement: with the remedy)."""
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
         packages = " ".join(sorted({PROGRAMS[name] for name in missing}))
@@ -143,9 +138,7 @@ class Machine:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 

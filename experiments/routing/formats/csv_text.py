@@ -32,11 +32,7 @@ def recognises(path: Path, content: bytes) -> bool:
 
 
 def read(file: str, content: bytes, context: Context) -> ReadDemands:
-    """Return the demands of a file.
-
-    Raises:
-        ScenarioError: It cannot be used; the text names the line.
-    """
+    """Return the demands of a file (ScenarioError: it cannot be used; the text names the line)."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:

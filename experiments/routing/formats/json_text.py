@@ -32,11 +32,7 @@ def recognises(path: Path, content: bytes) -> bool:
 
 
 def read(file: str, content: bytes, context: Context) -> ReadDemands:
-    """Return the demands of a file.
-
-    Raises:
-        ScenarioError: It cannot be used; the text names the place.
-    """
+    """Return the demands of a file (ScenarioError: it cannot be used; the text names the place)."""
     try:
         data = json.loads(content)
     except ValueError as error:

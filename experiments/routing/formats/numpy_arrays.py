@@ -26,11 +26,7 @@ def recognises(path: Path, content: bytes) -> bool:
 
 
 def read(file: str, content: bytes, context: Context) -> ReadDemands:
-    """Return the demands of a file.
-
-    Raises:
-        ScenarioError: It cannot be used.
-    """
+    """Return the demands of a file (ScenarioError: it cannot be used)."""
     try:
         loaded: Any = np.load(io.BytesIO(content), allow_pickle=False)
         if isinstance(loaded, np.ndarray):

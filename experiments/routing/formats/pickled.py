@@ -63,11 +63,7 @@ def recognises(path: Path, content: bytes) -> bool:
 
 
 def read(file: str, content: bytes, context: Context) -> ReadDemands:
-    """Return the demands of a file.
-
-    Raises:
-        ScenarioError: It is anything but an array of numbers.
-    """
+    """Return the demands of a file (ScenarioError: it is anything but an array of numbers)."""
     try:
         array = load_array(content)
     except NotAnArray as error:
@@ -76,11 +72,7 @@ def read(file: str, content: bytes, context: Context) -> ReadDemands:
 
 
 def load_array(content: bytes) -> NDArray[Any]:
-    """Return the array that was pickled.
-
-    Raises:
-        NotAnArray: It is anything else.
-    """
+    """Return the array that was pickled (NotAnArray: it is anything else)."""
     try:
         result = _Machine().run(content)
     except NotAnArray:

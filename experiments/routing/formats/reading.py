@@ -109,19 +109,11 @@ class DemandFormat(Protocol):
         """Return whether a file is in this format."""
 
     def read(self, file: str, content: bytes, context: Context) -> ReadDemands:
-        """Return the demands of a file.
-
-        Raises:
-            ScenarioError: It cannot be used; the text names the place.
-        """
+        """Return the demands of a file (ScenarioError: it cannot be used; the text names the place)."""
 
 
 def rate_of(value: object, unit_bps: float, file: str, place: str) -> float:
-    """Return a rate in bit/s.
-
-    Raises:
-        ScenarioError: It is not one that a flow can ask for.
-    """
+    """Return a rate in bit/s (ScenarioError: it is not one that a flow can ask for)."""
     try:
         rate_bps = parse_rate_bps(value, unit_bps)
     except UnitError as error:
@@ -134,11 +126,7 @@ def rate_of(value: object, unit_bps: float, file: str, place: str) -> float:
 
 
 def checked(demand: Demand, file: str, place: str) -> Demand:
-    """Return a demand whose own fields make sense.
-
-    Raises:
-        ScenarioError: One does not.
-    """
+    """Return a demand whose own fields make sense (ScenarioError: one does not)."""
     try:
         check_own_fields("", demand)
     except InvalidProblem as error:
@@ -147,11 +135,7 @@ def checked(demand: Demand, file: str, place: str) -> Demand:
 
 
 def unique(demands: Sequence[Demand], file: str, places: Sequence[str]) -> tuple[Demand, ...]:
-    """Return demands of which no two have one id.
-
-    Raises:
-        ScenarioError: There are none, or two have one id.
-    """
+    """Return demands of which no two have one id (ScenarioError: there are none, or two have one id)."""
     seen: set[str] = set()
     for demand, place in zip(demands, places, strict=True):
         if demand.id in seen:

@@ -26,11 +26,7 @@ def recognises(path: Path, content: bytes) -> bool:
 
 
 def read(file: str, content: bytes, context: Context) -> ReadDemands:
-    """Return the demands of a file.
-
-    Raises:
-        ScenarioError: It cannot be used; the text names the line.
-    """
+    """Return the demands of a file (ScenarioError: it cannot be used; the text names the line)."""
     lines = list(numbered_lines(content))
     try:
         span = section(lines, 0, "DEMANDS", 4, file)

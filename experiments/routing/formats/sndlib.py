@@ -25,11 +25,7 @@ def recognises(path: Path, content: bytes) -> bool:
 
 
 def read(file: str, content: bytes, context: Context) -> ReadDemands:
-    """Return the demands of a file.
-
-    Raises:
-        ScenarioError: It cannot be used.
-    """
+    """Return the demands of a file (ScenarioError: it cannot be used)."""
     is_xml = content[:HEAD_BYTES].lstrip().startswith(b"<")
     try:
         parsed = sndlib_xml.parse(content, file) if is_xml else sndlib_native.parse(content, file)

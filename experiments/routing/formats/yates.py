@@ -28,11 +28,7 @@ def recognises(path: Path, content: bytes) -> bool:
 
 
 def read(file: str, content: bytes, context: Context) -> ReadDemands:
-    """Return the first matrix of a file.
-
-    Raises:
-        ScenarioError: It cannot be used.
-    """
+    """Return the first matrix of a file (ScenarioError: it cannot be used)."""
     lines = [line.split() for line in content.splitlines() if line.strip()]
     nodes = math.isqrt(len(lines[0]))
     try:

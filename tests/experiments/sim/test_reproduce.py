@@ -75,5 +75,9 @@ def test_results_that_are_there_are_not_overwritten(folder: Path, capsys: pytest
     ],
 )
 def test_wrong_arguments(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["reproduce", *arguments]) == 2
+    try:
+        status: object = cli.main(["reproduce", *arguments])
+    except SystemExit as end:
+        status = end.code
+    assert status == 2
     assert sentence in capsys.readouterr().err
