@@ -50,7 +50,7 @@ def record() -> KernelRecord:
 def sources() -> list[Path]:
     """Return the files of the project that the shipped kernel was built from, in the order of its hash."""
     shipped = record()
-    patches = [FOLDER / name for name in ("config", *shipped.patches.split())]
+    patches = [FOLDER / name for name in ("defconfig", *shipped.patches.split())]
     return [*patches, *(ADDED / name for name in shipped.added.split())]
 
 
