@@ -75,7 +75,7 @@ class StreamSeries(_Model):
     cwnd_bytes: list[float | None] = Field(default_factory=list)
     """Its congestion window at the end of each interval; empty where it has no connection of its own."""
     rtt_s: list[float | None] = Field(default_factory=list)
-    """Likewise the smoothed round-trip time; empty in the simulator."""
+    """Likewise the smoothed round-trip time; None before it is measured."""
 
 
 class FlowSeries(_Model):

@@ -184,6 +184,8 @@ pub struct FlowSeries {
     pub streams_bps: Vec<Vec<f64>>,
     /// Of each stream, the congestion window at the end of each interval.
     pub cwnd_bytes: Vec<Vec<u64>>,
+    /// Likewise the smoothed round-trip time; `null` before it is measured.
+    pub srtt_s: Vec<Vec<Option<f64>>>,
     /// Bytes that waited at the receiver for earlier ones at the end of each interval.
     pub reorder_buffer_bytes: Vec<u64>,
 }
@@ -421,6 +423,12 @@ impl Simulation {
             streams_bps: (0..streams).map(stream).collect(),
             cwnd_bytes: (0..streams)
                 .map(|stream| sampled(&|sample| sample.cwnd[index][stream]))
+                .collect(),
+            srtt_s: (0..streams)
+                .map(|stream| {
+                    let srtt = sampled(&|sample| sample.srtt[index][stream]).into_iter();
+                    srtt.map(|time| (time > 0).then(|| to_s(time))).collect()
+                })
                 .collect(),
             reorder_buffer_bytes: sampled(&|sample| sample.waiting[index]),
         }

@@ -122,6 +122,8 @@ pub struct Sample {
     pub acknowledged: Vec<Vec<u64>>,
     /// Of each flow's streams, the congestion window.
     pub cwnd: Vec<Vec<u64>>,
+    /// Likewise the smoothed round-trip time; 0 before it is measured.
+    pub srtt: Vec<Vec<Nanos>>,
     /// Of each flow, the bytes that wait at its receiver for earlier ones.
     pub waiting: Vec<u64>,
 }
@@ -476,6 +478,7 @@ impl Simulation {
             }),
             acknowledged: self.of_streams(0, |tcp| tcp.statistics().bytes_acknowledged),
             cwnd: self.of_streams(0, |tcp| tcp.path().cwnd_bytes),
+            srtt: self.of_streams(0, |tcp| tcp.path().srtt),
             waiting: self.flows.iter().map(|flow| self.waiting(flow)).collect(),
         }
     }

@@ -141,14 +141,14 @@ def _streams(route: Route, simulated: dict[str, Any], rates_bps: list[list[float
     if not rates_bps:
         return []
     counted = simulated["split_packets"][0]
-    windows: list[list[float | None]] = simulated["series"]["cwnd_bytes"]
+    windows, trips = (simulated["series"][name] for name in ("cwnd_bytes", "srtt_s"))
     if len(rates_bps) == 1 and counted:
-        windows = [[] for _ in counted]
+        windows = trips = [[] for _ in counted]
         total = sum(counted) or 1
         rates_bps = [[rate * packets / total for rate in rates_bps[0]] for packets in counted]
     return [
-        StreamSeries(source_port=None, path=path.path, rate_bps=rates, cwnd_bytes=cwnd)
-        for path, rates, cwnd in zip(route.allocated, rates_bps, windows, strict=True)
+        StreamSeries(source_port=None, path=path.path, rate_bps=rates, cwnd_bytes=cwnd, rtt_s=rtt_s)
+        for path, rates, cwnd, rtt_s in zip(route.allocated, rates_bps, windows, trips, strict=True)
     ]
 
 

@@ -114,6 +114,16 @@ def test_a_result_agrees_with_itself() -> None:
     assert packets["packets_sent"] == ended
 
 
+def test_round_trips_are_the_paths_and_their_queues() -> None:
+    """Over the butterfly's links of 8 Mbit/s and some milliseconds with its queues."""
+    (flow,) = simulate(plan_of("mptcp", duration_s=5)).flows[:1]
+    for stream in flow.series.streams:
+        assert len(stream.rtt_s) == len(flow.series.time_s)
+        trips = [trip for trip in stream.rtt_s if trip is not None]
+        assert trips
+        assert 0 < min(trips) <= max(trips) < 1
+
+
 def test_split_packets_follow_the_allocation() -> None:
     evidence = simulate(plan_of("ppfs", duration_s=10)).evidence.flows["1"].paths
     assert [share.asked for share in evidence] == pytest.approx([0.5, 0.5], abs=0.01)
