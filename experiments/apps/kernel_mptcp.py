@@ -17,7 +17,7 @@ from mstcp.open_stream import OpenStream
 from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport, Setup
 from topologies.model import ip_version
 
-_SO_RCVBUFFORCE = 33
+_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 IPPROTO_MPTCP = 262
 CONNECT_TIMEOUT_S = 10.0
 WELCOME = b"\0"
@@ -36,6 +36,8 @@ async def connect(config: SourceConfig, source_ports: Sequence[int]) -> Connecti
     destination = (config.host, config.port)
     sock = _socket(config.host, config.sockets)
     try:
+        if "send_buffer_bytes" in config.connection:
+            sock.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, config.connection["send_buffer_bytes"])
         if source_ports:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sock.bind(("", source_ports[0]))

@@ -32,6 +32,7 @@ from experiments.model.settings import (
     Name,
     NodeName,
     Ppfs,
+    Quic,
     Rate,
     SecondLink,
     Seconds,
@@ -172,6 +173,7 @@ class Scenario(Data):
     ppfs: Ppfs = Ppfs()
     mstcp: Mstcp = Mstcp()
     mptcp: Mptcp = Mptcp()
+    quic: Quic = Quic()
     second_links: dict[NodeName, SecondLink] = Field(default_factory=dict)
     live: Live = Live()
     virtual: Virtual = Virtual()
@@ -209,6 +211,11 @@ class Scenario(Data):
         if self.mptcp.scheduler != DEFAULT:
             asked["net.mptcp.scheduler"] = self.mptcp.scheduler
         return asked
+
+    @property
+    def quic_window_bytes(self) -> int | None:
+        """The window of a QUIC connection: as it is set, or that of an MPTCP connection."""
+        return self.quic.window_bytes or self.mptcp_receive_buffer_bytes
 
     @property
     def mptcp_receive_buffer_bytes(self) -> int | None:

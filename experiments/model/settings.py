@@ -292,12 +292,19 @@ class Mstcp(Data):
 class Mptcp(Data):
     """Settings of kernel MPTCP.
 
-    `receive_buffer_bytes` is that of a whole connection, which its subflows share. `scheduler` is
+    The buffers are those of a whole connection, which its subflows share. `scheduler` is
     `net.mptcp.scheduler` of the hosts; the simulator has those beside the default by the same names.
     """
 
     scheduler: Literal["default", "roundrobin", "minrtt", "redundant"] = "default"
     receive_buffer_bytes: BufferBytes | None = None
+    send_buffer_bytes: BufferBytes | None = None
+
+
+class Quic(Data):
+    """Settings of QUIC: `window_bytes` may be sent and not be read, on all paths of a connection together."""
+
+    window_bytes: BufferBytes | None = None
 
 
 class SecondLink(Data):

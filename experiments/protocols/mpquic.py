@@ -26,7 +26,7 @@ class Mpquic(Quic):
     name = "mpquic"
     description = "multipath QUIC of single-homed hosts over the allocated paths"
     look = YELLOW
-    reads = ("allocation",)
+    reads = (*Quic.reads, "allocation")
     writes_at_assigned_rate = True
     most_paths = 16
 

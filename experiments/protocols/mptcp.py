@@ -10,7 +10,7 @@ from experiments.apps.config import SocketSettings
 from experiments.engines.live.agent import Agent, Lab
 from experiments.engines.live.child import ChildFailed
 from experiments.model.scenario import Scenario
-from experiments.protocols.base import ProtocolSpec
+from experiments.protocols.base import FlowPlan, ProtocolSpec
 from experiments.protocols.look import PINK, Look
 from experiments.protocols.registry import register
 
@@ -71,6 +71,11 @@ class Mptcp(ProtocolSpec):
         "allow more time (--set drain_s=60), or more memory if the connection came to a stand "
         "(--set mptcp.receive_buffer_bytes=1048576; docs/tcp.md says why)"
     )
+
+    def connection(self, plan: FlowPlan) -> Mapping[str, Any]:
+        """Return the kernel's send buffer, if it is set; the library's is that of all protocols."""
+        size_bytes = plan.scenario.mptcp.send_buffer_bytes
+        return {} if size_bytes is None else {"send_buffer_bytes": size_bytes}
 
     def sockets(self, scenario: Scenario, congestion_control: str) -> SocketSettings:
         """Return what the sockets are to have: a connection's subflows share its receive buffer."""

@@ -10,11 +10,14 @@ import shutil
 import socket
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.apps.carried import Carried
+from experiments.apps.config import SocketSettings
 from experiments.errors import MissingRequirement
+from experiments.model.scenario import Scenario
 from experiments.protocols.base import ProtocolSpec
 from experiments.protocols.look import BLACK, Look
 from experiments.protocols.registry import register
@@ -44,6 +47,13 @@ class Quic(ProtocolSpec):
     is_simulated = False
     is_named_alone = True
     has_tcp_sockets = False
+    reads: tuple[str, ...] = ("quic",)
+    drain_advice = "allow more time (--set drain_s=60), or a larger window (--set quic.window_bytes=1048576)"
+
+    def sockets(self, scenario: Scenario, congestion_control: str) -> SocketSettings:
+        """Return what the ends are to have: a connection's paths share its window."""
+        window_bytes = scenario.quic_window_bytes
+        return replace(super().sockets(scenario, congestion_control), receive_buffer_bytes=window_bytes)
 
     def check_live(self, plan: RunPlan) -> None:
         """Refuse packets that are too small for QUIC, other congestion controls, and a missing program."""
@@ -96,7 +106,7 @@ async def _start(
 ) -> tuple[asyncio.subprocess.Process, socket.socket]:
     """Start an end of a connection; returns it with the socket of its application."""
     ours, its = socket.socketpair()
-    window = config.sockets.send_buffer_bytes
+    window = config.sockets.receive_buffer_bytes
     found = program()
     assert found is not None, "check_live has seen it"
     # The two socket buffers hold what the program has not taken: little, so that its window is what limits.

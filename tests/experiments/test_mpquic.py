@@ -52,6 +52,17 @@ def test_what_it_needs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     protocols.get("mpquic").check_live(plan(packet_bytes=1514))
 
 
+def test_the_window_is_a_whole_connections() -> None:
+    def window_bytes(**settings: Any) -> int | None:
+        made = plan(**settings)
+        return protocols.get("mpquic").sockets(made.scenario, "reno").receive_buffer_bytes
+
+    assert window_bytes() == 4 * 131072
+    assert window_bytes(tcp={"receive_buffer_bytes": 65536}) == 4 * 65536
+    assert window_bytes(mptcp={"receive_buffer_bytes": 70000}) == 70000
+    assert window_bytes(mptcp={"receive_buffer_bytes": 70000}, quic={"window_bytes": 80000}) == 80000
+
+
 def test_only_runs_that_name_it_have_it() -> None:
     for name in ("quic", "mpquic"):
         assert name in protocols.PROTOCOLS
