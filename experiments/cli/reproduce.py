@@ -22,9 +22,9 @@ from experiments.model.job import write_atomically
 from experiments.model.problems import first_problem
 from experiments.scheduling.progress import RunsProgress
 from experiments.scheduling.simulator import simulator
-from experiments.studies import measure, schema
+from experiments.studies import kernel, measure, schema
 from experiments.studies.document import StudyDocument
-from experiments.studies.evaluate import evaluate, together
+from experiments.studies.evaluate import OnKernel, evaluate, together
 from experiments.studies.text import print_study
 
 NAME = "reproduce"
@@ -45,6 +45,13 @@ ARGUMENTS: Arguments = (
         "keep finished runs in DIR/runs.jsonl; write DIR/study.html, study.md, study.json and figures",
         Path,
     ),
+    argument(
+        "--engine",
+        "E",
+        "sim, or virtual: the simulator, and a Linux kernel in virtual time beside it where that can be",
+        default="sim",
+        choices=("sim", "virtual"),
+    ),
     flag("--resume", "continue an earlier call in DIR; studies and seeds may be added"),
     SCHEDULER,
     seeds_argument(4),
@@ -62,7 +69,7 @@ def main(args: argparse.Namespace) -> int:
     studies = [_with_duration(schema.load(name), args.duration) for name in names]
     documents = _measure(studies, args)
     document = together(schema.ALL, documents) if args.study == schema.ALL else documents[0]
-    text = document.model_dump_json(indent=2) + "\n"
+    text = document.to_json()
     if args.json:
         sys.stdout.write(text)
     else:
@@ -115,11 +122,14 @@ def _measure(studies: Sequence[schema.Study], args: argparse.Namespace) -> list[
             measured = measure.run(
                 studies, args.seeds, simulations, keep=keep, begin=bars.begin, report=bars.end
             )
-        except KeyboardInterrupt:
+            kernels: list[OnKernel | None] = [None] * len(studies)
+            if args.engine == "virtual":
+                kernels = [kernel.run(study, args.seeds, args.out, bars.begin, bars.end) for study in studies]
+        except (KeyboardInterrupt, Interrupted):
             if args.out is None:
                 raise
             raise Interrupted(bars.ended, bars.planned, resume_command(args)) from None
-    return [evaluate(study, figures) for study, figures in zip(studies, measured, strict=True)]
+    return [evaluate(*each) for each in zip(studies, measured, kernels, strict=True)]
 
 
 def _with_duration(study: schema.Study, duration_s: float | None) -> schema.Study:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from experiments.report.study_tables import StudyTable, tables_of, verdict
-from experiments.studies.document import CheckedClaim, StudyDocument
+from experiments.studies.document import StudyDocument
 from experiments.studies.schema import Study
-from experiments.studies.text import also, counts, words
+from experiments.studies.text import also, counts, on_kernel, words
 
 
 def to_markdown(studies: Sequence[tuple[Study, StudyDocument]], seeds: int) -> str:
@@ -20,12 +20,17 @@ def _section(study: Study, document: StudyDocument, seeds: int) -> Iterator[str]
     runs = f"{seeds} seed{'' if seeds == 1 else 's'} of {study.duration_s:g} s"
     yield from (f"Study `{study.name}`, {runs}. Paper: {study.source}.", "")
     yield from (f"{sentence}\n" for sentence in counts(document))
+    kernel = on_kernel(document)
     yield from ("## Sentences", "")
     yield from _table(
-        ["status", "by", "sentence", "source", "evidence"],
+        ["status", "by", "sentence", "source", "evidence", *(["kernel"] if kernel else [])],
         (
-            [words(claim.status), claim.by, claim.claim, claim.source, _evidence(claim)]
-            for claim in document.claims
+            [
+                *(words(claim.status), claim.by, claim.claim, claim.source),
+                ". ".join([claim.evidence, *also(claim)]),
+                *kernel[number : number + 1],
+            ]
+            for number, claim in enumerate(document.claims)
         ),
     )
     for table in tables_of(study, document):
@@ -34,10 +39,6 @@ def _section(study: Study, document: StudyDocument, seeds: int) -> Iterator[str]
     for title, texts in (("Assumed", study.assumptions), ("Left out", study.left_out)):
         if texts:
             yield from (f"## {title}", "", *(f"- {text}" for text in texts), "")
-
-
-def _evidence(claim: CheckedClaim) -> str:
-    return ". ".join([claim.evidence, *also(claim)])
 
 
 def _figures(table: StudyTable) -> Iterator[str]:

@@ -14,7 +14,7 @@ from experiments.report.study_markdown import to_markdown
 from experiments.report.study_tables import StudyTable, tables_of, verdict
 from experiments.studies.document import StudyDocument
 from experiments.studies.schema import Study
-from experiments.studies.text import also, counts, words
+from experiments.studies.text import also, counts, on_kernel, words
 
 PAGE = "study.html"
 MARKDOWN = "study.md"
@@ -28,6 +28,7 @@ class Section:
     document: StudyDocument
     counts: Sequence[str]
     tables: Sequence[tuple[StudyTable, Plot]]
+    kernel: Sequence[str]
 
 
 def write_studies(studies: Sequence[tuple[Study, StudyDocument]], seeds: int, out_dir: Path) -> Path:
@@ -53,4 +54,6 @@ def write_studies(studies: Sequence[tuple[Study, StudyDocument]], seeds: int, ou
 def _section(study: Study, document: StudyDocument, taken: set[str]) -> Section:
     tables = tables_of(study, document)
     plots = distinct((plot_table(study.name, table) for table in tables), taken)
-    return Section(study, document, counts(document), list(zip(tables, plots, strict=True)))
+    return Section(
+        study, document, counts(document), list(zip(tables, plots, strict=True)), on_kernel(document)
+    )

@@ -28,11 +28,14 @@ class StudyTable:
     others: Mapping[str, Mapping[tuple[str, str], float]]
     """Figures by others' names, and row and column."""
     ranks: Mapping[str, RankedColumn]
+    kernel: Mapping[tuple[str, str], CheckedCell]
+    """Cells that a kernel has been asked for."""
 
     @property
     def sides(self) -> list[str]:
         """Whose figures a column has."""
-        return [*(["paper"] if self.has_paper else []), *self.others, "ours"]
+        kernel = ["kernel"] if self.kernel else []
+        return [*(["paper"] if self.has_paper else []), *self.others, "ours", *kernel]
 
     def figures(self, row: str, column: str) -> list[str]:
         """Return the text of each of a cell's `sides`: ours with half of its 95 % confidence interval."""
@@ -41,8 +44,11 @@ class StudyTable:
         if self.has_paper:
             printed["paper"] = None if cell is None else cell.paper
         printed |= {name: figures.get((row, column)) for name, figures in self.others.items()}
-        ours = units.MISSING if cell is None else with_interval(cell.ours, cell.half_width)
-        return [*(units.MISSING if each is None else number(each) for each in printed.values()), ours]
+        measured = [cell, *([self.kernel.get((row, column))] if self.kernel else [])]
+        return [
+            *(units.MISSING if each is None else number(each) for each in printed.values()),
+            *(units.MISSING if own is None else with_interval(own.ours, own.half_width) for own in measured),
+        ]
 
     @property
     def title(self) -> str:
@@ -77,6 +83,11 @@ def _table(study: Study, document: StudyDocument, name: str) -> StudyTable:
         cells={(cell.row, cell.column): cell for cell in cells},
         others=_others(study, name),
         ranks={column.column: column for column in document.ranks if column.table == name},
+        kernel={
+            (cell.row, cell.column): cell
+            for cell in (document.kernel.cells if document.kernel else ())
+            if cell.table == name
+        },
     )
 
 

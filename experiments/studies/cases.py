@@ -43,10 +43,14 @@ def _bases(study: Study) -> dict[str, dict[str, Any]]:
     return {name: _described(study, base) for name, base in study.scenario.items()}
 
 
-def _described(study: Study, base: FromScenario) -> dict[str, Any]:
-    loaded = scenario.load(base.scenario)
+def changed_scenario(study: Study, base: FromScenario) -> scenario.Scenario:
+    """Return the scenario of a base, with its settings."""
     settings = {**base.settings, "duration_s": study.duration_s}
-    changed = overrides.apply(loaded, settings, [base.case])
+    return overrides.apply(scenario.load(base.scenario), settings, [base.case])
+
+
+def _described(study: Study, base: FromScenario) -> dict[str, Any]:
+    changed = changed_scenario(study, base)
     plan = RunPlan(
         scenario=changed,
         network=topologies.load(changed.network, variant=changed.variant),

@@ -89,6 +89,20 @@ class CheckedCell(Data):
         return None if self.interval is None else (self.interval[1] - self.interval[0]) / 2
 
 
+class KernelClaim(Data):
+    """What a Linux kernel's runs say of a sentence: a judgement, or why it cannot be asked."""
+
+    judgement: Judgement | None
+    why_not: str | None
+
+
+class Kernel(Data):
+    """The kernel's side of a study: each of its sentences in order, and the cells that it has."""
+
+    claims: list[KernelClaim]
+    cells: list[CheckedCell]
+
+
 class StudyDocument(Data):
     """What `mstcp-lab reproduce NAME --json` prints."""
 
@@ -100,3 +114,9 @@ class StudyDocument(Data):
     """What `columns` counts."""
     assumptions: list[str] = Field(default_factory=list)
     left_out: list[str] = Field(default_factory=list)
+    kernel: Kernel | None = None
+    """With `--engine virtual`."""
+
+    def to_json(self) -> str:
+        """Return it as JSON text with one trailing newline; without a kernel, no word of it."""
+        return self.model_dump_json(indent=2, exclude=None if self.kernel else {"kernel"}) + "\n"

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from experiments.analysis.statistics import Estimate
 from experiments.studies import ranks
-from experiments.studies.document import CheckedCell, CheckedClaim, StudyDocument
+from experiments.studies.document import CheckedCell, CheckedClaim, Kernel, KernelClaim, StudyDocument
 from experiments.studies.judge import Figures, Judge
 from experiments.studies.measure import Measured
-from experiments.studies.schema import Claim, Side, Study
+from experiments.studies.schema import Cell, Claim, Side, Study
 
 
-def evaluate(study: Study, measured: Measured) -> StudyDocument:
-    """Return the document of a study."""
+@dataclass(frozen=True)
+class OnKernel:
+    """What the kernel's runs of a study gave: figures by case and metric, and why others are missing."""
+
+    figures: Measured
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """By the name of a case, or of a metric."""
+
+
+def evaluate(study: Study, measured: Measured, kernel: OnKernel | None = None) -> StudyDocument:
+    """Return the document of a study, with what a kernel says beside the simulator if it was asked."""
     judge = Judge(_figures(measured), study.trim)
-    cells = [
-        CheckedCell(
-            table=cell.table,
-            row=cell.row,
-            column=cell.column,
-            paper=cell.paper,
-            ours=(ours := judge.mean(judge.figures(cell.ours))).mean,
-            interval=_interval(ours),
-        )
-        for cell in study.cells
-    ]
     ranked = ranks.rank(
         (
             ranks.Figure(cell.table, cell.row, cell.column, cell.paper, judge.figures(cell.ours))
@@ -40,11 +39,42 @@ def evaluate(study: Study, measured: Measured) -> StudyDocument:
         study=study.name,
         claims=[_check(claim, study, judge) for claim in study.claims],
         columns=ranks.count(ranked),
-        cells=cells,
+        cells=[_cell(cell, judge) for cell in study.cells],
         ranks=ranked,
         assumptions=list(study.assumptions),
         left_out=list(study.left_out),
+        kernel=None if kernel is None else _on_kernel(study, kernel),
     )
+
+
+def _cell(cell: Cell, judge: Judge) -> CheckedCell:
+    ours = judge.mean(judge.figures(cell.ours))
+    place = {"table": cell.table, "row": cell.row, "column": cell.column}
+    return CheckedCell(**place, paper=cell.paper, ours=ours.mean, interval=_interval(ours))
+
+
+def _on_kernel(study: Study, kernel: OnKernel) -> Kernel:
+    judge = Judge(_figures(kernel.figures), study.trim)
+
+    def missing(side: Side) -> str | None:
+        """Return why there is no such figure; None if there is."""
+        lacking = [case for case in side.cases if (case, side.metric) not in kernel.figures]
+        return next(
+            (kernel.reasons[case if case in kernel.reasons else side.metric] for case in lacking), None
+        )
+
+    def checked(claim: Claim) -> KernelClaim:
+        comparisons = claim.comparisons()
+        sides = [side for each in comparisons for side in (each.left, each.right) if side is not None]
+        reason = next(filter(None, map(missing, sides)), None)
+        if reason is None and not comparisons:
+            reason = "the paper contradicts itself"
+        return KernelClaim(
+            judgement=None if reason else judge.sentence(claim.by, comparisons), why_not=reason
+        )
+
+    cells = [_cell(cell, judge) for cell in study.cells if missing(cell.ours) is None]
+    return Kernel(claims=[checked(claim) for claim in study.claims], cells=cells)
 
 
 def together(name: str, documents: Sequence[StudyDocument]) -> StudyDocument:
@@ -70,7 +100,20 @@ def together(name: str, documents: Sequence[StudyDocument]) -> StudyDocument:
         ranks=ranked,
         assumptions=[f"{document.study}: {text}" for document in documents for text in document.assumptions],
         left_out=[f"{document.study}: {text}" for document in documents for text in document.left_out],
+        kernel=_kernels_together(documents),
     )
+
+
+def _kernels_together(documents: Sequence[StudyDocument]) -> Kernel | None:
+    sides = [(document.study, document.kernel) for document in documents if document.kernel is not None]
+    if not sides:
+        return None
+    cells = [
+        cell.model_copy(update={"table": f"{study}: {cell.table}"})
+        for study, side in sides
+        for cell in side.cells
+    ]
+    return Kernel(claims=[claim for _, side in sides for claim in side.claims], cells=cells)
 
 
 def _interval(ours: Estimate) -> tuple[float, float] | None:

@@ -45,7 +45,7 @@ class Planned:
     @property
     def key(self) -> str:
         """What tells it from any run that is not the same, in a journal."""
-        metrics = {name: metric.model_dump() for name, metric in self.study.metrics.items()}
+        metrics = {name: metric.model_dump(exclude={"kernel"}) for name, metric in self.study.metrics.items()}
         text = json.dumps([self.study.name, self.case, self.seed, self.description, metrics], sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -180,10 +180,8 @@ def _entry(line: bytes, place: str) -> tuple[str, dict[str, float]]:
 def _figure(study: Study, name: str, document: dict[str, Any]) -> float:
     """Return a metric of a run: 0 where nothing was counted, or another protocol has it."""
     metric = study.metrics[name]
-    value: Any = document
     try:
-        for part in metric.of.split("."):
-            value = _step(value, part)
+        value = figure_at(document, metric.of)
     except (KeyError, IndexError, ValueError, TypeError):
         if metric.optional:
             return 0.0
@@ -191,6 +189,13 @@ def _figure(study: Study, name: str, document: dict[str, Any]) -> float:
     if isinstance(value, list):
         value = sum(value)
     return float(value or 0.0) * metric.scale
+
+
+def figure_at(document: Any, place: str) -> Any:
+    """Return what results have at a place; KeyError, IndexError, ValueError or TypeError if it is none."""
+    for part in place.split("."):
+        document = _step(document, part)
+    return document
 
 
 def _step(value: Any, part: str) -> Any:

@@ -54,12 +54,14 @@ class Metric(Data):
 
     `optional`: only some of the study's protocols have it; for the others it is 0.
     `beside`: another measure of the same thing, by which each sentence on this one is checked as well.
+    `kernel`: its place in the results of a kernel's run where that is another; of a list its mean.
     """
 
     of: str
     scale: float = 1.0
     optional: bool = False
     beside: Name | None = None
+    kernel: str | None = None
 
 
 class Side(NamedTuple):

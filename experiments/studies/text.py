@@ -65,6 +65,16 @@ def also(claim: CheckedClaim) -> list[str]:
     return lines
 
 
+def on_kernel(document: StudyDocument) -> list[str]:
+    """Return for each sentence what a kernel says of it; empty where none was asked."""
+    return [
+        f"Not possible on a kernel, because {claim.why_not}."
+        if claim.judgement is None
+        else f"By the kernel {words(claim.judgement.status)}: {claim.judgement.evidence}"
+        for claim in (document.kernel.claims if document.kernel else ())
+    ]
+
+
 def print_study(document: StudyDocument, console: Console) -> None:
     """Print cells beside the paper's, claims with their evidence, and what was assumed and left out."""
     if document.cells:
@@ -73,13 +83,14 @@ def print_study(document: StudyDocument, console: Console) -> None:
             paper = "" if cell.paper is None else number(cell.paper)
             table.add_row(cell.table, cell.row, cell.column, paper, with_interval(cell.ours, cell.half_width))
         console.print(table)
-    for claim in document.claims:
+    kernel = on_kernel(document)
+    for index, claim in enumerate(document.claims):
         style = STYLES[claim.status]
         console.print(
             f"[{style}]{words(claim.status)}[/] by {escape(claim.by)}: {escape(claim.claim)} "
             f"[dim]({escape(claim.source)})[/]"
         )
-        for line in (claim.evidence, *also(claim)):
+        for line in (claim.evidence, *also(claim), *kernel[index : index + 1]):
             console.print(f"    {escape(line)}", style="dim")
     for sentence in counts(document):
         console.print(f"{document.study}: {sentence}")

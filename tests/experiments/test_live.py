@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from experiments.engines.live.requirements import PROGRAMS
+from experiments.environment import read_sysctl
 from experiments.model.results import Results, RunResult
 from tests.fakes.waiting import wait_until
 
@@ -235,6 +236,37 @@ def test_killing_the_command_leaves_nothing(tmp_path: Path, lab: Lab) -> None:
     process.kill()
     process.communicate(timeout=10)
     wait_until(lambda: traces(out) == [], "the end of all it made")
+
+
+def registered() -> set[str]:
+    """Return the controls that runs have registered with this kernel, under names of their own."""
+    return {
+        name
+        for name in (read_sysctl("net.ipv4.tcp_available_congestion_control") or "").split()
+        if "." in name
+    }
+
+
+def test_of_two_runs_with_our_controls_one_is_killed_and_nothing_stays_registered(
+    tmp_path: Path, lab: Lab
+) -> None:
+    before = registered()
+    common = ["run", "butterfly", "--protocol", "ospf", "--case", "1"]
+    common += ["--set", "tcp.congestion_control=lia"]
+    killed = lab(*common, "--duration", "120", "--out", str(tmp_path / "killed"))
+    wait_until(lambda: len(registered() - before) == 1, "the first run's control", BEGIN_S)
+    of_killed = registered() - before
+    kept = lab(*common, "--duration", "2", "--out", str(tmp_path / "kept"))
+    wait_until(lambda: len(registered() - before) == 2, "the second run's control", BEGIN_S)
+    killed.kill()
+    killed.communicate(timeout=10)
+    wait_until(lambda: registered().isdisjoint(of_killed), "the end of what was killed")
+    _, stderr = kept.communicate(timeout=200)
+    assert "Traceback" not in stderr
+    (run,) = Results.read(tmp_path / "kept" / "results.json").runs
+    assert {flow.congestion_control for flow in run.flows} == {"lia"}
+    assert not any("congestion control" in why for why in run.why_invalid)
+    wait_until(lambda: registered() == before, "the end of the other")
 
 
 def test_a_run_that_cannot_be_is_told_and_fails(tmp_path: Path, lab: Lab) -> None:
