@@ -2,6 +2,7 @@
 
     python -m benchmarks.kernel_tcp controls --seeds 10      # one bottleneck, MPTCP over TCP
     python -m benchmarks.kernel_tcp singles --seeds 4        # the same, sent segment by segment
+    python -m benchmarks.kernel_tcp windows --seeds 2        # and their windows over time
     python -m benchmarks.kernel_tcp bottlenecks --seeds 3    # two, with a TCP on each
     python -m benchmarks.kernel_tcp reordering --seeds 5     # 2 % of packets 15 ms late
 
@@ -11,12 +12,14 @@ Neither root nor an idle machine is needed; each seed is a kernel of its own. It
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import math
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import netsim_native
 
@@ -28,20 +31,28 @@ from experiments.protocols.mptcp import DSS_BYTES
 
 CONTROLS = ("reno", "lia", "olia", "balia", "fully_coupled")
 MSS_BYTES = 1448
+LOOK_S = 0.05
 Rates = list[float]
 
 
-def in_kernel(orders: Sequence[Order], core: int) -> list[Rates]:
+class Told(NamedTuple):
+    """The goodput of MPTCP and each TCP; windows in segments each time they were seen."""
+
+    rates: Rates
+    windows: list[list[float]]
+
+
+def in_kernel(orders: Sequence[Order], core: int) -> list[Told]:
     """Run the orders in a kernel of their own, whose random numbers are of the first one's seed."""
     with tempfile.TemporaryDirectory(prefix="kernel-tcp-") as name:
         folder = Path(name)
         (folder / "wanted").write_text("".join(json.dumps(asdict(order)) + "\n" for order in orders))
         words = ["-m", "benchmarks.kernel_tcp.guest", guest_file("wanted"), guest_file("told")]
         told = lines_of(words, folder, "told", seed=orders[0].seed, core=core)
-    return [each["goodput_bps"] for each in told]
+    return [Told(each["goodput_bps"], each["windows"]) for each in told]
 
 
-def simulated(order: Order) -> Rates:
+def simulated(order: Order) -> Told:
     """Run an order in the simulator, which delays no packets by chance."""
     coupled = "uncoupled" if order.control == "reno" else order.control
     delay_us = order.round_trip_s * 1e6
@@ -68,8 +79,12 @@ def simulated(order: Order) -> Rates:
         "flows": flows,
         "tcp": {"profile": "linux", "congestion_control": "reno", "mss_bytes": MSS_BYTES} | _BUFFERS,
     }
-    told = json.loads(netsim_native.run(json.dumps(description)))
-    return [flow["goodput_bps"] for flow in told["flows"]]
+    if order.look_s:
+        description["series_interval_s"] = order.look_s
+    told = json.loads(netsim_native.run(json.dumps(description)))["flows"]
+    series = [stream for flow in told if flow["series"] for stream in flow["series"]["cwnd_bytes"]]
+    windows = [[size / MSS_BYTES for size in sizes] for sizes in zip(*series, strict=True)]
+    return Told([flow["goodput_bps"] for flow in told], windows)
 
 
 _BUFFERS = {"send_buffer_bytes": 4 << 20, "receive_buffer_bytes": 6 << 20}
@@ -98,6 +113,11 @@ def singles(seed: int) -> dict[str, Order]:
     return {name: replace(order, sysctls=alone) for name, order in controls(seed).items()}
 
 
+def windows(seed: int) -> dict[str, Order]:
+    """Return the same with the windows over time."""
+    return {name: replace(order, look_s=LOOK_S) for name, order in singles(seed).items()}
+
+
 def bottlenecks(seed: int) -> dict[str, Order]:
     """Return MPTCP over two bottlenecks with a TCP on each, by control."""
     return {name: replace(order, bottlenecks=2) for name, order in controls(seed).items()}
@@ -122,6 +142,24 @@ def _text(values: Sequence[float]) -> str:
     return f"{found.mean:.2f}{width}"
 
 
+def _drops(window: Sequence[float]) -> list[float]:
+    """Return what each reduction left of a window that is seen often."""
+    pairs = itertools.pairwise(window)
+    return [after / before for before, after in pairs if after < 0.95 * before]
+
+
+def _over_time(runs: Sequence[Told]) -> str:
+    """Return for each subflow and the TCP: mean window, reductions a second, what one leaves of a window."""
+    cells = []
+    for column in range(3):
+        series = [[seen[column] for seen in told.windows if len(seen) == 3] for told in runs]
+        left = [_drops(window) for window in series]
+        means = [math.fsum(window) / len(window) for window in series]
+        often = [len(each) / (len(window) * LOOK_S) for each, window in zip(left, series, strict=True)]
+        cells += [_text(means), _text(often), _text([math.fsum(each) / max(1, len(each)) for each in left])]
+    return " | ".join(cells)
+
+
 def _table(runs: Sequence[Rates], ratio: bool) -> str:
     """Return the cells of one row: goodputs in Mbit/s over the seeds, or the first over the second."""
     if ratio:
@@ -132,6 +170,7 @@ def _table(runs: Sequence[Rates], ratio: bool) -> str:
 TABLES: dict[str, Callable[[int], dict[str, Order]]] = {
     "controls": controls,
     "singles": singles,
+    "windows": windows,
     "bottlenecks": bottlenecks,
     "reordering": reordering,
 }
@@ -146,11 +185,14 @@ def main() -> None:
     arguments = parser.parse_args()
     wanted = [TABLES[arguments.table](seed) for seed in range(1, arguments.seeds + 1)]
     kernel = [in_kernel(list(orders.values()), arguments.core) for orders in wanted]
-    ratio = arguments.table in ("controls", "singles")
+    ratio = arguments.table in ("controls", "singles", "windows")
     for row, name in enumerate(wanted[0]):
-        cells = [_table([told[row] for told in kernel], ratio)]
+        sides = [[told[row] for told in kernel]]
         if arguments.table != "reordering":
-            cells.append(_table([simulated(orders[name]) for orders in wanted], ratio))
+            sides.append([simulated(orders[name]) for orders in wanted])
+        cells = [_table([told.rates for told in side], ratio) for side in sides]
+        if arguments.table == "windows":
+            cells += map(_over_time, sides)
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
