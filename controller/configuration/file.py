@@ -81,7 +81,7 @@ def merge(settings: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, 
 
 
 def _reason(problem: Any) -> str:
-    if problem["type"] == "extra_forbidden":
+    if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return "there is no such setting."
     return requirement(problem).rstrip(".") + "."
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Callable
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 from gomr import OBJECTIVES
+from pydantic import TypeAdapter, ValidationError
 
 from controller.address import Address
 from controller.configuration.schema import Configuration
+from controller.model.settings import Counters, Discovery, Routing
+from topologies.validation import requirement
 
 NO_STORE = "none"
 
@@ -41,31 +43,36 @@ class _Option(NamedTuple):
     shows_default: bool = True
 
 
-def _checked(is_right: Callable[[float], bool], what: str) -> Callable[[str], float]:
-    def number(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number")
-        if not is_right(value):
-            raise argparse.ArgumentTypeError(f"must be {what}, not {text}")
-        return value
-
-    return number
-
-
-_positive = _checked(lambda value: value > 0, "above 0")
-_seconds = _checked(lambda value: 0 <= value <= 3600, "from 0 to 3600")
-_ratio = _checked(lambda value: 0 <= value < 1, "from 0 to below 1")
-
-
 def _address(text: str) -> str:
     try:
         return str(Address.parse(text))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+_SECTIONS: dict[str, Any] = {"routing": Routing, "discovery": Discovery, "counters": Counters}
+
+
+def _of_section(setting: str) -> _Option:
+    """Return the option for a number, or for one of several words, of a section of the configuration."""
+    table, key = setting.split(".")
+    section = _SECTIONS[table]
+    words = OBJECTIVES if key == "objective" else get_args(get_type_hints(section)[key])
+
+    def number(text: str) -> float:
+        try:
+            value = float(text)
+            TypeAdapter(section).validate_python({key: value})
+        except ValidationError as error:
+            raise argparse.ArgumentTypeError(requirement(error.errors()[0])) from None
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+        return value
+
+    text = section.__dataclass_fields__[key].metadata["description"]
+    if words:
+        return _Option(setting, text, choices=tuple(sorted(words)))
+    return _Option(setting, text, "SECONDS" if key.endswith("_s") else key.split("_")[1].upper(), number)
 
 
 _OPTIONS = {
@@ -98,57 +105,15 @@ _OPTIONS = {
         is_repeatable=True,
         shows_default=False,
     ),
-    "--objective": _Option(
-        "routing.objective", "objective of requests that name none", choices=tuple(sorted(OBJECTIVES))
-    ),
-    "--default-routing": _Option(
-        "routing.default_routing",
-        "route traffic without an allocation over the path of least delay, or spread its connections over "
-        "all paths of least delay",
-        choices=("shortest", "ecmp"),
-    ),
-    "--lease": _Option(
-        "routing.lease_s", "end a flow that was not renewed for this time", "SECONDS", _positive
-    ),
-    "--ack-ratio": _Option(
-        "routing.ack_ratio",
-        "load of the ACKs on the reverse path for each bit of data, as of a 54-byte ACK for two 590-byte "
-        "packets",
-        "RATIO",
-        _ratio,
-    ),
-    "--planning-time": _Option(
-        "routing.planning_s",
-        "delay before each request is answered; stands for the processing time in emulations in virtual "
-        "time, where processing takes none",
-        "SECONDS",
-        _seconds,
-    ),
-    "--reserved-share": _Option(
-        "routing.reserved_share",
-        "share of every link that is not allocated to flows, for traffic without an allocation",
-        "SHARE",
-        _ratio,
-    ),
-    "--probe-interval": _Option(
-        "discovery.probe_interval_s",
-        "interval of the LLDP probes of each port; longer in networks with many ports",
-        "SECONDS",
-        _positive,
-    ),
-    "--silence": _Option(
-        "discovery.silence_s",
-        "count a link as lost when its probes were unanswered for this time",
-        "SECONDS",
-        _positive,
-    ),
-    "--counter-interval": _Option(
-        "counters.interval_s",
-        "interval at which each switch is asked for its port and flow counters; longer in large networks; 0 "
-        "turns this off",
-        "SECONDS",
-        _seconds,
-    ),
+    "--objective": _of_section("routing.objective"),
+    "--default-routing": _of_section("routing.default_routing"),
+    "--lease": _of_section("routing.lease_s"),
+    "--ack-ratio": _of_section("routing.ack_ratio"),
+    "--planning-time": _of_section("routing.planning_s"),
+    "--reserved-share": _of_section("routing.reserved_share"),
+    "--probe-interval": _of_section("discovery.probe_interval_s"),
+    "--silence": _of_section("discovery.silence_s"),
+    "--counter-interval": _of_section("counters.interval_s"),
     "--on-stop": _Option(
         "on_stop",
         "whether the rules stay in the switches when the controller stops, so that the network goes on "

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from gomr import OBJECTIVES
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from controller.address import Address
 from controller.configuration.access import Role, Token
 from controller.model.requests import LinkChange
-from controller.model.settings import Settings
+from controller.model.settings import Counters, Discovery, Routing, Settings
 
 Service = Literal["openflow", "rest", "grpc"]
 
 ETCD = "etcd://"
 """Begins the name of a store that several replicas share."""
-
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 
 
 def _address(text: str) -> str:
@@ -50,46 +46,6 @@ class Listen(_Section):
     insecure: tuple[Service, ...] = Field(default=(), strict=False)
     tls: TlsFiles | None = None
     openflow_tls: TlsFiles | None = None
-
-
-class Routing(_Section):
-    """How flows and other traffic are routed."""
-
-    objective: str = Settings.objective
-    default_routing: Literal["shortest", "ecmp"] = Settings.default_routing
-    lease_s: Positive = Settings.lease_s
-    ack_ratio: Share = Settings.ack_ratio
-    reserved_share: Share = Settings.reserved_share
-    min_gain: Share = Settings.min_gain
-    moves_per_s: Positive = Settings.moves_per_s
-    fast_failover: bool = Settings.fast_failover
-    solve_limit_s: Positive = Settings.solve_limit_s
-    planning_s: float = Field(default=0.0, ge=0, le=3600, allow_inf_nan=False)
-
-    @field_validator("objective")
-    @classmethod
-    def _is_known(cls, name: str) -> str:
-        if name not in OBJECTIVES:
-            raise ValueError(f"there is no objective {name!r}; choose one of {', '.join(OBJECTIVES)}")
-        return name
-
-
-class Discovery(_Section):
-    """How links, switches and hosts are watched."""
-
-    probe_interval_s: Positive = Settings.probe_interval_s
-    silence_s: Positive = Settings.silence_s
-    switch_grace_s: Positive = Settings.switch_grace_s
-    host_age_s: Positive = Settings.host_age_s
-    confirm_timeout_s: Positive = Settings.confirm_timeout_s
-
-
-class Counters(_Section):
-    """How the load of links and flows is measured, and what follows from it."""
-
-    interval_s: float = Field(default=Settings.counter_interval_s, ge=0, allow_inf_nan=False)
-    messages_per_s: Positive = Settings.counter_messages_per_s
-    yielded_share: Share = Settings.yielded_share
 
 
 class Etcd(_Section):
@@ -165,13 +121,10 @@ class Configuration(_Section):
 
     def settings(self, lldp_key: bytes) -> Settings:
         """Return what the core is told."""
-        routing = self.routing.model_dump(exclude={"planning_s"})
         return Settings(
-            **routing,
-            **self.discovery.model_dump(),
-            counter_interval_s=self.counters.interval_s,
-            counter_messages_per_s=self.counters.messages_per_s,
-            yielded_share=self.counters.yielded_share,
+            **vars(self.routing),
+            **vars(self.discovery),
+            counters=self.counters,
             lldp_key=lldp_key,
             replicated=self.etcd_endpoints() is not None,
         )

@@ -40,7 +40,7 @@ class Measuring(Journaled):
         self._asked = asked
         self._groups = DroppedGroups(state, outbox)
         settings = state.settings
-        self._polling = CounterPolling(settings.counter_interval_s, settings.counter_messages_per_s)
+        self._polling = CounterPolling(settings.counters.interval_s, settings.counters.messages_per_s)
 
     def switch_joined(self, datapath_id: int, now: float) -> None:
         """Begin to read a switch."""
@@ -55,8 +55,8 @@ class Measuring(Journaled):
     def settings_changed(self, now: float) -> None:
         """Read as often as the settings say from now on."""
         settings = self._state.settings
-        self._polling.set_pace(settings.counter_interval_s, settings.counter_messages_per_s)
-        if settings.counter_interval_s == 0:
+        self._polling.set_pace(settings.counters.interval_s, settings.counters.messages_per_s)
+        if settings.counters.interval_s == 0:
             for switch in self._state.live.network.switches:
                 self._state.measured.forget(self._state.live.datapath_id(switch))
             self._capacity_returned(now)
@@ -98,7 +98,7 @@ class Measuring(Journaled):
             event.pinned,
             lambda by: self._entry_port(switch, by),
         )
-        changed = measured.follow(event.datapath_id, self._state.settings.yielded_share)
+        changed = measured.follow(event.datapath_id, self._state.settings.counters.yielded_share)
         for arc, unrequested_bps in measured.take_unrequested_changes(event.datapath_id).items():
             self._tell(arc, unrequested_bps)
         if any(is_bps < was_bps for was_bps, is_bps in changed.values()):

@@ -77,25 +77,23 @@ class FlowRequest(_Request):
     ip_version: IpVersion | None = described(
         "Version of IP of the flow's packets. Left out: that of an address given as source or destination; "
         "where both are names, 4 if they have such addresses.",
-        default=None,
+        None,
     )
     destination_port: _Port = described("Port on which the destination listens.", examples=[5001])
-    protocol: Protocol = described(
-        "What the packets are of; a flow of UDP is for QUIC and its like.", default="tcp"
-    )
+    protocol: Protocol = described("What the packets are of; a flow of UDP is for QUIC and its like.", "tcp")
     rate_bps: _Rate | None = described(
         "Goodput asked for, bit/s (application bytes). Optional where paths are given by hand.",
-        default=None,
+        None,
         examples=[8.5e6],
     )
     source_ports: _Ports | None = described(
         "Ports that the source has bound, one for each stream at least; the flow uses the first ones. Left "
         "out: the controller picks unused ones from 61000 on.",
-        default=None,
+        None,
     )
     packet_bytes: int = described(
         "Ethernet frame of a full segment, without checksum.",
-        default=1514,
+        1514,
         ge=64,
         le=9018,
         strict=True,
@@ -104,48 +102,46 @@ class FlowRequest(_Request):
     segment_overhead_bytes: int | None = described(
         "Ethernet, IP and TCP or UDP headers and options in that frame (66 with TCP timestamps). Left out: "
         "54 of TCP, 42 of UDP, and 20 more over IPv6.",
-        default=None,
+        None,
         ge=42,
         le=154,
         strict=True,
     )
     objective: str | None = described(
         "How the rates are chosen; left out: the controller's default.",
-        default=None,
+        None,
         max_length=64,
         examples=["max_throughput_min_delay"],
     )
     paths: tuple[RequestedPath, ...] = described(
-        "Paths and rates given by hand instead of computed.", default=(), max_length=MAX_STREAMS
+        "Paths and rates given by hand instead of computed.", (), max_length=MAX_STREAMS
     )
-    max_paths: _StreamCount | None = described("Use no more paths than this.", default=None, examples=[2])
+    max_paths: _StreamCount | None = described("Use no more paths than this.", None, examples=[2])
     streams: _StreamCount | None = described(
-        "Use exactly this number of paths, one stream each, even where fewer carry the rate.", default=None
+        "Use exactly this number of paths, one stream each, even where fewer carry the rate.", None
     )
     splitting: Splitting = described(
         "streams: one TCP connection for each path. packets: one connection whose packets a splitter in "
         "front of the ingress switch spreads over the paths. group: one connection that a select group of "
         "the ingress switch splits.",
-        default="streams",
+        "streams",
     )
     ack_path: str | None = described(
         "Where the acknowledgements of a split flow go: `shortest` (the default), or `reverse:<index>`, back "
         "along one of its paths.",
-        default=None,
+        None,
         pattern=r"^(shortest|reverse:(0|[1-9][0-9]?))$",
         examples=["shortest", "reverse:0"],
     )
     lease_s: float | None = described(
         "Seconds after which the flow ends unless renewed; left out: the controller's lease.",
-        default=None,
+        None,
         gt=0,
         le=86400,
         strict=True,
     )
     may_grow: bool = described(
-        "In a session (gRPC) alone: the host opens and closes streams as it is told.",
-        default=False,
-        strict=True,
+        "In a session (gRPC) alone: the host opens and closes streams as it is told.", False, strict=True
     )
 
 
@@ -162,7 +158,7 @@ class LinkChange(_Request):
 
     rate_bps: float | None = described(
         "Wire rate of each direction, bit/s.",
-        default=None,
+        None,
         gt=0,
         le=1e15,
         allow_inf_nan=False,
@@ -171,16 +167,14 @@ class LinkChange(_Request):
     )
     delay_s: float | None = described(
         "Propagation delay of each direction.",
-        default=None,
+        None,
         ge=0,
         le=10,
         allow_inf_nan=False,
         strict=True,
         examples=[0.001],
     )
-    enabled: bool | None = described(
-        "False: it may not be used; its flows are moved.", default=None, strict=True
-    )
+    enabled: bool | None = described("False: it may not be used; its flows are moved.", None, strict=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,9 +182,9 @@ class Failure(_Request):
     """Links and switches that fail."""
 
     links: tuple[_LinkName, ...] = described(
-        "Named in either direction.", default=(), max_length=1024, examples=[["S2-S3"]]
+        "Named in either direction.", (), max_length=1024, examples=[["S2-S3"]]
     )
-    switches: tuple[_NodeName, ...] = described("", default=(), max_length=1024, examples=[["S2"]])
+    switches: tuple[_NodeName, ...] = described("", (), max_length=1024, examples=[["S2"]])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,7 +192,7 @@ class Scaling(_Request):
     """Demands that are multiplied; flows keep their paths."""
 
     flow_id: str | None = described(
-        "Left out: all flows whose rates were not given by hand.", default=None, min_length=1, max_length=64
+        "Left out: all flows whose rates were not given by hand.", None, min_length=1, max_length=64
     )
     factor: float = described("", gt=0, le=1e6, allow_inf_nan=False, strict=True, examples=[2.0])
 
@@ -208,8 +202,8 @@ class PreviewRequest(_Request):
     """What would happen if: these links and switches failed, then demands grew, then flows were requested."""
 
     fail: Failure = Failure()
-    scale: tuple[Scaling, ...] = described("", default=(), max_length=1024)
-    add: tuple[FlowRequest, ...] = described("Each finds those before it granted.", default=(), max_length=64)
+    scale: tuple[Scaling, ...] = described("", (), max_length=1024)
+    add: tuple[FlowRequest, ...] = described("Each finds those before it granted.", (), max_length=64)
 
 
 class ViewName(Enum):

@@ -1,62 +1,116 @@
-"""How the controller behaves."""
+"""How the controller behaves: the settings of the configuration file, with what they do and may be."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
+from gomr import OBJECTIVES
+from pydantic import AfterValidator, ConfigDict, Field
+
+from controller.model.described import described
 from controller.wire import DEFAULT_ACK_RATIO
 
 
+def _known(objective: str) -> str:
+    if objective not in OBJECTIVES:
+        raise ValueError(f"there is no objective {objective!r}; choose one of {', '.join(OBJECTIVES)}")
+    return objective
+
+
+_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+_Share = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False, strict=True)]
+_Seconds = Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False, strict=True)]
+
+
+class _Section:
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+
 @dataclass(frozen=True)
-class Settings:
-    """How the controller behaves.
+class Routing(_Section):
+    """How flows and other traffic are routed."""
+
+    objective: Annotated[str, AfterValidator(_known)] = described(
+        "objective of requests that name none", "max_throughput_min_delay"
+    )
+    default_routing: Literal["shortest", "ecmp"] = described(
+        "route traffic without an allocation over the path of least delay, or spread its connections over "
+        "all paths of least delay",
+        "shortest",
+    )
+    lease_s: _Positive = described("end a flow that was not renewed for this time", 30.0)
+    ack_ratio: _Share = described(
+        "load of the ACKs on the reverse path for each bit of data, as of a 54-byte ACK for two 590-byte "
+        "packets",
+        DEFAULT_ACK_RATIO,
+    )
+    reserved_share: _Share = described(
+        "share of every link that is not allocated to flows, for traffic without an allocation", 0.0
+    )
+    min_gain: _Share = described(
+        "move a running flow only where it gains more than this share of what it asked for", 0.01
+    )
+    moves_per_s: _Positive = described("move no more running flows than this to better paths", 50.0)
+    fast_failover: bool = described(
+        "let switches heal a port that goes down by themselves", True, strict=True
+    )
+    solve_limit_s: _Positive = described("take the best rates that a solve finds in this time", 10.0)
+    planning_s: _Seconds = described(
+        "delay before each request is answered; stands for the processing time in emulations in virtual "
+        "time, where processing takes none",
+        0.0,
+    )
+
+
+@dataclass(frozen=True)
+class Discovery(_Section):
+    """How links, switches and hosts are watched."""
+
+    probe_interval_s: _Positive = described(
+        "interval of the LLDP probes of each port; longer in networks with many ports", 0.1
+    )
+    silence_s: _Positive = described(
+        "count a link as lost when its probes were unanswered for this time", 0.4
+    )
+    switch_grace_s: _Positive = described(
+        "assume for this time that a switch whose connection ended forwards as before", 10.0
+    )
+    host_age_s: _Positive = described("forget a learned host that says nothing for this time", 300.0)
+    confirm_timeout_s: _Positive = described(
+        "fail a request whose rules a switch has not confirmed after this time", 3.0
+    )
+
+
+@dataclass(frozen=True)
+class Counters(_Section):
+    """How the load of links and flows is measured, and what follows from it."""
+
+    interval_s: _Seconds = described(
+        "interval at which each switch is asked for its port and flow counters; longer in large networks; 0 "
+        "turns this off",
+        1.0,
+    )
+    messages_per_s: _Positive = described(
+        "send and get no more questions for counters and answers than this", 40.0
+    )
+    yielded_share: _Share = described(
+        "leave at most this share of a link to traffic that nobody asked for", 0.5
+    )
+
+
+@dataclass(frozen=True)
+class Settings(Routing, Discovery):
+    """How the core behaves.
 
     Attributes:
-        objective: For requests that name none.
-        lease_s: A flow that is not renewed for so long ends.
-        ack_ratio: Load of the acknowledgements on the reverse path, per bit of data.
-        reserved_share: Share of every link that no flow is given: it is for default traffic.
-        confirm_timeout_s: A switch that has not confirmed a stage of rules after this fails the request.
-        default_routing: Of all traffic without an allocation: `shortest`, the one path of least delay, or
-            `ecmp`, all paths of least delay by a hash of each connection.
-        probe_interval_s: Each port is probed for its link so often; less often where there are many.
-        silence_s: A link that answers no probe for so long is lost.
-        switch_grace_s: A switch whose connection ended is assumed to forward as before for so long; after a
-            restart of the controller, all are.
-        host_age_s: A learned host that says nothing for so long is forgotten.
+        counters: How load is measured.
         lldp_key: Signs probes, so that hosts cannot forge them.
-        min_gain: A running flow is moved to better paths only where it gains more than this share of what it
-            has asked for.
-        moves_per_s: Running flows that are moved to better paths, at most.
-        fast_failover: Switches heal a port that goes down by themselves, with groups (`rules.protection`).
-        solve_limit_s: A solve may take so long; then the best rates that are known by then are taken.
-        counter_interval_s: Each switch is asked for its counters so often; less often where there are many.
-            0: none is.
-        counter_messages_per_s: Questions for counters and answers to them together, at most.
-        yielded_share: Of each link, at most this share is left to traffic that nobody asked for, where the
-            counters show that there is any; what flows have already is not taken from them.
         replicated: Others follow the store, so that it is told of leases too.
         boot_id: Begins the ids of flows where nothing else makes them.
     """
 
-    objective: str = "max_throughput_min_delay"
-    lease_s: float = 30.0
-    ack_ratio: float = DEFAULT_ACK_RATIO
-    reserved_share: float = 0.0
-    confirm_timeout_s: float = 3.0
-    default_routing: Literal["shortest", "ecmp"] = "shortest"
-    probe_interval_s: float = 0.1
-    silence_s: float = 0.4
-    switch_grace_s: float = 10.0
-    host_age_s: float = 300.0
+    counters: Counters = Counters()
     lldp_key: bytes = b""
-    min_gain: float = 0.01
-    moves_per_s: float = 50.0
-    fast_failover: bool = True
-    solve_limit_s: float = 10.0
-    counter_interval_s: float = 1.0
-    counter_messages_per_s: float = 40.0
-    yielded_share: float = 0.5
     replicated: bool = False
     boot_id: str = "f"

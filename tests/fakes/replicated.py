@@ -33,13 +33,17 @@ from controller.model.messages import Abandoned, Acknowledge, Answer, Message, P
 from controller.model.messages import DatapathMessage as ToSwitch
 from controller.model.records import Change, Holder, Records, Update
 from controller.model.rules import Rule, is_flow_cookie
-from controller.model.settings import Settings
+from controller.model.settings import Counters, Settings
 from controller.model.views import FlowView
 from tests.fakes.openflow_table import FakeSwitches
 
 NETWORK = topologies.load("ring:3")
 SETTINGS = Settings(
-    probe_interval_s=1.0, silence_s=1e6, counter_interval_s=0.0, switch_grace_s=60.0, replicated=True
+    probe_interval_s=1.0,
+    silence_s=1e6,
+    counters=Counters(interval_s=0.0),
+    switch_grace_s=60.0,
+    replicated=True,
 )
 TIMES = Times()
 TROUBLE_S, CALM_S, QUIET_S = 45.0, 25.0, 10.0

@@ -10,7 +10,7 @@ from controller.api.service import Service
 from controller.core import Core
 from controller.loop import ControllerLoop
 from controller.model.messages import DatapathMessage
-from controller.model.settings import Settings
+from controller.model.settings import Counters, Settings
 from tests.fakes.openflow_table import FakeSwitches
 
 REQUEST: dict[str, Any] = {
@@ -32,9 +32,8 @@ class Controller:
         network = topologies.load(topology)
         self.silent = False
         self.switches = FakeSwitches(network)
-        self.core = Core(
-            network, Settings(**{"confirm_timeout_s": 0.05, "counter_interval_s": 0.0} | settings)
-        )
+        quiet: dict[str, Any] = {"confirm_timeout_s": 0.05, "counters": Counters(interval_s=0.0)}
+        self.core = Core(network, Settings(**quiet | settings))
         self.loop = ControllerLoop(self.core, self.send, lambda message: self.service.deliver(message))
         self.service = Service(self.loop.post)
 

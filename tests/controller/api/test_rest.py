@@ -19,7 +19,7 @@ from controller.api.service import Service
 from controller.errors import Unavailable
 from controller.model.events import PortWentDown
 from controller.model.rules import TcpConnection
-from controller.model.settings import Settings
+from controller.model.settings import Counters, Settings
 from tests.fakes.openflow_table import Packet
 from tests.fakes.served_controller import REQUEST, Controller
 from tests.fakes.waiting import until
@@ -469,7 +469,7 @@ async def test_a_link_is_changed_while_it_carries_a_flow(client: httpx.AsyncClie
 
 
 async def test_what_switches_have_counted_is_shown() -> None:
-    running = Controller(counter_interval_s=0.02)
+    running = Controller(counters=Counters(interval_s=0.02))
     running.start()
     running.service.bind(asyncio.get_running_loop())
     transport = httpx.ASGITransport(make_app(Api(running.service, longest_stream_s=0.05)))

@@ -13,7 +13,7 @@ from controller.model.client_events import ClientEventKind
 from controller.model.events import ConfigurationChanged, CountersRefused, SwitchDisconnected
 from controller.model.messages import Answer
 from controller.model.rules import TcpConnection
-from controller.model.settings import Settings
+from controller.model.settings import Counters, Settings
 from controller.model.views import FlowView, LinkView
 from tests.fakes.openflow_table import ControlledNetwork, Packet, segments_of
 
@@ -32,8 +32,8 @@ REQUEST: dict[str, Any] = {
 class LoadedNetwork(ControlledNetwork):
     """The butterfly with traffic: packets by the host that sends them, and their wire rate."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(BUTTERFLY, Settings(**settings))
+    def __init__(self, **counters: Any) -> None:
+        super().__init__(BUTTERFLY, Settings(counters=Counters(**counters)))
         self.bring_up()
         self.traffic: dict[tuple[str, Packet], float] = {}
 
@@ -63,7 +63,7 @@ class LoadedNetwork(ControlledNetwork):
 
 
 def test_nothing_is_measured_before_switches_were_asked_twice() -> None:
-    net = LoadedNetwork(counter_interval_s=0.0)
+    net = LoadedNetwork(interval_s=0.0)
     net.run(3)
     flow = net.request(**REQUEST)
     assert flow.measured_bps is None
@@ -209,7 +209,7 @@ def test_counters_are_read_no_more_once_it_is_so_configured() -> None:
     net = LoadedNetwork()
     net.send_by_default("T0", "T2", 5e6)
     net.run(10)
-    (answer,) = net.handle(ConfigurationChanged(1, Settings(counter_interval_s=0.0), {}))
+    (answer,) = net.handle(ConfigurationChanged(1, Settings(counters=Counters(interval_s=0.0)), {}))
     assert isinstance(answer, Answer) and not isinstance(answer.result, RequestError)
     net.run(3)
     assert {link.measured_bps for link in net.links().values()} == {None}
