@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use crate::bundle::Bundle;
 use crate::description::WhenFull;
 use crate::metrics::Meter;
+use crate::prefetch::prefetch;
 use crate::requests::Transfers;
 use crate::time::Nanos;
 use crate::traffic::{Lateness, Source, WriteRate};
@@ -42,6 +43,8 @@ pub struct Flow {
     pub name: String,
     /// What carries it.
     pub carrier: Carrier,
+    /// The endpoint that its application writes to, if it has one, or the first of them.
+    pub writer: u32,
     /// When its application writes.
     pub source: Source,
     /// Bytes of a write.
@@ -55,7 +58,7 @@ pub struct Flow {
     /// How late the writes of a rate are.
     pub lateness: Lateness,
     /// Files and answers.
-    pub transfers: Option<Transfers>,
+    pub transfers: Option<Box<Transfers>>,
     /// When the connections are opened.
     pub start: Nanos,
     /// The application begins no earlier.
@@ -121,14 +124,19 @@ impl Flow {
             if let Some(bytes) = file_bytes {
                 wanted.want(write_from, bytes, true);
             }
-            transfers = Some(wanted);
+            transfers = Some(Box::new(wanted));
         }
         let backlog = match source {
             Source::Bulk => file_bytes.unwrap_or(u64::MAX),
             _ => 0,
         };
+        let streams = match &carrier {
+            Carrier::Connections(bundle) => bundle.streams(),
+            Carrier::Datagrams { .. } => Vec::new(),
+        };
         Self {
             name,
+            writer: streams.first().map_or(0, |ends| ends[0]),
             source,
             write_bytes,
             when_full,
@@ -151,6 +159,22 @@ impl Flow {
             totals: [0; 2],
             log: None,
             stamps: VecDeque::new(),
+        }
+    }
+
+    /// Fetch what a write or a read needs beyond the flow itself.
+    pub(crate) fn prefetch(&self) {
+        let stamps = self.stamps.front().into_iter().chain(self.stamps.back());
+        stamps.for_each(prefetch);
+        if let Carrier::Connections(bundle) = &self.carrier {
+            prefetch(&**bundle);
+        }
+    }
+
+    /// Fetch where the delay of what is read at a time will be counted.
+    pub(crate) fn prefetch_read(&self, now: Nanos) {
+        if let Some(&(_, written)) = self.stamps.front() {
+            self.meter.delay.prefetch(now.saturating_sub(written));
         }
     }
 

@@ -26,8 +26,9 @@
 //! | [`wifi`] | 802.11b and 802.11g: media that stations share |
 //! | [`time`] | simulated time |
 //! | [`error`] | what can go wrong |
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod ahead;
 pub mod applications;
 pub mod build;
 pub mod bundle;
@@ -40,7 +41,8 @@ pub mod methods;
 pub mod metrics;
 pub mod network;
 pub mod packet;
-pub mod queue;
+mod prefetch;
+mod queue;
 pub mod random;
 pub mod red;
 pub mod requests;

@@ -1,5 +1,6 @@
 //! Figures made as the run goes: histograms and series, so that memory does not grow with the packets.
 
+use crate::prefetch::prefetch;
 use crate::time::Nanos;
 
 const SUB_BITS: u32 = 7;
@@ -48,6 +49,15 @@ impl Histogram {
         self.weight += weight;
         self.sum += u128::from(duration) * u128::from(weight);
         self.max = self.max.max(duration);
+    }
+
+    /// Fetch where a duration is counted.
+    pub(crate) fn prefetch(&self, duration: Nanos) {
+        let (octave, sub) = place_of(duration);
+        let place = usize::from(self.places[octave]).wrapping_sub(1);
+        if let Some(octave) = self.octaves.get(place) {
+            prefetch(&octave[sub]);
+        }
     }
 
     /// How much was counted.

@@ -34,10 +34,15 @@ impl Content {
     }
 }
 
+/// A packet in two cache lines.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Slot(Content);
+
 /// All packets that are on their way.
 #[derive(Debug, Default)]
 pub struct Arena {
-    packets: Vec<Content>,
+    packets: Vec<Slot>,
     free: Vec<u32>,
 }
 
@@ -46,11 +51,11 @@ impl Arena {
     pub fn insert(&mut self, content: Content) -> u32 {
         match self.free.pop() {
             Some(index) => {
-                self.packets[index as usize] = content;
+                self.packets[index as usize].0 = content;
                 index
             }
             None => {
-                self.packets.push(content);
+                self.packets.push(Slot(content));
                 (self.packets.len() - 1) as u32
             }
         }
@@ -58,7 +63,7 @@ impl Arena {
 
     /// A packet on its way.
     pub fn get(&self, packet: u32) -> &Content {
-        &self.packets[packet as usize]
+        &self.packets[packet as usize].0
     }
 
     /// Forget a packet: it has arrived or is lost.

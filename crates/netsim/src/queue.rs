@@ -1,7 +1,10 @@
-//! The event queue: a 4-ary heap in the total order of (time, sequence).
+//! The event queue: a 4-ary heap in the total order of (time, sequence), and buckets of time for what is far off.
 //!
 //! An entry is 16 bytes, so the four children of a node fill one cache line. The queue stays short because a link, a
 //! timer or a source has at most one entry each: a link keeps what is on its way in a queue of its own, in order.
+//!
+//! With thousands of them a heap outgrows the nearest cache, and each event would wait for memory several times. Then the heap holds the
+//! present bucket alone, and each later bucket is unordered until its time comes (a calendar queue; Brown 1988).
 
 use crate::time::Nanos;
 
@@ -58,11 +61,17 @@ impl Target {
 ///
 /// Time, sequence and target in one number, so that a comparison is one comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(Rust, packed(8))]
 pub struct Event(u128);
 
 impl Event {
     /// After every event.
     pub(crate) const NEVER: Self = Self(u128::MAX);
+
+    /// Before all events of this time.
+    fn before(time: Nanos) -> Self {
+        Self(u128::from(time) << 64)
+    }
 
     /// When it happens.
     pub fn time(self) -> Nanos {
@@ -78,18 +87,102 @@ impl Event {
 /// The events to come.
 #[derive(Debug)]
 pub struct EventQueue {
-    /// The heap, followed by `PADDING` entries that are never first: so every inner node has four children to compare.
+    /// What comes before `horizon`: the heap, followed by `PADDING` entries that are never first, so that every inner node has four
+    /// children to compare.
     heap: Vec<Event>,
+    horizon: Event,
+    /// What comes from there on.
+    calendar: Calendar,
+    /// The heap holds no more, unless it has to: then time is divided again.
+    heap_max: usize,
     scheduled: u64,
+    /// A bucket has come into the heap.
+    opened: bool,
 }
 
 const PADDING: usize = 3;
+/// Events of a heap that the nearest cache holds beside all else.
+const HEAP_MAX: usize = 2048;
+/// Events that a bucket is made for, and those with which time is divided again: what they need stays in the second cache.
+const BUCKET_EVENTS: u64 = 128;
+const BUCKET_EVENTS_MAX: usize = 4 * BUCKET_EVENTS as usize;
+const BUCKETS: u64 = 1024;
+
+/// Buckets of equal width from some time on, and what comes after the last.
+#[derive(Debug, Default)]
+struct Calendar {
+    /// Logarithm to base 2 of the width in nanoseconds.
+    shift: u32,
+    /// The number of the first bucket: time by width. No bucket before `next` has events.
+    first: u64,
+    next: u64,
+    buckets: Vec<Vec<Event>>,
+    in_buckets: usize,
+    beyond: Vec<Event>,
+}
+
+impl Calendar {
+    fn len(&self) -> usize {
+        self.in_buckets + self.beyond.len()
+    }
+
+    fn push(&mut self, event: Event) {
+        let place = (event.time() >> self.shift) - self.first;
+        if place < BUCKETS {
+            self.buckets[place as usize].push(event);
+            self.in_buckets += 1;
+        } else {
+            self.beyond.push(event);
+        }
+    }
+
+    /// Divide the time from the first of these events on, so that buckets fit their rate; where the calendar begins.
+    fn divide(&mut self, events: &mut [Event]) -> Event {
+        let quarter = events.len() / 4;
+        let (_, &mut later, _) = events.select_nth_unstable(quarter);
+        let first = events[..=quarter]
+            .iter()
+            .min()
+            .map_or(0, |event| event.time());
+        let width = (later.time() - first) * BUCKET_EVENTS / quarter.max(1) as u64;
+        self.shift = width.max(1).ilog2();
+        self.first = first >> self.shift;
+        self.next = 0;
+        self.buckets.resize_with(BUCKETS as usize, Vec::new);
+        Event::before(self.first << self.shift)
+    }
+
+    /// The next bucket with events, and where it ends.
+    fn take(&mut self) -> Option<(Vec<Event>, Event)> {
+        if self.in_buckets == 0 {
+            return None;
+        }
+        while self.buckets[self.next as usize].is_empty() {
+            self.next += 1;
+        }
+        let bucket = std::mem::take(&mut self.buckets[self.next as usize]);
+        self.in_buckets -= bucket.len();
+        self.next += 1;
+        let end = Event::before((self.first + self.next) << self.shift);
+        Some((bucket, end))
+    }
+
+    /// Give the memory of a bucket back that was taken last.
+    fn keep(&mut self, mut bucket: Vec<Event>) {
+        bucket.clear();
+        self.buckets[self.next as usize - 1] = bucket;
+    }
+}
 
 impl Default for EventQueue {
     fn default() -> Self {
         Self {
             heap: vec![Event::NEVER; PADDING],
+            horizon: Event::NEVER,
+            calendar: Calendar::default(),
+            heap_max: HEAP_MAX,
             scheduled: 0,
+            opened: false,
         }
     }
 }
@@ -111,9 +204,89 @@ impl EventQueue {
 
     /// Put a reserved event into the queue.
     pub fn push(&mut self, event: Event) {
-        let last = self.len();
+        if event >= self.horizon {
+            self.calendar.push(event);
+            if self.heap_len() == 0 {
+                self.refill();
+            }
+            return;
+        }
+        self.push_near(event);
+        if self.heap_len() > self.heap_max {
+            self.divide();
+        }
+    }
+
+    /// Whether a bucket has come into the heap since the last time.
+    #[inline]
+    pub fn take_opened(&mut self) -> bool {
+        std::mem::take(&mut self.opened)
+    }
+
+    /// The time before which all events are in the heap.
+    pub fn horizon(&self) -> Nanos {
+        self.horizon.time()
+    }
+
+    /// The events in the heap.
+    pub fn near(&self) -> &[Event] {
+        &self.heap[..self.heap_len()]
+    }
+
+    fn push_near(&mut self, event: Event) {
+        let last = self.heap_len();
         self.heap.push(Event::NEVER);
         self.sift_up(last, event);
+    }
+
+    /// Fill the heap, which is empty, with the next bucket.
+    #[cold]
+    fn refill(&mut self) {
+        if let Some((bucket, end)) = self.calendar.take() {
+            self.horizon = end;
+            bucket.iter().for_each(|&event| self.push_near(event));
+            self.calendar.keep(bucket);
+            self.opened = true;
+            if self.heap_len() > self.heap_max {
+                self.divide();
+            }
+        } else if !self.calendar.beyond.is_empty() {
+            self.divide();
+        }
+    }
+
+    /// Divide what is to come between heap and calendar again: few events stay in the heap.
+    #[cold]
+    fn divide(&mut self) {
+        let mut events = std::mem::take(&mut self.calendar.beyond);
+        while let Some((bucket, _)) = self.calendar.take() {
+            events.extend(bucket);
+        }
+        let near = self.heap_len();
+        events.extend_from_slice(&self.heap[..near]);
+        self.heap.clear();
+        self.heap.resize(PADDING, Event::NEVER);
+        self.horizon = Event::NEVER;
+        if events.len() > HEAP_MAX / 2 {
+            self.horizon = self.calendar.divide(&mut events);
+        }
+        for event in events {
+            if event >= self.horizon {
+                self.calendar.push(event);
+            } else {
+                self.push_near(event);
+            }
+        }
+        if self.heap_len() == 0 {
+            self.heap_max = usize::MAX;
+            self.refill();
+        }
+        let wanted = if self.horizon == Event::NEVER {
+            HEAP_MAX
+        } else {
+            BUCKET_EVENTS_MAX
+        };
+        self.heap_max = wanted.max(2 * self.heap_len());
     }
 
     /// The first event.
@@ -125,10 +298,12 @@ impl EventQueue {
     pub fn pop(&mut self) -> Option<Event> {
         let first = self.peek()?;
         self.heap.pop();
-        let len = self.len();
+        let len = self.heap_len();
         let last = std::mem::replace(&mut self.heap[len], Event::NEVER);
         if len > 0 {
-            self.replace_first(last);
+            self.sift_down(last);
+        } else if self.calendar.len() > 0 {
+            self.refill();
         }
         Some(first)
     }
@@ -136,7 +311,18 @@ impl EventQueue {
     /// Take the first event out and put another in: one pass where `pop` and `push` would take two.
     #[inline]
     pub fn replace_first(&mut self, event: Event) {
-        let len = self.len();
+        if event < self.horizon {
+            self.sift_down(event);
+        } else {
+            self.calendar.push(event);
+            self.pop();
+        }
+    }
+
+    /// Put an event in place of the first and restore the order below it.
+    #[inline]
+    fn sift_down(&mut self, event: Event) {
+        let len = self.heap_len();
         let heap = &mut self.heap[..];
         let mut hole = 0;
         loop {
@@ -163,13 +349,13 @@ impl EventQueue {
     }
 
     /// How many events are in the queue.
+    #[cfg(test)]
     pub fn len(&self) -> usize {
-        self.heap.len() - PADDING
+        self.heap_len() + self.calendar.len()
     }
 
-    /// Whether nothing is to come.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    fn heap_len(&self) -> usize {
+        self.heap.len() - PADDING
     }
 
     /// Put `event` in the place `hole` and restore the order above it.
@@ -220,29 +406,40 @@ mod tests {
         }
     }
 
-    /// The heap against a sorted set through a long random history.
+    /// Through a long random history of few events and of many, near and far.
     #[test]
-    fn the_heap_is_a_sorted_set() {
-        let mut rng = SplitMix64::seed_from_u64(3);
-        let (mut queue, mut model) = (EventQueue::default(), BTreeSet::new());
-        for step in 0..200_000u64 {
-            let time = rng.next_u64() % 1000 + step / 100;
-            match rng.next_u64() % 5 {
-                0..=1 => {
-                    let event = queue.reserve(time, Target::Link((time % 7) as u32));
-                    queue.push(event);
-                    model.insert(event);
+    fn the_queue_is_a_sorted_set() {
+        for (seed, events, spread) in [
+            (3, 200, 1000),
+            (4, 20_000, 1_000_000),
+            (5, 6_000, 3),
+            (6, 9_000, 1 << 40),
+        ] {
+            let mut rng = SplitMix64::seed_from_u64(seed);
+            let (mut queue, mut model) = (EventQueue::default(), BTreeSet::new());
+            for step in 0..200_000u64 {
+                let now = model.first().map_or(0, |event: &Event| event.time());
+                // Some come soon, most later, few at the end.
+                let ahead = (rng.next_u64() % spread) >> (rng.next_u64() % 8);
+                let wanted = if step % 50_000 < 40_000 { events } else { 10 };
+                let grows = model.len() < wanted && rng.next_u64() % 4 > 0;
+                match rng.next_u64() % 3 {
+                    _ if grows => {
+                        let event = queue.reserve(now + ahead, Target::Link((step % 7) as u32));
+                        queue.push(event);
+                        model.insert(event);
+                    }
+                    0 if !model.is_empty() => {
+                        let event = queue.reserve(now + ahead, Target::Timer(1));
+                        queue.replace_first(event);
+                        model.pop_first();
+                        model.insert(event);
+                    }
+                    _ => assert_eq!(queue.pop(), model.pop_first()),
                 }
-                2 if !model.is_empty() => {
-                    let event = queue.reserve(time, Target::Timer(1));
-                    queue.replace_first(event);
-                    model.pop_first();
-                    model.insert(event);
-                }
-                _ => assert_eq!(queue.pop(), model.pop_first()),
+                assert_eq!(queue.peek(), model.first().copied());
+                assert_eq!(queue.len(), model.len());
             }
-            assert_eq!(queue.peek(), model.first().copied());
-            assert_eq!(queue.len(), model.len());
         }
     }
 }

@@ -274,7 +274,7 @@ impl Simulation {
             }),
             completion_s: self.completion(flow).map(to_s),
             fct_s: match &flow.source {
-                Source::Requests(_) => flow.transfers.as_ref().and_then(completions),
+                Source::Requests(_) => flow.transfers.as_deref().and_then(completions),
                 _ => None,
             },
             out_of_order_ratio: new

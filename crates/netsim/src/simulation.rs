@@ -1,5 +1,6 @@
 //! The engine: one loop that takes the next event and lets links, switches, endpoints and applications act on it.
 
+use crate::ahead::Fetched;
 use crate::bundle::Change;
 use crate::error::Error;
 use crate::flow::{Carrier, Flow};
@@ -105,6 +106,8 @@ pub struct Simulation {
     pub(crate) at_start: Sample,
     pub(crate) network: Network,
     pub(crate) trace: Option<Box<Trace>>,
+    /// What has been fetched of each of the next events; memory that is used again.
+    pub(crate) ahead: Vec<Fetched>,
 }
 
 /// What links and streams had carried at some time.
@@ -133,6 +136,7 @@ impl Simulation {
     pub fn run(&mut self, max_events: u64) -> Result<bool, Error> {
         let last = self.counters.events.saturating_add(max_events);
         while self.counters.events < last {
+            self.fetch_ahead();
             match self.queue.peek() {
                 Some(event) if event.time() < self.schedule.end => self.handle(event)?,
                 _ => {

@@ -4,6 +4,7 @@
 //! hashed paths are rows of links; PPFS is a split in front of several rows, at the first switch of the path, so that the
 //! draw happens there and then, for each packet by itself.
 
+use crate::prefetch::prefetch;
 use crate::random::{below, SplitMix64};
 
 /// What happens next to a packet.
@@ -44,6 +45,11 @@ impl Switches {
             1 => Step::Split(code >> KIND_BITS),
             _ => Step::Deliver,
         }
+    }
+
+    /// Fetch the step at `cursor`.
+    pub(crate) fn prefetch(&self, cursor: u32) {
+        prefetch(&self.steps[cursor as usize]);
     }
 
     /// Add a route over one path; returns the cursor at its beginning.

@@ -20,7 +20,7 @@ pub enum Source {
         rng: SplitMix64,
     },
     /// Writes of one size at a constant rate during on periods.
-    OnOff(OnOff),
+    OnOff(Box<OnOff>),
     /// As much as the send buffer takes, until all is written.
     Bulk,
     /// Answers to requests.

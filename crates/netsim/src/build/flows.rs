@@ -219,13 +219,13 @@ impl Builder<'_> {
                 let fits = [on_s, off_s].iter().all(|s| (1e-9..=86_400.0).contains(*s));
                 require(fits, place, "on_s and off_s are above 0 and at most 86400")?;
                 let means = [seconds(*on_s), seconds(*off_s)];
-                Source::OnOff(OnOff::new(
+                Source::OnOff(Box::new(OnOff::new(
                     ticks(*rate_bps)?,
                     means,
                     *lengths,
                     on_periods(place, periods)?,
                     draws(Purpose::Traffic),
-                ))
+                )))
             }
             Traffic::Bulk { .. } => Source::Bulk,
             Traffic::Listed { writes, .. } => Source::Listed(Listed::new(listed(place, writes)?)),

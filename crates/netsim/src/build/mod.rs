@@ -90,6 +90,7 @@ impl Simulation {
             at_start: Sample::default(),
             network: builder.network,
             trace: None,
+            ahead: Vec::new(),
         };
         simulation.trace = description
             .trace

@@ -19,9 +19,16 @@ pub struct InFlight {
 
 /// What is on its way, in order: the first by itself, since most links hold one packet at a time.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Flight {
-    pub(super) first: InFlight,
-    rest: VecDeque<InFlight>,
+    arrival: Event,
+    packet: u32,
+    cursor: u32,
+    bytes: u32,
+    /// How many come after the first.
+    behind: u32,
+    #[allow(clippy::box_collection)] // a VecDeque is four times as long
+    rest: Option<Box<VecDeque<InFlight>>>,
 }
 
 impl Flight {
@@ -34,41 +41,74 @@ impl Flight {
 
     pub(super) fn new() -> Self {
         Self {
-            first: Self::NONE,
-            rest: VecDeque::new(),
+            arrival: Event::NEVER,
+            packet: 0,
+            cursor: 0,
+            bytes: 0,
+            behind: 0,
+            rest: None,
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.first.arrival == Event::NEVER
+        self.arrival == Event::NEVER
     }
 
     pub(super) fn len(&self) -> usize {
-        usize::from(!self.is_empty()) + self.rest.len()
+        usize::from(!self.is_empty()) + self.behind as usize
+    }
+
+    pub(super) fn first(&self) -> InFlight {
+        InFlight {
+            arrival: self.arrival,
+            packet: self.packet,
+            cursor: self.cursor,
+            bytes: self.bytes,
+        }
+    }
+
+    fn set_first(&mut self, packet: InFlight) {
+        self.arrival = packet.arrival;
+        self.packet = packet.packet;
+        self.cursor = packet.cursor;
+        self.bytes = packet.bytes;
+    }
+
+    /// Those after the first.
+    pub(super) fn rest(&self) -> impl Iterator<Item = &InFlight> {
+        let rest = self.rest.iter().filter(|_| self.behind > 0);
+        rest.flat_map(|rest| rest.iter())
     }
 
     /// Append a packet; whether it is the only one.
     pub(super) fn push(&mut self, packet: InFlight) -> bool {
         let only = self.is_empty();
         if only {
-            self.first = packet;
+            self.set_first(packet);
         } else {
-            self.rest.push_back(packet);
+            self.rest.get_or_insert_with(Box::default).push_back(packet);
+            self.behind += 1;
         }
         only
     }
 
     /// Take the first, of which there is one, and say when the next arrives.
     pub(super) fn pop(&mut self) -> (InFlight, Option<Event>) {
-        let next = self.rest.pop_front();
-        let first = std::mem::replace(&mut self.first, next.unwrap_or(Self::NONE));
+        let first = self.first();
+        let mut next = None;
+        if self.behind > 0 {
+            self.behind -= 1;
+            next = self.rest.as_mut().and_then(|rest| rest.pop_front());
+        }
+        self.set_first(next.unwrap_or(Self::NONE));
         (first, next.map(|next| next.arrival))
     }
 
-    pub(super) fn get_mut(&mut self, index: usize) -> &mut InFlight {
+    /// When the packet at `index` arrives.
+    pub(super) fn arrival_mut(&mut self, index: usize) -> &mut Event {
         match index {
-            0 => &mut self.first,
-            _ => &mut self.rest[index - 1],
+            0 => &mut self.arrival,
+            _ => &mut self.rest.get_or_insert_with(Box::default)[index - 1].arrival,
         }
     }
 

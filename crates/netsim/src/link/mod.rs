@@ -11,6 +11,7 @@ mod transmitter;
 
 use std::collections::VecDeque;
 
+use crate::prefetch::prefetch_part;
 use crate::queue::Event;
 use crate::random::{SeedableRng, SplitMix64};
 use crate::red::Red;
@@ -58,14 +59,17 @@ pub struct Place {
     pub pair: u32,
 }
 
-/// Who takes the packets of a link.
+/// What becomes of the packets of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 enum State {
-    /// Its transmitter.
-    Serial,
-    /// Its medium.
-    Shared(Place),
-    /// Nobody.
+    /// All are sent, one after the other, and arrive.
+    Lossless,
+    /// They are sent one after the other; its queue, red or chance may lose them.
+    Lossy,
+    /// Its medium takes them.
+    Shared,
+    /// They are lost.
     Down,
 }
 
@@ -106,28 +110,35 @@ impl Counters {
 
 /// A link's one direction.
 ///
-/// Where there are many links, most of the time goes by waiting for memory: what each packet needs comes first, in three cache lines.
+/// Where there are many links, most of the time goes by waiting for memory: an arrival needs the first cache line, a transmission the
+/// first two.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Link {
+    flight: Flight,
+    delay: Nanos,
+    packets: u64,
     state: State,
+    transmitter: Transmitter,
+    bytes: u64,
+    /// Without packets and bytes, which stand above.
+    counters: Counters,
     /// Whether the queue has a bound of any kind.
     bounded: bool,
-    transmitter: Transmitter,
-    delay: Nanos,
-    counters: Counters,
     /// Losses and jitter of the wire.
     chances: Option<Box<Chances>>,
-    flight: Flight,
     /// What may still wait; kept only where the queue is bounded or the link changes.
     waiting: VecDeque<Waiting>,
     waiting_bytes: u64,
     /// Drops before the queue is full.
     red: Option<Box<Red>>,
-    /// The state when it is up.
-    up: State,
+    place: Option<Place>,
     settings: LinkSettings,
 }
+
+/// What of a link an arrival needs, and what a transmission.
+const ARRIVAL_BYTES: usize = 64;
+const TRANSMISSION_BYTES: usize = 128;
 
 /// A packet that waits for the transmitter.
 #[derive(Debug, Clone, Copy)]
@@ -153,29 +164,32 @@ pub struct LinkChange {
 impl Link {
     /// An idle link; `loss` and `jitter` draw from these generators.
     pub fn new(settings: LinkSettings, loss: SplitMix64, jitter: SplitMix64) -> Self {
-        Self {
-            state: State::Serial,
-            bounded: (settings.queue_packets, settings.queue_bytes) != (None, None),
-            transmitter: Transmitter::new(settings.rate_bps),
-            delay: settings.delay,
-            counters: Counters::default(),
-            chances: Chances::new(&settings, loss, jitter),
+        let mut link = Self {
             flight: Flight::new(),
+            delay: settings.delay,
+            packets: 0,
+            state: State::Lossless,
+            transmitter: Transmitter::new(settings.rate_bps),
+            bytes: 0,
+            counters: Counters::default(),
+            bounded: (settings.queue_packets, settings.queue_bytes) != (None, None),
+            chances: Chances::new(&settings, loss, jitter),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             red: None,
-            up: State::Serial,
+            place: None,
             settings,
-        }
+        };
+        link.come_up();
+        link
     }
 
     /// A link whose packets are for a shared medium.
     pub fn shared(settings: LinkSettings, place: Place) -> Self {
         let unused = SplitMix64::seed_from_u64(0);
-        let up = State::Shared(place);
         Self {
-            state: up,
-            up,
+            state: State::Shared,
+            place: Some(place),
             ..Self::new(settings, unused.clone(), unused)
         }
     }
@@ -183,12 +197,13 @@ impl Link {
     /// Let the queue drop early.
     pub fn drop_early(&mut self, red: Red) {
         self.red = Some(Box::new(red));
-        self.bounded = true;
+        self.expect_changes();
     }
 
     /// Keep what waits, for a change to come.
     pub fn expect_changes(&mut self) {
         self.bounded = true;
+        self.come_up();
     }
 
     /// Become another link: what waits leaves at the new rate and has the new delay, what is on the wire arrives as before, and
@@ -209,7 +224,7 @@ impl Link {
         let on_wire = self.flight.len() - moved.count();
         let last_arrival = match on_wire {
             0 => 0,
-            count => self.flight.get_mut(count - 1).arrival.time(),
+            count => self.flight.arrival_mut(count - 1).time(),
         };
         self.change_wire(change, last_arrival);
         let begin = self
@@ -228,10 +243,10 @@ impl Link {
             if let Some(chances) = &mut self.chances {
                 arrival = chances.delayed(arrival, settings.jitter);
             }
-            self.flight.get_mut(index).arrival = reserve(arrival);
+            *self.flight.arrival_mut(index) = reserve(arrival);
             index += 1;
         }
-        (on_wire == 0 && index > 0).then_some(self.flight.first.arrival)
+        (on_wire == 0 && index > 0).then_some(self.flight.first().arrival)
     }
 
     /// Take the new settings of the wire, on which the last packet arrives at a time.
@@ -256,33 +271,28 @@ impl Link {
 
     /// Its place on a shared medium, if it is on one.
     pub fn place(&self) -> Option<Place> {
-        match self.up {
-            State::Shared(place) => Some(place),
-            _ => None,
-        }
+        self.place
     }
 
     /// Queue a packet of `bytes`. If it arrives, the caller follows with [`Link::launch`].
     #[inline]
     pub fn transmit(&mut self, now: Nanos, bytes: u32) -> Verdict {
-        match self.state {
-            State::Serial => {}
-            State::Shared(place) => return Verdict::Shared(place),
-            State::Down => {
-                self.counters.dropped_down += 1;
-                return Verdict::Dropped(Drop::Down);
-            }
+        if self.state == State::Lossless {
+            return Verdict::Arrives(self.send(now, bytes));
+        }
+        if let Some(place) = self.place.filter(|_| self.state == State::Shared) {
+            return Verdict::Shared(place);
+        }
+        if self.state == State::Down {
+            self.counters.dropped_down += 1;
+            return Verdict::Dropped(Drop::Down);
         }
         let start = now.max(self.transmitter.busy_until);
         if self.bounded && !self.has_room(now, start, bytes) {
             self.counters.dropped_queue += 1;
             return Verdict::Dropped(Drop::QueueFull);
         }
-        let departure = self.transmitter.send(now, bytes);
-        self.counters.packets += 1;
-        self.counters.bytes += u64::from(bytes);
-        self.counters.max_wait = self.counters.max_wait.max(start - now);
-        let mut arrival = departure + self.delay;
+        let mut arrival = self.send(now, bytes);
         if let Some(chances) = &mut self.chances {
             if chances.loses() {
                 self.counters.lost += 1;
@@ -296,6 +306,17 @@ impl Link {
         Verdict::Arrives(arrival)
     }
 
+    /// Send a packet after all before it; when it arrives if the wire does not change that.
+    fn send(&mut self, now: Nanos, bytes: u32) -> Nanos {
+        let wait = self.transmitter.busy_until.saturating_sub(now);
+        if wait > 0 {
+            self.counters.max_wait = self.counters.max_wait.max(wait);
+        }
+        self.packets += 1;
+        self.bytes += u64::from(bytes);
+        self.transmitter.send(now, bytes) + self.delay
+    }
+
     /// Put a transmitted packet on its way; whether it is the only one, so that its arrival must be scheduled.
     pub fn launch(&mut self, packet: InFlight) -> bool {
         self.flight.push(packet)
@@ -303,7 +324,7 @@ impl Link {
 
     /// Take the packet that arrives by `event`, and the arrival of the next; none if the link went down meanwhile.
     pub fn arrive(&mut self, event: Event) -> Option<(InFlight, Option<Event>)> {
-        (self.flight.first.arrival == event).then(|| self.flight.pop())
+        (self.flight.first().arrival == event).then(|| self.flight.pop())
     }
 
     /// Go down: what waits or is on the wire is lost, and handed back.
@@ -318,12 +339,34 @@ impl Link {
 
     /// Come up again.
     pub fn come_up(&mut self) {
-        self.state = self.up;
+        self.state = match self.place {
+            Some(_) => State::Shared,
+            None if self.bounded || self.chances.is_some() => State::Lossy,
+            None => State::Lossless,
+        };
     }
 
     /// Whether the link is down.
     pub fn is_down(&self) -> bool {
         self.state == State::Down
+    }
+
+    /// The packets that arrive before a time, in order.
+    pub(crate) fn arriving(&self, before: Nanos) -> impl Iterator<Item = InFlight> + '_ {
+        let all = std::iter::once(self.flight.first()).chain(self.flight.rest().copied());
+        all.take_while(move |packet| packet.arrival.time() < before)
+    }
+
+    /// Fetch what an arrival needs.
+    #[inline]
+    pub(crate) fn prefetch_arrival(&self) {
+        prefetch_part(self, ARRIVAL_BYTES);
+    }
+
+    /// Fetch what a transmission needs.
+    #[inline]
+    pub(crate) fn prefetch_transmission(&self) {
+        prefetch_part(self, TRANSMISSION_BYTES);
     }
 
     /// What the link is.
@@ -333,7 +376,11 @@ impl Link {
 
     /// What the link has carried.
     pub fn counters(&self) -> Counters {
-        self.counters
+        Counters {
+            packets: self.packets,
+            bytes: self.bytes,
+            ..self.counters
+        }
     }
 
     /// Packets queued, in transmission or on the wire.

@@ -122,7 +122,7 @@ fn queue_packets(link: &mut Link, queue: &mut EventQueue, count: u32) -> Vec<Nan
 
 fn arrivals(link: &mut Link) -> Vec<Nanos> {
     (0..link.flight.len())
-        .map(|index| link.flight.get_mut(index).arrival.time())
+        .map(|index| link.flight.arrival_mut(index).time())
         .collect()
 }
 
@@ -203,7 +203,7 @@ fn packets_that_the_wire_loses_keep_their_place_in_the_queue() {
 fn a_link_that_goes_down_loses_what_it_holds() {
     let (mut link, mut queue) = (link(SETTINGS), EventQueue::default());
     queue_packets(&mut link, &mut queue, 3);
-    let (first, next) = link.arrive(link.flight.first.arrival).unwrap();
+    let (first, next) = link.arrive(link.flight.first().arrival).unwrap();
     assert_eq!(first.packet, 0);
     assert_eq!(link.go_down(500_000).len(), 2);
     assert!(link.arrive(next.unwrap()).is_none());
@@ -214,4 +214,16 @@ fn a_link_that_goes_down_loses_what_it_holds() {
         Verdict::Arrives(700_000 + 472_000 + MILLISECOND)
     );
     assert_eq!(link.counters().dropped_down, 3);
+}
+
+#[test]
+fn an_arrival_needs_one_cache_line_and_a_transmission_two() {
+    let link = link(SETTINGS);
+    let offset = |field: usize| field - std::ptr::addr_of!(link) as usize;
+    let after = offset(std::ptr::addr_of!(link.flight) as usize) + std::mem::size_of::<Flight>();
+    assert!(after <= ARRIVAL_BYTES);
+    assert_eq!(
+        offset(std::ptr::addr_of!(link.counters) as usize),
+        TRANSMISSION_BYTES
+    );
 }

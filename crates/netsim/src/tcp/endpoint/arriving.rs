@@ -88,14 +88,14 @@ impl Endpoint {
         if self.scaling {
             self.receiver.set_shift(self.receiver.wanted_shift());
         }
-        if self.syn_retries == 0 && self.config.sampling != Sampling::Departures {
+        if self.syn_retries == 0 && self.sender.sampling() != Sampling::Departures {
             match segment.timestamps {
                 Some((_, echo)) if self.timestamps => self.sender.sample_echo(now, echo),
                 _ => self.sender.rtt().sample(now - self.syn_sent_at),
             }
         }
         self.sender.on_open(now);
-        if self.config.acks.first_data_at_once {
+        if self.acks.first_data_at_once {
             self.receiver.acknowledge_first_data();
         }
     }
@@ -124,7 +124,7 @@ impl Endpoint {
             self.receiver.note_timestamp(
                 segment.sequence,
                 value,
-                self.config.sampling == Sampling::FirstSentOnly,
+                self.sender.sampling() == Sampling::FirstSentOnly,
             );
         }
         if !self.sender.on_ack(now, segment, ack, &mut self.statistics) {

@@ -27,7 +27,7 @@ impl Endpoint {
 
     pub(super) fn poll_synchronised(&mut self, now: Nanos) -> Option<Segment> {
         let (due, alone) = self.receiver.ack_due();
-        let ack_first = due && (alone || self.config.acks.separate) && !self.sender.is_forced();
+        let ack_first = due && (alone || self.acks.separate) && !self.sender.is_forced();
         if !ack_first {
             if let Some(transmission) = self.sender.poll(now) {
                 return Some(self.data(now, transmission));
@@ -74,10 +74,7 @@ impl Endpoint {
     }
 
     pub(super) fn stamp(&self, now: Nanos) -> (Nanos, Nanos) {
-        (
-            now / self.config.timestamp_tick * self.config.timestamp_tick,
-            self.receiver.echo(),
-        )
+        (self.sender.tick_of(now), self.receiver.echo())
     }
 
     pub(super) fn data(&mut self, now: Nanos, transmission: Transmission) -> Segment {

@@ -3,7 +3,7 @@
 mod arriving;
 mod leaving;
 
-use super::config::{Config, Detection, Spurious};
+use super::config::{AckRules, Config, Detection, Spurious};
 use super::congestion::{self, CongestionControl};
 use super::events::{Events, PathState};
 use super::held_acks::HeldAcks;
@@ -48,7 +48,10 @@ pub enum State {
 /// gives none, and sees to it that [`on_timer`](Self::on_timer) is called at [`next_timer`](Self::next_timer).
 #[derive(Debug)]
 pub struct Endpoint {
-    config: Config,
+    /// By itself, since what each segment needs of it stands beside it.
+    config: Box<Config>,
+    acks: AckRules,
+    options: OptionLayout,
     state: State,
     sender: Sender,
     receiver: Receiver,
@@ -111,7 +114,9 @@ impl Endpoint {
         state: State,
     ) -> Self {
         Self {
-            config: *config,
+            config: Box::new(*config),
+            acks: config.acks,
+            options: config.options,
             state,
             sender: Sender::new(config, congestion),
             receiver: Receiver::new(config),
@@ -136,6 +141,11 @@ impl Endpoint {
     /// Take reductions back by a response of one's own.
     pub fn respond_by(&mut self, response: Box<dyn SpuriousResponse>) {
         self.sender.respond_by(response);
+    }
+
+    /// Fetch what is needed beyond the endpoint itself.
+    pub(crate) fn prefetch(&self) {
+        self.sender.prefetch();
     }
 
     /// The state of the connection.
@@ -376,7 +386,7 @@ impl Endpoint {
 
     /// How this side lays its options out.
     pub fn option_layout(&self) -> OptionLayout {
-        self.config.options
+        self.options
     }
 
     /// Name of the congestion control.

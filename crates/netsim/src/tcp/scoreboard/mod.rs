@@ -10,6 +10,7 @@ mod losses;
 use std::collections::VecDeque;
 
 use super::delivery_rate::{RateSampler, SampleRule, Stamp};
+use crate::prefetch::prefetch;
 use crate::time::Nanos;
 
 const SACKED: u8 = 1;
@@ -159,7 +160,7 @@ pub struct Scoreboard {
     keep_resent: bool,
     times_past_resent: bool,
     tracks: bool,
-    rate: Option<Rate>,
+    rate: Option<Box<Rate>>,
     /// Bytes ever taken for lost.
     lost_ever: u64,
     deliveries: Deliveries,
@@ -189,13 +190,19 @@ impl Scoreboard {
             keep_resent: rules.keep_resent,
             times_past_resent: rules.times_past_resent,
             tracks: rules.tracks_deliveries,
-            rate: rules.samples_rate.map(Rate::new),
+            rate: rules.samples_rate.map(|rule| Box::new(Rate::new(rule))),
             lost_ever: 0,
             deliveries: Deliveries::default(),
             highest_delivered: 0,
             delivered_before: 0,
             sacked_segments: 0,
         }
+    }
+
+    /// Fetch both ends of what is under way.
+    pub fn prefetch(&self) {
+        let ends = self.sent.front().into_iter().chain(self.sent.back());
+        ends.for_each(prefetch);
     }
 
     /// Where new data begins: the highest sequence number sent, plus one.

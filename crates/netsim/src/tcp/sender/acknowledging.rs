@@ -266,8 +266,7 @@ impl Sender {
 
     /// A sample by the peer's echo of our clock; at least a microsecond.
     pub(super) fn echoed(&self, now: Nanos, echo: Nanos) -> Nanos {
-        let tick = now / self.tick * self.tick;
-        tick.saturating_sub(echo).max(1_000)
+        self.tick_of(now).saturating_sub(echo).max(1_000)
     }
 
     /// Take the sample of the handshake.

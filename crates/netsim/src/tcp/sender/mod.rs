@@ -16,6 +16,7 @@ use super::recovery::{LossRecovery, SpuriousResponse};
 use super::rtt::RttEstimator;
 use super::scoreboard::{Rules, Scoreboard};
 use super::statistics::Statistics;
+use crate::prefetch::prefetch;
 use crate::time::Nanos;
 
 /// One direction of a connection, as seen by who sends.
@@ -149,6 +150,12 @@ impl Sender {
         self.recovery.respond_by(response);
     }
 
+    /// Fetch what is needed beyond the sender itself.
+    pub fn prefetch(&self) {
+        self.board.prefetch();
+        prefetch(&*self.congestion);
+    }
+
     /// Leave the peer's window to the writer: all that is written may be sent as far as the congestion window goes.
     pub fn ignore_peer_window(&mut self) {
         self.outside_window = true;
@@ -211,6 +218,16 @@ impl Sender {
         self.congestion.on_mss(&mut self.window, mss);
         self.recovery.agree(sack);
         self.timestamps = timestamps;
+    }
+
+    /// The last tick of the clock of timestamps.
+    pub fn tick_of(&self, now: Nanos) -> Nanos {
+        now / self.tick * self.tick
+    }
+
+    /// Where samples of the round-trip time come from.
+    pub fn sampling(&self) -> Sampling {
+        self.sampling
     }
 
     /// The RTT and timeout estimator.
