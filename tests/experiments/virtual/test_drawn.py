@@ -31,6 +31,12 @@ def test_both_engines_agree(seed: int, tmp_path: Path) -> None:
         assert not pair.is_told or ours == pytest.approx(kernel, rel=tolerance), pair
 
 
+@pytest.mark.parametrize(("packets", "problems"), [(40, 0), (400, 1)])
+def test_a_packet_more_or_less_at_the_end_is_no_difference(packets: float, problems: int) -> None:
+    pair = compare.Pair("1", True, packets, (1e6, 0.976e6), (0.01, 0.01), (None, None))
+    assert len(pair.problems()) == problems
+
+
 def test_the_draws_have_every_protocol_and_workload() -> None:
     drawn = [draw(seed) for seed in SEEDS]
     assert {each.protocol for each in drawn} == set(PROTOCOLS)
