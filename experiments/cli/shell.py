@@ -17,12 +17,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from experiments.cli.arguments import SET, Arguments, argument, mtu_bytes
+from experiments.cli.arguments import SET, Arguments, argument, between, mtu_bytes
 from experiments.cli.messages import EXIT_FAILED, EXIT_INTERRUPTED, complain, say
 from experiments.cli.stopping import stop_on
 from experiments.engines.live import requirements
 from experiments.engines.live.child import ChildFailed
-from experiments.engines.live.controller_process import ControllerProcess
+from experiments.engines.live.controller_process import REST_PORT
+from experiments.engines.live.replicas import Replicas
 from experiments.errors import ScenarioError
 from experiments.installation import ROOT
 from experiments.model.overrides import parse_assignments
@@ -44,7 +45,8 @@ LOGS = Path("/run/mstcp-lab/shell")
 """In a /run of its own, which goes with it."""
 WELCOME = """
 Hosts: {hosts} (the first is 10.0.0.1 and, with IPv6, fd00::1). Switches: {switches}.
-The controller is at http://10.255.0.1:8080/v1 from every host and at http://127.0.0.1:8080/v1 from `sh`:
+The controller is at http://10.255.0.1:{rest}/v1 from every host and at http://127.0.0.1:{rest}/v1 from `sh`;
+programs in hosts ask it for rates by `--controller {grpc}`:
     T0 ping -c 3 T2          py net.hosts          sh curl -s 127.0.0.1:8080/v1/links
 Leave with `exit` or Ctrl-D; nothing stays behind.
 """
@@ -55,6 +57,13 @@ ARGUMENTS: Arguments = (
         "network", "NETWORK", "a built-in network, a .toml, .json or .graphml file, or a generator (ring:6)"
     ),
     argument("--variant", "V", "variant of the network"),
+    argument(
+        "--controllers",
+        "N",
+        "start N controllers that share an etcd server, of which one leads",
+        between(1, 9),
+        1,
+    ),
     argument("--mtu", "BYTES", "MTU of the hosts", mtu_bytes, 1500),
     SET,
     argument(
@@ -93,6 +102,7 @@ def main(args: argparse.Namespace) -> int:
                 "experiments.cli.shell",
                 str(description.fileno()),
                 str(args.mtu),
+                str(args.controllers),
             ],
             stdin=commands,
             pass_fds=[description.fileno()],
@@ -120,7 +130,7 @@ def _terminal_restored() -> Iterator[None]:
             termios.tcsetattr(0, termios.TCSADRAIN, before)
 
 
-def inside(network: Network, mtu: int) -> int:
+def inside(network: Network, mtu: int, number: int) -> int:
     """Build the network in this namespace, show the prompt or run the commands, and take everything down."""
     # They need Mininet, which `requirements` has found by now.
     from topologies.mininet_builder import LEAST_MTU, Emulation
@@ -132,19 +142,25 @@ def inside(network: Network, mtu: int) -> int:
     LOGS.mkdir(parents=True)
     try:
         with ExitStack() as stack:
-            controller = stack.enter_context(ControllerProcess(network, LOGS))
+            controllers = stack.enter_context(Replicas(network, LOGS, number))
             ovs = stack.enter_context(PrivateInstance(requirements.OVS_FOLDER))
             emulation = stack.enter_context(
-                Emulation(network, ovs=ovs, controller=controller.openflow, mtu=mtu, ip_version=version)
+                Emulation(network, ovs=ovs, controller=None, mtu=mtu, ip_version=version)
             )
             say("waiting for the controller ...")
-            controller.wait_ready()
+            controllers.wait_listening()
+            emulation.connect_switches(*controllers.openflow)
+            controllers.wait_ready()
             if lines is not None:
                 emulation.run_commands(lines)
                 return 0
-            print(
-                WELCOME.format(hosts=" ".join(network.hosts), switches=" ".join(network.switches)), flush=True
+            welcome = WELCOME.format(
+                hosts=" ".join(network.hosts),
+                switches=" ".join(network.switches),
+                rest="/".join(str(REST_PORT + each) for each in range(number)),
+                grpc=controllers.grpc_for_hosts,
             )
+            print(welcome, flush=True)
             emulation.prompt()
     except (ChildFailed, SwitchError, TopologyError) as error:
         return complain(error, EXIT_FAILED)
@@ -164,4 +180,4 @@ def _commands() -> TextIO:
 if __name__ == "__main__":
     with os.fdopen(int(sys.argv[1]), encoding="utf-8") as description:
         described = Network.model_validate_json(description.read())
-    sys.exit(inside(described, int(sys.argv[2])))
+    sys.exit(inside(described, int(sys.argv[2]), int(sys.argv[3])))

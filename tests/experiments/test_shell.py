@@ -114,6 +114,29 @@ def test_hosts_have_both_versions_of_ip_and_a_gateway(tmp_path: Path, environmen
     assert (done.returncode, done.stdout) == (0, "1\n1\n1\n"), done.stderr
 
 
+ALLOCATE = "h1 mstcp allocate 10.0.0.2 --port 5001 --rate 1e6 --controller " + ",".join(
+    f"10.255.0.1:{port}" for port in (50051, 50052, 50053)
+)
+REPLICAS = f"""\
+{ALLOCATE}
+sh mstcp-controller step-down 127.0.0.1:8080,127.0.0.1:8081
+{ALLOCATE}
+"""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(shutil.which("etcd") is None, reason="etcd is not installed (package etcd-server)")
+def test_several_controllers_share_etcd_and_take_over(environment: dict[str, str]) -> None:
+    """Programs in hosts are given the addresses of all of them."""
+    path = {**environment, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        [*COMMAND, "--controllers", "3"], input=REPLICAS, env=path, cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("1 of 1 Mbit/s") == 2, done.stdout
+    assert "The leader has stepped down; another replica takes over." in done.stdout
+
+
 def test_what_is_no_command_is_told_with_its_line(environment: dict[str, str]) -> None:
     text = "h1 echo before\nh9 echo wrong\nh1 echo after\n"
     done = subprocess.run(COMMAND, input=text, env=environment, cwd=ROOT, capture_output=True, text=True)

@@ -36,19 +36,29 @@ class ControllerProcess:
         folder: for its topology file and log.
         default_routing: of all traffic without an allocation, as `mstcp-controller --default-routing` has it.
         planning_s: what planning a request takes in addition (`mstcp-controller --planning-time`).
+        store: as `mstcp-controller --store` has it.
+        number: of several controllers; ports are the usual ones and so much.
     """
 
-    openflow = (LOOPBACK, OPENFLOW_PORT)
-    grpc_for_hosts = f"{MANAGEMENT}:{GRPC_PORT}"
-
     def __init__(
-        self, network: Network, folder: Path, default_routing: str = "shortest", planning_s: float = 0.0
+        self,
+        network: Network,
+        folder: Path,
+        default_routing: str = "shortest",
+        planning_s: float = 0.0,
+        store: str = "none",
+        number: int = 0,
     ) -> None:
+        self.openflow = (LOOPBACK, OPENFLOW_PORT + number)
+        self.rest_port, self._grpc_port = REST_PORT + number, GRPC_PORT + number
+        self.grpc_for_hosts = f"{MANAGEMENT}:{self._grpc_port}"
         self._planning_s = planning_s
-        self._log = folder / "controller.log"
+        self._store = store
+        name = f"controller{number or ''}"
+        self._log = folder / f"{name}.log"
         self._topology = folder / "network.json"
         self._topology.write_text(network.model_dump_json(indent=1))
-        self._ready = folder / "controller.ready"
+        self._ready = folder / f"{name}.ready"
         self._default_routing = default_routing
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -66,7 +76,7 @@ class ControllerProcess:
             "--planning-time",
             str(self._planning_s),
             "--store",
-            "none",
+            self._store,
             "--ready-file",
             str(self._ready),
             # A machine that is busy with packets must not take a link for lost in the midst of a run.
@@ -74,11 +84,11 @@ class ControllerProcess:
             # The run's own counters are read by the runner.
             *("--counter-interval", "0"),
         ]
-        argv += ["--openflow", f"{LOOPBACK}:{OPENFLOW_PORT}"]
+        argv += ["--openflow", f"{LOOPBACK}:{self.openflow[1]}"]
         # The management network is inside the run's own namespaces: nobody else reaches it.
         argv += ["--insecure", "rest", "--insecure", "grpc"]
         for address in (LOOPBACK, MANAGEMENT):
-            argv += ["--rest", f"{address}:{REST_PORT}", "--grpc", f"{address}:{GRPC_PORT}"]
+            argv += ["--rest", f"{address}:{self.rest_port}", "--grpc", f"{address}:{self._grpc_port}"]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         return self
@@ -132,7 +142,7 @@ class ControllerProcess:
 
     def get(self, path: str) -> Any:
         """Return the JSON answer of the controller's REST service; OSError if there is none."""
-        return _ask("GET", path)[1]
+        return _ask(self.rest_port, "GET", path)[1]
 
     def request_flow(self, request: dict[str, Any]) -> dict[str, Any]:
         """Ask for a flow (`POST /v1/flows`) and return what was allocated, when every switch has confirmed.
@@ -140,7 +150,7 @@ class ControllerProcess:
         Raises:
             ChildFailed: the controller refused; with its reason.
         """
-        return _granted("POST", "/v1/flows", request)
+        return _granted(self.rest_port, "POST", "/v1/flows", request)
 
     def flow(self, flow_id: str) -> dict[str, Any]:
         """Return a flow as it is now: its rates may have changed for the good of the whole.
@@ -148,12 +158,12 @@ class ControllerProcess:
         Raises:
             ChildFailed: it has ended.
         """
-        return _granted("GET", f"/v1/flows/{flow_id}")
+        return _granted(self.rest_port, "GET", f"/v1/flows/{flow_id}")
 
 
-def _ask(method: str, path: str, body: object = None) -> tuple[int, Any]:
+def _ask(port: int, method: str, path: str, body: object = None) -> tuple[int, Any]:
     """Return status and JSON of an answer of the controller's REST service."""
-    connection = http.client.HTTPConnection(LOOPBACK, REST_PORT, timeout=REQUEST_TIMEOUT_S)
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=REQUEST_TIMEOUT_S)
     try:
         text = None if body is None else json.dumps(body)
         connection.request(method, path, text, {"Content-Type": "application/json"})
@@ -165,9 +175,9 @@ def _ask(method: str, path: str, body: object = None) -> tuple[int, Any]:
         connection.close()
 
 
-def _granted(method: str, path: str, body: object = None) -> dict[str, Any]:
+def _granted(port: int, method: str, path: str, body: object = None) -> dict[str, Any]:
     try:
-        status, answer = _ask(method, path, body)
+        status, answer = _ask(port, method, path, body)
     except (OSError, ValueError) as error:
         raise ChildFailed(f"The controller does not answer: {error}") from None
     if status >= REFUSED:
