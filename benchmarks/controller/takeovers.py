@@ -67,12 +67,16 @@ class _Replicas:
                 (await client.post(place, follow_redirects=True)).raise_for_status()
         else:
             self._store.depose(before & (1 << 63) - 1, until(began + _PATIENCE_S))
-        while self._generation() == before:
+        while self._generation() == before or not (await self._health())["ready"]:
             if time.monotonic() > began + _PATIENCE_S:
-                raise RuntimeError(f"nobody has become master of all switches after {_PATIENCE_S:g} s")
+                raise RuntimeError(f"no leader is ready after {_PATIENCE_S:g} s: {await self._health()}")
             await asyncio.sleep(0.01)
-        await self.leader().ready()
         self.waits_s.append(time.monotonic() - began)
+
+    async def _health(self) -> dict[str, Any]:
+        """Return the health of the present leader: on a busy machine one may lose its lease at once."""
+        health: dict[str, Any] = await self.leader().get("/v1/health")
+        return health
 
     def _generation(self) -> int:
         """Return the least generation id that a switch has seen."""
