@@ -1,6 +1,9 @@
 """The protocol core (crates/mstcp-proto), pure and sans-IO: no sockets, clock or global random numbers."""
 
+from collections.abc import Callable
 from typing import Any, Literal, final
+
+from mstcp.opening import AskedStream, Options
 
 __all__ = [
     "CONFIRM_BYTES",
@@ -24,8 +27,6 @@ __all__ = [
     "Greeting",
     "Incoming",
     "Readiness",
-    "Records",
-    "Redial",
     "Server",
     "Verdict",
     "Waiter",
@@ -88,11 +89,12 @@ class Action:
 
     | | |
     |---|---|
-    | watch | have the loop tell of `socket`: `for_bytes`, `for_room`, or neither |
-    | unwatch | `socket` is used no more: close it |
+    | watch | have the loop tell of `socket` (`descriptor`): `for_bytes`, `for_room`, or neither |
+    | unwatch | `socket` is used no more: close it, if the stream has joined |
     | timer | call `due` at `due_ns` |
-    | joined | the driver has opened `stream`, over `socket`, inside `layer`: close its `descriptor` |
-    | opened | the first hello was answered |
+    | joined | `stream`, asked for by this `number`, is open inside `layer`: close its `descriptor` |
+    | opened | a client's connection is open |
+    | unreachable | the stream of this `number` could not be opened at first, by `error`; it is tried again |
     | deliver | bytes are in order, or have ended: `take` until there are none |
     | pause, resume | write no more, write again |
     | lost | `stream` is gone, by `loss`: finished, removed, ended, silent, or broken with an `errno` |
@@ -110,6 +112,8 @@ class Action:
     def for_room(self) -> bool: ...
     @property
     def stream(self) -> int: ...
+    @property
+    def number(self) -> int: ...
     @property
     def loss(self) -> str: ...
     @property
@@ -129,8 +133,7 @@ class Action:
 class Connection:
     """The driver of a connection (`mstcp_net::Driver`): it waits for nothing, and `actions` says what to do.
 
-    Streams are opened by the shell, and attached once their hellos are done. After each call that takes
-    `now_ns` what `actions` says is to be done.
+    After each call that takes `now_ns` what `actions` says is to be done.
     """
 
     def __new__(
@@ -143,7 +146,18 @@ class Connection:
         send_queue_bytes: int,
         reorder_buffer_bytes: int,
     ) -> Connection:
-        """Make a connection of `len(weights)` streams; LocalProtocolError on impossible values."""
+        """Make a connection of `len(weights)` streams to be attached; LocalProtocolError on wrong values."""
+
+    @staticmethod
+    def connect(
+        now_ns: int,
+        destinations: list[Any],
+        streams: list[AskedStream],
+        options: Options,
+        cipher: Callable[[], object] | None,
+        /,
+    ) -> Connection:
+        """Open a connection of a client to one of some socket addresses; `cipher` makes each stream's TLS."""
 
     @staticmethod
     def plain(frame_payload_bytes: int, *, send_queue_bytes: int, is_decided: bool = True) -> Connection:
@@ -166,6 +180,9 @@ class Connection:
 
     def actions(self) -> list[Action]:
         """Return what is to be done, in this order."""
+
+    def start(self) -> None:
+        """Have the streams read from now on."""
 
     def stand_by(self, stands_by: bool, /) -> None:
         """Have no socket watched, as others use them and at first; or have them watched again."""
@@ -209,14 +226,7 @@ class Connection:
     def set_write_limits(self, most_bytes: int, few_bytes: int, /) -> None:
         """Pause writing above this many queued bytes, and resume at `low`."""
 
-    def attach(
-        self,
-        stream: int,
-        descriptor: int,
-        rate_bps: float | None,
-        layer: object | None = None,
-        /,
-    ) -> int:
+    def attach(self, stream: int, descriptor: int, rate_bps: float | None, /) -> int:
         """Use a socket for a stream, and pace it at its rate; OSError if that is refused.
 
         Of a stream that has no rate TCP is asked what it carries: its weight, delay and limit follow.
@@ -232,8 +242,18 @@ class Connection:
     def remove_stream(self, now_ns: int, stream: int, /) -> None:
         """Take a stream out once its frames are reported; LocalProtocolError if it is the last."""
 
-    def drop_stream(self, now_ns: int, stream: int, /) -> None:
-        """Go on without a stream whose place another takes."""
+    def dial(self, now_ns: int, stream: AskedStream, /) -> int:
+        """Open a further stream of a client; return its number."""
+
+    def forget(self, now_ns: int, number: int, /) -> None:
+        """Open a stream of a client no more that is not open."""
+
+    def note_rate(self, number: int, rate_bps: float | None, /) -> None:
+        """Pace a stream of a client at this rate once it is open."""
+
+    @property
+    def is_joining(self) -> bool:
+        """Whether streams are being opened that have not failed yet."""
 
     def add_stream(self, stream_id: int, weight: float, /) -> int:
         """Have a further stream, to be attached; return its index."""
@@ -244,26 +264,14 @@ class Connection:
     def set_delay(self, stream: int, delay_ns: int, /) -> None:
         """Take the one-way propagation delay of a stream's path."""
 
-    def set_priority(self, stream: int, priority: int, tell: bool, /) -> None:
-        """Use a stream by this priority, the lowest first, and `tell` the peer."""
+    def set_priority(self, stream: int, priority: int, /) -> None:
+        """Use a stream by this priority, the lowest first, in both directions."""
 
     def expect_confirm(self, stream: int, proof: bytes, /) -> None:
         """Have the first frame on a stream be a CONFIRM with this proof; else the stream is given up."""
 
-    def skip_early(self, length: int, /) -> None:
-        """Count the first bytes that were written as delivered: they went with the client's hello."""
-
-    def open_by(self, client: Client, /) -> None:
-        """Of a client: have stream 0 open the connection by `greet`; nothing is sent before."""
-
-    def greet(self, nonce: bytes, priority: int, most_bytes: int, /) -> None:
-        """Say the first hello, with as many of the written bytes as fit into `most_bytes` with it."""
-
-    def client(self) -> Client | None:
-        """Return what makes further hellos, once the first was answered ("opened")."""
-
-    def reopen_streams(self) -> None:
-        """Of a client: wait for another stream if the last is lost before the peer knows what came."""
+    def greet(self, now_ns: int, /) -> None:
+        """Say the first hello, with what was written, if the connection is open before it."""
 
     def receive(self, stream: int, data: bytes, /) -> None:
         """Take bytes that were read elsewhere; RemoteProtocolError if the peer did not send them."""
@@ -469,16 +477,6 @@ class Waiter:
         """Take the connection back unless one of the threads polls it now; return whether the loop has it."""
 
 @final
-class Records:
-    """Both directions of a stream whose bytes are in records."""
-
-    def write(self, data: bytes, /) -> bytes:
-        """Return the next records, which carry `data`."""
-
-    def read(self, data: bytes, /) -> bytes:
-        """Take bytes of the stream; return what whole records carry. RemoteProtocolError if one is wrong."""
-
-@final
 class Greeting:
     """A hello that was said."""
 
@@ -502,9 +500,6 @@ class Client:
         has_records: bool = False,
         /,
     ) -> Client: ...
-    def records(self, greeting: Greeting, answer: bytes, /) -> Records:
-        """Return what authenticates a stream's bytes, once its answer was taken."""
-
     def greet(self, nonce: bytes, priority: int, early_data: bytes, /) -> Greeting:
         """Make the hello of the next stream: the first, or once that was answered another."""
 
@@ -553,17 +548,6 @@ class Admission:
         """Look at a whole hello; RemoteProtocolError if it is none.
 
         `alive_streams` are those of the connection that it names, None if that takes no more.
-        """
-
-@final
-class Redial:
-    """The attempts to open a lost stream again, which took so long the last time (0: unknown)."""
-
-    def __new__(cls, took_ns: int, /) -> Redial: ...
-    def attempt(self, failed_ns: int, /) -> tuple[int, int]:
-        """Return how long to wait before the next attempt, and how long it may take, in nanoseconds.
-
-        `failed_ns` is how long the one before took, 0 if there was none.
         """
 
 def encode_close(code: int, reason: str, /) -> bytes:

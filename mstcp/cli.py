@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 import mstcp
-from mstcp import client, sockets
+from mstcp import opening, sockets
 from mstcp.arguments import (
     add_connection,
     checked,
@@ -245,7 +245,7 @@ def _add_allocate(commands: Any) -> None:
 async def _allocate(arguments: argparse.Namespace) -> None:
     address = controller_of(arguments)
     assert address is not None, "argparse asks for it"
-    family, destination = await client.resolve(arguments.host, arguments.port)
+    family, destination = (await opening.resolve(arguments.host, arguments.port))[0]
     source = arguments.source_address or sockets.local_address(family, destination)
     bound = [sockets.bind_stream(family, source, 0) for _ in range(arguments.max_paths)]
     try:

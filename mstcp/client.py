@@ -8,17 +8,17 @@ import logging
 import socket
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from mstcp import sockets
 from mstcp.aio.opening import OpeningStreams
 from mstcp.aio.streams import DEFAULT_LIMIT, StreamProtocol, StreamReader, StreamWriter
 from mstcp.allocation import Allocation, AllocationChanged
 from mstcp.checks import check_address
-from mstcp.connecting import bind_all, bind_specs, closing_on_error, connect, race
 from mstcp.errors import ControllerError, LocalProtocolError
 from mstcp.growing import GrowingStreams
-from mstcp.opening import HelloTurns, Opener
+from mstcp.opening import Address, bind, closing_on_error, open_transport, resolve
 from mstcp.options import ClientArguments, ClientOptions, check_limit
 from mstcp.tls import TlsSettings, client_settings
 from mstcp.transport import ConnectionTransport
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("mstcp")
 P = TypeVar("P", bound=asyncio.BaseProtocol)
-
-_STREAM: dict[str, Any] = {"type": socket.SOCK_STREAM}
 
 
 def open_connection(
@@ -167,10 +165,10 @@ async def _open_transport(host: str | None, port: int | None, options: ClientOpt
         raise LocalProtocolError("host and port are missing, and no sock is given")
     check_address(host, port, least_port=1)
     tls = client_settings(options.ssl, options.server_hostname, host)
+    addresses = await resolve(host, port)
     if options.controller is None:
-        return await _open_first(host, port, options, tls)
-    family, destination = await resolve(host, port)
-    return await _FlowOpening(options.controller, family, destination, options, tls).open()
+        return await open_transport(addresses, options.specs, options, tls)
+    return await _FlowOpening(options.controller, addresses[0], options, tls).open()
 
 
 async def _open_given(host: str | None, port: int | None, options: ClientOptions) -> ConnectionTransport:
@@ -185,50 +183,14 @@ async def _open_given(host: str | None, port: int | None, options: ClientOptions
     with closing_on_error() as socks:
         socks += options.given_sockets
         for sock in socks:
-            sock.setblocking(False)
             sockets.set_options(sock, options.congestion_control, None)
         # Each is opened again from where it came, to where it went.
         specs = [
             replace(spec, local=sock.getsockname()[0], remote=sock.getpeername()[:2])
             for sock, spec in zip(socks, options.specs, strict=True)
         ]
-        transport, _ = await connect(socks, specs, socks[0].getpeername(), options, tls)
-    return transport
-
-
-async def _open_first(
-    host: str, port: int, options: ClientOptions, tls: TlsSettings | None
-) -> ConnectionTransport:
-    """Connect to the first of a name's addresses that answers: a name may have some of IPv6 and of IPv4."""
-    specs, turns = options.specs, HelloTurns()
-
-    async def attempt(family: socket.AddressFamily, destination: Any) -> ConnectionTransport:
-        with closing_on_error() as socks:
-            bind_specs(socks, family, options.source_host, specs, options)
-            transport, _ = await connect(socks, specs, destination, options, tls, turns=turns)
-        return transport
-
-    return await race(await _resolve_all(host, port), attempt)
-
-
-async def resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
-    """Return the address family and socket address of a destination; OSError if its name is unknown."""
-    return (await _resolve_all(host, port))[0]
-
-
-async def _resolve_all(host: str, port: int) -> list[tuple[socket.AddressFamily, Any]]:
-    loop = asyncio.get_running_loop()
-    try:
-        # An address needs no thread, which would cost more than all the rest of opening a connection.
-        with contextlib.suppress(socket.gaierror):
-            return _found(socket.getaddrinfo(host, port, flags=socket.AI_NUMERICHOST, **_STREAM))
-        return _found(await loop.getaddrinfo(host, port, **_STREAM))
-    except socket.gaierror as error:
-        raise socket.gaierror(error.errno, f"{host}: {error.strerror}") from None
-
-
-def _found(addresses: Iterable[tuple[Any, ...]]) -> list[tuple[socket.AddressFamily, Any]]:
-    return [(family, address) for family, _, _, _, address in addresses]
+        destination = [(socks[0].family, socks[0].getpeername())]
+        return await open_transport(destination, specs, options, tls, socks)
 
 
 class _FlowOpening:
@@ -237,8 +199,7 @@ class _FlowOpening:
     def __init__(
         self,
         controller: str | ControllerAddress | ControllerClient,
-        family: socket.AddressFamily,
-        destination: Any,
+        address: Address,
         options: ClientOptions,
         tls: TlsSettings | None,
     ) -> None:
@@ -249,13 +210,11 @@ class _FlowOpening:
             controller = ControllerAddress(controller)
         self._own_client = isinstance(controller, ControllerAddress)
         self._client = controller.client() if isinstance(controller, ControllerAddress) else controller
-        self._family = family
-        self._destination = destination
+        self._family, self._destination = address
         self._options = options
         self._tls = tls
         self._allocation: Allocation | None = None
         self._transport: ConnectionTransport | None = None
-        self._opener: Opener | None = None
         self._growing: GrowingStreams | None = None
         self._spare: dict[int, socket.socket] = {}
         self._closed = asyncio.Event()
@@ -268,7 +227,8 @@ class _FlowOpening:
         try:
             await asyncio.sleep(0)  # the keeper has begun
             with closing_on_error() as socks:
-                bind_all(socks, self._family, source, [0] * count, options)
+                for _ in range(count):
+                    socks.append(bind(self._family, source, options))
                 allocation = await self._client.request(
                     source=source,
                     destination=self._destination[0],
@@ -290,27 +250,24 @@ class _FlowOpening:
                     self._spare = {sock.getsockname()[1]: sock for sock in others}
                 else:
                     _close_all(others)
-                self._transport, self._opener = await connect(
-                    socks, allocation.streams, self._destination, options, self._tls, self._give_back
+                address = (self._family, self._destination)
+                self._transport = await open_transport(
+                    [address], allocation.streams, options, self._tls, socks, self._give_back
                 )
         except BaseException:
             self._keeper.cancel()
             _close_all(self._spare.values())
             await self._release()
             raise
-        if options.may_grow and self._opener is not None:
-            self._growing = self._grow(self._transport, self._opener, source)
+        if options.may_grow:
+            self._growing = self._grow(self._transport, source)
         self._follow(self._transport, self._allocation)
         return self._transport
 
-    def _grow(self, transport: ConnectionTransport, opener: Opener, source: str) -> GrowingStreams:
-        def bind() -> socket.socket:
-            bound: list[socket.socket] = []
-            bind_all(bound, self._family, source, [0], self._options)
-            return bound[0]
-
+    def _grow(self, transport: ConnectionTransport, source: str) -> GrowingStreams:
         loop, report = asyncio.get_running_loop(), self._client.report_streams
-        return GrowingStreams(loop, transport, opener, self._spare, bind, report)
+        another = partial(bind, self._family, source, self._options)
+        return GrowingStreams(loop, transport, self._spare, another, report)
 
     def _follow(self, transport: ConnectionTransport, allocation: Allocation | None) -> None:
         """Give the connection the rates and streams that are allocated.
@@ -320,10 +277,6 @@ class _FlowOpening:
         """
         if allocation is not None:
             transport.set_rates({stream.source_port: stream.rate_bps or 0.0 for stream in allocation.streams})
-            known = {stream.source_port for stream in transport.streams()}
-            for spec in allocation.streams if self._growing is None else ():
-                if self._opener is not None and spec.source_port not in known:
-                    self._opener.reopen(spec)
         transport.membership.set_allocation(allocation)
         if self._growing is not None and allocation is not None:
             self._growing.follow(allocation)

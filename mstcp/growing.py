@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from mstcp.allocation import Allocation
 from mstcp.errors import LocalProtocolError, MstcpError
-from mstcp.opening import Opener
+from mstcp.opening import ask
 from mstcp.streams import StreamSpec
 from mstcp.transport import ConnectionTransport
 
@@ -31,7 +31,6 @@ class GrowingStreams:
     Args:
         loop: The event loop.
         transport: The connection.
-        opener: What opened its first streams.
         spare: Sockets that are bound for more, by port.
         bind: Binds another one.
         report: Tells the controller: flow id, ports of the streams that are open, of those that could not be
@@ -42,43 +41,45 @@ class GrowingStreams:
         self,
         loop: asyncio.AbstractEventLoop,
         transport: ConnectionTransport,
-        opener: Opener,
         spare: dict[int, socket.socket],
         bind: Callable[[], socket.socket],
         report: Report,
     ) -> None:
         self._loop = loop
         self._transport = transport
-        self._opener = opener
         self._spare = spare
         self._bind = bind
         self._report = report
         self._allocation: Allocation | None = None
-        self._opening: dict[int, asyncio.Task[None]] = {}
         self._failed: set[int] = set()
         self._leaving: set[int] = set()
         self._again: asyncio.TimerHandle | None = None
-        transport.membership.on_stream_ended = self._ended
+        transport.membership.on_lost = self._lost
+        transport.membership.on_joined = self._joined
+        transport.shell.on_unreachable = self._unreachable
 
     def follow(self, allocation: Allocation) -> None:
         """Open the streams that are new, close those that are missing, and say how all are."""
         self._allocation = allocation
         wanted = {spec.source_port: spec for spec in allocation.streams}
         self._failed &= wanted.keys()
-        for port in self._opening.keys() - wanted.keys():
-            self._opening[port].cancel()
-        for port in self._opener.opening_ports - wanted.keys():
-            self._opener.give_up(port)
-            self._bind_another()
-        unwanted = self._transport.membership.open_ports - wanted.keys()
+        open_ports = self._transport.membership.open_ports
+        for port, number in self._asked().items():
+            if port not in wanted and port not in open_ports:
+                self._transport.shell.forget(number)
+                self._bind_another()
         for stream in self._transport.streams():
-            if stream.source_port in unwanted:
+            if stream.source_port in open_ports - wanted.keys():
                 self._close(stream.index, stream.source_port)
-        known = {stream.source_port for stream in self._transport.streams()}
         for port, spec in wanted.items():
-            if port not in known | self._opening.keys() | self._failed:
+            if port not in self._asked().keys() | open_ports | self._failed:
                 self._open(spec)
         self.tell()
+
+    def _asked(self) -> dict[int, int]:
+        """Return the numbers of the streams that are open or being opened, by port."""
+        specs = enumerate(self._transport.shell.specs)
+        return {spec.source_port: number for number, spec in specs if spec is not None}
 
     def tell(self) -> None:
         """Tell the controller how the streams are."""
@@ -88,30 +89,32 @@ class GrowingStreams:
 
     def _open(self, spec: StreamSpec) -> None:
         sock = self._spare.pop(spec.source_port, None)
-        if sock is not None:
-            self._opening[spec.source_port] = self._loop.create_task(self._join(sock, spec))
-        elif spec.source_port not in self._opener.opening_ports:
+        if sock is None:
             LOGGER.warning("no socket is bound to port %d for the stream there", spec.source_port)
             self._failed.add(spec.source_port)
-
-    async def _join(self, sock: socket.socket, spec: StreamSpec) -> None:
-        port = spec.source_port
+            return
         try:
-            await self._opener.join(sock, spec)
-            self._set_rates()
-        except (MstcpError, OSError, asyncio.TimeoutError) as error:
-            LOGGER.warning("the stream from port %d could not be opened: %s", port, error)
-            self._failed.add(port)
-        finally:
-            del self._opening[port]
-            if not self._transport.is_closing() and port not in self._transport.membership.open_ports:
-                self._bind_another()
-            self.tell()
+            self._transport.shell.dial(ask(spec, sock.family, None, sock), spec)
+        except (MstcpError, OSError) as error:
+            self._give_up(spec.source_port, error)
 
-    def _set_rates(self) -> None:
+    def _joined(self, _: StreamSpec) -> None:
         """Use the streams by the rates of now: they may have changed while one was opened."""
         if self._allocation is not None and not self._transport.is_closing():
             self._transport.set_rates({s.source_port: s.rate_bps or 0.0 for s in self._allocation.streams})
+        self.tell()
+
+    def _unreachable(self, number: int, error: Exception | None) -> None:
+        spec = self._transport.shell.specs[number]
+        if spec is not None:
+            self._transport.shell.forget(number)
+            self._give_up(spec.source_port, error)
+            self.tell()
+
+    def _give_up(self, port: int, error: Exception | None) -> None:
+        LOGGER.warning("the stream from port %d could not be opened: %s", port, error)
+        self._failed.add(port)
+        self._bind_another()
 
     def _close(self, index: int, port: int) -> None:
         """Take a stream out: it ends when all that was sent on it has arrived."""
@@ -129,8 +132,8 @@ class GrowingStreams:
         if self._allocation is not None and not self._transport.is_closing():
             self.follow(self._allocation)
 
-    def _ended(self, spec: StreamSpec) -> None:
-        """Take in that a stream has ended for good."""
+    def _lost(self, spec: StreamSpec, _: str) -> None:
+        """Tell that a stream has ended for good."""
         if self._transport.is_closing() or spec.source_port not in self._leaving:
             return
         self._leaving.discard(spec.source_port)
@@ -148,12 +151,10 @@ class GrowingStreams:
         self._spare[sock.getsockname()[1]] = sock
 
     def stop(self) -> None:
-        """Follow no more, and let go of the ports."""
+        """Follow no more, and close the bound ports."""
         self._allocation = None
         if self._again is not None:
             self._again.cancel()
-        for task in self._opening.values():
-            task.cancel()
         for sock in self._spare.values():
             sock.close()
         self._spare.clear()

@@ -1,4 +1,4 @@
-"""One stream of a connection as the transport has it: its socket, TLS or records, and what waits in them."""
+"""A stream of a connection as the transport has it, and the socket of one that is being opened."""
 
 from __future__ import annotations
 
@@ -8,13 +8,30 @@ import socket
 from dataclasses import dataclass, field
 
 from mstcp import sockets
-from mstcp.layer import StreamLayer
 from mstcp.streams import StreamSpec
+from mstcp.tls import TlsStream
+
+
+@dataclass
+class OpeningStream:
+    """A socket that the driver is connecting.
+
+    Attributes:
+        descriptor: The driver's; it stays open until nobody watches it any more.
+        is_read, is_written: Whether the event loop watches it for bytes and for room.
+    """
+
+    descriptor: int
+    is_read: bool = False
+    is_written: bool = False
+
+    def close(self) -> None:
+        """Leave the socket to the driver, which closes it."""
 
 
 @dataclass
 class OpenStream:
-    """A connected, non-blocking socket, what is known of its path, and what its frames go through.
+    """A connected, non-blocking socket, what is known of its path, and the TLS that its frames go through.
 
     Attributes:
         descriptor: The socket's; known also after it was closed, when the event loop must still forget it.
@@ -24,7 +41,7 @@ class OpenStream:
 
     sock: socket.socket
     spec: StreamSpec
-    layer: StreamLayer | None = None
+    tls: TlsStream | None = None
     is_read: bool = field(init=False, default=False)
     is_written: bool = field(init=False, default=False)
     descriptor: int = field(init=False)
@@ -33,6 +50,10 @@ class OpenStream:
     def __post_init__(self) -> None:
         self.descriptor = self.sock.fileno()
         self.congestion_control = sockets.congestion_control(self.sock)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.sock.close()
 
     @property
     def host(self) -> str:

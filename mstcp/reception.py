@@ -91,12 +91,9 @@ class Reception:
                 self.loop,
                 asyncio.Protocol(),
                 core,
-                [],
-                frame_payload_bytes=core.frame_payload_bytes,
                 send_buffer_bytes=self._options.send_buffer_bytes,
                 extra={} if connection_id is None else {"connection_id": connection_id, "is_server": True},
                 on_closed=lambda: self._forget(connection_id),
-                reconnect_s=self._options.reconnect_timeout,
             )
         )
         self.connections.add(transport)

@@ -10,10 +10,6 @@ import sys
 from pathlib import Path
 
 from mstcp.errors import LocalProtocolError
-from mstcp.stats import tcp_info
-
-INITIAL_SEGMENTS = 10
-"""What TCP's congestion window begins with (RFC 6928)."""
 
 LINUX = sys.platform == "linux"
 
@@ -83,28 +79,12 @@ def congestion_control(sock: socket.socket) -> str | None:
     return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).split(b"\0")[0].decode()
 
 
-def maximum_segment_bytes(sock: socket.socket) -> int:
-    """Return the payload of a full TCP segment of a connected socket, options taken off."""
-    return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
-
-
-def first_flight_bytes(sock: socket.socket) -> int:
-    """Return what TCP sends on a fresh connection before anything is acknowledged."""
-    return (tcp_info(sock).cwnd or INITIAL_SEGMENTS) * maximum_segment_bytes(sock)
-
-
 def segment_overhead_bytes(family: socket.AddressFamily) -> int:
     """Return Ethernet, IP and TCP header bytes of a data segment as this host sends them (no checksum)."""
     timestamps = True
     with contextlib.suppress(OSError):
         timestamps = Path("/proc/sys/net/ipv4/tcp_timestamps").read_text().strip() != "0"
     return _ETHERNET_TCP_HEADERS[family] + (_TIMESTAMP_OPTION_BYTES if timestamps else 0)
-
-
-def set_user_timeout(sock: socket.socket, seconds: float) -> None:
-    """Let TCP give up when nothing it sent is acknowledged for so long (TCP_USER_TIMEOUT, RFC 5482)."""
-    if LINUX:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(seconds * 1e3))
 
 
 def set_keepalive(sock: socket.socket, idle_s: float | None, probes: int) -> None:
@@ -115,15 +95,6 @@ def set_keepalive(sock: socket.socket, idle_s: float | None, probes: int) -> Non
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, seconds)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, probes)
-
-
-def is_connected(sock: socket.socket) -> bool:
-    """Return whether a TCP socket has a peer."""
-    try:
-        sock.getpeername()
-    except OSError:
-        return False
-    return True
 
 
 def reset(sock: socket.socket) -> None:

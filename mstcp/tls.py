@@ -6,9 +6,7 @@ with one of them (a path that alters bytes) costs that stream and not the connec
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import socket
 import ssl
 from dataclasses import dataclass
 from typing import Any
@@ -70,7 +68,7 @@ def server_settings(context: ssl.SSLContext | None) -> TlsSettings | None:
 
 
 class TlsStream:
-    """TLS between one stream's plain bytes and its non-blocking socket."""
+    """TLS of one stream, which the driver calls for each piece of bytes that comes or goes."""
 
     def __init__(self, settings: TlsSettings) -> None:
         self._incoming = ssl.MemoryBIO()
@@ -85,48 +83,10 @@ class TlsStream:
         self._ended = False
         self.is_open = False
 
-    # --- opening --------------------------------------------------------------------------------------------
-    async def handshake(self, loop: asyncio.AbstractEventLoop, sock: socket.socket, timeout_s: float) -> None:
-        """Shake hands on a connected socket.
-
-        Raises:
-            ssl.SSLError: The peer's certificate is not trusted, or TLS failed otherwise.
-            ConnectionLost: The stream ended before.
-            TimeoutError: It took too long.
-        """
-        try:
-            await asyncio.wait_for(self._handshake(loop, sock), timeout_s)
-        except asyncio.TimeoutError:
-            raise TimeoutError(
-                f"the peer did not answer the TLS handshake within {timeout_s:g} s: it may not use TLS"
-            ) from None
-        except ssl.SSLError:
-            # The alert, so that the peer knows why.
-            with contextlib.suppress(OSError):
-                sock.send(self._outgoing.read())
-            raise
-
-    async def _handshake(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
-        done = False
-        while not done:
-            try:
-                self._tls.do_handshake()
-                done = self.is_open = True
-            except ssl.SSLWantReadError:
-                pass
-            if self._outgoing.pending:
-                await loop.sock_sendall(sock, self._outgoing.read())
-            if not done:
-                data = await loop.sock_recv(sock, READ_BYTES)
-                if not data:
-                    raise ConnectionLost("the stream ended within the TLS handshake")
-                self._incoming.write(data)
-
-    # --- in the connection ----------------------------------------------------------------------------------
-    @property
-    def native(self) -> TlsStream:
-        """What the driver uses."""
-        return self
+    def begin(self) -> bytes:
+        """Return what a client says first."""
+        self._shake_hands()
+        return self.answer()
 
     @property
     def ended(self) -> bool:
@@ -160,7 +120,10 @@ class TlsStream:
             self._incoming.write(data)
         else:
             self._incoming.write_eof()
-        return self.take_early() if self.is_open or self._shake_hands() else b""
+        if not (self.is_open or self._shake_hands()):
+            return b""
+        ahead, self._ahead = self._ahead, b""
+        return ahead + self._decrypt()
 
     def _shake_hands(self) -> bool:
         """Go on with the handshake; return whether it is done."""
@@ -173,40 +136,26 @@ class TlsStream:
         self.is_open = True
         return True
 
-    def take_early(self) -> bytes:
-        """Return what was fed and decrypted before."""
-        early, self._ahead = self._ahead + self._decrypt(), b""
-        return early
-
     def answer(self) -> bytes:
         """Return what TLS has to say of its own."""
         return self._outgoing.read()
 
-    # --- while the stream opens -----------------------------------------------------------------------------
-    def read(self, size: int) -> bytes | None:
-        """Return up to `size` bytes that were fed; None: there are none yet, b"": the end."""
+    def _decrypt(self) -> bytes:
+        pieces = []
+        while not self._ended and (piece := self._read()):
+            pieces.append(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _read(self) -> bytes | None:
+        """Return some of what came; None: there is none yet, b"": the end."""
         try:
-            data = self._tls.read(size)
+            data = self._tls.read(READ_BYTES)
         except ssl.SSLWantReadError:
             return None
         except ssl.SSLZeroReturnError:
             data = b""
         self._ended = not data
         return data
-
-    def feed(self, sock: socket.socket) -> None:
-        """Read the socket for `read`."""
-        data = sock.recv(READ_BYTES)
-        if data:
-            self._incoming.write(data)
-        else:
-            self._incoming.write_eof()
-
-    def _decrypt(self) -> bytes:
-        pieces = []
-        while not self._ended and (piece := self.read(READ_BYTES)):
-            pieces.append(piece)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     # --- what it is -----------------------------------------------------------------------------------------
     @property

@@ -108,7 +108,6 @@ def _start(
             protocol,
             _core.Connection.plain(payload_bytes, send_queue_bytes=HARD_QUEUE_BYTES),
             [OpenStream(sock, StreamSpec(source_port=sock.getsockname()[1]))],
-            frame_payload_bytes=payload_bytes,
             send_buffer_bytes=settings.send_buffer_bytes,
             extra={"socket": sock, "subflows": partial(carried.by_port, sock)},
         )

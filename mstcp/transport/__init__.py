@@ -17,7 +17,6 @@ from mstcp.transport.defaults import (
     REORDER_BUFFER_BYTES,
     SCHEDULER,
     SEND_QUEUE_BYTES,
-    USER_TIMEOUT_S,
 )
 from mstcp.transport.setup import Setup
 
@@ -27,7 +26,6 @@ __all__ = [
     "REORDER_BUFFER_BYTES",
     "SCHEDULER",
     "SEND_QUEUE_BYTES",
-    "USER_TIMEOUT_S",
     "ConnectionTransport",
     "Setup",
 ]

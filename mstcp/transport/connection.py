@@ -53,7 +53,6 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
         self.health = Health(self.shell)
         super().__init__(loop=setup.loop)
         self._send_buffer_bytes = setup.send_buffer_bytes
-        self._frame_payload_bytes = setup.frame_payload_bytes
         # Of what the sockets had sent when the kernel was last asked, headers included.
         self._acknowledged_bytes = 0
         self._dropped_writes = 0
@@ -90,8 +89,8 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
 
         What the protocol's `connection_made` raises goes on to the caller, who ends the connection.
         """
-        self.membership.is_started = True
         self.shell.protocol.connection_made(self)
+        self.shell.is_started = True
         self.membership.start()
 
     # --- asyncio.BaseTransport ------------------------------------------------------------------------------
@@ -118,7 +117,7 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
         if name == "protocol":
             return "tcp" if self.shell.is_plain else "mstcp"
         if name == "frame_payload_bytes":
-            return self._frame_payload_bytes
+            return self.shell.core.frame_payload_bytes
         return self.shell.information.get(name, default)
 
     def is_closing(self) -> bool:

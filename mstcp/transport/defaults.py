@@ -9,7 +9,5 @@ SCHEDULER = "weighted"
 HARD_QUEUE_BYTES = 64 << 20
 """What `write` fills for an application that never waits for `drain`, before it gets BufferLimitExceeded."""
 REORDER_BUFFER_BYTES = 16 << 20
-USER_TIMEOUT_S = 30.0
-"""A stream is lost when TCP has nothing acknowledged for so long."""
 RECONNECT_S = 5.0
 """How long a connection without a stream waits for one to come back."""

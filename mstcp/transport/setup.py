@@ -28,27 +28,23 @@ class Setup:
     Attributes:
         loop: The event loop; it must have add_reader and add_writer.
         protocol: Gets the bytes in order.
-        core: Protocol state.
-        streams: In the order of the core's stream indices.
-        frame_payload_bytes: Application bytes that fill one packet.
+        core: The driver, with the connection's state.
+        streams: Those that are to be attached, in the order of the core's stream indices.
+        specs: Of a client: the streams that the driver is opening.
         send_buffer_bytes: Bound on the bytes that `try_write` took and the peer's kernel has not acknowledged
             yet, headers included; None bounds only those that no socket has taken (256 KiB).
         extra: What `get_extra_info` knows beside sockets and streams.
         on_closed: Called when the sockets are closed; `wait_closed` and `connection_lost` wait for the future
             that it returns, if any. It must begin no task: the loop may run no more.
-        reconnect_s: How long the connection waits without any stream before it is lost.
-        on_stream_lost: Told of each stream that broke, so that it can be opened again.
-        on_opened: Told that the first hello was answered; None where that was before.
+        reconnect_s: How long the connection waits without any stream, if streams are attached.
     """
 
     loop: asyncio.AbstractEventLoop
     protocol: asyncio.BaseProtocol
     core: _core.Connection
-    streams: Sequence[OpenStream]
-    frame_payload_bytes: int
+    streams: Sequence[OpenStream] = ()
+    specs: Sequence[StreamSpec] = ()
     send_buffer_bytes: int | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     on_closed: Callable[[], asyncio.Future[None] | None] | None = None
     reconnect_s: float = RECONNECT_S
-    on_stream_lost: Callable[[StreamSpec], None] | None = None
-    on_opened: Callable[[], None] | None = None

@@ -6,19 +6,22 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from mstcp import _core
-from mstcp.errors import ConnectionLost, RemoteProtocolError
-from mstcp.open_stream import OpenStream, strerror
+from mstcp.errors import ConnectionLost
+from mstcp.open_stream import OpeningStream, OpenStream, strerror
 from mstcp.streams import StreamSpec
 from mstcp.transport.delivery import Delivery
 from mstcp.transport.setup import Setup, wake_all
 
-# Error codes of docs/protocol.md.
+if TYPE_CHECKING:
+    from mstcp.opening import AskedStream
+
+# An error code of docs/protocol.md.
 _ABORTED = 0
-_PROTOCOL_ERROR = 1
 
 
 class Shell:
@@ -31,6 +34,8 @@ class Shell:
     Attributes:
         core: The driver, which has the connection's behaviour.
         streams: By index in the core; those that are gone stay until another takes their place.
+        specs: Of a client: by the driver's number of the stream; None: it was removed.
+        is_started: The protocol has been told of the connection.
         delivery: Gives the protocol what is in order.
         is_paused: The protocol was told to write nothing now.
         is_closing: The connection was closed, or is over.
@@ -38,9 +43,9 @@ class Shell:
         lost: Why it is over, if it was not closed.
         information: What `get_extra_info` knows.
         waiter: What threads drive the connection by.
-        on_opened: Told that the first hello was answered.
         on_joined: Told which stream the driver has opened.
         on_lost: Told which stream is gone, and how.
+        on_unreachable: Told which stream, by its number, could not be opened at first.
         on_event: Told of what a trace is to have.
         on_change: Told when there may be bytes to receive, or room, that were not there before.
         on_end: Told that the connection is over, and why.
@@ -53,6 +58,8 @@ class Shell:
         # As asyncio's own transports do: the caller passes an asyncio.Protocol.
         self.protocol: asyncio.Protocol = setup.protocol  # type: ignore[assignment]
         self.streams = list(setup.streams)
+        self.specs: list[StreamSpec | None] = list(setup.specs)
+        self.is_started = False
         self.delivery = Delivery(setup.protocol, self.fail)
         self.is_paused = False
         self.is_closing = False
@@ -60,16 +67,16 @@ class Shell:
         self.lost: BaseException | None = None
         self.information: dict[str, Any] = dict(setup.extra)
         self.waiter: _core.Waiter | None = None
-        self.on_opened: Callable[[], None] | None = setup.on_opened
         self.on_joined: Callable[[int], None]
         self.on_lost: Callable[[int, str], None]
+        self.on_unreachable: Callable[[int, Exception | None], None] | None = None
         self.on_event: Callable[..., None]
         self.on_change: Callable[[], None] | None = None
         self.on_end: Callable[[BaseException | None], None]
         self._transport = transport
         self._on_closed = setup.on_closed
         # By the driver's numbers.
-        self._sockets: dict[int, OpenStream] = {}
+        self._sockets: dict[int, OpenStream | OpeningStream] = {}
         self._actions: list[_core.Action] = []
         self._is_applying = False
         self._timer: asyncio.TimerHandle | None = None
@@ -80,22 +87,33 @@ class Shell:
         # An idle connection has lists of those that wait: each `asyncio.Event` would cost it 0.7 KB.
         self._room_waiters: list[asyncio.Future[None]] = []
         self._end_waiters: list[asyncio.Future[None]] = []
+        self._join_waiters: list[asyncio.Future[None]] = []
+        self._opened: asyncio.Future[None] | None = setup.loop.create_future() if setup.specs else None
         for action in self.core.actions():
             if action.kind == "joined":
                 self._adopt(action)
             else:
                 self._actions.append(action)
-        self.information = socket_extra([stream.sock for stream in self.streams]) | self.information
-        if (first := self.streams[0].layer) is not None:
-            self.information |= first.information()
+        self._note_sockets()
 
     # --- what the driver says -------------------------------------------------------------------------------
     def attach(self, index: int) -> None:
         """Have the driver use a stream's socket."""
         stream = self.streams[index]
-        layer = None if stream.layer is None else stream.layer.native
-        number = self.core.attach(index, stream.descriptor, stream.spec.rate_bps, layer)
-        self._sockets[number] = stream
+        self._sockets[self.core.attach(index, stream.descriptor, stream.spec.rate_bps)] = stream
+
+    def _note_sockets(self) -> None:
+        """Have `get_extra_info` tell of the streams' sockets; the first stream stands for all."""
+        if not self.streams:
+            return
+        if "socket" not in self.information:
+            first = self.streams[0]
+            own = self.information
+            self.information = socket_extra(first.sock)
+            if first.tls is not None:
+                self.information |= first.tls.information()
+            self.information |= own
+        self.information["sockets"] = tuple(stream.sock for stream in self.streams)
 
     def _adopt(self, action: _core.Action) -> None:
         """Have a stream that the driver has opened; its socket is Python's from now on."""
@@ -103,14 +121,25 @@ class Shell:
         # That it does not block need not be set again.
         kind = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
         sock = socket.socket(family, kind, socket.IPPROTO_TCP, fileno=action.descriptor)
-        stream = OpenStream(sock, StreamSpec(source_port=peer_port(sock)), action.layer)
+        stream = OpenStream(sock, self._spec_of(action.number, sock), action.layer)
+        if (opening := self._sockets.get(action.socket)) is not None:
+            stream.is_read, stream.is_written = opening.is_read, opening.is_written
         # A new slot, or that of a stream that is gone.
         self.streams[action.stream : action.stream + 1] = [stream]
         self._sockets[action.socket] = stream
 
+    def _spec_of(self, number: int, sock: socket.socket) -> StreamSpec:
+        """Return what is known of a stream that was opened: here, by its number, or by the peer."""
+        asked = self.specs[number] if number < len(self.specs) else None
+        if asked is None:
+            return StreamSpec(source_port=peer_port(sock))
+        spec = replace(asked, source_port=sock.getsockname()[1])
+        self.specs[number] = spec
+        return spec
+
     def _join(self, action: _core.Action) -> None:
         self._adopt(action)
-        self.information["sockets"] = tuple(stream.sock for stream in self.streams)
+        self._note_sockets()
         self.on_joined(action.stream)
 
     def due(self) -> None:
@@ -140,9 +169,14 @@ class Shell:
                 _APPLY[action.kind](self, action)
         finally:
             self._is_applying = False
+        if self._join_waiters and (self.is_closed or not self.core.is_joining):
+            wake_all(self._join_waiters)
 
     def _watch(self, action: _core.Action) -> None:
-        stream, loop = self._sockets[action.socket], self.loop
+        loop = self.loop
+        stream = self._sockets.get(action.socket)
+        if stream is None:
+            stream = self._sockets[action.socket] = OpeningStream(action.descriptor)
         if action.for_bytes and not stream.is_read:
             loop.add_reader(stream.descriptor, self._on_readable, action.socket)
         elif stream.is_read and not action.for_bytes:
@@ -160,10 +194,10 @@ class Shell:
         if stream.is_written:
             self.loop.remove_writer(stream.descriptor)
         stream.is_read = stream.is_written = False
-        stream.sock.close()
+        stream.close()
 
     def _on_readable(self, number: int) -> None:
-        delivers = not (self.delivery.is_paused or self.is_closing)
+        delivers = self.is_started and not (self.delivery.is_paused or self.is_closing)
         data = self.core.readable(time.monotonic_ns(), number, delivers)
         if data:
             self.delivery.give(data)
@@ -187,8 +221,47 @@ class Shell:
         self.due()
 
     def _open(self, _: _core.Action) -> None:
-        if self.on_opened is not None:
-            self.on_opened()
+        if (connection_id := self.core.connection_id) is not None:
+            self.information.setdefault("connection_id", connection_id)
+        if self._opened is not None and not self._opened.done():
+            self._opened.set_result(None)
+
+    async def wait_opened(self) -> None:
+        """Wait until the driver has opened a client's connection.
+
+        Raises:
+            MstcpError, OSError: It could not.
+        """
+        self.apply()
+        if self._opened is not None:
+            await self._opened
+
+    async def wait_joined(self, timeout_s: float) -> None:
+        """Wait until the other streams are open, or could not be opened, but not longer than this."""
+        deadline = self.loop.time() + timeout_s
+        while self.core.is_joining and not self.is_closed and (left_s := deadline - self.loop.time()) > 0:
+            waiter: asyncio.Future[None] = self.loop.create_future()
+            self._join_waiters.append(waiter)
+            await asyncio.wait([waiter], timeout=left_s)
+        if self.is_closed:
+            raise self.lost or self._lost_reason
+
+    def dial(self, stream: AskedStream, spec: StreamSpec) -> int:
+        """Have the driver open a further stream; return its number."""
+        number = self.core.dial(time.monotonic_ns(), stream)
+        self.specs.append(spec)
+        self.apply()
+        return number
+
+    def forget(self, number: int) -> None:
+        """Have the driver open a stream no more."""
+        self.specs[number] = None
+        self.core.forget(time.monotonic_ns(), number)
+        self.apply()
+
+    def _note_unreachable(self, action: _core.Action) -> None:
+        if self.on_unreachable is not None:
+            self.on_unreachable(action.number, action.error)
 
     def _lose(self, action: _core.Action) -> None:
         if action.loss == "finished":
@@ -206,7 +279,7 @@ class Shell:
     def _deliver(self, _: _core.Action) -> None:
         if self.delivery.is_paused:
             self.changed()
-        else:
+        elif self.is_started:
             self.deliver()
 
     def deliver(self) -> None:
@@ -218,20 +291,6 @@ class Shell:
         self.apply()
         if core.ended and delivery.give_end():
             self.close()
-
-    def receive_early(self, index: int) -> None:
-        """Take what came with a stream's hello and was decrypted: no socket tells of it."""
-        layer = self.streams[index].layer
-        if layer is None:
-            return
-        try:
-            if early := layer.take_early():
-                self.core.receive(index, early)
-        except RemoteProtocolError as error:
-            self.abort(error, _PROTOCOL_ERROR, error.reason)
-            return
-        if layer.ended:
-            self.core.stream_end(time.monotonic_ns(), index)
 
     def pause(self) -> None:
         """Give the protocol nothing until `resume`."""
@@ -324,6 +383,10 @@ class Shell:
             error = action.error
         self.is_closing = self.is_closed = self.delivery.is_stopped = True
         self.lost = error
+        if self._opened is not None and not self._opened.done():
+            if action.loss == "broken":
+                error = OSError(action.errno, strerror(action.errno))
+            self._opened.set_exception(error or self._lost_reason)
         self.information["socket"] = self.information["sockets"] = None
         self._stop_timer()
         wake_all(self._room_waiters)
@@ -389,16 +452,11 @@ def peer_port(sock: socket.socket) -> int:
         return 0
 
 
-def socket_extra(socks: Sequence[socket.socket]) -> dict[str, Any]:
-    """Return asyncio's extra information of a connection's sockets; the first stands for all."""
-    extra: dict[str, Any] = {
-        "socket": socks[0],
-        "sockets": tuple(socks),
-        "sockname": socks[0].getsockname(),
-        "peername": None,
-    }
+def socket_extra(sock: socket.socket) -> dict[str, Any]:
+    """Return asyncio's extra information of a connected socket."""
+    extra: dict[str, Any] = {"socket": sock, "sockname": sock.getsockname(), "peername": None}
     with contextlib.suppress(OSError):
-        extra["peername"] = socks[0].getpeername()
+        extra["peername"] = sock.getpeername()
     return extra
 
 
@@ -408,6 +466,7 @@ _LOSSES = {
 }
 _APPLY: dict[str, Callable[[Shell, _core.Action], None]] = {
     "joined": Shell._join,
+    "unreachable": Shell._note_unreachable,
     "watch": Shell._watch,
     "unwatch": Shell._unwatch,
     "timer": Shell._arm,

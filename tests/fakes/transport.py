@@ -26,9 +26,7 @@ class Raw:
         streams = [OpenStream(sock, StreamSpec()) for sock in ours]
         loop = asyncio.get_running_loop()
         self.core = self._core()
-        self.transport = ConnectionTransport(
-            Setup(loop, protocol, self.core, streams, PAYLOAD_BYTES, **options)
-        )
+        self.transport = ConnectionTransport(Setup(loop, protocol, self.core, streams, **options))
 
     @staticmethod
     def _core() -> _core.Connection:

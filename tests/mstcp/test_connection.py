@@ -227,7 +227,9 @@ async def test_a_stream_whose_port_was_taken_comes_back_from_another_unless_it_w
         mine = transport(writer)
         port = mine.streams()[0].source_port
         with socket.socket() as other:
-            other.bind(("127.0.0.2", port))
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            other.bind(("127.0.0.1", port))
+            other.listen()  # from now on it shares the port with nobody
             writer.get_extra_info("sockets")[0].shutdown(socket.SHUT_RDWR)
             if not is_named:
                 await until(lambda: mine.streams()[0].source_port != port and mine.alive_streams == 2)
@@ -375,7 +377,7 @@ async def test_drain_waits_above_the_high_water_mark() -> None:
 
 
 async def test_an_application_that_never_drains_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mstcp.connecting.HARD_QUEUE_BYTES", 100_000)
+    monkeypatch.setattr("mstcp.opening.HARD_QUEUE_BYTES", 100_000)
     async with connected([StreamSpec(rate_bps=1e5)] * 2) as ((_, writer), _):
         with pytest.raises(mstcp.BufferLimitExceeded, match="await writer.drain") as caught:
             for _ in range(1000):

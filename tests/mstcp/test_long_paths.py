@@ -11,24 +11,20 @@ from typing import Any
 import pytest
 
 import mstcp
-from mstcp import StreamSpec, client
+from mstcp import StreamSpec, opening
 
-CONNECT_S = 1.5
+CONNECT_S = 0.8
+"""As long as nobody accepts: TCP then tries again a second after the first time."""
 ONE_WAY_S = 0.2
 """Less than connecting says: on a busy machine it may be a second more, and the result is the same."""
 
 
 @contextlib.asynccontextmanager
-async def far_away(port: int, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[int]:
+async def far_away(port: int) -> AsyncIterator[int]:
     """Yield the port of a relay that is far: connecting and every byte take the time that the path does."""
     loop = asyncio.get_running_loop()
-    connect = loop.sock_connect
     tasks: set[asyncio.Task[None]] = set()
     writers: list[asyncio.StreamWriter] = []
-
-    async def slow_connect(sock: socket.socket, address: Any) -> None:
-        await connect(sock, address)
-        await asyncio.sleep(CONNECT_S)
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
@@ -44,11 +40,20 @@ async def far_away(port: int, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
         for ends in ((reader, back), (there, writer)):
             tasks.add(asyncio.ensure_future(carry(*ends)))
 
-    server = await asyncio.start_server(relay, "127.0.0.1")
-    monkeypatch.setattr(loop, "sock_connect", slow_connect)
+    listener = socket.create_server(("127.0.0.1", 0), backlog=0)
+    address = listener.getsockname()
+    filling = socket.create_connection(address)  # who comes after it waits
+
+    async def begin() -> asyncio.Server:
+        await asyncio.sleep(CONNECT_S)
+        filling.close()
+        return await asyncio.start_server(relay, sock=listener, backlog=100)
+
+    beginning = asyncio.ensure_future(begin())
     try:
-        yield server.sockets[0].getsockname()[1]
+        yield address[1]
     finally:
+        server = await beginning
         server.close()
         await asyncio.sleep(2 * ONE_WAY_S)
         for task in tasks:
@@ -65,16 +70,19 @@ async def test_a_long_path_opens_one_connection_with_all_its_streams(monkeypatch
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(mstcp.ConnectionLost):
             handled.append(await reader.read(100))
+            await reader.read()
             writer.close()
 
-    resolve = client._resolve_all
+    resolve = opening.resolve
 
     async def twice(host: str, port: int) -> Any:
         return 2 * await resolve(host, port)  # as a name with two addresses of one server
 
-    async with await mstcp.start_server(answer, "127.0.0.1", early_data=True) as server:
-        async with far_away(server.sockets[0].getsockname()[1], monkeypatch) as port:
-            monkeypatch.setattr(client, "_resolve_all", twice)
+    # Streams that were connected and not needed are no plain connections.
+    options: dict[str, Any] = {"plain": False, "on_rejected": lambda *_: None, "early_data": True}
+    async with await mstcp.start_server(answer, "127.0.0.1", **options) as server:
+        monkeypatch.setattr("mstcp.client.resolve", twice)
+        async with far_away(server.sockets[0].getsockname()[1]) as port:
             _, writer = await mstcp.open_connection(
                 "127.0.0.1", port, streams=[StreamSpec()] * 3, early_data=b"early", join_timeout=20
             )

@@ -42,10 +42,9 @@ class Ends:
         self.released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.lost: list[StreamSpec] = []
         self.protocol = Taking()
-        self.raw = Raw(
-            self.protocol, on_stream_lost=self.lost.append, on_closed=lambda: self.released, reconnect_s=0.05
-        )
+        self.raw = Raw(self.protocol, on_closed=lambda: self.released, reconnect_s=0.05)
         self.transport, self.membership = self.raw.transport, self.raw.transport.membership
+        self.membership.on_lost = lambda spec, _: self.lost.append(spec)
         for at, stream in enumerate(self.transport.shell.streams):
             stream.spec = replace(stream.spec, source_port=5001 + at)
 

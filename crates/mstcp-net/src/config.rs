@@ -1,5 +1,6 @@
 //! How connections are to be.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use mstcp_proto::{budget::Budget, scheduler, Config, Connection};
 
 use crate::error::Error;
+use crate::layers::Cipher;
 use crate::sys;
 
 /// What a stream weighs whose rate nobody gave, until it is measured; in bit/s.
@@ -18,6 +20,8 @@ pub(crate) const UNKNOWN_BPS: f64 = 1e10;
 pub struct StreamSpec {
     /// The source address; port 0: any port. None: the system chooses both.
     pub source: Option<SocketAddr>,
+    /// Where it goes; none: to the connection's destination.
+    pub remote: Option<SocketAddr>,
     /// The goodput at which it is paced, in bit/s; None: as much as TCP's congestion control allows.
     pub rate_bps: Option<f64>,
     /// 0 to 255: the streams of the lowest value that work carry everything, others are their backup.
@@ -30,6 +34,15 @@ impl StreamSpec {
         Self {
             source: Some(source),
             ..Self::default()
+        }
+    }
+
+    /// The same to an address of its own.
+    #[must_use]
+    pub fn remote(self, remote: SocketAddr) -> Self {
+        Self {
+            remote: Some(remote),
+            ..self
         }
     }
 
@@ -92,8 +105,10 @@ pub struct TransportConfig {
     pub reconnect_timeout: Duration,
     /// How long a closed connection waits while the peer takes nothing. 30 s.
     pub close_timeout: Duration,
-    /// How long connecting a stream and its hellos may take. 10 s.
+    /// How long connecting a stream may take at first. 10 s.
     pub connect_timeout: Duration,
+    /// How long TLS and the hello of a stream may each take at first. 10 s.
+    pub handshake_timeout: Duration,
     /// Of the scheduler's draws; none: a random one.
     pub seed: Option<u64>,
     /// What several connections may promise to receive together; none: each its receive window.
@@ -110,6 +125,7 @@ impl Default for TransportConfig {
             reconnect_timeout: Duration::from_secs(5),
             close_timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(10),
+            handshake_timeout: Duration::from_secs(10),
             seed: None,
             receive_budget: None,
         }
@@ -150,6 +166,36 @@ pub struct ClientTls {
     pub server_name: rustls::pki_types::ServerName<'static>,
 }
 
+/// Options of a stream's socket that are set before it connects.
+#[derive(Debug, Clone, Default)]
+pub struct SocketOptions {
+    /// The kernel's name of the congestion control; none: the system's.
+    pub congestion_control: Option<String>,
+    /// SO_RCVBUF; none: the kernel's choice.
+    pub receive_buffer_bytes: Option<usize>,
+}
+
+/// Makes the cipher of each stream.
+#[derive(Clone)]
+pub struct Ciphers(Arc<dyn Fn() -> io::Result<Box<dyn Cipher>> + Send + Sync>);
+
+impl Ciphers {
+    /// Streams are encrypted by what this makes.
+    pub fn new(make: impl Fn() -> io::Result<Box<dyn Cipher>> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(make))
+    }
+
+    pub(crate) fn make(&self) -> io::Result<Box<dyn Cipher>> {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for Ciphers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ciphers").finish_non_exhaustive()
+    }
+}
+
 /// How a client's connections are to be. `ClientConfig::default()` is what the Python library does.
 #[derive(Debug, Clone)]
 pub struct ClientConfig {
@@ -157,8 +203,19 @@ pub struct ClientConfig {
     pub secret: Vec<u8>,
     /// Authenticate every byte by the secret, without TLS.
     pub authenticate_frames: bool,
-    /// Application bytes in a full-size frame, 1 to 65,535. 1428.
-    pub frame_payload_bytes: usize,
+    /// Bytes of TCP that a full-size frame fills, or the kernel's maximum segment if that is smaller. 1448.
+    pub segment_bytes: usize,
+    /// Be plain TCP, without hellos: the peer may be any server. For one stream.
+    pub is_plain: bool,
+    /// Be open once the first stream is connected: [`crate::Driver::greet`] then says the hello with the first bytes that were
+    /// written, and a server that refuses it ends the connection. Without a secret and TLS.
+    pub opens_early: bool,
+    /// The first bytes to send, which go with the first hello: a server may get them twice.
+    pub early_data: Vec<u8>,
+    /// Options of the streams' sockets.
+    pub socket: SocketOptions,
+    /// What encrypts the streams, by other means than rustls.
+    pub ciphers: Option<Ciphers>,
     /// What both sides can choose.
     pub transport: TransportConfig,
     /// TLS of each stream; none: no TLS.
@@ -171,7 +228,12 @@ impl Default for ClientConfig {
         Self {
             secret: Vec::new(),
             authenticate_frames: false,
-            frame_payload_bytes: 1428,
+            segment_bytes: 1448,
+            is_plain: false,
+            opens_early: false,
+            early_data: Vec::new(),
+            socket: SocketOptions::default(),
+            ciphers: None,
             transport: TransportConfig::default(),
             #[cfg(feature = "tls")]
             tls: None,
@@ -193,8 +255,28 @@ impl ClientConfig {
             #[cfg(not(feature = "tls"))]
             false
         };
+        let has_tls = has_tls || self.ciphers.is_some();
         check_authentication(self.authenticate_frames, &self.secret, has_tls)?;
-        self.transport.core(self.frame_payload_bytes).map(drop)
+        if self.opens_early && (has_tls || !self.secret.is_empty() || !self.early_data.is_empty()) {
+            let problem = "opens_early takes no secret, TLS or early_data: their answer is awaited";
+            return Err(Error::Config(problem.to_owned()));
+        }
+        self.core().map(drop)
+    }
+
+    /// A core with one stream, whose frames have no size yet.
+    pub(crate) fn core(&self) -> Result<Connection, Error> {
+        if self.is_plain {
+            let queue_bytes = 2 * self.transport.send_buffer_bytes;
+            return Ok(Connection::plain(1, queue_bytes, true)?);
+        }
+        let mut core = self.transport.core(1)?;
+        core.reopen_streams();
+        if !self.early_data.is_empty() {
+            core.write(&self.early_data)?;
+            core.skip_early(self.early_data.len());
+        }
+        Ok(core)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use rustix::net::{self, sockopt, AddressFamily, SocketFlags, SocketType};
 
-use crate::config::StreamSpec;
+use crate::config::{SocketOptions, StreamSpec};
 use crate::error::Error;
 
 /// TCP gives a stream up where nothing is acknowledged for so long, in milliseconds.
@@ -38,23 +38,27 @@ impl Route {
         }
     }
 
-    /// Begin to connect. A port or an address that nobody named is left where it cannot be had any more.
-    pub(crate) fn dial(&self) -> Result<OwnedFd, Error> {
-        let mut result = self.dial_from(self.source);
-        if self.source != self.named && result.as_ref().is_err_and(|errno| is_taken(*errno)) {
+    /// Begin to connect; true: it is connected. A port or an address that nobody named is left where it cannot be had any more.
+    pub(crate) fn dial(&self, options: &SocketOptions) -> Result<(OwnedFd, bool), Error> {
+        let mut result = self.dial_from(self.source, options);
+        if self.source != self.named && result.as_ref().is_err_and(is_taken) {
             let mut again = self.named;
             if again.ip().is_unspecified() {
                 again.set_ip(self.source.ip());
-                result = self.dial_from(again);
+                result = self.dial_from(again, options);
             }
-            if result.as_ref().is_err_and(|errno| is_taken(*errno)) {
-                result = self.dial_from(self.named);
+            if result.as_ref().is_err_and(is_taken) {
+                result = self.dial_from(self.named, options);
             }
         }
-        result.map_err(|errno| self.error(errno))
+        result
     }
 
-    fn dial_from(&self, source: SocketAddr) -> Result<OwnedFd, Errno> {
+    fn dial_from(
+        &self,
+        source: SocketAddr,
+        options: &SocketOptions,
+    ) -> Result<(OwnedFd, bool), Error> {
         let family = match self.destination {
             SocketAddr::V4(_) => AddressFamily::INET,
             SocketAddr::V6(_) => AddressFamily::INET6,
@@ -63,23 +67,39 @@ impl Route {
         let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
         // A lost stream is opened again from its port.
         sockopt::set_socket_reuseaddr(&socket, true)?;
-        prepare(&socket)?;
-        if source.port() > 0 || !source.ip().is_unspecified() {
-            net::bind(&socket, &source)?;
+        if let Some(name) = &options.congestion_control {
+            sockopt::set_tcp_congestion(&socket, name)?;
         }
+        if let Some(bytes) = options.receive_buffer_bytes {
+            sockopt::set_socket_recv_buffer_size(&socket, bytes)?;
+        }
+        if source.port() > 0 || !source.ip().is_unspecified() {
+            net::bind(&socket, &source).map_err(|errno| Error::Bind {
+                local: source,
+                error: Arc::new(errno.into()),
+            })?;
+        }
+        self.dial_over(socket)
+    }
+
+    /// Begin to connect a bound socket, unless it is connected; true: it is.
+    pub(crate) fn dial_over(&self, socket: OwnedFd) -> Result<(OwnedFd, bool), Error> {
+        rustix::io::ioctl_fionbio(&socket, true)?;
+        send_at_once(&socket)?;
         match net::connect(&socket, &self.destination) {
-            Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
-            Err(errno) => Err(errno),
+            Ok(()) | Err(Errno::ISCONN) => Ok((socket, true)),
+            Err(Errno::INPROGRESS) => Ok((socket, false)),
+            Err(errno) => Err(self.error(errno)),
         }
     }
 
     /// Why it does not work, in a sentence.
     pub(crate) fn error(&self, errno: Errno) -> Error {
         let is_named = self.named.port() > 0;
-        let hint = match is_taken(errno) && is_named {
+        let hint = match is_taken_number(errno) && is_named {
             true => {
-                "; another connection has these ports, or had them until less than a minute ago: take another source port, or \
-                 0 for any"
+                "another connection has these ports, or had them until less than a minute ago; take another source port, or 0 \
+                 for any"
             }
             false => "",
         };
@@ -113,8 +133,17 @@ impl Route {
     }
 }
 
-fn is_taken(errno: Errno) -> bool {
+fn is_taken_number(errno: Errno) -> bool {
     matches!(errno, Errno::ADDRINUSE | Errno::ADDRNOTAVAIL)
+}
+
+fn is_taken(error: &Error) -> bool {
+    match error {
+        Error::Bind { error, .. } | Error::Connect { error, .. } => {
+            Errno::from_io_error(error).is_some_and(is_taken_number)
+        }
+        _ => false,
+    }
 }
 
 /// Have a stream's socket send at once, and break where nothing is acknowledged.
@@ -166,18 +195,29 @@ pub(crate) fn reset_on_close(socket: impl AsFd) {
     let _ = sockopt::set_socket_linger(socket, Some(std::time::Duration::ZERO));
 }
 
-/// A way to open the connection: over which of the streams asked for, and how.
+/// A way to open a stream, by its place among those asked for.
 pub(crate) type Way = (usize, Route);
 
-/// The ways in the order of trying: the destination's first address from each source, then the next.
-pub(crate) fn ways(destinations: &[SocketAddr], streams: &[StreamSpec]) -> Result<Vec<Way>, Error> {
-    let mut ways = Vec::new();
-    for destination in destinations {
+/// The ways, those to each address together: all streams try the destination's first address at once, then the next. A stream
+/// that has an address of its own tries that.
+pub(crate) fn ways(
+    destinations: &[SocketAddr],
+    streams: &[StreamSpec],
+) -> Result<Vec<Vec<Way>>, Error> {
+    let mut rounds: Vec<Vec<Way>> = Vec::new();
+    for (round, destination) in in_turns(destinations).into_iter().enumerate() {
         let own = streams.iter().enumerate();
-        let fits = own.filter(|(_, spec)| fits(spec, destination));
-        ways.extend(fits.map(|(stream, spec)| (stream, Route::new(spec.source, *destination))));
+        let ways = own.filter_map(|(stream, spec)| {
+            let to = match spec.remote {
+                Some(remote) => (round == 0).then_some(remote)?,
+                None => destination,
+            };
+            fits(spec, &to).then(|| (stream, Route::new(spec.source, to)))
+        });
+        rounds.push(ways.collect());
     }
-    let mut all = (0..streams.len()).map(|stream| ways.iter().any(|(way, _)| *way == stream));
+    let mut all =
+        (0..streams.len()).map(|stream| rounds.iter().flatten().any(|(way, _)| *way == stream));
     if let Some(stream) = all.position(|is_there| !is_there) {
         let source = streams[stream].source.map(|source| source.ip());
         let from = source.map_or("here".to_owned(), |ip| ip.to_string());
@@ -185,7 +225,17 @@ pub(crate) fn ways(destinations: &[SocketAddr], streams: &[StreamSpec]) -> Resul
             "the destination has no address that can be reached from {from}: name a source of its family"
         )));
     }
-    Ok(ways)
+    Ok(rounds)
+}
+
+/// Addresses whose families take turns, the first address first (RFC 8305, section 4).
+fn in_turns(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+    let first_is_v4 = addresses.first().is_some_and(SocketAddr::is_ipv4);
+    let (one, other): (Vec<_>, Vec<_>) =
+        (addresses.iter()).partition(|address| address.is_ipv4() == first_is_v4);
+    let count = one.len().max(other.len());
+    let turns = (0..count).flat_map(|at| [one.get(at), other.get(at)]);
+    turns.flatten().copied().collect()
 }
 
 fn fits(spec: &StreamSpec, destination: &SocketAddr) -> bool {
@@ -194,12 +244,12 @@ fn fits(spec: &StreamSpec, destination: &SocketAddr) -> bool {
 }
 
 /// How the other streams are opened once one way has worked: to the same address where they can.
-pub(crate) fn others(ways: &[Way], won: usize) -> Vec<Way> {
-    let (stream, route) = ways[won];
+pub(crate) fn others(rounds: &[Vec<Way>], won: &Way) -> Vec<Way> {
     let mut others: Vec<Way> = Vec::new();
-    let same = (ways.iter()).filter(|(_, way)| way.destination == route.destination);
-    for way in same.chain(ways) {
-        if way.0 != stream && others.iter().all(|other| other.0 != way.0) {
+    let all = || rounds.iter().flatten();
+    let same = all().filter(|(_, way)| way.destination == won.1.destination);
+    for way in same.chain(all()) {
+        if way.0 != won.0 && others.iter().all(|other| other.0 != way.0) {
             others.push(*way);
         }
     }
@@ -212,8 +262,8 @@ pub(crate) fn way_of(
     preferred: SocketAddr,
     destinations: &[SocketAddr],
 ) -> Option<Route> {
-    let all = std::iter::once(&preferred).chain(destinations);
-    let mut fitting = all.filter(|destination| fits(spec, destination));
+    let all = (spec.remote.iter()).chain(std::iter::once(&preferred));
+    let mut fitting = (all.chain(destinations)).filter(|destination| fits(spec, destination));
     let destination = fitting.next()?;
     Some(Route::new(spec.source, *destination))
 }
@@ -231,36 +281,42 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let destination = listener.local_addr().unwrap();
         let any = Route::new(Some(address("127.0.0.1:0")), destination);
-        let first = any.dial().unwrap();
+        let options = SocketOptions::default();
+        let (first, _) = any.dial(&options).unwrap();
         let (local, _) = addresses(&first).unwrap();
         // It is shared, so the other connection could bind it, and is found out as it connects.
-        let second = any.of(local).dial().unwrap();
+        let (second, _) = any.of(local).dial(&options).unwrap();
         assert_ne!(addresses(&second).unwrap().0, local);
-        let error = Route::new(Some(local), destination).dial().unwrap_err();
+        let named = Route::new(Some(local), destination);
+        let error = named.dial(&options).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrNotAvailable);
         assert!(error.to_string().contains("take another source port"));
         // An address that is gone is left by a stream that named none.
         let moved = Route::new(None, destination).of(address("192.0.2.1:7"));
         assert!(!is_own_address(address("192.0.2.1:7")) && is_own_address(local));
-        assert!(addresses(moved.dial().unwrap())
-            .unwrap()
-            .0
-            .ip()
-            .is_loopback());
+        let (moved, _) = moved.dial(&options).unwrap();
+        assert!(addresses(&moved).unwrap().0.ip().is_loopback());
     }
 
     #[test]
     fn each_source_goes_to_an_address_of_its_family() {
         let destinations = ["[::1]:9", "127.0.0.1:9", "127.0.0.2:9"].map(address);
         let streams = ["127.0.0.1:0", "[::1]:0"].map(|text| StreamSpec::from(address(text)));
-        let tried = ways(&destinations, &streams).unwrap();
+        let rounds = ways(&destinations, &streams).unwrap();
+        let tried: Vec<Way> = rounds.iter().flatten().copied().collect();
         let pairs: Vec<_> = (tried.iter())
             .map(|(stream, route)| (*stream, route.destination))
             .collect();
         let expected = [(1, 0), (0, 1), (0, 2)].map(|(stream, at)| (stream, destinations[at]));
         assert_eq!(pairs, expected);
-        assert_eq!(others(&tried, 2)[0].1.destination, destinations[0]);
-        assert_eq!(others(&tried, 0)[0].1.destination, destinations[1]);
+        assert_eq!(others(&rounds, &tried[2])[0].1.destination, destinations[0]);
+        assert_eq!(others(&rounds, &tried[0])[0].1.destination, destinations[1]);
+        let of_its_own = streams[1].remote(address("[::1]:7"));
+        let rounds = ways(&destinations, &[streams[0], of_its_own]).unwrap();
+        assert_eq!(
+            rounds[0],
+            [(1, Route::new(of_its_own.source, address("[::1]:7")))]
+        );
         let error = ways(&destinations[..1], &streams).unwrap_err();
         assert!(error.to_string().contains("from 127.0.0.1"));
     }

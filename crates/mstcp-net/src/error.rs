@@ -16,8 +16,16 @@ pub enum Error {
     /// The caller asked for something that the protocol does not allow.
     #[error(transparent)]
     Local(#[from] LocalError),
+    /// A stream's source address or port cannot be had.
+    #[error("cannot connect{}: {}", from(.local), sentence(.error))]
+    Bind {
+        /// What was asked for; port 0: any.
+        local: SocketAddr,
+        /// What the system says.
+        error: Arc<io::Error>,
+    },
     /// A stream could not be connected.
-    #[error("cannot connect from {local} to {peer}: {error}{hint}")]
+    #[error("cannot connect{} to {} port {}: {}", from(.local), .peer.ip(), .peer.port(), reason(.error, .hint))]
     Connect {
         /// The source address that was asked for; port 0: any.
         local: SocketAddr,
@@ -25,7 +33,7 @@ pub enum Error {
         peer: SocketAddr,
         /// What the system says.
         error: Arc<io::Error>,
-        /// What to do, where that is known; begins with a semicolon.
+        /// Why that is so and what to do, where that is known.
         hint: &'static str,
     },
     /// A stream's TLS, or its socket, failed while it was opened.
@@ -44,7 +52,7 @@ pub enum Error {
         /// How long it was awaited.
         seconds: u64,
     },
-    /// A client said no whole hello in time.
+    /// The peer said no whole hello in time.
     #[error("no complete hello came in time")]
     NoHello,
     /// A client did not confirm that it had read the answer to its hello.
@@ -61,6 +69,20 @@ pub enum Error {
     /// The peer broke the protocol, or refuses the connection.
     #[error(transparent)]
     Remote(#[from] RemoteError),
+    /// What answered the hello is no server of the protocol.
+    #[error("{peer} is not an MSTCP server: it answered the hello with something else")]
+    NotMstcp {
+        /// The destination.
+        peer: SocketAddr,
+    },
+    /// The peer refuses the connection, and says why.
+    #[error("{error} ({reason})")]
+    Refused {
+        /// The code.
+        error: RemoteError,
+        /// In the peer's words.
+        reason: String,
+    },
     /// The peer gave the connection up.
     #[error("the peer gave up: {reason}")]
     ClosedByPeer {
@@ -91,16 +113,19 @@ impl Error {
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             Self::Config(_) | Self::Local(_) => io::ErrorKind::InvalidInput,
-            Self::Connect { error, .. } | Self::Handshake { error, .. } | Self::Io(error) => {
-                error.kind()
-            }
+            Self::Bind { error, .. }
+            | Self::Connect { error, .. }
+            | Self::Handshake { error, .. }
+            | Self::Io(error) => error.kind(),
             Self::NoAnswer { .. }
             | Self::NoHello
             | Self::Unconfirmed
             | Self::Undelivered { .. } => io::ErrorKind::TimedOut,
             Self::NotLetIn { .. } => io::ErrorKind::PermissionDenied,
-            Self::Remote(RemoteError::Refused(_)) => io::ErrorKind::ConnectionRefused,
-            Self::Remote(_) => io::ErrorKind::InvalidData,
+            Self::Refused { .. } | Self::Remote(RemoteError::Refused(_)) => {
+                io::ErrorKind::ConnectionRefused
+            }
+            Self::Remote(_) | Self::NotMstcp { .. } => io::ErrorKind::InvalidData,
             Self::ClosedByPeer { .. } => io::ErrorKind::ConnectionAborted,
             Self::Lost => io::ErrorKind::ConnectionReset,
             Self::Closed => io::ErrorKind::BrokenPipe,
@@ -109,8 +134,40 @@ impl Error {
 
     /// Whether every other path would say the same.
     pub(crate) fn is_final(&self) -> bool {
-        matches!(self, Self::Remote(_))
+        matches!(
+            self,
+            Self::Remote(_) | Self::Refused { .. } | Self::NotMstcp { .. }
+        )
     }
+}
+
+/// From where a stream was to go, without what was left to the system.
+fn from(local: &SocketAddr) -> String {
+    let mut text = String::new();
+    if !local.ip().is_unspecified() {
+        text += &format!(" address {}", local.ip());
+    }
+    if local.port() > 0 {
+        text += &format!(" port {}", local.port());
+    }
+    match text.is_empty() {
+        true => text,
+        false => " from".to_owned() + &text,
+    }
+}
+
+fn reason(error: &io::Error, hint: &str) -> String {
+    match hint.is_empty() {
+        true => sentence(error),
+        false => hint.to_owned(),
+    }
+}
+
+/// What the system says, without the number.
+fn sentence(error: &io::Error) -> String {
+    let text = error.to_string();
+    let sentence = text.split(" (os error").next();
+    sentence.unwrap_or_default().to_owned()
 }
 
 impl From<io::Error> for Error {

@@ -45,6 +45,12 @@ pub trait Cipher: Any + Send + std::fmt::Debug {
     /// Whether its handshake is done. What is written before waits for that.
     fn is_open(&self) -> bool;
 
+    /// Append what a client says first to `out`.
+    ///
+    /// # Errors
+    /// The stream cannot be used.
+    fn begin(&mut self, out: &mut Vec<u8>) -> io::Result<()>;
+
     /// What it adds to each frame, known once it is open.
     fn overhead_bytes(&self) -> usize;
 
@@ -78,6 +84,13 @@ impl CipherLayer {
     pub fn new(cipher: Box<dyn Cipher>) -> Self {
         let unsent = Unsent::default();
         Self { cipher, unsent }
+    }
+
+    /// The layer of the side that opens the stream, which speaks first.
+    pub(crate) fn of_client(cipher: Box<dyn Cipher>) -> io::Result<Self> {
+        let mut layer = Self::new(cipher);
+        layer.cipher.begin(&mut layer.unsent.bytes)?;
+        Ok(layer)
     }
 }
 

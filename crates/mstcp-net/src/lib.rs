@@ -46,7 +46,10 @@ mod wire;
 
 #[cfg(feature = "tls")]
 pub use config::ClientTls;
-pub use config::{ClientConfig, Keepalive, PlainTcp, ServerConfig, StreamSpec, TransportConfig};
+pub use config::{
+    Ciphers, ClientConfig, Keepalive, PlainTcp, ServerConfig, SocketOptions, StreamSpec,
+    TransportConfig,
+};
 pub use driver::{
     Action, Driver, Event, Loss, PathStatistics, ShellStream, SocketId, Statistics, StreamId,
     StreamStatistics,

@@ -25,26 +25,16 @@ impl RecordLayer {
     }
 
     fn new(own: [u8; 32], peers: [u8; 32]) -> Self {
-        Self::of_parts(RecordWriter::new(own), RecordReader::new(peers))
-    }
-
-    /// Go on where records were written and read by other means.
-    pub fn of_parts(writer: RecordWriter, reader: RecordReader) -> Self {
         Self {
-            writer,
-            reader,
+            writer: RecordWriter::new(own),
+            reader: RecordReader::new(peers),
             unsent: Unsent::default(),
         }
     }
 
-    /// Make records of `bytes`, to be taken by [`RecordLayer::take_unsent`].
+    /// Make records of `bytes`.
     pub fn write(&mut self, bytes: &[u8]) {
         self.writer.write(bytes, &mut self.unsent.bytes);
-    }
-
-    /// Take what [`RecordLayer::write`] made, for who sends it another way.
-    pub fn take_unsent(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.unsent.bytes)
     }
 
     /// Take bytes that the peer sent; append what whole records carry to `out`.

@@ -216,6 +216,12 @@ fn tcp_info(socket: RawFd, info: &mut [u8]) -> bool {
     result == 0 && length >= wanted
 }
 
+/// The system does not say.
+#[cfg(not(target_os = "linux"))]
+fn tcp_info(_socket: RawFd, _info: &mut [u8]) -> bool {
+    false
+}
+
 /// As on Linux.
 #[cfg(not(target_os = "linux"))]
 pub fn is_unanswered(_socket: RawFd) -> bool {
@@ -283,6 +289,22 @@ pub fn segment_bytes(socket: RawFd) -> Result<usize, Errno> {
         ) as isize)?;
     }
     Ok(bytes.max(1) as usize)
+}
+
+/// What TCP sends on a connection that was just opened before anything is acknowledged.
+pub fn first_flight_bytes(socket: RawFd) -> usize {
+    // RFC 6928.
+    const INITIAL_SEGMENTS: usize = 10;
+    // struct tcp_info of linux/tcp.h
+    const WINDOW_SEGMENTS: usize = 80;
+    let mut info = [0_u8; WINDOW_SEGMENTS + 4];
+    let segments = match tcp_info(socket, &mut info) {
+        true => info[WINDOW_SEGMENTS..]
+            .try_into()
+            .map_or(0, u32::from_ne_bytes) as usize,
+        false => INITIAL_SEGMENTS,
+    };
+    segments * segment_bytes(socket).unwrap_or(0)
 }
 
 /// No limit of the pacing rate.

@@ -89,6 +89,16 @@ impl Wire {
         layer + self.unsent.len() > 0
     }
 
+    /// Have something between the socket and the stream's bytes from now on.
+    pub(crate) fn set_layer(&mut self, layer: Layer) {
+        self.layer = Some(layer);
+    }
+
+    /// What that adds to each frame.
+    pub(crate) fn overhead_bytes(&self) -> usize {
+        self.layer.as_ref().map_or(0, Layer::overhead_bytes)
+    }
+
     /// Whether something is between the socket and the stream's bytes.
     pub(crate) fn has_layer(&self) -> bool {
         self.layer.is_some()
@@ -113,6 +123,7 @@ impl Wire {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let descriptor = self.descriptor();
+        let before = self.received.len();
         let result = match &mut self.layer {
             Some(layer) => layer.read_told(descriptor, &mut self.received),
             None => {
@@ -130,6 +141,11 @@ impl Wire {
                 Ok(true)
             }
             Err(error) if is_not_now(&error) => Ok(false),
+            Err(_) if self.received.len() > before => {
+                // What was sound before it counts.
+                self.has_ended = true;
+                Ok(true)
+            }
             Err(error) => Err(error),
         }
     }

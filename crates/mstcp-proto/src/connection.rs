@@ -120,6 +120,20 @@ impl Connection {
         Ok(connection)
     }
 
+    /// Change how many bytes fill a frame, before anything was sent or received.
+    ///
+    /// # Errors
+    /// Frames cannot have that many.
+    pub fn set_frame_payload_bytes(
+        &mut self,
+        frame_payload_bytes: usize,
+    ) -> Result<(), LocalError> {
+        check_payload(frame_payload_bytes)?;
+        self.sender.set_frame_payload_bytes(frame_payload_bytes);
+        self.receiver.set_frame_payload_bytes(frame_payload_bytes);
+        Ok(())
+    }
+
     fn of(sender: Sender, receiver: Receiver) -> Self {
         Self {
             sender,

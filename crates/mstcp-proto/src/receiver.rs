@@ -161,6 +161,14 @@ impl Receiver {
         receiver
     }
 
+    /// See [`crate::Connection::set_frame_payload_bytes`].
+    pub(crate) fn set_frame_payload_bytes(&mut self, frame_payload_bytes: usize) {
+        self.frame_payload_bytes = frame_payload_bytes;
+        for stream in &mut self.streams {
+            stream.parser = Parser::new(frame_payload_bytes);
+        }
+    }
+
     /// Let the peer send without bound, and hold back streams that are ahead while much waits.
     pub(crate) fn trust_streams(&mut self) {
         self.trusting = true;

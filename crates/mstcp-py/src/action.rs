@@ -1,28 +1,60 @@
 //! `mstcp._core.Action`: what a transport is to do.
 
-use mstcp_net::{Action as Told, Driver, Errno, Error, Event, Loss, StreamId};
-use pyo3::exceptions::PyOSError;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use mstcp_net::{
+    Action as Told, Driver, Errno, Error, Event, Loss, SocketId, StreamId, StreamSocket,
+};
+use pyo3::exceptions::{PyOSError, PyTimeoutError};
 use pyo3::prelude::*;
 
 use crate::convert::os_error;
-use crate::{cipher, local, remote, ConnectionLost};
+use crate::convert::sentence;
+use crate::{cipher, local, remote, ConnectionLost, LocalProtocolError, RemoteProtocolError};
 
 /// What is to be done; what `kind` does not need is 0 or none.
-#[pyclass(module = "mstcp._core", frozen, get_all)]
+#[pyclass(module = "mstcp._core", frozen)]
 #[derive(Default)]
 pub(crate) struct Action {
+    #[pyo3(get)]
     kind: &'static str,
+    #[pyo3(get)]
     socket: u64,
+    #[pyo3(get)]
     for_bytes: bool,
+    #[pyo3(get)]
     for_room: bool,
+    #[pyo3(get)]
     stream: usize,
+    #[pyo3(get)]
+    number: usize,
+    #[pyo3(get)]
     loss: &'static str,
+    #[pyo3(get)]
     errno: i32,
+    #[pyo3(get)]
     error: Option<Py<PyAny>>,
+    #[pyo3(get)]
     due_ns: u64,
+    #[pyo3(get)]
     descriptor: i32,
+    #[pyo3(get)]
     is_ipv6: bool,
+    #[pyo3(get)]
     layer: Option<Py<PyAny>>,
+    /// Stays open until the event loop watches it no more.
+    _held: Option<StreamSocket>,
+}
+
+/// What Python was told.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// The stream of each slot in the core.
+    slots: Vec<StreamId>,
+    /// Sockets that are watched and no streams yet.
+    opening: HashMap<SocketId, StreamSocket>,
 }
 
 impl Action {
@@ -41,22 +73,30 @@ impl Action {
         }
     }
 
-    /// As Python is told; none: that does not concern it. `slots` has the stream of each slot in the core.
+    /// As Python is told; none: that does not concern it.
     pub(crate) fn of(
         py: Python<'_>,
         told: Told,
         driver: &mut Driver,
-        slots: &mut Vec<StreamId>,
+        known: &mut Known,
     ) -> Option<Self> {
+        let slots = &mut known.slots;
         Some(match told {
             Told::Watch {
                 socket,
+                descriptor,
                 for_bytes,
                 for_room,
-                ..
             } => Self {
                 kind: "watch",
                 socket: socket.number(),
+                descriptor: {
+                    let number = descriptor.as_raw_fd();
+                    if !driver.is_open_stream(socket) {
+                        known.opening.insert(socket, descriptor);
+                    }
+                    number
+                },
                 for_bytes,
                 for_room,
                 ..Self::default()
@@ -64,6 +104,7 @@ impl Action {
             Told::Unwatch { socket } => Self {
                 kind: "unwatch",
                 socket: socket.number(),
+                _held: known.opening.remove(&socket),
                 ..Self::default()
             },
             Told::Opened => Self::of_kind("opened"),
@@ -74,15 +115,23 @@ impl Action {
                 let (slot, socket) = driver.place_of(stream)?;
                 slots.resize(slots.len().max(slot + 1), stream);
                 slots[slot] = stream;
+                known.opening.remove(&socket);
                 Self {
                     kind: "joined",
                     stream: slot,
+                    number: stream.index(),
                     socket: socket.number(),
                     is_ipv6: local.is_ipv6(),
                     layer: cipher::object(py, driver.endpoint().layer_of(slot)),
                     ..Self::default()
                 }
             }
+            Told::Event(Event::StreamUnreachable { stream, reason }) => Self {
+                kind: "unreachable",
+                number: stream.index(),
+                error: Some(ConnectionLost::new_err(reason).into_value(py).into_any()),
+                ..Self::default()
+            },
             Told::Event(event) => return Self::of_event(&event, slots),
             Told::Ended(result) => Self::of_result(py, result),
             _ => return None,
@@ -108,7 +157,7 @@ impl Action {
                 ended.loss = "broken";
                 ended.errno = error.raw_os_error().unwrap_or(0);
             }
-            Err(error) => ended.error = Some(failure(&error).into_value(py).into_any()),
+            Err(error) => ended.error = Some(failure(py, &error).into_value(py).into_any()),
         }
         ended
     }
@@ -119,6 +168,7 @@ impl Action {
             Some(Self {
                 kind,
                 stream: slot,
+                number: stream.index(),
                 ..Self::default()
             })
         };
@@ -145,18 +195,45 @@ impl Action {
 }
 
 /// An error of a driver as Python's exception.
-pub(crate) fn failure(error: &Error) -> PyErr {
+pub(crate) fn failure(py: Python<'_>, error: &Error) -> PyErr {
     match error {
+        Error::Config(_) => LocalProtocolError::new_err(error.to_string()),
         Error::Local(error) => local(error.clone()),
         Error::Remote(error) => remote(error.clone()),
+        Error::Refused { .. } | Error::NotMstcp { .. } | Error::NoHello | Error::Unconfirmed => {
+            RemoteProtocolError::new_err(error.to_string())
+        }
+        Error::NoAnswer { .. } => PyTimeoutError::new_err(error.to_string()),
         Error::ClosedByPeer { code, reason } if reason.is_empty() => {
             ConnectionLost::new_err(format!("the peer gave up (code {code})"))
         }
         Error::ClosedByPeer { reason, .. } => ConnectionLost::new_err(reason.clone()),
+        Error::Handshake { error, .. } if error.kind() == io::ErrorKind::TimedOut => {
+            PyTimeoutError::new_err(error.to_string())
+        }
+        Error::Handshake { error, .. } => broken(py, error),
+        Error::Bind { error: cause, .. } | Error::Connect { error: cause, .. } => {
+            match cause.raw_os_error() {
+                Some(errno) => PyOSError::new_err((errno, sentence(error))),
+                None => PyOSError::new_err(error.to_string()),
+            }
+        }
         Error::Io(error) => match Errno::from_io_error(error) {
             Some(errno) => os_error(errno),
             None => PyOSError::new_err(error.to_string()),
         },
         error => ConnectionLost::new_err(error.to_string()),
+    }
+}
+
+/// What broke a stream while it was opened: what Python's cipher raised, or what the system says.
+pub(crate) fn broken(py: Python<'_>, error: &io::Error) -> PyErr {
+    let inner = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<PyErr>());
+    match (inner, error.kind()) {
+        (Some(raised), _) => raised.clone_ref(py),
+        (_, io::ErrorKind::TimedOut) => RemoteProtocolError::new_err(error.to_string()),
+        _ => ConnectionLost::new_err(sentence(error)),
     }
 }

@@ -1,24 +1,19 @@
-//! What lies between a stream's frames and its socket, where Python made it: TLS of the module `ssl`, or records.
+//! What lies between a stream's frames and its socket, where Python made it: TLS of the module `ssl`.
 
 use std::io;
 
-use mstcp_net::{Cipher, CipherLayer, Layer};
+use mstcp_net::{Cipher, CipherLayer, Ciphers, Layer};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-
-use crate::handshake::Records;
 
 /// A `mstcp.tls.TlsStream`.
 #[derive(Debug)]
 struct PythonCipher(Py<PyAny>);
 
 /// The layer that an object stands for.
-pub(crate) fn layer(object: &Bound<'_, PyAny>) -> PyResult<Layer> {
-    if let Ok(records) = object.downcast::<Records>() {
-        return Ok(Layer::Records(records.borrow().layer()));
-    }
+pub(crate) fn layer(object: &Bound<'_, PyAny>) -> Layer {
     let cipher = PythonCipher(object.clone().unbind());
-    Ok(Layer::Cipher(CipherLayer::new(Box::new(cipher))))
+    Layer::Cipher(CipherLayer::new(Box::new(cipher)))
 }
 
 impl PythonCipher {
@@ -33,14 +28,24 @@ impl PythonCipher {
         }
     }
 
-    /// Append what the object says of its own.
-    fn answer(&self, out: &mut Vec<u8>) -> io::Result<()> {
+    /// Append what a method of the object returns.
+    fn append(&self, method: &str, out: &mut Vec<u8>) -> io::Result<()> {
         self.call(|object| {
-            let answer = object.call_method0("answer")?;
-            out.extend_from_slice(answer.downcast::<PyBytes>()?.as_bytes());
+            let bytes = object.call_method0(method)?;
+            out.extend_from_slice(bytes.downcast::<PyBytes>()?.as_bytes());
             Ok(())
         })
     }
+}
+
+/// Makes the ciphers of a client's streams, by what a Python callable returns.
+pub(crate) fn ciphers(make: Py<PyAny>) -> Ciphers {
+    Ciphers::new(move || {
+        // Without an interpreter the process is about to end.
+        let made = Python::try_attach(|py| make.call0(py));
+        let object = made.ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Box::new(PythonCipher(object.map_err(io::Error::other)?)))
+    })
 }
 
 /// The object behind a layer, if it is Python's.
@@ -53,6 +58,10 @@ impl Cipher for PythonCipher {
     fn is_open(&self) -> bool {
         let is_open = self.call(|object| object.getattr("is_open")?.extract());
         is_open.unwrap_or(true)
+    }
+
+    fn begin(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        self.append("begin", out)
     }
 
     fn overhead_bytes(&self) -> usize {
@@ -71,11 +80,7 @@ impl Cipher for PythonCipher {
 
     fn end(&mut self, out: &mut Vec<u8>) {
         // What cannot be said is not.
-        let _ = self.call(|object| {
-            let said = object.call_method0("end")?;
-            out.extend_from_slice(said.downcast::<PyBytes>()?.as_bytes());
-            Ok(())
-        });
+        let _ = self.append("end", out);
     }
 
     fn decrypt(
@@ -91,7 +96,7 @@ impl Cipher for PythonCipher {
             object.getattr("ended")?.extract()
         });
         // Also where that failed: an alert tells the peer why.
-        self.answer(out)?;
+        self.append("answer", out)?;
         decrypted
     }
 }

@@ -4,21 +4,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mstcp_net::shared::Locked;
-use mstcp_net::{
-    Driver, Layer, MappedFile, SharedDriver, ShellStream, SocketId, StreamId, StreamSocket,
-};
+use mstcp_net::{Driver, MappedFile, SharedDriver, ShellStream, SocketId, StreamId, StreamSocket};
 use mstcp_proto::error::LocalError;
-use mstcp_proto::hello::NONCE_BYTES;
 use mstcp_proto::{scheduler, Config};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::action::{failure, Action};
+use crate::action::{failure, Action, Known};
 use crate::bytes::{self, Bytes, PythonMemory};
-use crate::cipher;
+use crate::client::{Address, AskedStream, Options};
 use crate::convert::os_error;
 use crate::counters::Counters;
-use crate::handshake::Client;
 use crate::receive_memory::budget;
 use crate::waiter::{Bell, Waiter};
 use crate::{either, local};
@@ -31,8 +27,7 @@ const DETACHED_BYTES: usize = 1 << 16;
 #[pyclass(module = "mstcp._core", frozen)]
 pub(crate) struct Connection {
     shared: Arc<SharedDriver>,
-    /// The stream of each slot in the core.
-    slots: Mutex<Vec<StreamId>>,
+    known: Mutex<Known>,
     /// When Python was told to call again; the greatest number: not.
     told_due_ns: AtomicU64,
 }
@@ -76,15 +71,19 @@ fn taken<'py>(driver: &mut Driver, py: Python<'py>) -> PyResult<Vec<Bound<'py, P
 
 impl Connection {
     fn of(core: mstcp_proto::Connection, frame_payload_bytes: usize) -> Self {
-        Self::of_driver(Driver::of_core(core, frame_payload_bytes))
+        Self::with(Driver::of_core(core, frame_payload_bytes))
     }
 
-    /// A connection that watches no sockets yet.
+    /// A connection whose streams are not read before `start`.
     pub(crate) fn of_driver(mut driver: Driver) -> Self {
-        driver.stand_by(true);
+        driver.start_later();
+        Self::with(driver)
+    }
+
+    fn with(driver: Driver) -> Self {
         Self {
             shared: Arc::new(SharedDriver::new(driver)),
-            slots: Mutex::default(),
+            known: Mutex::default(),
             told_due_ns: AtomicU64::new(u64::MAX),
         }
     }
@@ -127,6 +126,25 @@ impl Connection {
         Ok(Self::of(core, frame_payload_bytes))
     }
 
+    /// Open a connection of a client.
+    #[staticmethod]
+    #[pyo3(signature = (now_ns, destinations, streams, options, cipher, /))]
+    fn connect(
+        py: Python<'_>,
+        now_ns: u64,
+        destinations: Vec<Address>,
+        streams: Vec<AskedStream>,
+        options: Options,
+        cipher: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let streams = streams.into_iter().map(AskedStream::take).collect();
+        let destinations = destinations.into_iter().map(|to| to.0).collect();
+        let config = Arc::new(options.config(cipher));
+        let driver = Driver::connect_over(now_ns, config, destinations, streams);
+        let driver = driver.map_err(|error| failure(py, &error))?;
+        Ok(Self::of_driver(driver))
+    }
+
     /// See `mstcp_proto::Connection::plain`.
     #[staticmethod]
     #[pyo3(signature = (frame_payload_bytes, *, send_queue_bytes, is_decided = true))]
@@ -165,7 +183,7 @@ impl Connection {
     #[pyo3(signature = (now_ns, socket, /))]
     fn writable(&self, py: Python<'_>, now_ns: u64, socket: u64) {
         let mut driver = self.locked(py);
-        driver.note_writable(SocketId::from_number(socket));
+        driver.note_writable(now_ns, SocketId::from_number(socket));
         settle(&mut driver, py, now_ns);
     }
 
@@ -183,10 +201,10 @@ impl Connection {
     /// What is to be done; the last is the timer, where it is to be sooner than was told.
     fn actions(&self, py: Python<'_>) -> Vec<Action> {
         let mut driver = self.locked(py);
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut actions = Vec::new();
         while let Some(action) = driver.poll_action() {
-            actions.extend(Action::of(py, action, &mut driver, &mut slots));
+            actions.extend(Action::of(py, action, &mut driver, &mut known));
         }
         actions.retain_mut(|action| action.take_socket(&mut driver));
         // Threads that have the sockets have the timer too.
@@ -198,6 +216,11 @@ impl Connection {
             }
         }
         actions
+    }
+
+    /// Read the streams from now on.
+    fn start(&self, py: Python<'_>) {
+        self.locked(py).start();
     }
 
     #[pyo3(signature = (stands_by, /))]
@@ -284,16 +307,14 @@ impl Connection {
     // --- streams ----------------------------------------------------------------------------------------------------------------
 
     /// Use a socket for a stream; returns its number.
-    #[pyo3(signature = (stream, descriptor, rate_bps, layer = None, /))]
+    #[pyo3(signature = (stream, descriptor, rate_bps, /))]
     fn attach(
         &self,
         py: Python<'_>,
         stream: usize,
         descriptor: i32,
         rate_bps: Option<f64>,
-        layer: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<u64> {
-        let layer: Option<Layer> = layer.map(cipher::layer).transpose()?;
         let mut driver = self.locked(py);
         // SAFETY: the transport closes a socket when it is told to watch it no more.
         let socket = unsafe { StreamSocket::of_shell(descriptor) };
@@ -301,27 +322,50 @@ impl Connection {
             slot: stream,
             socket,
             rate_bps,
-            layer,
+            layer: None,
         });
-        Ok(attached.map_err(|error| failure(&error))?.number())
+        Ok(attached.map_err(|error| failure(py, &error))?.number())
     }
 
     #[pyo3(signature = (stream, rate_bps, /))]
     fn pace(&self, py: Python<'_>, stream: usize, rate_bps: Option<f64>) -> PyResult<()> {
         let paced = self.locked(py).pace_at(stream, rate_bps);
-        paced.map_err(|error| failure(&error))
+        paced.map_err(|error| failure(py, &error))
     }
 
     #[pyo3(signature = (now_ns, stream, /))]
     fn remove_stream(&self, py: Python<'_>, now_ns: u64, stream: usize) -> PyResult<()> {
         let removed = self.locked(py).retire(now_ns, stream);
-        removed.map_err(|error| failure(&error))
+        removed.map_err(|error| failure(py, &error))
     }
 
-    /// Go on without a stream whose place another takes.
+    /// Open a further stream; returns its number.
     #[pyo3(signature = (now_ns, stream, /))]
-    fn drop_stream(&self, py: Python<'_>, now_ns: u64, stream: usize) {
-        self.locked(py).drop_stream(now_ns, stream);
+    fn dial(&self, py: Python<'_>, now_ns: u64, stream: AskedStream) -> PyResult<usize> {
+        let (spec, socket) = stream.take();
+        let added = self.locked(py).add_stream_over(now_ns, spec, socket);
+        Ok(added.map_err(|error| failure(py, &error))?.index())
+    }
+
+    /// Open a stream no more that is not open.
+    #[pyo3(signature = (now_ns, number, /))]
+    fn forget(&self, py: Python<'_>, now_ns: u64, number: usize) {
+        // It may be open by now.
+        let _ = self
+            .locked(py)
+            .remove_stream(now_ns, StreamId::from_index(number));
+    }
+
+    /// Pace a stream at another rate once it is open.
+    #[pyo3(signature = (number, rate_bps, /))]
+    fn note_rate(&self, py: Python<'_>, number: usize, rate_bps: Option<f64>) {
+        let stream = StreamId::from_index(number);
+        self.locked(py).note_rate(stream, rate_bps);
+    }
+
+    #[getter]
+    fn is_joining(&self, py: Python<'_>) -> bool {
+        self.locked(py).is_joining()
     }
 
     #[pyo3(signature = (stream_id, weight, /))]
@@ -342,20 +386,10 @@ impl Connection {
         set.map_err(local)
     }
 
-    #[pyo3(signature = (stream, priority, tell, /))]
-    fn set_priority(
-        &self,
-        py: Python<'_>,
-        stream: usize,
-        priority: u32,
-        tell: bool,
-    ) -> PyResult<()> {
-        let mut driver = self.locked(py);
-        match tell {
-            true => driver.core().set_priority(stream, priority),
-            false => driver.core().note_priority(stream, priority),
-        }
-        .map_err(local)
+    #[pyo3(signature = (stream, priority, /))]
+    fn set_priority(&self, py: Python<'_>, stream: usize, priority: u32) -> PyResult<()> {
+        let set = self.locked(py).core().set_priority(stream, priority);
+        set.map_err(local)
     }
 
     // --- hellos -----------------------------------------------------------------------------------------------------------------
@@ -366,34 +400,10 @@ impl Connection {
         expected.map_err(local)
     }
 
-    #[pyo3(signature = (length, /))]
-    fn skip_early(&self, py: Python<'_>, length: usize) {
-        self.locked(py).core().skip_early(length);
-    }
-
-    #[pyo3(signature = (client, /))]
-    fn open_by(&self, py: Python<'_>, client: &Client) {
-        self.locked(py).core().open_by(client.0.clone());
-    }
-
-    #[pyo3(signature = (nonce, priority, most_bytes, /))]
-    fn greet(
-        &self,
-        py: Python<'_>,
-        nonce: [u8; NONCE_BYTES],
-        priority: u32,
-        most_bytes: usize,
-    ) -> PyResult<()> {
-        let greeted = (self.locked(py).core()).greet(nonce, priority, most_bytes);
-        greeted.map_err(local)
-    }
-
-    fn client(&self, py: Python<'_>) -> Option<Client> {
-        self.locked(py).core().client().cloned().map(Client)
-    }
-
-    fn reopen_streams(&self, py: Python<'_>) {
-        self.locked(py).core().reopen_streams();
+    /// Say the first hello, with what was written.
+    #[pyo3(signature = (now_ns, /))]
+    fn greet(&self, py: Python<'_>, now_ns: u64) {
+        self.locked(py).greet(now_ns);
     }
 
     #[pyo3(signature = (stream, data, /))]

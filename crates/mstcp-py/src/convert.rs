@@ -6,12 +6,18 @@ use pyo3::prelude::*;
 
 /// An errno as Python's exception, with its sentence.
 pub(crate) fn os_error(errno: Errno) -> PyErr {
-    PyOSError::new_err((errno.raw_os_error(), sentence(errno)))
+    let error = std::io::Error::from(errno);
+    PyOSError::new_err((errno.raw_os_error(), sentence(&error)))
 }
 
-/// What the system says of an errno.
-pub(crate) fn sentence(errno: Errno) -> String {
-    let text = std::io::Error::from(errno).to_string();
-    let sentence = text.split(" (os error").next();
-    sentence.unwrap_or_default().to_owned()
+/// What an error says, without the system's number.
+pub(crate) fn sentence(error: &dyn std::error::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error ") {
+        Some((before, after)) => {
+            let rest = after.split_once(')').map_or("", |(_, rest)| rest);
+            format!("{before}{rest}")
+        }
+        None => text,
+    }
 }

@@ -1,10 +1,8 @@
 //! `mstcp._core.Client` and `Admission`: who may open a connection or join one.
 
-use mstcp_net::RecordLayer;
 use mstcp_proto::handshake::{self, Admitted, NotAdmitted, Proof};
 use mstcp_proto::hello::{self, Hello};
-use mstcp_proto::records::{RecordReader, RecordWriter, RECORD_OVERHEAD_BYTES};
-use mstcp_proto::redial;
+use mstcp_proto::records::RECORD_OVERHEAD_BYTES;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -30,7 +28,7 @@ impl Greeting {
 }
 
 #[pyclass(module = "mstcp._core")]
-pub(crate) struct Client(pub(crate) handshake::Client);
+struct Client(handshake::Client);
 
 #[pymethods]
 impl Client {
@@ -51,12 +49,6 @@ impl Client {
         })
     }
 
-    #[pyo3(signature = (greeting, answer, /))]
-    fn records(&self, greeting: &Greeting, answer: &[u8]) -> PyResult<Records> {
-        let keys = self.0.record_keys(&greeting.0, answer).map_err(remote)?;
-        Ok(Records::new(keys.client, keys.server))
-    }
-
     #[pyo3(signature = (nonce, priority, early_data, /))]
     fn greet(&mut self, nonce: Proof, priority: u32, early_data: &[u8]) -> PyResult<Greeting> {
         let greeting = self.0.greet(nonce, priority, early_data);
@@ -72,44 +64,6 @@ impl Client {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let confirm = self.0.on_answer(&greeting.0, answer).map_err(remote)?;
         Ok(PyBytes::new(py, &confirm))
-    }
-}
-
-/// Both directions of a stream whose bytes are in records.
-#[pyclass(module = "mstcp._core")]
-pub(crate) struct Records {
-    writer: RecordWriter,
-    reader: RecordReader,
-}
-
-impl Records {
-    fn new(ours: Proof, theirs: Proof) -> Self {
-        Self {
-            writer: RecordWriter::new(ours),
-            reader: RecordReader::new(theirs),
-        }
-    }
-
-    /// What goes on with them in the connection.
-    pub(crate) fn layer(&self) -> RecordLayer {
-        RecordLayer::of_parts(self.writer.clone(), self.reader.clone())
-    }
-}
-
-#[pymethods]
-impl Records {
-    #[pyo3(signature = (data, /))]
-    fn write<'py>(&mut self, py: Python<'py>, data: &[u8]) -> Bound<'py, PyBytes> {
-        let mut out = Vec::with_capacity(data.len() + 2 * RECORD_OVERHEAD_BYTES);
-        self.writer.write(data, &mut out);
-        PyBytes::new(py, &out)
-    }
-
-    #[pyo3(signature = (data, /))]
-    fn read<'py>(&mut self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-        let mut out = Vec::with_capacity(data.len());
-        self.reader.read(data, &mut out).map_err(remote)?;
-        Ok(PyBytes::new(py, &out))
     }
 }
 
@@ -246,24 +200,6 @@ fn hello_rest_bytes(prefix: &[u8]) -> PyResult<usize> {
     hello::rest_bytes(prefix).map_err(remote)
 }
 
-#[pyclass(module = "mstcp._core")]
-struct Redial(redial::Redial);
-
-#[pymethods]
-impl Redial {
-    #[new]
-    #[pyo3(signature = (took_ns, /))]
-    fn new(took_ns: u64) -> Self {
-        Self(redial::Redial::new(took_ns))
-    }
-
-    #[pyo3(signature = (failed_ns, /))]
-    fn attempt(&mut self, failed_ns: u64) -> (u64, u64) {
-        let attempt = self.0.attempt(failed_ns);
-        (attempt.delay_ns, attempt.timeout_ns)
-    }
-}
-
 /// What a hello says: versions, connection, stream, streams, frame payload, nonce, early data, refusal, priority, records.
 type Fields<'py> = (
     (u32, u32),
@@ -307,8 +243,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Greeting>()?;
     module.add_class::<Admission>()?;
     module.add_class::<Verdict>()?;
-    module.add_class::<Records>()?;
-    module.add_class::<Redial>()?;
     module.add_function(wrap_pyfunction!(hello_rest_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(decode_hello, module)?)
 }

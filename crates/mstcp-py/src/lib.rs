@@ -6,6 +6,7 @@ mod action;
 mod buffer;
 mod bytes;
 mod cipher;
+mod client;
 mod connection;
 mod convert;
 mod counters;

@@ -1,21 +1,17 @@
 //! `mstcp._core.Server` and `Incoming`: accepted sockets until they open a connection or join one.
 
-use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mstcp_net::{
-    Errno, Error, Incoming as Core, PlainTcp, Progress, ServerConfig, TransportConfig,
-};
+use mstcp_net::{Error, Incoming as Core, PlainTcp, Progress, ServerConfig, TransportConfig};
 use mstcp_proto::control::code;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::action::failure;
+use crate::action::{broken, failure};
 use crate::cipher;
 use crate::connection::Connection;
-use crate::convert::sentence;
 use crate::receive_memory::budget;
 use crate::{ConnectionLost, RemoteProtocolError};
 
@@ -32,6 +28,7 @@ impl Server {
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
+        py: Python<'_>,
         secret: Vec<u8>,
         authenticate_frames: bool,
         max_connections: usize,
@@ -72,7 +69,7 @@ impl Server {
             ..ServerConfig::default()
         };
         let server = mstcp_net::Server::new(config);
-        server.map(Self).map_err(|error| failure(&error))
+        server.map(Self).map_err(|error| failure(py, &error))
     }
 
     /// Begin with a socket, which belongs to the core from now on.
@@ -86,7 +83,7 @@ impl Server {
     ) -> PyResult<Incoming> {
         // SAFETY: the caller has detached it.
         let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
-        let layer = layer.map(cipher::layer).transpose()?;
+        let layer = layer.map(cipher::layer);
         let incoming = self.0.accept_through(now_ns, socket, layer);
         let incoming = incoming.map_err(|error| rejection(py, &error))?;
         Ok(Incoming(Mutex::new(State {
@@ -196,25 +193,10 @@ fn rejection(py: Python<'_>, error: &Error) -> PyErr {
         Error::NotLetIn { code, reason } if *code == code::UNKNOWN_CONNECTION => {
             ConnectionLost::new_err(reason.clone())
         }
-        Error::NotLetIn { .. } | Error::NoHello | Error::Unconfirmed => {
-            RemoteProtocolError::new_err(error.to_string())
-        }
+        Error::NotLetIn { .. } => RemoteProtocolError::new_err(error.to_string()),
         Error::Handshake { error, .. } => broken(py, error),
         Error::Io(error) => broken(py, error),
-        error => failure(error),
-    }
-}
-
-/// What broke a stream while it was opened.
-fn broken(py: Python<'_>, error: &io::Error) -> PyErr {
-    let inner = error
-        .get_ref()
-        .and_then(|inner| inner.downcast_ref::<PyErr>());
-    match (inner, Errno::from_io_error(error), error.kind()) {
-        (Some(raised), ..) => raised.clone_ref(py),
-        (_, Some(errno), _) => ConnectionLost::new_err(sentence(errno)),
-        (_, _, io::ErrorKind::TimedOut) => RemoteProtocolError::new_err(error.to_string()),
-        _ => ConnectionLost::new_err(error.to_string()),
+        error => failure(py, error),
     }
 }
 

@@ -92,6 +92,13 @@ pub enum Event {
         /// The peer's address.
         peer: SocketAddr,
     },
+    /// It could not be opened; it is tried again and again.
+    StreamUnreachable {
+        /// Which.
+        stream: StreamId,
+        /// Why, as a sentence.
+        reason: String,
+    },
     /// It broke, ended or was removed.
     StreamLost {
         /// Which.

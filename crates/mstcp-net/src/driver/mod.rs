@@ -49,6 +49,7 @@ mod streams;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use mstcp_proto::handshake::Client;
 use mstcp_proto::StreamSet;
 use rustix::io::Errno;
 
@@ -60,6 +61,7 @@ use crate::inbox::{Count, ReadError};
 use crate::incoming::{Joined, Membership, PlainPlace};
 use crate::memory::{Memory, OwnMemory};
 use crate::socket::StreamSocket;
+use crate::sys;
 use crate::wire::Parts;
 
 pub use action::{Action, Event, Loss, SocketId, StreamId};
@@ -142,6 +144,8 @@ pub struct Driver {
     readable: StreamSet,
     /// Other threads have the sockets.
     stands_by: bool,
+    /// No stream is read before [`Driver::start`].
+    starts_later: bool,
     holds: bool,
     reads_ahead: bool,
     sent_bytes: u64,
@@ -195,12 +199,9 @@ impl Driver {
 
     /// Read a socket; true if it had no more.
     pub fn readable(&mut self, now_ns: u64, socket: SocketId) -> bool {
-        let is_drained = match self.slot_of(socket) {
-            Some(_) => match self.read_to(now_ns, socket, &mut OwnMemory) {
-                Ok(is_drained) => is_drained,
-                Err(never) => match never {},
-            },
-            None => !self.advance_attempt(now_ns, socket, true),
+        let is_drained = match self.read_to(now_ns, socket, &mut OwnMemory) {
+            Ok(is_drained) => is_drained,
+            Err(never) => match never {},
         };
         self.settle(now_ns);
         is_drained
@@ -217,7 +218,7 @@ impl Driver {
         memory: &mut M,
     ) -> Result<bool, M::Error> {
         let Some(slot) = self.slot_of(socket) else {
-            return Ok(true);
+            return Ok(!self.advance_attempt(now_ns, socket, true));
         };
         let result = match self.endpoint.read(memory, slot) {
             Ok(count) => Ok(count),
@@ -230,34 +231,34 @@ impl Driver {
     /// Go on with a socket that has room; true if it has none left.
     pub fn writable(&mut self, now_ns: u64, socket: SocketId) -> bool {
         let slot = self.slot_of(socket);
-        match slot {
-            Some(slot) => self.note_room(slot),
-            None => drop(self.advance_attempt(now_ns, socket, false)),
-        }
+        self.note_writable(now_ns, socket);
         self.settle(now_ns);
         slot.map_or(true, |slot| self.blocked.contains(slot))
     }
 
+    /// As [`Driver::writable`]; [`Driver::settle`] is to be called after it.
+    pub fn note_writable(&mut self, now_ns: u64, socket: SocketId) {
+        match self.slot_of(socket) {
+            Some(slot) => self.note_room(slot),
+            None => drop(self.advance_attempt(now_ns, socket, false)),
+        }
+    }
+
     /// Do what is due.
     pub fn due(&mut self, now_ns: u64) {
-        let last_socket = &mut self.last_socket;
-        let found = match &mut self.side {
+        match &mut self.side {
             Side::Client(dialler) => {
                 self.are_sockets_new = true;
-                dialler.due(now_ns, || {
-                    *last_socket += 1;
-                    SocketId(*last_socket)
-                })
+                dialler.due(now_ns);
+                self.follow_dialler(now_ns);
             }
             Side::Server(membership) => {
                 for joined in membership.take_joined() {
                     self.join(now_ns, joined);
                 }
-                None
             }
-            Side::Plain(_) | Side::Shell => None,
-        };
-        self.take_found(found);
+            Side::Plain(_) | Side::Shell => {}
+        }
         self.linger(now_ns);
         self.settle(now_ns);
     }
@@ -327,41 +328,104 @@ impl Driver {
 
     /// Go on with an attempt to open a stream; true if its socket is that of a stream now.
     fn advance_attempt(&mut self, now_ns: u64, socket: SocketId, is_readable: bool) -> bool {
-        let Side::Client(dialler) = &mut self.side else {
-            return false;
+        if let Side::Client(dialler) = &mut self.side {
+            self.are_sockets_new = true;
+            dialler.on_ready(now_ns, socket, is_readable);
+            self.follow_dialler(now_ns);
+        }
+        self.slot_of(socket).is_some()
+    }
+
+    /// Do what follows from what the attempts to open streams have come to.
+    pub(super) fn follow_dialler(&mut self, now_ns: u64) {
+        loop {
+            let found = match &mut self.side {
+                Side::Client(dialler) => dialler.poll(),
+                _ => None,
+            };
+            match found {
+                Some(Found::First {
+                    opened,
+                    stream,
+                    took_ns,
+                    payload_bytes,
+                    client,
+                }) => {
+                    let (_, new) = self.of_opened(opened, stream, took_ns);
+                    self.lead(now_ns, new, payload_bytes, client);
+                }
+                Some(Found::Joined(opened, stream, took_ns)) => {
+                    let (id, new) = self.of_opened(opened, stream, took_ns);
+                    self.add(now_ns, id, new, None);
+                }
+                Some(Found::Unreachable(stream, error)) => {
+                    let reason = error.to_string();
+                    let event = Event::StreamUnreachable { stream, reason };
+                    self.actions.push_back(Action::Event(event));
+                }
+                Some(Found::Failed(error)) => self.finish(Err(error)),
+                None => return,
+            }
+        }
+    }
+
+    /// Have a client's connection be open by a stream; `client` says the hello in the core.
+    fn lead(
+        &mut self,
+        now_ns: u64,
+        new: NewStream,
+        payload_bytes: usize,
+        client: Option<Box<Client>>,
+    ) {
+        let is_again = self.is_open;
+        if is_again {
+            // Where the one before is not lost already.
+            self.drop_stream(now_ns, 0);
+            self.add(now_ns, 0, new, None);
+        } else {
+            self.frame_payload_bytes = payload_bytes;
+            if let Err(error) = self.endpoint.core.set_frame_payload_bytes(payload_bytes) {
+                return self.finish(Err(error.into()));
+            }
+            if let Some(client) = client {
+                self.endpoint.core.open_by(*client);
+            }
+            self.open_first(now_ns, new);
+        }
+        let greets = match &mut self.side {
+            Side::Client(dialler) => is_again && dialler.has_greeted(false),
+            _ => false,
         };
-        self.are_sockets_new = true;
-        let found = dialler.on_ready(now_ns, socket, is_readable);
-        let is_open = matches!(found, Some(Found::First(..) | Found::Joined(..)));
-        match found {
-            Some(Found::First(opened, stream, took_ns)) => {
-                let new = self.of_opened(opened, stream, took_ns, socket).1;
-                self.open_first(now_ns, new);
-            }
-            Some(Found::Joined(opened, stream, took_ns)) => {
-                let (id, new) = self.of_opened(opened, stream, took_ns, socket);
-                self.add(now_ns, id, new, None);
-            }
-            found => self.take_found(found),
-        }
-        // Others are due at once where one has won or failed.
-        self.due(now_ns);
-        is_open
-    }
-
-    fn take_found(&mut self, found: Option<Found>) {
-        if let Some(Found::Failed(error)) = found {
-            self.finish(Err(error));
+        if greets {
+            self.greet(now_ns);
         }
     }
 
-    fn of_opened(
-        &self,
-        opened: Opened,
-        stream: StreamId,
-        took_ns: u64,
-        socket: SocketId,
-    ) -> (u32, NewStream) {
+    /// Say the first hello, with what was written so far: once, after [`Action::Opened`] of a client that opens early. Of others
+    /// it was said before.
+    pub fn greet(&mut self, now_ns: u64) {
+        let Side::Client(dialler) = &mut self.side else {
+            return;
+        };
+        dialler.has_greeted(true);
+        let lead = dialler.lead_stream();
+        let slot = lead.and_then(|stream| self.place_of(stream));
+        let (Some((slot, _)), None) = (slot, &self.over) else {
+            return;
+        };
+        let flight_bytes = sys::first_flight_bytes(self.endpoint.sockets().descriptor(slot));
+        let priority = self.slots[slot].spec.priority.into();
+        let greeted = (self.endpoint.core).greet(sys::random(), priority, flight_bytes);
+        if let Err(error) = greeted {
+            return self.finish(Err(error.into()));
+        }
+        if let Side::Client(dialler) = &mut self.side {
+            dialler.note_greeted(now_ns);
+        }
+        self.settle(now_ns);
+    }
+
+    fn of_opened(&self, opened: Opened, stream: StreamId, took_ns: u64) -> (u32, NewStream) {
         let spec = match &self.side {
             Side::Client(dialler) => dialler.specs[stream.index()].unwrap_or_default(),
             _ => StreamSpec::default(),
@@ -369,7 +433,7 @@ impl Driver {
         let new = NewStream {
             stream,
             spec,
-            socket,
+            socket: opened.socket,
             parts: opened.parts,
             route: Some((opened.route, took_ns)),
         };

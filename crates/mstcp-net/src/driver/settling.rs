@@ -68,11 +68,14 @@ impl Driver {
         let stream = |slot: usize| self.slots.get(slot).map(|slot| slot.stream);
         let event = match event {
             CoreEvent::Opened => {
-                // Other hellos are this driver's own.
-                if let Side::Shell = self.side {
-                    self.actions.push_back(Action::Opened);
+                if let (Side::Client(dialler), Some(client)) =
+                    (&mut self.side, self.endpoint.core.client())
+                {
+                    dialler.on_answered(now_ns, client.clone());
+                    self.are_sockets_new = true;
+                    self.follow_dialler(now_ns);
                 }
-                None
+                return;
             }
             CoreEvent::StreamGone { slot } => return self.let_go(now_ns, slot, Loss::Silent),
             CoreEvent::StreamStalled { slot } => {
@@ -141,15 +144,16 @@ impl Driver {
             .filter_map(|(at, slot)| Some((at, slot.open.as_ref()?)))
             .map(|(at, open)| {
                 let for_bytes = self.is_read(at, open);
-                let for_room = !self.stands_by && self.blocked.contains(at);
+                let stands_by = self.stands_by || self.starts_later;
+                let for_room = !stands_by && self.blocked.contains(at);
                 (open.socket, open.descriptor.clone(), for_bytes, for_room)
             });
         let attempts = match &self.side {
             Side::Client(dialler) => Some(dialler.watched()),
             Side::Server(_) | Side::Plain(_) | Side::Shell => None,
         };
-        let attempts = (attempts.into_iter().flatten()).map(|(socket, descriptor, for_room)| {
-            (socket, descriptor.clone().into(), true, for_room)
+        let attempts = (attempts.into_iter().flatten()).map(|(socket, descriptor, interest)| {
+            (socket, descriptor.clone().into(), interest.0, interest.1)
         });
         let wanted: Vec<_> = open.chain(attempts).collect();
         for (socket, ..) in &self.watched {
@@ -175,7 +179,8 @@ impl Driver {
     /// Whether a stream is to be read now.
     fn is_read(&self, slot: usize, open: &OpenSlot) -> bool {
         let is_kept = self.endpoint.core.is_plain() && self.holds && !self.reads_ahead;
-        let stands_by = self.stands_by || open.has_ended || is_kept && !self.is_closed;
+        let stands_by =
+            self.stands_by || self.starts_later || open.has_ended || is_kept && !self.is_closed;
         !stands_by && self.endpoint.core.readable().contains(slot)
     }
 }

@@ -98,16 +98,32 @@ impl Driver {
         })
     }
 
-    /// Pace a stream at another goodput in bit/s.
+    /// Pace a stream at another goodput in bit/s, also once it is opened again.
     ///
     /// # Errors
     /// The system refuses it.
     pub fn pace_at(&mut self, slot: usize, rate_bps: Option<f64>) -> Result<(), Error> {
-        match self.slots.get_mut(slot) {
-            Some(entry) => entry.spec.rate_bps = rate_bps,
-            None => return Ok(()),
-        }
+        let Some(entry) = self.slots.get_mut(slot) else {
+            return Ok(());
+        };
+        entry.spec.rate_bps = rate_bps;
+        let stream = entry.stream;
+        self.note_rate(stream, rate_bps);
         self.pace(slot)
+    }
+
+    /// Pace a stream of a client at another goodput in bit/s once it is open.
+    pub fn note_rate(&mut self, stream: StreamId, rate_bps: Option<f64>) {
+        if let Side::Client(dialler) = &mut self.side {
+            if let Some(Some(spec)) = dialler.specs.get_mut(stream.index()) {
+                spec.rate_bps = rate_bps;
+            }
+        }
+    }
+
+    /// Whether a socket is that of an open stream.
+    pub fn is_open_stream(&self, socket: SocketId) -> bool {
+        self.slot_of(socket).is_some()
     }
 
     /// Take a stream out once the peer has what it carried.
@@ -118,6 +134,9 @@ impl Driver {
         self.endpoint.core.remove_stream(slot)?;
         if let Some(entry) = self.slots.get_mut(slot) {
             entry.is_removed = true;
+            if let Side::Client(dialler) = &mut self.side {
+                dialler.remove(entry.stream);
+            }
         }
         self.settle(now_ns);
         Ok(())
@@ -157,6 +176,23 @@ impl Driver {
         self.are_sockets_new = true;
     }
 
+    /// Read no stream before [`Driver::start`]; streams are opened meanwhile.
+    pub fn start_later(&mut self) {
+        self.starts_later = true;
+    }
+
+    /// Read streams from now on.
+    pub fn start(&mut self) {
+        self.starts_later = false;
+        self.stand_by(false);
+        self.are_sockets_new = true;
+    }
+
+    /// Whether other streams are being opened for the first time.
+    pub fn is_joining(&self) -> bool {
+        matches!(&self.side, Side::Client(dialler) if dialler.is_joining())
+    }
+
     /// Watch no sockets, which other threads have, or watch them again.
     pub fn stand_by(&mut self, stands_by: bool) {
         self.are_sockets_new |= self.stands_by != stands_by;
@@ -187,13 +223,6 @@ impl Driver {
             }
         }
         (readable, self.blocked)
-    }
-
-    /// As [`Driver::writable`]; [`Driver::settle`] is to be called after it.
-    pub fn note_writable(&mut self, socket: SocketId) {
-        if let Some(slot) = self.slot_of(socket) {
-            self.note_room(slot);
-        }
     }
 
     /// As [`Driver::take`]; [`Driver::settle`] is to be called after it.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use mstcp_proto::{Connection, StreamSet};
@@ -27,15 +27,26 @@ impl Driver {
         destinations: Vec<SocketAddr>,
         streams: &[StreamSpec],
     ) -> Result<Self, Error> {
+        let streams = streams.iter().map(|spec| (*spec, None)).collect();
+        Self::connect_over(now_ns, config, destinations, streams)
+    }
+
+    /// As [`Driver::connect`], over sockets that are bound or connected already where such are given.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn connect_over(
+        now_ns: u64,
+        config: Arc<ClientConfig>,
+        destinations: Vec<SocketAddr>,
+        streams: Vec<(StreamSpec, Option<OwnedFd>)>,
+    ) -> Result<Self, Error> {
         config.check()?;
-        let payload_bytes = config.frame_payload_bytes;
-        let mut core = config.transport.core(payload_bytes)?;
-        core.reopen_streams();
-        let transport = config.transport.clone();
+        let core = config.core()?;
+        let send_buffer_bytes = config.transport.send_buffer_bytes;
         let dialler = Dialler::new(config, destinations, streams)?;
         let side = Side::Client(Box::new(dialler));
-        let send_buffer_bytes = transport.send_buffer_bytes;
-        let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, send_buffer_bytes);
+        let mut driver = Self::new(Endpoint::new(core), side, 1, send_buffer_bytes);
         driver.due(now_ns);
         Ok(driver)
     }
@@ -117,6 +128,7 @@ impl Driver {
             are_sockets_new: false,
             readable: StreamSet::default(),
             stands_by: false,
+            starts_later: false,
             holds: false,
             reads_ahead: false,
             sent_bytes: 0,

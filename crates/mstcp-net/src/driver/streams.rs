@@ -1,7 +1,7 @@
 //! Streams of a connection that come, change and go.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use mstcp_proto::frame::HEADER_BYTES;
 use mstcp_proto::handshake::Proof;
@@ -25,13 +25,26 @@ impl Driver {
     /// # Errors
     /// [`Error::Config`]: this is the server's end, or the source does not fit the destination.
     pub fn add_stream(&mut self, now_ns: u64, spec: StreamSpec) -> Result<StreamId, Error> {
+        self.add_stream_over(now_ns, spec, None)
+    }
+
+    /// As [`Driver::add_stream`], over a socket that is bound already if one is given.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn add_stream_over(
+        &mut self,
+        now_ns: u64,
+        spec: StreamSpec,
+        given: Option<OwnedFd>,
+    ) -> Result<StreamId, Error> {
         let Side::Client(dialler) = &mut self.side else {
             return Err(not_the_client());
         };
         if self.is_closed || self.over.is_some() {
             return Err(Error::Closed);
         }
-        let stream = dialler.add(now_ns, spec)?;
+        let stream = dialler.add(now_ns, spec, given)?;
         self.due(now_ns);
         Ok(stream)
     }
@@ -247,6 +260,7 @@ impl Driver {
             if let (Side::Client(dialler), Some((route, took_ns))) = (&mut self.side, open.route) {
                 reopens = dialler.specs[stream.index()].is_some();
                 dialler.open(now_ns, stream, route, took_ns, true);
+                dialler.on_lost(now_ns, stream);
             }
         }
         let lost = Event::StreamLost {
@@ -255,6 +269,7 @@ impl Driver {
             loss,
         };
         self.actions.push_back(Action::Event(lost));
+        self.follow_dialler(now_ns);
     }
 
     /// Do what follows from the end of a stream's socket.

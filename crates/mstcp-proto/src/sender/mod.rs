@@ -212,6 +212,11 @@ impl Sender {
         sender
     }
 
+    /// See [`crate::Connection::set_frame_payload_bytes`].
+    pub(crate) fn set_frame_payload_bytes(&mut self, frame_payload_bytes: usize) {
+        self.frame_payload_bytes = frame_payload_bytes;
+    }
+
     /// Of a plain connection: offer this many bytes at a time at most.
     pub(crate) fn set_plain_bytes(&mut self, most: usize) {
         self.plain_bytes = Some(most.clamp(1, MOST_PLAIN_BYTES));
