@@ -282,7 +282,7 @@ def test_bytes_other_than_expected_are_seen(start: Any, tmp_path: Path, free_por
 def test_a_failure_is_told_with_its_reason(start: Any, tmp_path: Path, free_port: int) -> None:
     source = start("source", [source_config(tmp_path, free_port, Cbr())])
     source.tell({"order": "connect", "flow": "1"})
-    with pytest.raises(ChildFailed, match="the source: Connect call failed"):
+    with pytest.raises(ChildFailed, match="the source: cannot connect to"):
         source.expect("connected", START_S)
 
 
