@@ -149,10 +149,11 @@ def _drops(window: Sequence[float]) -> list[float]:
 
 
 def _over_time(runs: Sequence[Told]) -> str:
-    """Return for each subflow and the TCP: mean window, reductions a second, what one leaves of a window."""
+    """Return mean window, reductions a second, what one leaves: of the larger and smaller subflow and TCP."""
     cells = []
     for column in range(3):
-        series = [[seen[column] for seen in told.windows if len(seen) == 3] for told in runs]
+        seen = [[sorted(each[:2], reverse=True) + each[2:] for each in told.windows] for told in runs]
+        series = [[each[column] for each in windows if len(each) == 3] for windows in seen]
         left = [_drops(window) for window in series]
         means = [math.fsum(window) / len(window) for window in series]
         often = [len(each) / (len(window) * LOOK_S) for each, window in zip(left, series, strict=True)]
