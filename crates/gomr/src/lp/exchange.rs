@@ -281,7 +281,8 @@ impl Master {
         let columns = &self.columns;
         let members = group.working.iter();
         let members = members.map(|&c| (columns[c as usize].place as usize, -1.0));
-        self.inverse.sum_rows(p, members.chain(rise_rows));
+        let terms: Vec<(usize, f64)> = members.chain(rise_rows).collect();
+        self.inverse.sum_rows(p, &terms);
         let column = self.working[p];
         let old = std::mem::replace(&mut group.key, column);
         self.keys[g as usize] = column;

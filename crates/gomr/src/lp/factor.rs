@@ -39,7 +39,7 @@ impl Vectors {
 
 /// `L U` of a matrix, with the row and the column of each pivot.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Factors {
+pub(crate) struct Factors {
     /// Multipliers below each pivot, by row.
     lower: Vectors,
     /// Entries above each pivot, by the number of the pivot in their row.

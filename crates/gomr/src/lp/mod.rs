@@ -4,6 +4,7 @@
 //! that belong to a basis; [`primal`] and [`dual`] choose what is exchanged.
 
 pub(crate) mod bounds;
+pub(crate) mod dense;
 pub(crate) mod devex;
 pub(crate) mod differences;
 pub(crate) mod dual;
@@ -13,6 +14,7 @@ pub(crate) mod inverse;
 pub(crate) mod loads;
 pub(crate) mod master;
 pub(crate) mod primal;
+pub(crate) mod product;
 pub(crate) mod rise;
 pub(crate) mod sizes;
 pub(crate) mod sparse;

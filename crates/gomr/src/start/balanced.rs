@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_link_that_fails_costs_at_most_a_fifth_more_than_a_fresh_solve() {
-        let problem = congested(60, 1500, &mut Rng(7));
+        let problem = congested(60, 3000, &mut Rng(7));
         let fresh = || Engine::new(&problem, Objective::MaxThroughputMinDelay).expect("valid");
         let mut live = fresh();
         live.solve().expect("solves");
