@@ -16,7 +16,7 @@ const MOST_DENSE: usize = 160;
 #[derive(Clone, Debug)]
 pub(crate) enum Inverse {
     Dense(DenseInverse),
-    Product(ProductForm),
+    Product(Box<ProductForm>),
 }
 
 impl Default for Inverse {
@@ -41,7 +41,7 @@ impl Inverse {
         let factors = Factors::new(matrix)?;
         Some(match matrix.len() <= MOST_DENSE {
             true => Self::Dense(DenseInverse::new(&factors, matrix.len())),
-            false => Self::Product(ProductForm::new(factors, matrix.len())),
+            false => Self::Product(Box::new(ProductForm::new(factors, matrix.len()))),
         })
     }
 
@@ -152,7 +152,7 @@ mod tests {
         let mut rng = Rng(3);
         for _ in 0..40 {
             let product = ProductForm::new(Factors::default(), 0);
-            let mut forms = [Inverse::default(), Inverse::Product(product)];
+            let mut forms = [Inverse::default(), Inverse::Product(Box::new(product))];
             for step in 0..60 {
                 exchange(&mut forms, &mut rng);
                 let b = row(forms[0].size(), &mut rng);
