@@ -50,7 +50,7 @@ pub(super) struct Blocks {
     row_of: Vec<u32>,
     /// The routing of each source that all began with, and its worth.
     start: Vec<(SourceLoads, Worth)>,
-    /// The tree of each column, where it has one.
+    /// The tree of each column, where it has one, with its loads of arcs without a row.
     trees: Vec<Option<(OnTree, Worth)>>,
     /// A source more, whose column takes load off every arc; see [`super::concurrent`].
     relief: Option<f64>,
@@ -170,7 +170,11 @@ impl Blocks {
 
     /// Adds a tree of its source.
     pub fn add_tree(&mut self, mut tree: OnTree, worth: Worth) {
-        let loads = std::mem::take(&mut tree.loads);
+        let mut loads = std::mem::take(&mut tree.loads);
+        let is_limited = |arc: u32| self.row_of[arc as usize] != NONE;
+        let others = loads.iter().filter(|(arc, _)| !is_limited(*arc));
+        tree.loads = others.copied().collect();
+        loads.retain(|&(arc, _)| is_limited(arc));
         self.add_column(tree.place as u32, &loads, worth, Some((tree, worth)));
     }
 
@@ -268,17 +272,12 @@ impl Blocks {
         self.solver.served(self.start.len())
     }
 
-    /// Utilisation of every arc, as a share of its capacity.
-    pub fn utilisation(&mut self) -> Vec<f64> {
+    /// Utilisation of the arcs without a row, as a share of their capacity.
+    pub fn utilisation_without_rows(&self) -> Vec<f64> {
         let mut utilisation = vec![0.0; self.row_of.len()];
-        for place in 0..self.start.len() {
-            let used: Vec<(Option<OnTree>, f64)> = self
-                .used(place)
-                .map(|(tree, share)| (tree.cloned(), share))
-                .collect();
-            for (tree, share) in used {
-                let on_tree = tree.map(|tree| self.sources.loads_on(place, &tree));
-                for &(arc, load) in on_tree.as_ref().unwrap_or(&self.start[place].0) {
+        for (place, start) in self.start.iter().enumerate() {
+            for (tree, share) in self.used(place) {
+                for &(arc, load) in tree.map_or(&start.0, |tree| &tree.loads) {
                     utilisation[arc as usize] += share * load;
                 }
             }

@@ -24,12 +24,21 @@ use crate::problem::{Error, Problem};
 
 /// Relative distance of the factor to its bound at which it is exact.
 const FACTOR_GAP: f64 = 1e-10;
-/// Demands of a source up to which each is routed by paths of its own: trees would save nothing.
-const FEW_DEMANDS: usize = 4;
 /// Looks for better trees before the search is given up.
 const MOST_FACTOR_PASSES: usize = 2000;
-/// Pivots, of all programmes together, after which the factor so far is the answer: minutes on networks of a thousand links.
-const MOST_PIVOTS: usize = 1_000_000;
+/// What a search may take.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// Pivots, of all programmes together, after which the factor so far is the answer: minutes on networks of a thousand
+    /// links.
+    pivots: usize,
+    /// Work on raising few demands together by their paths, after which they are routed by source: about a second.
+    rise_work: u64,
+}
+const LIMITS: Limits = Limits {
+    pivots: 1_000_000,
+    rise_work: 1_000_000_000,
+};
 /// Weight of the best prices so far among those that trees are looked for with.
 const CENTER_WEIGHT: f64 = 0.5;
 /// Below this the present prices alone count.
@@ -64,6 +73,18 @@ impl Concurrent {
             complete: true,
         }
     }
+
+    /// What this search and another one know together.
+    fn or_better(self, other: Option<Self>) -> Self {
+        let Some(other) = other else {
+            return self;
+        };
+        Self {
+            factor: self.factor.max(other.factor),
+            upper_bound: self.upper_bound.min(other.upper_bound),
+            complete: self.complete,
+        }
+    }
 }
 
 /// Returns the largest factor by which all demands can be multiplied so that their load is not above `load`;
@@ -79,7 +100,7 @@ pub fn max_concurrent(
     threads: usize,
     halt: Option<HaltTest>,
 ) -> Result<Option<Concurrent>, Error> {
-    search_within(problem, load, threads, halt, MOST_PIVOTS)
+    search_within(problem, load, threads, halt, LIMITS)
 }
 
 fn search_within(
@@ -87,7 +108,7 @@ fn search_within(
     load: f64,
     threads: usize,
     halt: Option<HaltTest>,
-    most_pivots: usize,
+    limits: Limits,
 ) -> Result<Option<Concurrent>, Error> {
     problem.validate()?;
     let cost = vec![1.0; problem.arcs.len()];
@@ -97,10 +118,11 @@ fn search_within(
     if sources.all.is_empty() {
         return Ok(Some(Concurrent::exactly(f64::INFINITY)));
     }
-    let demands: usize = sources.all.iter().map(|source| source.demands.len()).sum();
-    if load == 1.0 && demands <= FEW_DEMANDS * sources.all.len() {
-        if let Some(found) = largest_factor(problem, threads, halt.clone()) {
-            return Ok(Some(found));
+    let mut risen = None;
+    if load == 1.0 && sources.have_few_demands() {
+        risen = largest_factor(problem, threads, halt.clone(), limits.rise_work);
+        if risen.as_ref().is_some_and(|risen| risen.complete) {
+            return Ok(risen);
         }
     }
     sources.set_lengths(&vec![0.0; problem.arcs.len()], 1.0);
@@ -114,19 +136,20 @@ fn search_within(
     let halt = Halt(halt);
     let fullest = fullest(&trees, problem.arcs.len());
     let capacity_bps: f64 = sources.capacity.iter().sum();
-    let Some(routed) = sweeps::spread(&mut sources, &trees, &halt) else {
-        return Ok(Some(Concurrent {
+    let found = match sweeps::spread(&mut sources, &trees, &halt) {
+        Some(routed) => {
+            FactorSearch::new(sources, routed, most_left_out_bps, halt).run(limits.pivots)
+        }
+        None => Ok(Concurrent {
             factor: 1.0 / fullest,
             // What is served loads an arc at least.
             upper_bound: load * capacity_bps / sources.rate_bps(),
             complete: false,
-        }));
+        }),
     };
-    let mut search = FactorSearch::new(sources, routed, most_left_out_bps, halt);
-    search.most_pivots = most_pivots;
-    match search.run() {
+    match found {
         Err(Error::NotSolved { .. }) => Ok(None),
-        ended => ended.map(Some),
+        found => found.map(|found| Some(found.or_better(risen))),
     }
 }
 
@@ -160,9 +183,8 @@ struct FactorSearch {
     /// The best prices so far and what they prove of the utilisation.
     center: CutPrices,
     bound: f64,
-    /// Pivots so far, and how many there may be.
+    /// Pivots so far.
     pivots: usize,
-    most_pivots: usize,
 }
 
 impl FactorSearch {
@@ -202,12 +224,11 @@ impl FactorSearch {
             },
             bound: 0.0,
             pivots: 0,
-            most_pivots: MOST_PIVOTS,
         }
     }
 
-    fn run(mut self) -> Result<Concurrent, Error> {
-        let complete = match self.settle() {
+    fn run(mut self, most_pivots: usize) -> Result<Concurrent, Error> {
+        let complete = match self.settle(most_pivots) {
             Ok(is_settled) => is_settled,
             Err(Error::Halted { .. }) => {
                 if self.bound == 0.0 {
@@ -226,14 +247,14 @@ impl FactorSearch {
     }
 
     /// Searches to the optimum; false where that takes too many pivots.
-    fn settle(&mut self) -> Result<bool, Error> {
+    fn settle(&mut self, most_pivots: usize) -> Result<bool, Error> {
         let mut steady = 1.0;
         for _ in 0..MOST_FACTOR_PASSES {
             let before = self.blocks.solver.master.pivots;
             self.blocks.solve()?;
             self.pivots += self.blocks.solver.master.pivots - before;
             let level = (1.0 + self.blocks.relief()) * self.unit;
-            let utilisation = self.blocks.utilisation();
+            let utilisation = self.blocks.utilisation_without_rows();
             if self.blocks.misses_row(&utilisation, level) {
                 self.blocks.give_rows(&utilisation, MAY_FILL * level);
                 self.blocks.build(self.big_m, FACTOR_STAGE);
@@ -247,7 +268,7 @@ impl FactorSearch {
             if self.bound >= level * (1.0 - FACTOR_GAP) {
                 return Ok(true);
             }
-            if self.pivots > self.most_pivots {
+            if self.pivots > most_pivots {
                 return Ok(false);
             }
             steady = next_steadiness(steady, gains);
@@ -359,11 +380,81 @@ mod tests {
         let largest = max_concurrent(&problem, 3.0, 1, None);
         let largest = largest.expect("solves").expect("plain demands");
         assert!(largest.complete);
-        let short = search_within(&problem, 3.0, 1, None, 0);
+        let limits = Limits {
+            pivots: 0,
+            ..LIMITS
+        };
+        let short = search_within(&problem, 3.0, 1, None, limits);
         let short = short.expect("solves").expect("plain demands");
         assert!(!short.complete);
         assert!(short.factor <= largest.factor * (1.0 + 1e-9));
         assert!(short.upper_bound >= largest.factor * (1.0 - 1e-9));
         assert!(short.factor > 0.0 && short.upper_bound.is_finite());
+    }
+
+    /// A hypercube of equal links, where each node sends to one that is far.
+    fn hypercube(dimensions: usize) -> Problem {
+        let nodes = 1 << dimensions;
+        let links = (0..nodes).flat_map(|a| (0..dimensions).map(move |bit| (a, a ^ (1 << bit))));
+        let arc = |(tail, head): (usize, usize)| Arc {
+            tail,
+            head,
+            capacity_bps: 10.0,
+            delay_s: 1.0,
+            reverse: None,
+        };
+        let flow = |a: usize| Flow::new(a, (5 * a + 3) % nodes, 4.0);
+        Problem {
+            nodes,
+            arcs: links.map(arc).collect(),
+            flows: (0..nodes)
+                .filter(|a| (5 * a + 3) % nodes != *a)
+                .map(flow)
+                .collect(),
+        }
+    }
+
+    /// Raised together by their paths, and after no work at all by source.
+    fn both_ways() -> [Limits; 2] {
+        [1, u64::MAX].map(|rise_work| Limits {
+            rise_work,
+            ..LIMITS
+        })
+    }
+
+    #[test]
+    fn the_factor_by_source_is_the_one_that_raising_reaches() {
+        for dimensions in 2..6 {
+            let problem = hypercube(dimensions);
+            let factors = both_ways().map(|limits| {
+                let found = search_within(&problem, 1.0, 1, None, limits).expect("valid");
+                let found = found.expect("no rounding");
+                assert!(found.complete, "{dimensions}");
+                found.factor
+            });
+            let apart = (factors[0] - factors[1]).abs();
+            assert!(apart <= 1e-8 * factors[0], "{dimensions}: {apart}");
+        }
+    }
+
+    #[test]
+    fn at_every_halt_the_factor_is_bounded() {
+        let problem = hypercube(4);
+        let largest = max_concurrent(&problem, 1.0, 1, None).expect("valid");
+        let largest = largest.expect("no rounding");
+        for limits in both_ways() {
+            for looks in (0..200).step_by(9) {
+                let left = std::sync::atomic::AtomicUsize::new(looks);
+                let halt: HaltTest = std::sync::Arc::new(move || {
+                    let order = std::sync::atomic::Ordering::Relaxed;
+                    left.fetch_update(order, order, |n| n.checked_sub(1))
+                        .is_err()
+                });
+                let found = search_within(&problem, 1.0, 1, Some(halt), limits);
+                let found = found.expect("valid").expect("no rounding");
+                assert!(found.factor <= largest.factor * (1.0 + 1e-9));
+                assert!(found.upper_bound >= largest.factor * (1.0 - 1e-9));
+            }
+        }
     }
 }

@@ -7,7 +7,10 @@ use crate::pricing::lengths::Lengths;
 use crate::pricing::tree::{Scratch, Tree};
 use crate::problem::Problem;
 
-/// SourceLoads of arcs as shares of their capacities.
+/// Demands for each source that are few.
+const FEW_DEMANDS: usize = 4;
+
+/// Loads of arcs as shares of their capacities.
 pub(super) type SourceLoads = Vec<(u32, f64)>;
 
 /// A demand of a source.
@@ -109,6 +112,12 @@ impl Sources {
             });
         }
         Some(sources)
+    }
+
+    /// Whether there are so few demands for each source that trees are hardly more than their paths.
+    pub fn have_few_demands(&self) -> bool {
+        let demands: usize = self.all.iter().map(|source| source.demands.len()).sum();
+        demands <= FEW_DEMANDS * self.all.len()
     }
 
     /// Rate of all demands, bit/s.

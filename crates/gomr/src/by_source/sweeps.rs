@@ -7,6 +7,10 @@ use crate::halt::Halt;
 /// Sweeps over all sources, and how often sources are routed at least.
 const LEAST_SWEEPS: usize = 24;
 const FEWEST_ROUTED: usize = 400;
+/// Most sweeps where sources have few demands, each of which is to be spread over many paths, and the arcs that all of
+/// them may look at: about a second.
+const MOST_SWEEPS: usize = 1000;
+const MOST_ARCS_LOOKED_AT: usize = 120_000_000;
 /// How steeply prices grow with the utilisation over the largest one, in the first sweep and the last.
 const SLOPES: (f64, f64) = (20.0, 400.0);
 /// Sources between two looks at the clock and at all prices.
@@ -14,7 +18,7 @@ const SOURCES_PER_LOOK: usize = 16;
 
 /// Where the sweeps ended.
 pub(super) struct Routed {
-    /// SourceLoads of each source, a mixture of trees.
+    /// Loads of each source, a mixture of trees.
     pub loads: Vec<SourceLoads>,
     /// Of each arc, and the largest.
     pub utilisation: Vec<f64>,
@@ -40,10 +44,11 @@ pub(super) fn spread(sources: &mut Sources, trees: &[OnTree], halt: &Halt) -> Op
         }
         mixed.push(own);
     }
-    let sweeps = LEAST_SWEEPS.max(FEWEST_ROUTED / trees.len().max(1));
+    let sweeps = sweeps(sources, trees.len().max(1));
+    let last_slope = SLOPES.1.max(sweeps as f64);
     for sweep in 0..sweeps {
         let part = sweep as f64 / (sweeps - 1) as f64;
-        state.slope = SLOPES.0 * (SLOPES.1 / SLOPES.0).powf(part);
+        state.slope = SLOPES.0 * (last_slope / SLOPES.0).powf(part);
         for (place, own) in mixed.iter_mut().enumerate() {
             if place % SOURCES_PER_LOOK == 0 {
                 if halt.now() {
@@ -63,6 +68,16 @@ pub(super) fn spread(sources: &mut Sources, trees: &[OnTree], halt: &Halt) -> Op
         utilisation: state.utilisation,
         prices: state.prices,
     })
+}
+
+fn sweeps(sources: &Sources, routed: usize) -> usize {
+    let least = LEAST_SWEEPS.max(FEWEST_ROUTED / routed);
+    match sources.have_few_demands() {
+        true => MOST_SWEEPS
+            .min(MOST_ARCS_LOOKED_AT / (routed * sources.graph.arcs()))
+            .max(least),
+        false => least,
+    }
 }
 
 fn sparse(own: &[f64]) -> SourceLoads {
@@ -92,7 +107,7 @@ impl SweepState {
     }
 
     /// Moves a part of a source's load onto a tree: the step that Newton's method takes on the sum of the
-    /// prices.
+    /// prices, as far as no price changes by more than a factor of e.
     fn shift(&mut self, own: &mut [f64], loads: &SourceLoads) {
         let mut change: Vec<f64> = own.iter().map(|load| -load).collect();
         for &(arc, load) in loads {
@@ -107,7 +122,9 @@ impl SweepState {
             return;
         }
         let most = self.fullest();
-        let step = (-first * most / (self.slope * second)).min(1.0);
+        let largest = change.iter().fold(0.0f64, |most, one| most.max(one.abs()));
+        let step = (-first / second).min(1.0 / largest) * most / self.slope;
+        let step = step.min(1.0);
         for (arc, &change) in change.iter().enumerate() {
             if change != 0.0 {
                 own[arc] = (own[arc] + step * change).max(0.0);

@@ -162,7 +162,7 @@ impl ThroughputSearch {
         let mut steady = 1.0;
         for _ in 0..MOST_THROUGHPUT_PASSES {
             self.blocks.solve()?;
-            let utilisation = self.blocks.utilisation();
+            let utilisation = self.blocks.utilisation_without_rows();
             if self.blocks.misses_row(&utilisation, 1.0) {
                 self.blocks.give_rows(&utilisation, MAY_FILL);
                 self.blocks.build(self.big_m, THROUGHPUT_STAGE);
