@@ -84,7 +84,7 @@ class LiveSnapshots:
             **vars(live),
             time_s=time.time(),
             event_id=event_id,
-            rules=sizes.rules,
+            rules=sizes.switch_rules,
             figures=self._service.metrics.figures(self._service.waiting),
         )
         return await asyncio.to_thread(self._pack, document)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -70,40 +71,11 @@ class Metrics:
         self._refused = Counter(
             "mstcp_refused_requests", "Requests for flows refused.", ("code",), registry=self._registry
         )
-        self._rules = self._gauge("mstcp_switch_rules", "Rules that a switch should have.", ("switch",))
         self._queue = self._gauge("mstcp_queue_length", "Events that wait for the core.", ("queue",))
         self._dropped = self._gauge(
             "mstcp_dropped_packets", "Packets of hosts dropped because too many waited."
         )
-        self._dropped_groups = self._gauge(
-            "mstcp_switch_dropped_group_packets",
-            "Packets to multicast and broadcast addresses that a switch has dropped.",
-            ("switch",),
-        )
         self._waiting = self._gauge("mstcp_waiting_requests", "Clients that wait for an answer.")
-        self._flows = self._gauge("mstcp_flows", "Flows.")
-        self._degraded = self._gauge(
-            "mstcp_degraded_flows", "Flows that carry less than before a link was lost."
-        )
-        self._links_down = self._gauge("mstcp_links_down", "Links of the topology file that are down.")
-        self._switches = self._gauge("mstcp_connected_switches", "Switches that are connected.")
-        self._hosts = self._gauge("mstcp_learned_hosts", "Hosts learned from their ARP packets.")
-        self._allocated = self._gauge("mstcp_allocated_bps", "Goodput of all flows, bit/s.")
-        self._requested = self._gauge("mstcp_requested_bps", "Goodput that all flows have asked for, bit/s.")
-
-        link = ("link",)
-        self._link_loads = {
-            "capacity_bps": self._gauge("mstcp_link_capacity_bps", "Of one direction of a link.", link),
-            "allocated_bps": self._gauge(
-                "mstcp_link_allocated_bps", "Wire rate of all flows over it, with acknowledgements.", link
-            ),
-            "measured_bps": self._gauge(
-                "mstcp_link_measured_bps", "Wire rate that its switch has counted.", link
-            ),
-            "unrequested_bps": self._gauge(
-                "mstcp_link_unrequested_bps", "Wire rate of lasting traffic that belongs to no flow.", link
-            ),
-        }
 
     def _histogram(
         self, name: str, text: str, labels: tuple[str, ...], buckets: tuple[float, ...]
@@ -153,29 +125,28 @@ class Metrics:
 
     def text(self, sizes: Sizes, queues: dict[str, int], waiting: int, dropped_packets: int) -> bytes:
         """Return all figures in Prometheus' text format, with these for what is counted only now."""
-        for switch, rules in sizes.rules.items():
-            self._rules.labels(switch).set(rules)
-        for switch, packets in sizes.dropped_group_packets.items():
-            self._dropped_groups.labels(switch).set(packets)
         for name, length in queues.items():
             self._queue.labels(name).set(length)
         self._dropped.set(dropped_packets)
         self._waiting.set(waiting)
-        self._flows.set(sizes.flows)
-        self._degraded.set(sizes.degraded_flows)
-        self._links_down.set(sizes.links_down)
-        self._switches.set(sizes.switches_connected)
-        self._hosts.set(sizes.learned_hosts)
-        self._allocated.set(sizes.allocated_bps)
-        self._requested.set(sizes.requested_bps)
-        for gauge in self._link_loads.values():
-            gauge.clear()  # what is not measured any more has no value
-        for load in sizes.link_loads:
-            for name, gauge in self._link_loads.items():
-                value = getattr(load, name)
-                if value is not None:
-                    gauge.labels(load.link).set(value)
-        return generate_latest(self._registry)
+        return generate_latest(self._registry) + generate_latest(_registry_of(sizes))
+
+
+def _registry_of(sizes: Sizes) -> CollectorRegistry:
+    """Return gauges of what there is; what is not measured has no value."""
+    registry = CollectorRegistry()
+    for field in dataclasses.fields(sizes):
+        value, text = getattr(sizes, field.name), field.metadata["description"]
+        is_many = isinstance(value, dict)
+        labels = [field.name.split("_")[0]] if is_many else []
+        gauge = Gauge(f"mstcp_{field.name}", text, labels, registry=registry)
+        if not is_many:
+            gauge.set(value)
+            continue
+        for name, number in value.items():
+            if number is not None:
+                gauge.labels(name).set(number)
+    return registry
 
 
 def _values(metrics: Iterable[Metric]) -> dict[str, float]:

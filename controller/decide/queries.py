@@ -38,7 +38,6 @@ from controller.model.views import (
     FlowPage,
     FlowView,
     GroupView,
-    LinkLoad,
     PortView,
     Purpose,
     RulesView,
@@ -185,22 +184,16 @@ class Queries:
             flows=len(state.flows),
             degraded_flows=self._flows.degraded,
             links_down=len(live.links_down()),
-            switches_connected=sum(live.is_connected(name) for name in live.network.switches),
+            connected_switches=sum(live.is_connected(name) for name in live.network.switches),
             learned_hosts=sum(host.learned for host in state.hosts.all()),
-            rules=self._rule_counts(),
-            dropped_group_packets=dict(state.dropped_group_packets),
             allocated_bps=sum(flow.rate_bps for flow in state.flows),
             requested_bps=sum(flow.requested_bps for flow in state.flows),
-            link_loads=tuple(
-                LinkLoad(
-                    name,
-                    arc.rate_bps,
-                    max(0.0, state.flows.load_bps(name)),
-                    state.measured.arc_bps(name),
-                    state.measured.unrequested_bps(name),
-                )
-                for name, arc in live.arcs.items()
-            ),
+            switch_rules=self._rule_counts(),
+            switch_dropped_group_packets=dict(state.dropped_group_packets),
+            link_capacity_bps={name: arc.rate_bps for name, arc in live.arcs.items()},
+            link_allocated_bps={name: max(0.0, state.flows.load_bps(name)) for name in live.arcs},
+            link_measured_bps={name: state.measured.arc_bps(name) for name in live.arcs},
+            link_unrequested_bps={name: state.measured.unrequested_bps(name) for name in live.arcs},
         )
 
 

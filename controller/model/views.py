@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from controller.model.counters import PortCounters
 from controller.model.described import described
@@ -274,27 +274,24 @@ class FlowPage:
     next_after: int | None = described("Null on the last page.")
 
 
-class LinkLoad(NamedTuple):
-    """One direction of a link in `/metrics`; all in bit/s on the wire."""
-
-    link: str
-    capacity_bps: float
-    allocated_bps: float
-    measured_bps: float | None
-    unrequested_bps: float | None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """How much there is of everything, for `/metrics`."""
+    """How much there is of everything: the figures of `/metrics` with these names, by switch or link."""
 
-    flows: int
-    degraded_flows: int
-    links_down: int
-    switches_connected: int
-    learned_hosts: int
-    rules: dict[str, int] = described("By switch.")
-    dropped_group_packets: dict[str, int] = described("By switch, to multicast and broadcast addresses.")
-    allocated_bps: float
-    requested_bps: float
-    link_loads: tuple[LinkLoad, ...]
+    flows: int = described("Flows.")
+    degraded_flows: int = described("Flows that carry less than before a link was lost.")
+    links_down: int = described("Links of the topology file that are down.")
+    connected_switches: int = described("Switches that are connected.")
+    learned_hosts: int = described("Hosts learned from their ARP packets.")
+    allocated_bps: float = described("Goodput of all flows, bit/s.")
+    requested_bps: float = described("Goodput that all flows have asked for, bit/s.")
+    switch_rules: dict[str, int] = described("Rules that a switch should have.")
+    switch_dropped_group_packets: dict[str, int] = described(
+        "Packets to multicast and broadcast addresses that a switch has dropped."
+    )
+    link_capacity_bps: dict[str, float] = described("Of one direction of a link.")
+    link_allocated_bps: dict[str, float] = described("Wire rate of all flows over it, with acknowledgements.")
+    link_measured_bps: dict[str, float | None] = described("Wire rate that its switch has counted.")
+    link_unrequested_bps: dict[str, float | None] = described(
+        "Wire rate of lasting traffic that belongs to no flow."
+    )
