@@ -34,7 +34,7 @@ from controller.api.grpc_standard import add_standard_services
 from controller.api.rest_common import ReplicaView
 from controller.api.schema import checked, parse
 from controller.api.service import Service
-from controller.configuration.access import Access, Role
+from controller.configuration.access import Access, AccessRole
 from controller.connection_limits import ConnectionLimits, ServiceLimits
 from controller.errors import ErrorCode, RequestError
 from controller.model.callers import Caller
@@ -130,7 +130,7 @@ class FlowControlServicer(control_pb2_grpc.FlowControlServicer):
         self, request_iterator: AsyncIterator[control_pb2.ClientMessage], context: Any
     ) -> None:
         """Serve one client until it closes its side and everything it asked is answered."""
-        caller = await _caller(context, self._access, Role.REQUEST)
+        caller = await _caller(context, self._access, AccessRole.REQUEST)
         if self._replica is not None and not self._replica.is_leading:
             await self._send_to_leader(context)
         async with _counted(context, self._limits):
@@ -155,7 +155,7 @@ class FlowControlServicer(control_pb2_grpc.FlowControlServicer):
         await context.abort(grpc.StatusCode.UNAVAILABLE, f"this replica does not lead; {where}")
 
 
-def _call(needed: Role) -> Callable[[_Method], Any]:
+def _call(needed: AccessRole) -> Callable[[_Method], Any]:
     """Let those call who have a role; a refusal ends the call with its status."""
 
     def decorate(method: _Method) -> Any:
@@ -180,7 +180,7 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
         self.access = access
         self._limits = limits
 
-    @_call(Role.REQUEST)
+    @_call(AccessRole.REQUEST)
     async def RequestFlow(
         self, request: control_pb2.FlowRequest, context: Any, caller: Caller
     ) -> control_pb2.Allocation:
@@ -189,7 +189,7 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
         flow, _ = await self._service.request(wanted, caller=caller, timeout_s=timeout_s)
         return allocation_of(flow)
 
-    @_call(Role.REQUEST)
+    @_call(AccessRole.REQUEST)
     async def ChangeFlow(
         self, request: control_pb2.FlowChange, context: Any, caller: Caller
     ) -> control_pb2.Allocation:
@@ -197,7 +197,7 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
         asked, timeout_s = asked_by(request, caller), context.time_remaining()
         return allocation_of((await self._service.ask(asked, FlowView, timeout_s))[0])
 
-    @_call(Role.REQUEST)
+    @_call(AccessRole.REQUEST)
     async def ReleaseFlow(
         self, request: control_pb2.FlowRelease, _: Any, caller: Caller
     ) -> control_pb2.Released:
@@ -205,7 +205,7 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
         await self._service.ask(asked_by(request, caller), type(None))
         return control_pb2.Released(flow_id=request.flow_id)
 
-    @_call(Role.REQUEST)
+    @_call(AccessRole.REQUEST)
     async def RenewFlows(
         self, request: control_pb2.LeaseRenewal, _: Any, caller: Caller
     ) -> control_pb2.Renewed:
@@ -213,7 +213,7 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
         result, _ = await self._service.ask(asked_by(request, caller), LeaseResult)
         return message_of(control_pb2.Renewed, result, flow_ids=result.renewed)
 
-    @_call(Role.READ)
+    @_call(AccessRole.READ)
     async def ListFlows(
         self, request: control_pb2.ListFlowsRequest, _: Any, __: Caller
     ) -> control_pb2.ListFlowsResponse:
@@ -223,7 +223,7 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
         flows = [message_of(control_pb2.Flow, flow, allocation=allocation_of(flow)) for flow in page.flows]
         return message_of(control_pb2.ListFlowsResponse, page, flows=flows)
 
-    @_call(Role.READ)
+    @_call(AccessRole.READ)
     async def ListLinks(
         self, request: control_pb2.ListLinksRequest, _: Any, __: Caller
     ) -> control_pb2.ListLinksResponse:
@@ -231,7 +231,7 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
         links, _ = await self._service.links(request.link)
         return control_pb2.ListLinksResponse(links=[message_of(control_pb2.Link, each) for each in links])
 
-    @_call(Role.READ)
+    @_call(AccessRole.READ)
     async def Preview(
         self, request: control_pb2.PreviewRequest, _: Any, __: Caller
     ) -> control_pb2.PreviewResponse:
@@ -243,7 +243,7 @@ class ControllerServicer(control_pb2_grpc.ControllerServicer):
         self, request: control_pb2.WatchRequest, context: Any
     ) -> None:
         """Tell what happens, as it does."""
-        await _caller(context, self.access, Role.READ)
+        await _caller(context, self.access, AccessRole.READ)
         async with _counted(context, self._limits):
             await self._watch(request, context)
 
@@ -275,7 +275,7 @@ async def _counted(context: Any, limits: ConnectionLimits) -> AsyncIterator[None
         limits.free(address)
 
 
-async def _caller(context: Any, access: Access, needed: Role) -> Caller:
+async def _caller(context: Any, access: Access, needed: AccessRole) -> Caller:
     """Return who calls, or end the call where it may not."""
     metadata = dict(context.invocation_metadata() or ())
     try:

@@ -15,7 +15,7 @@ from controller.api.idempotency import IdempotencyStore
 from controller.api.live import LiveSnapshots
 from controller.api.problems import CLIENT_CLOSED
 from controller.api.service import Service
-from controller.configuration.access import Access, Role
+from controller.configuration.access import Access, AccessRole
 from controller.errors import InvalidRequest
 from controller.model.callers import Caller
 from controller.model.records import Holder
@@ -117,7 +117,7 @@ def no_unknown_parameters(request: Request) -> None:
             raise InvalidRequest(name[:64], f"there is no such query parameter here; there are: {has}")
 
 
-def _needs(role: Role) -> Callable[[Request], Awaitable[Caller]]:
+def _needs(role: AccessRole) -> Callable[[Request], Awaitable[Caller]]:
     async def caller(request: Request) -> Caller:
         address = "" if request.client is None else request.client.host
         return _api(request).access.caller(request.headers.get("authorization"), role, address)
@@ -128,9 +128,9 @@ def _needs(role: Role) -> Callable[[Request], Awaitable[Caller]]:
 TheApi = Annotated[Api, Depends(_api)]
 TheService = Annotated[Service, Depends(_service)]
 
-Reader = Annotated[Caller, Depends(_needs(Role.READ))]
-Requester = Annotated[Caller, Depends(_needs(Role.REQUEST))]
-Administrator = Annotated[Caller, Depends(_needs(Role.ADMINISTER))]
+Reader = Annotated[Caller, Depends(_needs(AccessRole.READ))]
+Requester = Annotated[Caller, Depends(_needs(AccessRole.REQUEST))]
+Administrator = Annotated[Caller, Depends(_needs(AccessRole.ADMINISTER))]
 
 FlowId = Annotated[
     str,

@@ -11,7 +11,7 @@ from controller.errors import Forbidden, Unauthenticated
 from controller.model.callers import ANYBODY, Caller
 
 
-class Role(IntEnum):
+class AccessRole(IntEnum):
     """What a token allows; each role allows all that those before it do."""
 
     READ = 1  # look at everything, and at what would happen if
@@ -30,7 +30,7 @@ class Token:
     """
 
     name: str
-    role: Role
+    role: AccessRole
     sha256: str
 
 
@@ -58,7 +58,7 @@ class Access:
         """Know these tokens from now on, and no others."""
         self._tokens = {token.sha256.lower(): token for token in tokens}
 
-    def caller(self, authorization: str | None, needed: Role, address: str = "") -> Caller:
+    def caller(self, authorization: str | None, needed: AccessRole, address: str = "") -> Caller:
         """Return who sends `Authorization: Bearer <token>` from an address.
 
         Raises:
@@ -80,4 +80,4 @@ class Access:
                 f"the token of {token.name} has the role {token.role.name.lower()}; this needs "
                 f"{needed.name.lower()}",
             )
-        return Caller(token.name, token.role >= Role.ADMINISTER, address)
+        return Caller(token.name, token.role >= AccessRole.ADMINISTER, address)

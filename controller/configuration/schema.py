@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from controller.address import Address
-from controller.configuration.access import Role, Token
+from controller.configuration.access import AccessRole, Token
 from controller.model.requests import LinkChange
 from controller.model.settings import Counters, Discovery, Routing, Settings
 
@@ -148,7 +148,7 @@ class Configuration(_Section):
 
     def access_tokens(self) -> tuple[Token, ...]:
         """Return the tokens that clients may have."""
-        return tuple(Token(each.name, Role[each.role.upper()], each.sha256) for each in self.tokens)
+        return tuple(Token(each.name, AccessRole[each.role.upper()], each.sha256) for each in self.tokens)
 
     def link_changes(self) -> dict[str, LinkChange]:
         """Return what links are, by name, where that differs from the topology file."""

@@ -38,7 +38,7 @@ class Places:
     grpc: str
 
 
-class Switches:
+class Mastership:
     """What leading means for switches.
 
     Args:
@@ -69,7 +69,7 @@ class Participant:
     def __init__(
         self,
         store: EtcdStore,
-        switches: Switches,
+        switches: Mastership,
         number: int,
         places: Callable[[], Places],
         post: Callable[[Event], None],

@@ -11,7 +11,7 @@ from controller.address import Address
 from controller.configuration.schema import Configuration, Etcd
 from controller.core import Core
 from controller.errors import ConfigError
-from controller.leader.participant import Participant, Places, Switches
+from controller.leader.participant import Mastership, Participant, Places
 from controller.leader.replica import Replica
 from controller.model.events import Event
 from controller.openflow.runtime import OpenFlowRuntime
@@ -55,7 +55,7 @@ class Replication:
     ) -> Participant:
         """Return the participant: with switches' connections, the core's queue and the services' places."""
         ids = frozenset(self._network.datapath_id(switch) for switch in self._network.switches)
-        switches = Switches(
+        switches = Mastership(
             lead=lambda epoch: runtime.lead(self.leadership, epoch),
             follow=lambda: runtime.lead(self.leadership, 0),
             reached=lambda: len(runtime.switches.reached() & ids),

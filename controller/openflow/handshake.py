@@ -26,7 +26,7 @@ _LAST_PORT = 0xFFFF_FF00
 _DOWN, _LINK_DOWN, _LIVE = 1, 1, 4
 
 
-class Role(IntEnum):
+class ControllerRole(IntEnum):
     """What a controller is to a switch."""
 
     NO_CHANGE = 0
@@ -115,7 +115,7 @@ def _described(fields: tuple[int, bytes, int, int]) -> PortDescription:
     return PortDescription(number, text, is_down, bool(state & _LIVE))
 
 
-def role_request(role: Role, generation: int, transaction: int) -> bytes:
+def role_request(role: ControllerRole, generation: int, transaction: int) -> bytes:
     """Return the question for a role; `NO_CHANGE` asks which it is, and of which generation the master is."""
     return header(_ROLE_REQUEST, _HEADER_BYTES + _ROLE.size, transaction) + _ROLE.pack(role, generation)
 

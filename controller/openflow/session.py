@@ -17,7 +17,7 @@ from controller.model.reconcile import Installed
 from controller.openflow import handshake
 from controller.openflow.decoding import Malformed, read_refusal, reason_of
 from controller.openflow.encoding import VERSION
-from controller.openflow.handshake import NO_GENERATION, PortDescription, Role
+from controller.openflow.handshake import NO_GENERATION, ControllerRole, PortDescription
 from controller.openflow.readback import Readback
 from controller.openflow.statistics import MULTIPART_REPLY, REPLY_MORE
 
@@ -238,9 +238,9 @@ class Session:
         if not self._leadership.has_beats and self.stage is not Stage.STANDBY:
             return b""
         if self.stage is Stage.STANDBY:
-            return self._ask_role(Role.NO_CHANGE, 0, now)
+            return self._ask_role(ControllerRole.NO_CHANGE, 0, now)
         self._generation += 1
-        return self._ask_role(Role.MASTER, self._generation, now)
+        return self._ask_role(ControllerRole.MASTER, self._generation, now)
 
     @property
     def is_reached(self) -> bool:
@@ -252,21 +252,23 @@ class Session:
         if self.stage is not Stage.STANDBY:
             return b""
         self._generation = self._leadership.generation_above(self._generation)
-        return self._ask_role(Role.MASTER, self._generation, now) + self._begin_to_read(now)
+        return self._ask_role(ControllerRole.MASTER, self._generation, now) + self._begin_to_read(now)
 
     def follow(self, now: float) -> bytes:
         """Be a slave: what the switch says counts no more."""
         if not self.is_reached:
             return b""
         self.stage, self._reading, self._progress_at, self._opened_at = Stage.ROLE, None, now, now
-        return self._ask_role(Role.NO_CHANGE, 0, now)
+        return self._ask_role(ControllerRole.NO_CHANGE, 0, now)
 
     def release(self) -> bytes:
         """Return what lets another controller become master at once."""
         if not self._has_roles or not self.is_admitted or not self._leadership.has_beats:
             return b""
         self._has_roles = False
-        return handshake.role_request(Role.MASTER, self._generation | _RELEASED, self._new_transaction())
+        return handshake.role_request(
+            ControllerRole.MASTER, self._generation | _RELEASED, self._new_transaction()
+        )
 
     def read(self) -> bytes:
         """Ask what a switch has: the answer is in `installed` when `take_reading` says so."""
@@ -310,11 +312,11 @@ class Session:
         if whole[11] & REPLY_MORE:
             return b""
         self.stage, self._progress_at = Stage.ROLE, now
-        return self._ask_role(Role.NO_CHANGE, 0, now)
+        return self._ask_role(ControllerRole.NO_CHANGE, 0, now)
 
     # Roles
 
-    def _ask_role(self, role: Role, generation: int, now: float) -> bytes:
+    def _ask_role(self, role: ControllerRole, generation: int, now: float) -> bytes:
         self._beat_at = now + _BEAT_S
         self._awaited = self._new_transaction()
         return handshake.role_request(role, generation, self._awaited)
@@ -330,14 +332,14 @@ class Session:
         is_same = generation == self._generation
         if self._leadership.may_lead(generation) or (is_silent and is_same):
             self._generation = self._leadership.generation_above(generation)
-            return self._ask_role(Role.MASTER, self._generation, now) + self._begin_to_read(now)
+            return self._ask_role(ControllerRole.MASTER, self._generation, now) + self._begin_to_read(now)
         if self.stage is Stage.STANDBY and is_same:
             return b""
         self._generation, self._generation_since = generation, now
         if self.stage is Stage.STANDBY:
             return b""
         self.stage = Stage.STANDBY
-        return self._ask_role(Role.SLAVE, self._leadership.as_slave(generation), now)
+        return self._ask_role(ControllerRole.SLAVE, self._leadership.as_slave(generation), now)
 
     def _take_error(self, transaction: int, whole: bytes, now: float) -> bytes:
         refusal = read_refusal(whole)
@@ -349,7 +351,7 @@ class Session:
             self._finish(reading.refused(transaction))
         elif transaction == self._awaited and (refusal.type, refusal.code) == _STALE:
             self.stage, self._reading, self._progress_at = Stage.ROLE, None, now
-            return self._ask_role(Role.NO_CHANGE, 0, now)  # another controller is master by now
+            return self._ask_role(ControllerRole.NO_CHANGE, 0, now)  # another controller is master by now
         elif transaction == self._awaited and self._has_roles:
             self._has_roles = False
             return self._begin_to_read(now) if self.stage in (Stage.ROLE, Stage.STANDBY) else b""

@@ -24,7 +24,7 @@ RUN = (DOCUMENT, "case", "load", "protocol", "seed")
 
 
 @dataclass(frozen=True)
-class Source:
+class SampleSource:
     """One document: its name, its tables, and its settings by their dotted names."""
 
     name: str
@@ -69,7 +69,7 @@ class Sample:
         return computed
 
 
-def select(sources: Sequence[Source], question: Question) -> list[Sample]:
+def select(sources: Sequence[SampleSource], question: Question) -> list[Sample]:
     """Return the samples that a question is about, in the order in which their groups come up.
 
     Raises:
@@ -100,7 +100,7 @@ def select(sources: Sequence[Source], question: Question) -> list[Sample]:
     ]
 
 
-def measures(sources: Sequence[Source]) -> list[str]:
+def measures(sources: Sequence[SampleSource]) -> list[str]:
     """Return the names of all columns of numbers."""
     names = (
         name
@@ -120,7 +120,7 @@ def _is_asked_for(row: Mapping[str, Any], question: Question) -> bool:
     return all(str(row[name]) in texts for name, texts in question.where.items())
 
 
-def _table_of(sources: Sequence[Source], question: Question) -> str:
+def _table_of(sources: Sequence[SampleSource], question: Question) -> str:
     """Return the first table that has the measure and all else that is asked for."""
     candidates = [
         name
@@ -142,12 +142,12 @@ def _measured(table: Table, measure: str) -> bool:
     return any(_is_number(value) for value in table.get(measure, ()))
 
 
-def _names(sources: Sequence[Source], table: str) -> list[str]:
+def _names(sources: Sequence[SampleSource], table: str) -> list[str]:
     columns = (name for source in sources for name in (*source.tables.get(table, {}), *source.settings))
     return [DOCUMENT, *dict.fromkeys(columns)]
 
 
-def _rows(sources: Sequence[Source], table: str) -> Iterator[Mapping[str, Any]]:
+def _rows(sources: Sequence[SampleSource], table: str) -> Iterator[Mapping[str, Any]]:
     for source in sources:
         columns = source.tables.get(table, {})
         same = {**source.settings, DOCUMENT: source.name}

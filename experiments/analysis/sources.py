@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.analysis.samples import Source, Value
+from experiments.analysis.samples import SampleSource, Value
 from experiments.analysis.settings import leaves
 from experiments.analysis.tables import tables
 from experiments.model.reading import DOCUMENT, read_results
@@ -14,7 +14,7 @@ from experiments.model.results import Results
 from experiments.sweep.store import CONDITIONS, read_points
 
 
-def read_sources(paths: Sequence[Path]) -> tuple[list[Source], list[str]]:
+def read_sources(paths: Sequence[Path]) -> tuple[list[SampleSource], list[str]]:
     """Read folders of `run` or `sweep`; returns them and sentences on what was left out.
 
     Raises:
@@ -33,15 +33,15 @@ def read_sources(paths: Sequence[Path]) -> tuple[list[Source], list[str]]:
             results = results.model_copy(update={"runs": valid})
         elif not valid:
             notes.append(f"{name}: no run is valid; all are drawn.")
-        sources.append(Source(name, tables(results), dict(_settings(results))))
+        sources.append(SampleSource(name, tables(results), dict(_settings(results))))
     return sources, notes
 
 
-def _of_sweep(folder: Path) -> Source:
+def _of_sweep(folder: Path) -> SampleSource:
     conditions, points = read_points(folder)
     rows = [{**point.point.model_dump(), **point.model_dump(exclude={"point"})} for point in points]
     table = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
-    return Source(str(folder), {"points": table}, dict(_values(conditions.model_dump(mode="json"))))
+    return SampleSource(str(folder), {"points": table}, dict(_values(conditions.model_dump(mode="json"))))
 
 
 def _settings(results: Results) -> Iterator[tuple[str, Value]]:

@@ -27,7 +27,7 @@ from experiments import protocols
 from experiments.apps.config import SourceConfig, load_sources
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import emit, emit_if_there_is_room, order, run, selector_for
-from experiments.apps.transports import Session
+from experiments.apps.transports import SharedClients
 from experiments.apps.writing import BacklogSource, Source, TickSource
 from experiments.errors import reason_of
 
@@ -38,7 +38,7 @@ async def main(configs: list[SourceConfig]) -> None:
     pattern = Pattern(configs[0].run_seed)
     sources: dict[str, Source] = {}
     async with AsyncExitStack() as stack:
-        session = Session(stack)
+        session = SharedClients(stack)
         while (told := await order())["order"] == "connect":
             config = by_name[told["flow"]]
             protocol = protocols.get(config.protocol)

@@ -32,7 +32,7 @@ class Accepting(asyncio.Protocol):
 
 
 @dataclass
-class Session:
+class SharedClients:
     """What the flows of a process share: a client for each controller, and what is closed at the end."""
 
     stack: AsyncExitStack
@@ -65,7 +65,7 @@ async def connect_tcp(config: SourceConfig, ports: Sequence[int]) -> Any:
     return transport
 
 
-async def connect_mstcp(config: SourceConfig, session: Session) -> Any:
+async def connect_mstcp(config: SourceConfig, session: SharedClients) -> Any:
     """Ask a controller for paths, and open a stream over each."""
     told = config.connection
     paths = [mstcp.RequestedPath(tuple(nodes), rate_bps) for nodes, rate_bps in told.get("paths", ())]

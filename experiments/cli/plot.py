@@ -71,7 +71,7 @@ def main(args: argparse.Namespace) -> int:
     # Matplotlib takes a second to import.
     from experiments.analysis.samples import Question, select
     from experiments.analysis.sources import read_sources
-    from experiments.report.figure import Form, Kind, draw
+    from experiments.report.figure import Form, PlotKind, draw
 
     if args.kind == "line" and args.over is None:
         raise ScenarioError("--kind line", "", "needs --over: what the lines are drawn over")
@@ -81,7 +81,7 @@ def main(args: argparse.Namespace) -> int:
     question = Question(args.measure, args.by, args.over, dict(args.where))
     samples = select(sources, question)
     form = Form(
-        Kind(args.kind),
+        PlotKind(args.kind),
         width_in=args.width,
         height_in=args.height,
         font_size_pt=args.font_size,

@@ -114,7 +114,7 @@ def _measure(studies: Sequence[schema.Study], args: argparse.Namespace) -> list[
     """Make the runs of studies, with their progress on standard error, and hold them against the papers."""
     for study in studies:
         measure.plan(study, 1)  # what is wrong with a study shows before anything is written or joined
-    keep = measure.Store(args.out, resume=args.resume)
+    keep = measure.StudyStore(args.out, resume=args.resume)
     simulations = simulator(args.scheduler)
     with ExitStack() as shown:
         bars = _Bars(shown)

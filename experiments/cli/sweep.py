@@ -31,7 +31,7 @@ from experiments.model.whole_files import write_whole, writing
 
 if TYPE_CHECKING:
     from experiments.sweep.plan import Sweep
-    from experiments.sweep.store import Store
+    from experiments.sweep.store import SweepStore
 
 NAME = "sweep"
 HELP = "simulate protocols on a network under rising load"
@@ -89,14 +89,14 @@ def main(args: argparse.Namespace) -> int:
     from experiments.sweep.offer import Offers
     from experiments.sweep.progress import Progress
     from experiments.sweep.runner import run
-    from experiments.sweep.store import Store
+    from experiments.sweep.store import SweepStore
 
     sweep = sweep_from(args)
     simulations = simulator(args.scheduler)
     workers = args.workers or simulations.at_once
     offers = Offers(sweep.conditions, kept=workers + 1)
     offers.flows(sweep.loads[0], 1)  # what is wrong with the demands shows before anything is written
-    store = Store(args.out, sweep.conditions, resume=args.resume)
+    store = SweepStore(args.out, sweep.conditions, resume=args.resume)
     stop_on(signal.SIGTERM)
     waiting = len(sweep.points()) - len(store.results(sweep))
     try:
@@ -141,7 +141,7 @@ def sweep_from(args: argparse.Namespace) -> Sweep:
     return Sweep(conditions=conditions, loads=args.loads, protocols=args.protocol, seeds=args.seeds)
 
 
-def _write(sweep: Sweep, store: Store, args: argparse.Namespace) -> None:
+def _write(sweep: Sweep, store: SweepStore, args: argparse.Namespace) -> None:
     """Write the folder's documents and print what was asked for; nothing where no point is finished."""
     # Matplotlib takes a second to import.
     from experiments.sweep.page import render_sweep

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # engines import protocols
     from contextlib import AsyncExitStack
 
     from experiments.apps.config import SinkConfig, SourceConfig
-    from experiments.apps.transports import Accepting, Session
+    from experiments.apps.transports import Accepting, SharedClients
     from experiments.engines.live.agent import Agent, Lab
     from experiments.engines.sim.routing import Route, Routing
     from experiments.model.plan import RunPlan
@@ -83,7 +83,7 @@ class ProtocolSpec:
         tcp = scenario.tcp
         return SocketSettings(congestion_control, tcp.send_buffer_bytes, tcp.receive_buffer_bytes)
 
-    async def client(self, config: SourceConfig, ports: Sequence[int], session: Session) -> Any:
+    async def client(self, config: SourceConfig, ports: Sequence[int], session: SharedClients) -> Any:
         """Connect to the sink, from given ports if there are any; returns a transport.
 
         `experiments.apps.transports` says what a transport has to have, and wraps those of asyncio.

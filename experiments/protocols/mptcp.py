@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
     from experiments.apps.config import SinkConfig, SourceConfig
-    from experiments.apps.transports import Accepting, Session
+    from experiments.apps.transports import Accepting, SharedClients
 
 DSS_BYTES = 28
 """Data sequence signal with 64-bit numbers, without checksum, padded (RFC 8684, section 3.3)."""
@@ -82,7 +82,7 @@ class Mptcp(ProtocolSpec):
         sockets = super().sockets(scenario, congestion_control)
         return replace(sockets, receive_buffer_bytes=scenario.mptcp_receive_buffer_bytes)
 
-    async def client(self, config: SourceConfig, ports: Sequence[int], session: Session) -> Any:
+    async def client(self, config: SourceConfig, ports: Sequence[int], session: SharedClients) -> Any:
         """Connect by MPTCP; each further port becomes a subflow."""
         from experiments.apps import kernel_mptcp
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
     from experiments.apps.config import SinkConfig, SourceConfig
-    from experiments.apps.transports import Accepting, Session
+    from experiments.apps.transports import Accepting, SharedClients
     from experiments.engines.sim.routing import Route, Routing
     from experiments.model.plan import RunPlan
 
@@ -41,7 +41,7 @@ class Mstcp(ProtocolSpec):
         given = plan.flow.given_paths(allocation, self.name)
         return {**told, "paths": [(path.path, path.rate_bps) for path in given]}
 
-    async def client(self, config: SourceConfig, ports: Sequence[int], session: Session) -> Any:
+    async def client(self, config: SourceConfig, ports: Sequence[int], session: SharedClients) -> Any:
         """Ask the controller for paths, and open a stream over each."""
         from experiments.apps.transports import connect_mstcp
 

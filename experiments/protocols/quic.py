@@ -24,7 +24,7 @@ from experiments.protocols.registry import register
 
 if TYPE_CHECKING:
     from experiments.apps.config import FlowConfig, SinkConfig, SourceConfig
-    from experiments.apps.transports import Accepting, Session
+    from experiments.apps.transports import Accepting, SharedClients
     from experiments.model.plan import RunPlan
 
 PROGRAM = "mpquic"
@@ -71,7 +71,7 @@ class Quic(ProtocolSpec):
                     f"{self.name} has no congestion control {name}.", f"It has {', '.join(CONTROLS)}."
                 )
 
-    async def client(self, config: SourceConfig, ports: Sequence[int], session: Session) -> Any:
+    async def client(self, config: SourceConfig, ports: Sequence[int], session: SharedClients) -> Any:
         """Start the client's program, and wait until all paths are open."""
         from experiments.apps.transports import Wrapped
         from mstcp import StreamInfo

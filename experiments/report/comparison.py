@@ -40,7 +40,7 @@ class NotComparable(Exception):
 
 
 @dataclass(frozen=True)
-class Document:
+class ComparedResults:
     """A results document, the letter that stands for it, and the name of the file or folder it came from."""
 
     letter: str
@@ -73,7 +73,7 @@ class Quantity:
 
 
 @dataclass(frozen=True)
-class Row:
+class FlowComparison:
     """One flow with one protocol in the first document and in another. Rates are bit/s, times seconds."""
 
     case: str
@@ -101,12 +101,12 @@ class Row:
 class Pair:
     """The first document and another one: the rows of both, and sentences on what only one of them has."""
 
-    first: Document
-    other: Document
-    rows: tuple[Row, ...]
+    first: ComparedResults
+    other: ComparedResults
+    rows: tuple[FlowComparison, ...]
     lonely: tuple[str, ...]
 
-    def cases(self) -> dict[str, list[Row]]:
+    def cases(self) -> dict[str, list[FlowComparison]]:
         """Return the rows by case, in the first document's order."""
         return {
             name: [row for row in self.rows if row.case == name]
@@ -118,7 +118,7 @@ class Pair:
 class Comparison:
     """All documents, the settings in which they differ, and each but the first against the first."""
 
-    documents: tuple[Document, ...]
+    documents: tuple[ComparedResults, ...]
     settings: tuple[Setting, ...]
     pairs: tuple[Pair, ...]
     warnings: tuple[str, ...]
@@ -139,7 +139,8 @@ def compare(named: Sequence[tuple[str, Results]], measures: Sequence[str] = ()) 
     if not 2 <= len(named) <= MOST:
         raise ValueError(f"2 to {MOST} documents can be compared, not {len(named)}")
     documents = tuple(
-        Document(letter, name, results) for letter, (name, results) in zip(LETTERS, named, strict=False)
+        ComparedResults(letter, name, results)
+        for letter, (name, results) in zip(LETTERS, named, strict=False)
     )
     first, *others = documents
     for other in others:
@@ -149,7 +150,7 @@ def compare(named: Sequence[tuple[str, Results]], measures: Sequence[str] = ()) 
     return Comparison(documents, differing_settings(documents), pairs, tuple(_warnings(documents)))
 
 
-def _require_alike(first: Document, other: Document) -> None:
+def _require_alike(first: ComparedResults, other: ComparedResults) -> None:
     a, b = first.results, other.results
     reason = None
     if a.scenario != b.scenario:
@@ -165,7 +166,7 @@ def _ends(results: Results) -> tuple[list[Any], list[Any]]:
     return nodes, [link.get("ends") for link in results.network.get("links", ())]
 
 
-def _metrics(documents: Sequence[Document], measures: Sequence[str]) -> dict[str, MetricSpec]:
+def _metrics(documents: Sequence[ComparedResults], measures: Sequence[str]) -> dict[str, MetricSpec]:
     """Return the metrics that are compared; those kept with the documents need no extension."""
     known = metrics_of([run for document in documents for run in document.results.runs])
     for name in measures:
@@ -174,7 +175,7 @@ def _metrics(documents: Sequence[Document], measures: Sequence[str]) -> dict[str
     return {name: metric for name, metric in known.items() if metric.compared or name in measures}
 
 
-def _pair(first: Document, other: Document, metrics: Mapping[str, MetricSpec]) -> Pair:
+def _pair(first: ComparedResults, other: ComparedResults, metrics: Mapping[str, MetricSpec]) -> Pair:
     a, b = _summaries(first.results), _summaries(other.results)
     common = [key for key in a if key in b]
     if not common:
@@ -201,8 +202,8 @@ def _listed(keys: Iterable[Key]) -> str:
     return ", ".join(unique(f"{protocol} in case {case}" for case, _, protocol in keys))
 
 
-def _row(a: FlowSummary, b: FlowSummary, metrics: Mapping[str, MetricSpec]) -> Row:
-    return Row(
+def _row(a: FlowSummary, b: FlowSummary, metrics: Mapping[str, MetricSpec]) -> FlowComparison:
+    return FlowComparison(
         case=a.case,
         flow=a.flow,
         protocol=a.protocol,
@@ -218,7 +219,7 @@ def _quantity(a: FlowSummary, b: FlowSummary, metric: MetricSpec) -> Quantity:
     return Quantity(estimate_of_seeds(first), estimate_of_seeds(other), welch_of_seeds(first, other))
 
 
-def differing_settings(documents: Sequence[Document]) -> tuple[Setting, ...]:
+def differing_settings(documents: Sequence[ComparedResults]) -> tuple[Setting, ...]:
     """Return what was not set or not found alike in all documents, in a fixed order."""
     described = [dict(_settings(document.results)) for document in documents]
     names = unique(name for settings in described for name in settings)
@@ -272,7 +273,7 @@ def _either(values: Iterable[str]) -> str:
     return " or ".join(unique(values)) or NOT_SET
 
 
-def _warnings(documents: Sequence[Document]) -> Iterator[str]:
+def _warnings(documents: Sequence[ComparedResults]) -> Iterator[str]:
     for document in documents:
         for sentence in validity_sentences(document.results):
             yield f"{document.letter}: {sentence}"

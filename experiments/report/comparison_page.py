@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.report.canvas import Plot
-from experiments.report.comparison import Comparison, Pair, Row
+from experiments.report.comparison import Comparison, FlowComparison, Pair
 from experiments.report.comparison_terminal import difference_text
 from experiments.report.pages import distinct, render_template, write_page
 from experiments.report.plot_comparison import DELAY, GOODPUT, plot_comparison
@@ -20,7 +20,7 @@ class ComparedScenario:
     """One case on the page: for each pair its rows by flow, and the plots of all documents by kind."""
 
     name: str
-    tables: list[tuple[Pair, dict[str, list[Row]]]]
+    tables: list[tuple[Pair, dict[str, list[FlowComparison]]]]
     plots: dict[str, list[Plot]]
 
 
@@ -52,5 +52,5 @@ def _sections(comparison: Comparison) -> list[ComparedScenario]:
     ]
 
 
-def _by_flow(rows: list[Row]) -> dict[str, list[Row]]:
+def _by_flow(rows: list[FlowComparison]) -> dict[str, list[FlowComparison]]:
     return {flow: [row for row in rows if row.flow == flow] for flow in unique(row.flow for row in rows)}

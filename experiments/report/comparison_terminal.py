@@ -11,7 +11,7 @@ from rich.text import Text
 
 from experiments.analysis.metrics import METRICS, Kept
 from experiments.report import units
-from experiments.report.comparison import Comparison, Pair, Quantity, Row
+from experiments.report.comparison import Comparison, FlowComparison, Pair, Quantity
 from experiments.report.terminal import filled, printing, visible
 
 SIGNIFICANT = "*"
@@ -73,7 +73,7 @@ def _settings(comparison: Comparison, plain: bool) -> Table:
     return filled("Settings that differ", ["setting", *letters], (), rows, plain)
 
 
-def _table(pair: Pair, case: str, rows: list[Row], plain: bool) -> Table:
+def _table(pair: Pair, case: str, rows: list[FlowComparison], plain: bool) -> Table:
     first, other = pair.first.letter, pair.other.letter
     title = f"{pair.first.results.scenario}, case {case}: {other} against {first}"
     columns = [_column(name, rows) for name in rows[0].quantities]
@@ -97,7 +97,7 @@ def _table(pair: Pair, case: str, rows: list[Row], plain: bool) -> Table:
     return filled(title, ("flow", "protocol"), headings, cells(), plain)
 
 
-def _column(name: str, rows: list[Row]) -> _Column:
+def _column(name: str, rows: list[FlowComparison]) -> _Column:
     if name in MAIN:
         return MAIN[name]
     metric = METRICS[name] if name in METRICS else Kept(name)

@@ -21,7 +21,7 @@ GROUP_WIDTH = 0.8
 LEGEND_COLUMNS = 3
 
 
-class Kind(enum.Enum):
+class PlotKind(enum.Enum):
     """How values are drawn."""
 
     CDF = "cdf"
@@ -36,7 +36,7 @@ class Kind(enum.Enum):
 class Form:
     """What a figure looks like: its size in inches, letters in points, and texts that replace its own."""
 
-    kind: Kind
+    kind: PlotKind
     width_in: float = 3.5
     height_in: float = 2.3
     font_size_pt: float = 8.0
@@ -137,7 +137,7 @@ def _draw_lines(axes: Any, samples: Sequence[Sample], looks: dict[str, Look], sc
 
 MOST_MARKERS = 25
 """A line of more points has none: they would hide it."""
-_DRAWN = {Kind.CDF: _draw_cdf, Kind.BOX: _draw_boxes, Kind.LINE: _draw_lines}
+_DRAWN = {PlotKind.CDF: _draw_cdf, PlotKind.BOX: _draw_boxes, PlotKind.LINE: _draw_lines}
 
 
 def _in_order(places: Sequence[Value | None]) -> list[Any]:
@@ -150,7 +150,7 @@ def _are_numbers(places: Sequence[Value | None]) -> bool:
 
 
 def _label(axes: Any, question: Question, form: Form, measure: str) -> None:
-    if form.kind is Kind.CDF:
+    if form.kind is PlotKind.CDF:
         x, y = measure, "share"
     else:
         x, y = axis_unit(question.over, 1.0)[1] if question.over else question.by, measure
@@ -159,15 +159,15 @@ def _label(axes: Any, question: Question, form: Form, measure: str) -> None:
     if form.title:
         axes.set_title(form.title)
     if form.is_logarithmic:
-        is_x = form.kind is Kind.CDF
+        is_x = form.kind is PlotKind.CDF
         (axes.set_xscale if is_x else axes.set_yscale)("log")
         logarithmic_ticks(*((axes.xaxis, *axes.get_xlim()) if is_x else (axes.yaxis, *axes.get_ylim())))
-    elif form.kind is not Kind.CDF:
+    elif form.kind is not PlotKind.CDF:
         axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
 
 
-def _handles(axes: Any, kind: Kind, looks: dict[str, Look]) -> list[Any]:
-    if kind is Kind.BOX:
+def _handles(axes: Any, kind: PlotKind, looks: dict[str, Look]) -> list[Any]:
+    if kind is PlotKind.BOX:
         return [
             Patch(facecolor=look.colour, alpha=0.75, label=legend_label(name)) for name, look in looks.items()
         ]

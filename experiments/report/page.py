@@ -42,7 +42,7 @@ REPORT = "report.html"
 
 
 @dataclass
-class Section:
+class CaseSection:
     """One case on the page.
 
     `rows` holds for each flow its summaries with the marks of their footnotes, by cell; `links` for each
@@ -77,7 +77,7 @@ def write_report(results: Results, out_dir: Path) -> Path:
     return write_page(render(results, sections), all_plots(sections), out_dir, REPORT)
 
 
-def render(results: Results, sections: list[Section]) -> str:
+def render(results: Results, sections: list[CaseSection]) -> str:
     """Return the page as HTML."""
     return render_template(
         "report.html.j2",
@@ -98,7 +98,7 @@ def render(results: Results, sections: list[Section]) -> str:
     )
 
 
-def make_sections(results: Results) -> list[Section]:
+def make_sections(results: Results) -> list[CaseSection]:
     """Summarise and draw each case; no two plots have the same name."""
     network = network_of(results)
     sections = []
@@ -113,7 +113,7 @@ def make_sections(results: Results) -> list[Section]:
     return sections
 
 
-def _section(summary: CaseSummary) -> Section:
+def _section(summary: CaseSummary) -> CaseSection:
     papers = [entry.paper for group in summary.flows.values() for entry in group if entry.paper]
     with_paper = bool(papers)
     with_ratio = any(paper.goodput_ratio is not None for paper in papers)
@@ -127,7 +127,7 @@ def _section(summary: CaseSummary) -> Section:
     ]
     names = unique(name for links in measured for name in links)
     links = {name: [values.get(name) for values in measured] for name in names}
-    return Section(
+    return CaseSection(
         summary,
         notes,
         rows,
@@ -147,7 +147,7 @@ def _marks(entry: FlowSummary, notes: Notes, with_paper: bool) -> dict[str, str]
     }
 
 
-def _draw(section: Section, network: Network | None) -> None:
+def _draw(section: CaseSection, network: Network | None) -> None:
     summary = section.summary
     if summary.flows:
         section.plots["Goodput"] = plot_goodputs(summary)
@@ -166,7 +166,7 @@ def _draw(section: Section, network: Network | None) -> None:
         ]
 
 
-def all_plots(sections: list[Section]) -> Iterator[Plot]:
+def all_plots(sections: list[CaseSection]) -> Iterator[Plot]:
     """Yield the plots of all sections in the order of the page."""
     for section in sections:
         for plots in section.plots.values():

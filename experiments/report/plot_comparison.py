@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 
 from experiments.analysis.statistics import Estimate
 from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, legend_label, new_figure, style
-from experiments.report.comparison import Comparison, Document, Quantity, Row
+from experiments.report.comparison import ComparedResults, Comparison, FlowComparison, Quantity
 from experiments.report.palette import MUTED, path_look
 from experiments.report.summary import unique
 
@@ -45,12 +45,12 @@ def _estimates(comparison: Comparison, case: str, flow: str, kind: str) -> dict[
     return estimates
 
 
-def _quantity(row: Row, kind: str) -> Quantity:
+def _quantity(row: FlowComparison, kind: str) -> Quantity:
     return row.goodput_bps if kind == GOODPUT else row.delay_mean_s
 
 
 def _plot(
-    documents: Sequence[Document],
+    documents: Sequence[ComparedResults],
     estimates: dict[str, list[Estimate | None]],
     kind: str,
     title: str,
@@ -99,7 +99,7 @@ def _mark(axes: Any, side: Estimate, height: float, index: int, scale: float) ->
     )
 
 
-def _legend(documents: Sequence[Document], drawn: Sequence[int]) -> list[Any]:
+def _legend(documents: Sequence[ComparedResults], drawn: Sequence[int]) -> list[Any]:
     looks = {documents[index].letter: path_look(index) for index in drawn}
     return [
         Line2D([], [], color=look.colour, marker=look.marker, linestyle="none", label=letter)

@@ -21,7 +21,7 @@ MARKDOWN = "study.md"
 
 
 @dataclass(frozen=True)
-class Section:
+class StudySection:
     """A study on the page: its tables, each with its figure."""
 
     study: Study
@@ -51,9 +51,9 @@ def write_studies(studies: Sequence[tuple[Study, StudyDocument]], seeds: int, ou
     return path
 
 
-def _section(study: Study, document: StudyDocument, taken: set[str]) -> Section:
+def _section(study: Study, document: StudyDocument, taken: set[str]) -> StudySection:
     tables = tables_of(study, document)
     plots = distinct((plot_table(study.name, table) for table in tables), taken)
-    return Section(
+    return StudySection(
         study, document, counts(document), list(zip(tables, plots, strict=True)), on_kernel(document)
     )

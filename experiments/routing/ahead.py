@@ -10,7 +10,7 @@ from gomr.backups import backup_paths
 from gomr.engines.time_budget import OutOfTime
 from gomr.failures import Survey, survey_failures
 
-from experiments.routing.case import Case
+from experiments.routing.case import RoutingCase
 from experiments.routing.document import Solved
 from experiments.routing.events import failures_of, measure_events
 from experiments.routing.time_limit import TimeLimit
@@ -20,7 +20,9 @@ _SURVEY_SHARE = 0.9
 _MORE = "give more by --time-limit"
 
 
-def measure(solved: Solved, case: Case, live: Engine, count: int, seed: int, time_limit: TimeLimit) -> Solved:
+def measure(
+    solved: Solved, case: RoutingCase, live: Engine, count: int, seed: int, time_limit: TimeLimit
+) -> Solved:
     """Return what was solved with the times of events, and a note where there was no time for all of them.
 
     Raises:

@@ -27,7 +27,7 @@ GENERATED = (*MODELS, ALL_PAIRS)
 
 
 @dataclass(frozen=True)
-class Case:
+class RoutingCase:
     """A problem that is ready to be built.
 
     Attributes:
@@ -65,7 +65,7 @@ def make_case(
     ack_ratio: float = 0.0,
     rate_unit_bps: float | None = None,
     time_limit: TimeLimit | None = None,
-) -> Case:
+) -> RoutingCase:
     """Return the case of some demands on a network.
 
     Args:
@@ -130,7 +130,7 @@ def make_case(
 
     described = f"{len(made)} flows ({Path(demands).name}" + ("" if load is None else f", load {load:g}")
     described += f", seed {seed})" if demands in GENERATED else ")"
-    return Case(network, _scaled(made, factor), arriving, described, routable.notes + notes)
+    return RoutingCase(network, _scaled(made, factor), arriving, described, routable.notes + notes)
 
 
 def _without_local(read: ReadDemands) -> tuple[Sequence[Demand], tuple[str, ...]]:

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from experiments.engines.sim.methods import absolute_names
-from experiments.engines.sim.process import Simulated, SimulationFailed
+from experiments.engines.sim.process import SimulationFailed, SimulatorOutput
 from experiments.errors import ClusterUnreachable, MissingRequirement
 from experiments.installation import extra_command
 from experiments.scheduling import remote
@@ -92,7 +92,7 @@ class Cluster:
         except distributed.TimeoutError:
             raise ClusterUnreachable(self._address, f"fewer than {workers} workers joined it") from None
 
-    def run(self, description: dict[str, Any], *traces: str) -> Simulated:
+    def run(self, description: dict[str, Any], *traces: str) -> SimulatorOutput:
         """Make a simulation on some worker and wait for it; SimulationFailed says why it has no result."""
         if traces:
             raise SimulationFailed("traces are files of this machine: leave --trace or --scheduler out")
@@ -103,7 +103,7 @@ class Cluster:
             future.release()  # `cancel` would wait for ever once the client is closed
         if refused is not None:
             raise SimulationFailed(refused)
-        return Simulated(document=json.loads(document), wall_s=wall_s, peak_rss_bytes=peak_rss_bytes)
+        return SimulatorOutput(document=json.loads(document), wall_s=wall_s, peak_rss_bytes=peak_rss_bytes)
 
     def _wait(self, future: Any) -> tuple[str | None, str, float, int]:
         import distributed

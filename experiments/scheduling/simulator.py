@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from experiments.engines.sim.process import Processes, Simulated
+from experiments.engines.sim.process import Processes, SimulatorOutput
 
 
 class Simulator(Protocol):
@@ -13,7 +13,7 @@ class Simulator(Protocol):
     at_once: int
     """How many it can make at once."""
 
-    def run(self, description: dict[str, Any], *traces: str) -> Simulated:
+    def run(self, description: dict[str, Any], *traces: str) -> SimulatorOutput:
         """Make one and wait for it (SimulationFailed: with the reason)."""
 
     def stop(self) -> None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from experiments.analysis.statistics import CONFIDENCE, Difference, Estimate, estimate, welch
 from experiments.studies.document import Judgement, Verdict
 from experiments.studies.figures import with_interval
-from experiments.studies.schema import ABOVE, BELOW, Comparison, Side
+from experiments.studies.schema import ABOVE, BELOW, ClaimedRelation, Side
 
 Figures = Callable[[Side], Sequence[float]]
 """Returns a figure of each seed."""
@@ -37,7 +37,7 @@ class Judge:
     figures: Figures
     trim: float = 0.0
 
-    def sentence(self, by: str, comparisons: Sequence[Comparison]) -> Judgement | None:
+    def sentence(self, by: str, comparisons: Sequence[ClaimedRelation]) -> Judgement | None:
         """Return the verdict on comparisons by a metric, with the figures as evidence; None without any."""
         if not comparisons:
             return None
@@ -49,7 +49,7 @@ class Judge:
         ]
         return Judgement(by=by, status=_all(verdicts), evidence="; ".join(evidence))
 
-    def _comparison(self, comparison: Comparison, confidence: float) -> Verdict:
+    def _comparison(self, comparison: ClaimedRelation, confidence: float) -> Verdict:
         verdicts: list[Verdict] = []
         for side, limit in comparison.limits.items():
             near, far = (self._distance(comparison, limit, level) for level in (CONFIDENCE, confidence))
@@ -61,7 +61,7 @@ class Judge:
                 verdicts.append("not_reproduced" if side * far.value <= -far.half_width else "undecided")
         return _all(verdicts)
 
-    def _distance(self, comparison: Comparison, limit: float, confidence: float) -> Difference:
+    def _distance(self, comparison: ClaimedRelation, limit: float, confidence: float) -> Difference:
         """Return how far above its limit the left side is."""
         left, right = self.figures(comparison.left), comparison.right
         factor, shift = (limit, 0.0) if comparison.relation == "of" else (1.0, limit)
@@ -79,7 +79,7 @@ class Judge:
         assert mean is not None, "every case has been run with a seed at least"
         return mean
 
-    def _text(self, comparison: Comparison, by: str) -> str:
+    def _text(self, comparison: ClaimedRelation, by: str) -> str:
         """Return a comparison with its figures; metrics are named where they are not that of the sentence."""
         left = self._figure(comparison.left, by)
         right = "" if comparison.right is None else self._figure(comparison.right, by)

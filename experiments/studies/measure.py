@@ -74,7 +74,7 @@ def run(
     seeds: int,
     simulator: Simulator,
     *,
-    keep: Store | None = None,
+    keep: StudyStore | None = None,
     begin: Callable[[int], None] = lambda _: None,
     report: Callable[[str], None] = lambda _: None,
 ) -> list[Measured]:
@@ -97,7 +97,7 @@ def run(
         OutputError: what finished cannot be kept.
     """
     planned = [plan(study, seeds) for study in studies]
-    store = Store(None) if keep is None else keep
+    store = StudyStore(None) if keep is None else keep
 
     def simulate(one: Planned) -> dict[str, float]:
         try:
@@ -120,7 +120,7 @@ def measure(study: Study, seeds: int, simulator: Simulator) -> Measured:
     return run([study], seeds, simulator)[0]
 
 
-def _measured(planned: Sequence[Planned], store: Store) -> Measured:
+def _measured(planned: Sequence[Planned], store: StudyStore) -> Measured:
     measured: dict[tuple[str, str], list[float]] = {}
     for one in planned:
         for name, value in store.figures(one).items():
@@ -128,7 +128,7 @@ def _measured(planned: Sequence[Planned], store: Store) -> Measured:
     return measured
 
 
-class Store:
+class StudyStore:
     """The figures of finished runs, in memory and in a folder's `runs.jsonl`."""
 
     def __init__(self, folder: Path | None, *, resume: bool = False) -> None:

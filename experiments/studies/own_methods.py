@@ -69,7 +69,7 @@ SINGLE: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Kind:
+class MethodKind:
     """What is compared: where its name stands in a description, those built in, and what needs what."""
 
     base: Mapping[str, Any]
@@ -89,10 +89,10 @@ def _mptcp(description: dict[str, Any]) -> dict[str, Any]:
 
 
 KINDS = {
-    "schedulers": Kind(MPTCP, _mptcp, "scheduler", settings.SCHEDULERS),
-    "coupled": Kind(MPTCP, _mptcp, "congestion_control", settings.COUPLED_CONTROLS),
-    "congestion": Kind(SINGLE, _tcp, "congestion_control", settings.CONGESTION_CONTROLS),
-    "reordering": Kind(SPLIT, _tcp, "reordering", settings.RESPONSES),
+    "schedulers": MethodKind(MPTCP, _mptcp, "scheduler", settings.SCHEDULERS),
+    "coupled": MethodKind(MPTCP, _mptcp, "congestion_control", settings.COUPLED_CONTROLS),
+    "congestion": MethodKind(SINGLE, _tcp, "congestion_control", settings.CONGESTION_CONTROLS),
+    "reordering": MethodKind(SPLIT, _tcp, "reordering", settings.RESPONSES),
 }
 FIGURES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
     "goodput_mbps": lambda flow: flow["goodput_bps"] * MEGA,
@@ -117,7 +117,7 @@ def check(name: str, description: dict[str, Any]) -> None:
         raise ScenarioError(name, place, reason) from None
 
 
-def describe(kind: Kind, name: str, duration_s: float, seed: int) -> dict[str, Any]:
+def describe(kind: MethodKind, name: str, duration_s: float, seed: int) -> dict[str, Any]:
     """Return the simulator's description of a run with one method."""
     description = copy.deepcopy(dict(kind.base))
     description |= {"seed": seed, "duration_s": duration_s, "warm_up_s": 1.0}

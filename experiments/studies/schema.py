@@ -136,7 +136,7 @@ def _printed(text: str) -> str:
     return text
 
 
-class Comparison(NamedTuple):
+class ClaimedRelation(NamedTuple):
     """What must hold: a figure, its ratio `of` another or its difference from one lies between limits."""
 
     left: Side
@@ -144,7 +144,7 @@ class Comparison(NamedTuple):
     right: Side | None
     limits: Limits
 
-    def replace(self, change: Callable[[Side], Side]) -> Comparison:
+    def replace(self, change: Callable[[Side], Side]) -> ClaimedRelation:
         """Return the comparison of other figures."""
         return self._replace(left=change(self.left), right=self.right and change(self.right))
 
@@ -181,11 +181,11 @@ class Holds(Data):
         half = Decimal(5).scaleb(int(number.as_tuple().exponent) - 1)
         return {ABOVE: float(number - half), BELOW: float(number + half)}
 
-    def comparisons(self, by: str, each: str) -> Iterator[Comparison]:
+    def comparisons(self, by: str, each: str) -> Iterator[ClaimedRelation]:
         """Return the comparisons by a metric, `each` in place of `{}`."""
         relation: Literal["alone", "of", "minus"] = "of" if self.of else "minus" if self.minus else "alone"
         for left, right in product(_texts(self.case), _texts(self.of or self.minus) or (None,)):
-            yield Comparison(
+            yield ClaimedRelation(
                 side(left.replace("{}", each), by),
                 relation,
                 None if right is None else side(right.replace("{}", each), by),
@@ -227,7 +227,7 @@ class Claim(Data):
             raise ValueError("a claim needs `holds`, or the contradiction that makes it void")
         return self
 
-    def comparisons(self) -> list[Comparison]:
+    def comparisons(self) -> list[ClaimedRelation]:
         """Return all that must hold."""
         return [
             comparison
@@ -282,7 +282,7 @@ class Study(Data):
         """Return the same figure by the other measure, where its metric has one."""
         return side._replace(metric=self.metrics[side.metric].beside or side.metric)
 
-    def without(self, claim: Claim) -> list[Comparison]:
+    def without(self, claim: Claim) -> list[ClaimedRelation]:
         """Return a claim's comparisons in the cases without the assumption on which it depends, if any."""
         if claim.depends_on is None:
             return []

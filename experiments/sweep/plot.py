@@ -8,14 +8,14 @@ from typing import Any
 from experiments.analysis.statistics import Estimate
 from experiments.report.canvas import Plot, finish, legend_label, new_figure, style
 from experiments.report.palette import MUTED, Look, protocol_looks
-from experiments.sweep.summary import Row
+from experiments.sweep.summary import LoadSummary
 
 SIZE_IN = (7.2, 3.2)
 UNITS = ((1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 MS_PER_S = 1e3
 
 
-def plot_sweep(rows: Sequence[Row], title: str, seeds: int) -> Plot:
+def plot_sweep(rows: Sequence[LoadSummary], title: str, seeds: int) -> Plot:
     """Draw goodput on the left and mean delay on the right, a line for each protocol."""
     protocols = list(dict.fromkeys(row.protocol for row in rows))
     looks = protocol_looks(protocols)
@@ -36,7 +36,7 @@ def plot_sweep(rows: Sequence[Row], title: str, seeds: int) -> Plot:
         return finish(figure, "sweep", f"Goodput and delay against load: {title}", caption)
 
 
-def _draw_goodput(axes: Any, rows: Sequence[Row], looks: dict[str, Look]) -> None:
+def _draw_goodput(axes: Any, rows: Sequence[LoadSummary], looks: dict[str, Look]) -> None:
     largest_bps = max((row.requested_bps.mean for row in rows), default=0.0)
     scale, unit = next(((s, u) for s, u in UNITS if largest_bps >= s), UNITS[-1])
     requested = {row.load: row.requested_bps.mean / scale for row in rows}
@@ -59,7 +59,7 @@ def _draw_goodput(axes: Any, rows: Sequence[Row], looks: dict[str, Look]) -> Non
     axes.set_ylabel(f"goodput in {unit}")
 
 
-def _draw_delay(axes: Any, rows: Sequence[Row], looks: dict[str, Look]) -> None:
+def _draw_delay(axes: Any, rows: Sequence[LoadSummary], looks: dict[str, Look]) -> None:
     for protocol, look in looks.items():
         known = [
             (row.load, row.delay_mean_s)

@@ -9,7 +9,7 @@ from contextlib import closing
 
 from gomr.errors import SolverError
 
-from experiments.engines.sim.process import Simulated, SimulationFailed
+from experiments.engines.sim.process import SimulationFailed, SimulatorOutput
 from experiments.errors import Interrupted, RunFailed
 from experiments.scheduling.scheduler import each
 from experiments.scheduling.simulator import Simulator
@@ -17,13 +17,13 @@ from experiments.sweep.description import Admitted, admit, describe, plan_of
 from experiments.sweep.offer import Offers
 from experiments.sweep.plan import Point, Sweep
 from experiments.sweep.routes import DefaultRoutes
-from experiments.sweep.store import PointResult, Store
+from experiments.sweep.store import PointResult, SweepStore
 
 Report = Callable[[PointResult | RunFailed], None]
 
 
 def run(
-    sweep: Sweep, offers: Offers, store: Store, report: Report, simulator: Simulator, workers: int
+    sweep: Sweep, offers: Offers, store: SweepStore, report: Report, simulator: Simulator, workers: int
 ) -> None:
     """Run the points that are not finished.
 
@@ -51,7 +51,7 @@ def run(
         raise Interrupted(finished, len(points)) from None
 
 
-def _settle(future: Future[PointResult], point: Point, store: Store, report: Report) -> None:
+def _settle(future: Future[PointResult], point: Point, store: SweepStore, report: Report) -> None:
     try:
         result = future.result()
     except (SimulationFailed, SolverError) as error:
@@ -77,7 +77,7 @@ class _Runner:
         return summarise(point, admitted, self._simulator.run(describe(plan, admitted)))
 
 
-def summarise(point: Point, flows: list[Admitted], simulated: Simulated) -> PointResult:
+def summarise(point: Point, flows: list[Admitted], simulated: SimulatorOutput) -> PointResult:
     """Return what came of a point, summed over its flows."""
     simulated_flows, counters = simulated.document["flows"], simulated.document["counters"]
     received_bps = math.fsum(flow["goodput_bps"] for flow in simulated_flows)

@@ -63,7 +63,7 @@ class PointResult(Data):
     peak_rss_bytes: int
 
 
-class Store:
+class SweepStore:
     """Keeps the finished points; each is on the disk before the next is counted."""
 
     def __init__(self, folder: Path, conditions: Conditions, *, resume: bool) -> None:

@@ -16,7 +16,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Row:
+class LoadSummary:
     """A protocol at a load: goodput of all flows in bit/s, delay in seconds, over the seeds."""
 
     load: float
@@ -29,7 +29,7 @@ class Row:
     delay_mean_s: Estimate | None
 
 
-def rows(sweep: Sweep, results: Sequence[PointResult]) -> list[Row]:
+def rows(sweep: Sweep, results: Sequence[PointResult]) -> list[LoadSummary]:
     """Return a row for each load and protocol of which a point is finished."""
     return [
         _row(load, protocol, group)
@@ -39,8 +39,8 @@ def rows(sweep: Sweep, results: Sequence[PointResult]) -> list[Row]:
     ]
 
 
-def _row(load: float, protocol: str, group: list[PointResult]) -> Row:
-    return Row(
+def _row(load: float, protocol: str, group: list[PointResult]) -> LoadSummary:
+    return LoadSummary(
         load,
         protocol,
         _mean([result.requested_bps for result in group]),

@@ -14,7 +14,7 @@ from experiments.report import units
 from experiments.report.terminal import filled, printing, visible
 from experiments.sweep.plan import Sweep
 from experiments.sweep.store import PointResult
-from experiments.sweep.summary import Row, rows
+from experiments.sweep.summary import LoadSummary, rows
 
 COLUMNS = (
     "asked\nMbit/s",
@@ -47,7 +47,7 @@ def print_table(sweep: Sweep, results: Sequence[PointResult], console: Console) 
             console.print(visible(note, plain), highlight=False)
 
 
-def cells(row: Row) -> list[str]:
+def cells(row: LoadSummary) -> list[str]:
     """Return a row's cells in the order of `COLUMNS`."""
     return [
         units.with_interval(row.requested_bps, units.mbps, 1e-6),

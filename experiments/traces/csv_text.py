@@ -16,7 +16,7 @@ from experiments.traces.registry import register
 from topologies.validation import requirement
 
 
-class Row(LinkSettings):
+class TraceRow(LinkSettings):
     """What a link becomes at a time."""
 
     time_s: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
@@ -32,7 +32,7 @@ class CsvTrace(TraceBase):
     kind: Literal["csv"] = "csv"
     file: str = Field(min_length=1)
     repeat_s: Annotated[float, Field(gt=0, le=86400)] | None = None
-    rows: tuple[Row, ...] = ()
+    rows: tuple[TraceRow, ...] = ()
     """What the file holds, once it is read."""
 
     def read(self, folder: Path) -> TraceBase:
@@ -59,9 +59,9 @@ class CsvTrace(TraceBase):
         return repeated([step for step in steps if step.time_s < self.repeat_s], self.repeat_s)
 
 
-def _row(row: dict[str, str], source: Path, number: int) -> Row:
+def _row(row: dict[str, str], source: Path, number: int) -> TraceRow:
     try:
-        return Row.model_validate({name: text for name, text in row.items() if text != ""})
+        return TraceRow.model_validate({name: text for name, text in row.items() if text != ""})
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         what = ".".join(map(str, problem["loc"]))

@@ -20,7 +20,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from experiments.web.documents import PARTS, Document, NoSuchRun
+from experiments.web.documents import PARTS, NoSuchRun, OpenDocument
 from experiments.web.event_log import EventLog
 
 PAGE = Path(__file__).resolve().parents[1] / "page"
@@ -85,7 +85,7 @@ class Content:
         readers: Those who follow it.
     """
 
-    documents: Sequence[Document]
+    documents: Sequence[OpenDocument]
     watch: Callable[[], Mapping[str, Any]] | None = None
     log: EventLog = field(default_factory=EventLog)
     readers: Readers = field(default_factory=Readers)

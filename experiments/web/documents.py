@@ -21,7 +21,7 @@ class NoSuchRun(Exception):
     """There is no result of that number (yet)."""
 
 
-class Document(Protocol):
+class OpenDocument(Protocol):
     """Results that a page can open."""
 
     def overview(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from experiments.model.problems import what_is_wrong
 from experiments.model.reading import DOCUMENT, read_results
 from experiments.sweep.plan import Sweep
 from experiments.sweep.store import PointResult
-from experiments.web.documents import Document, FinishedResults, NoSuchRun, looks
+from experiments.web.documents import FinishedResults, NoSuchRun, OpenDocument, looks
 from experiments.web.views import SweepRow
 
 SWEEP = "sweep.json"
@@ -23,7 +23,7 @@ MOST_FILES = 50
 """Of the documents in a folder that has none itself."""
 
 
-def open_documents(path: Path) -> list[Document]:
+def open_documents(path: Path) -> list[OpenDocument]:
     """Open a document, a folder with one, or all below a folder that has none.
 
     Raises:
@@ -57,7 +57,7 @@ def _refuse_solution(folder: Path) -> None:
         raise ScenarioError(str(folder), "", reason)
 
 
-def _open(path: Path) -> Document:
+def _open(path: Path) -> OpenDocument:
     if path.name == SWEEP:
         return FinishedSweep(path)
     return FinishedResults(read_results(path), str(path.parent if path.name == DOCUMENT else path))

@@ -80,7 +80,7 @@ class NetworkView(_View):
     links: list[LinkView]
 
 
-class Look(_View):
+class ProtocolLook(_View):
     """How a protocol is drawn: the index of its colour and dash pattern."""
 
     series: int
@@ -119,7 +119,7 @@ class _Overview(_View):
     source: str
     scenario: str
     engine: str
-    looks: dict[str, Look]
+    looks: dict[str, ProtocolLook]
 
 
 class ResultsOverview(_Overview):

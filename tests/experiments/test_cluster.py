@@ -119,7 +119,7 @@ def test_a_worker_that_is_killed_in_the_middle_costs_no_result_and_doubles_none(
         if len(ended) == 3:
             cluster.workers[0].send_signal(signal.SIGKILL)
 
-    keep = measure.Store(tmp_path)
+    keep = measure.StudyStore(tmp_path)
     simulator = Cluster(cluster.address)
     assert simulator.at_once >= 2
     [there] = measure.run([study], 6, simulator, keep=keep, report=report)
@@ -144,14 +144,14 @@ def test_a_cluster_that_dies_in_the_middle_is_said_and_what_was_finished_is_kept
 
     try:
         study = schema.parse(STUDY, "small")
-        keep = measure.Store(tmp_path / "out")
+        keep = measure.StudyStore(tmp_path / "out")
         simulator = Cluster(dying.address)
         monkeypatch.setattr("experiments.scheduling.cluster.WORKERS_S", 3.0)
         with pytest.raises(RunFailed, match="the cluster at .* is gone"):
             measure.run([study], seeds, simulator, keep=keep, report=report)
     finally:
         dying.close()
-    kept = measure.Store(tmp_path / "out", resume=True)
+    kept = measure.StudyStore(tmp_path / "out", resume=True)
     finished = [run for run in measure.plan(study, seeds) if kept.has(run)]
     assert 1 <= len(finished) < 2 * seeds
     assert all(kept.figures(run) == keep.figures(run) for run in finished)

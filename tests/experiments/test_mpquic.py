@@ -14,7 +14,7 @@ import pytest
 import topologies
 from experiments import protocols
 from experiments.apps.config import SinkConfig, SocketSettings, SourceConfig, Timing
-from experiments.apps.transports import Accepting, Session
+from experiments.apps.transports import Accepting, SharedClients
 from experiments.errors import MissingRequirement
 from experiments.model import scenario
 from experiments.model.plan import RunPlan
@@ -100,7 +100,7 @@ async def transfer(common: dict[str, Any], ports: list[int]) -> tuple[int, str, 
     async with AsyncExitStack() as stack:
         reader = Reader()
         await protocol.server(SinkConfig(**common), reader, stack)
-        transport = await protocol.client(source, ports, Session(stack))
+        transport = await protocol.client(source, ports, SharedClients(stack))
         sent = 0
         while sent < SIZE_BYTES:
             if transport.try_write(bytes([sent // 60_000 % 256]) * 60_000):

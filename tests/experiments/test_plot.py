@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiments import cli
-from experiments.analysis.samples import Question, Source, measures, select
+from experiments.analysis.samples import Question, SampleSource, measures, select
 from experiments.analysis.sources import read_sources
 from experiments.analysis.statistics import estimate
 from experiments.errors import ScenarioError, UnknownName
@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def sources(folder: Path, *names: str) -> list[Source]:
+def sources(folder: Path, *names: str) -> list[SampleSource]:
     return read_sources([folder / name for name in names])[0]
 
 

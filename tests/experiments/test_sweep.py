@@ -22,7 +22,7 @@ from experiments.sweep.offer import FRAMING, PACKETS_PER_ACK, Offers
 from experiments.sweep.plan import Conditions, Metric, Point, Sweep
 from experiments.sweep.routes import DefaultRoutes
 from experiments.sweep.runner import run
-from experiments.sweep.store import POINTS, PointResult, Store
+from experiments.sweep.store import POINTS, PointResult, SweepStore
 from experiments.sweep.summary import rows
 from experiments.sweep.table import print_table
 from tests.fakes.simulations import stop_simulating
@@ -44,7 +44,7 @@ def swept(
         assert isinstance(ended, PointResult), ended
         ran.append(ended)
 
-    store = Store(folder, sweep.conditions, resume=resume)
+    store = SweepStore(folder, sweep.conditions, resume=resume)
     run(sweep, Offers(sweep.conditions, kept=workers + 1), store, report, Processes(), workers)
     return store.results(sweep), ran
 
@@ -180,15 +180,15 @@ def test_resuming_runs_only_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_not_used_for_something_else(tmp_path: Path) -> None:
-    Store(tmp_path, CONDITIONS, resume=False)
+    SweepStore(tmp_path, CONDITIONS, resume=False)
     with pytest.raises(OutputError, match="--resume"):
-        Store(tmp_path, CONDITIONS, resume=False)
+        SweepStore(tmp_path, CONDITIONS, resume=False)
     with pytest.raises(ScenarioError, match="flows: the sweep there was begun with 12, not 13"):
-        Store(tmp_path, CONDITIONS.model_copy(update={"flows": 13}), resume=True)
+        SweepStore(tmp_path, CONDITIONS.model_copy(update={"flows": 13}), resume=True)
 
 
 def test_stopping_keeps_what_is_finished(tmp_path: Path) -> None:
-    store = Store(tmp_path, CONDITIONS, resume=False)
+    store = SweepStore(tmp_path, CONDITIONS, resume=False)
 
     def report(ended: PointResult | RunFailed) -> None:
         raise KeyboardInterrupt
@@ -196,7 +196,7 @@ def test_stopping_keeps_what_is_finished(tmp_path: Path) -> None:
     with pytest.raises(Interrupted) as stopped:
         run(SWEEP, Offers(CONDITIONS, kept=2), store, report, Processes(), 1)
     assert (stopped.value.finished, stopped.value.planned) == (1, 12)
-    assert len(Store(tmp_path, CONDITIONS, resume=True).results(SWEEP)) == 1
+    assert len(SweepStore(tmp_path, CONDITIONS, resume=True).results(SWEEP)) == 1
 
 
 def test_means_are_over_the_seeds(results: list[PointResult]) -> None:

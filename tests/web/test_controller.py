@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.web.networks import network_of
-from controller.configuration.access import Access, Role, Token, digest_of
+from controller.configuration.access import Access, AccessRole, Token, digest_of
 from controller.model.client_events import ClientEventKind
 from controller.model.messages import Report
 from tests.fakes.served_controller import REQUEST, Controller
@@ -140,7 +140,10 @@ def test_refusals_are_the_sentences_of_the_api(served: Served, browser: Browser)
 
 
 def test_a_token_is_asked_for_and_kept_for_the_tab(browser: Browser) -> None:
-    tokens = [Token(MARKUP, Role.REQUEST, digest_of("right")), Token("reader", Role.READ, digest_of("read"))]
+    tokens = [
+        Token(MARKUP, AccessRole.REQUEST, digest_of("right")),
+        Token("reader", AccessRole.READ, digest_of("read")),
+    ]
     allowed = ("status of 401", "status of 403")
     with serve(Controller(confirm_timeout_s=5.0), Access(tokens)) as served:
         served.post("/v1/flows", REQUEST, Authorization="Bearer right")

@@ -15,7 +15,7 @@ from benchmarks.gomr.highs.filling import Throughput
 from benchmarks.gomr.highs.trees import Relaxation, Trees
 from gomr.allocation import Rates
 from gomr.engines.answer import Answer
-from gomr.engines.linear_program import Numbers, Program
+from gomr.engines.linear_program import LinearProgram, Numbers
 from gomr.objectives import Objective
 from gomr.paths.finder import PathFinder
 from gomr.paths.numbering import Numbering
@@ -46,7 +46,7 @@ class ColumnMaster:
         problem: Problem,
         objective: Objective,
         unit_bps: float,
-        program: Program,
+        program: LinearProgram,
     ) -> None:
         """State the problem.
 

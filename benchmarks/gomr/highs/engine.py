@@ -17,7 +17,7 @@ from benchmarks.gomr.highs.filling import Throughput, fill
 from gomr.allocation import Rates
 from gomr.engines.answer import Answer, nothing
 from gomr.engines.levels import asking, check_fair
-from gomr.engines.linear_program import Program
+from gomr.engines.linear_program import LinearProgram
 from gomr.engines.span import within_span
 from gomr.engines.time_budget import OutOfTime, TimeBudget
 from gomr.even_split import spread_in_time
@@ -80,7 +80,7 @@ def _master(problem: Problem, objective: Objective, budget: TimeBudget) -> Colum
     """Return a programme in a unit in which what can be admitted is not lost in the solver's tolerance."""
     unit_bps = problem.unit_bps
     while True:
-        master = ColumnMaster(problem, objective, unit_bps, Program(budget))
+        master = ColumnMaster(problem, objective, unit_bps, LinearProgram(budget))
         admitted_bps = master.throughput().bound_bps
         if admitted_bps >= _SMALL * unit_bps or admitted_bps == 0:
             return master

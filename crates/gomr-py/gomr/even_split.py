@@ -20,7 +20,7 @@ from gomr.engines.time_budget import OutOfTime, TimeBudget
 from gomr.problem import Demand, Path, Problem
 
 if TYPE_CHECKING:
-    from gomr.engines.linear_program import Program
+    from gomr.engines.linear_program import LinearProgram
 
 _ROUNDING = 1e-12
 """A load over its capacity by less than this share is rounding, which whoever uses the rates takes away."""
@@ -128,10 +128,10 @@ def _summed(loads: Sequence[tuple[str, float]]) -> dict[str, float]:
 def _as_evenly_as_fits(
     problem: Problem, rates: Rates, group: _Group, kept: Mapping[str, float], budget: TimeBudget
 ) -> dict[str, list[tuple[Path, float]]]:
-    from gomr.engines.linear_program import Program  # HiGHS is loaded when it is first needed
+    from gomr.engines.linear_program import LinearProgram  # HiGHS is loaded when it is first needed
 
     unit_bps = max(rate_bps for demand in group.demands for _, rate_bps in rates[demand.id])
-    program = Program(budget)
+    program = LinearProgram(budget)
     variables = {
         demand.id: program.variables(len(rates[demand.id]), upper=math.inf) for demand in group.demands
     }
@@ -158,7 +158,7 @@ def _as_evenly_as_fits(
 
 
 def _add_limits(
-    program: Program,
+    program: LinearProgram,
     problem: Problem,
     rates: Rates,
     group: _Group,
@@ -184,7 +184,7 @@ def _add_limits(
         program.row(terms, upper=left_bps / unit_bps)
 
 
-def _differences(program: Program, variables: Mapping[str, Sequence[int]]) -> dict[int, float]:
+def _differences(program: LinearProgram, variables: Mapping[str, Sequence[int]]) -> dict[int, float]:
     """Add a variable for the difference of each pair of a demand's paths; return them as costs."""
     costs: dict[int, float] = {}
     for own in variables.values():

@@ -21,7 +21,7 @@ from experiments.model.plan import RunPlan
 from experiments.model.results import PathAllocation
 
 if TYPE_CHECKING:  # protocols import agents, also where none is used
-    from experiments.engines.live.controller_process import ControllerProcess
+    from experiments.engines.live.controller_process import ControllerSubprocess
     from experiments.protocols.base import FlowPlan
     from switch.ovs import PrivateInstance
     from topologies.interface_names import InterfaceNames
@@ -38,7 +38,7 @@ class Lab:
 
     plan: RunPlan
     emulation: Emulation
-    controller: ControllerProcess
+    controller: ControllerSubprocess
     ovs: PrivateInstance
     names: InterfaceNames
     ports: Mapping[str, int]

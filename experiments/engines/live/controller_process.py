@@ -26,7 +26,7 @@ REFUSED = 400
 """HTTP statuses from here on are refusals."""
 
 
-class ControllerProcess:
+class ControllerSubprocess:
     """Runs the controller for a network; a context manager.
 
     It listens on loopback and, for the hosts, on the management network.
@@ -62,7 +62,7 @@ class ControllerProcess:
         self._default_routing = default_routing
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> ControllerProcess:
+    def __enter__(self) -> ControllerSubprocess:
         argv = [
             sys.executable,
             "-m",

@@ -22,7 +22,7 @@ from experiments.engines.live.agents import agent_of
 from experiments.engines.live.capture import Captures
 from experiments.engines.live.changes import Changes
 from experiments.engines.live.child import ChildFailed
-from experiments.engines.live.controller_process import ControllerProcess
+from experiments.engines.live.controller_process import ControllerSubprocess
 from experiments.engines.live.host_programs import begin_imports
 from experiments.engines.live.hosts import configure_hosts
 from experiments.engines.live.machine_drops import MachineDrops
@@ -112,7 +112,7 @@ class LiveEngine:
         planning_s = charged_s["planning"] if charged_s else 0.0
         begin_imports(list(MODULES.values()))
         controller = stack.enter_context(
-            ControllerProcess(plan.network, out, specs[0].default_routing, planning_s)
+            ControllerSubprocess(plan.network, out, specs[0].default_routing, planning_s)
         )
         # At ordinary priority: in real time ovs-vswitchd wakes for every packet and costs four times more.
         # No capture sees what AF_XDP receives.

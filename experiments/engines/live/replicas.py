@@ -14,7 +14,7 @@ from experiments.engines.live.controller_process import (
     LOOPBACK,
     POLL_S,
     READY_TIMEOUT_S,
-    ControllerProcess,
+    ControllerSubprocess,
 )
 from topologies.model import Network
 
@@ -38,7 +38,9 @@ class Replicas:
         self._folder = folder
         self._has_etcd = number > 1
         store = f"etcd://{LOOPBACK}:{ETCD_PORTS[0]}" if self._has_etcd else "none"
-        self._all = [ControllerProcess(network, folder, store=store, number=each) for each in range(number)]
+        self._all = [
+            ControllerSubprocess(network, folder, store=store, number=each) for each in range(number)
+        ]
         self.openflow = [each.openflow for each in self._all]
         self.grpc_for_hosts = ",".join(each.grpc_for_hosts for each in self._all)
         self._stack = ExitStack()
@@ -86,7 +88,7 @@ class Replicas:
         """
         self._leader().wait_ready()
 
-    def _leader(self) -> ControllerProcess:
+    def _leader(self) -> ControllerSubprocess:
         if not self._has_etcd:
             return self._all[0]
         deadline = time.monotonic() + READY_TIMEOUT_S

@@ -23,7 +23,7 @@ class SimulationFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Simulated:
+class SimulatorOutput:
     """What a process made and took: `document` is the simulator's."""
 
     document: dict[str, Any]
@@ -40,7 +40,7 @@ class Processes:
         self._lock = threading.Lock()
         self._stopped = False
 
-    def run(self, description: dict[str, Any], *traces: str) -> Simulated:
+    def run(self, description: dict[str, Any], *traces: str) -> SimulatorOutput:
         """Simulate a description in a process of its own (SimulationFailed: with the reason)."""
         with self._lock:
             if self._stopped:
@@ -67,7 +67,7 @@ class Processes:
         if process.returncode == REFUSED:
             raise SimulationFailed(output.strip() or _how(process.returncode))
         cost, _, document = output.partition("\n")
-        return Simulated(document=json.loads(document), **json.loads(cost))
+        return SimulatorOutput(document=json.loads(document), **json.loads(cost))
 
     def stop(self) -> None:
         """End all simulations that run, and begin no other."""

@@ -11,7 +11,7 @@ import pytest
 from controller.api.grpc_server import make_server
 from controller.api.rest import make_app
 from controller.api.rest_common import Api
-from controller.configuration.access import Access, Role, Token, digest_of
+from controller.configuration.access import Access, AccessRole, Token, digest_of
 from controller.model.events import FlowsRequested
 from controller.model.requests import FlowQuery
 from controller.model.views import FlowPage
@@ -20,7 +20,12 @@ from mstcp.errors import ControllerError
 from mstcp.proto import control_pb2, control_pb2_grpc
 from tests.fakes.served_controller import REQUEST, Controller
 
-ROLES = {"reader": Role.READ, "alice": Role.REQUEST, "bob": Role.REQUEST, "root": Role.ADMINISTER}
+ROLES = {
+    "reader": AccessRole.READ,
+    "alice": AccessRole.REQUEST,
+    "bob": AccessRole.REQUEST,
+    "root": AccessRole.ADMINISTER,
+}
 ACCESS = Access(Token(name, role, digest_of(f"token of {name}")) for name, role in ROLES.items())
 
 
@@ -152,11 +157,11 @@ async def test_the_end_host_library_sends_its_token(address: str, monkeypatch: p
 
 
 async def test_tokens_may_change_while_it_runs(rest: httpx.AsyncClient, controller: Controller) -> None:
-    access = Access([Token("carol", Role.READ, digest_of("token of carol"))])
+    access = Access([Token("carol", AccessRole.READ, digest_of("token of carol"))])
     app = make_app(Api(controller.service, access))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://controller") as client:
         assert (await client.get("/v1/hosts", headers=as_("carol"))).status_code == 200
-        access.replace([Token("dave", Role.READ, digest_of("token of dave"))])
+        access.replace([Token("dave", AccessRole.READ, digest_of("token of dave"))])
         assert (await client.get("/v1/hosts", headers=as_("carol"))).status_code == 401
         assert (await client.get("/v1/hosts", headers=as_("dave"))).status_code == 200
 
@@ -165,7 +170,7 @@ def test_the_description_follows_whether_tokens_are_asked_for() -> None:
     access = Access()
     app = make_app(Api(Controller().service, access))
     assert "securitySchemes" not in app.openapi()["components"]
-    access.replace([Token("reader", Role.READ, digest_of("secret"))])
+    access.replace([Token("reader", AccessRole.READ, digest_of("secret"))])
     assert app.openapi()["paths"]["/v1/flows"]["get"]["security"] == [{"token": []}]
     access.replace([])
     assert "security" not in app.openapi()["paths"]["/v1/flows"]["get"]

@@ -14,7 +14,7 @@ import topologies
 from controller.api.live import LiveSnapshots
 from controller.api.rest import make_app
 from controller.api.rest_common import Api
-from controller.configuration.access import Access, Role, Token, digest_of
+from controller.configuration.access import Access, AccessRole, Token, digest_of
 from controller.model.events import PortWentDown
 from controller.model.requests import ViewName
 from tests.fakes.served_controller import REQUEST, Controller
@@ -118,7 +118,7 @@ async def test_a_name_that_was_pointed_here_reads_nothing(
 ) -> None:
     async with serve(controller) as client:
         assert (await client.get("/v1/flows", headers={"Host": host})).status_code == status
-    token = Access([Token("reader", Role.READ, digest_of("secret"))])
+    token = Access([Token("reader", AccessRole.READ, digest_of("secret"))])
     async with serve(controller, token) as client:
         headers = {"Host": host, "Authorization": "Bearer secret"}
         answer = await client.get("/v1/flows", headers=headers)

@@ -12,7 +12,7 @@ from controller.address import Address, listen
 from controller.api.rest import make_app
 from controller.api.rest_common import Api
 from controller.api.servers import ServiceThread
-from controller.configuration.access import Access, Role, Token, digest_of
+from controller.configuration.access import Access, AccessRole, Token, digest_of
 from tests.fakes.served_controller import Controller
 
 EXAMPLES = 8
@@ -32,7 +32,7 @@ def address() -> Iterator[str]:
 
 
 def api_of(controller: Controller) -> Api:
-    access = Access([Token("tester", Role.ADMINISTER, digest_of(TOKEN))])
+    access = Access([Token("tester", AccessRole.ADMINISTER, digest_of(TOKEN))])
     return Api(controller.service, access, longest_stream_s=0.05)
 
 

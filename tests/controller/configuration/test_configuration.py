@@ -19,7 +19,7 @@ import hypothesis.strategies as st
 import pytest
 
 from controller.cli import main
-from controller.configuration.access import Role, digest_of
+from controller.configuration.access import AccessRole, digest_of
 from controller.configuration.file import configure
 from controller.errors import ConfigError
 from controller.model.requests import LinkChange
@@ -73,8 +73,8 @@ def test_all_settings() -> None:
     assert (settings.objective, settings.lease_s, settings.reserved_share) == ("fair", 12.5, 0.1)
     assert (settings.silence_s, settings.lldp_key) == (2.0, b"key")
     assert [(token.name, token.role) for token in configuration.access_tokens()] == [
-        ("alice", Role.REQUEST),
-        ("root", Role.ADMINISTER),
+        ("alice", AccessRole.REQUEST),
+        ("root", AccessRole.ADMINISTER),
     ]
     assert configuration.link_changes() == {"S0-S4": LinkChange(4e6, 0.002, None)}
 
@@ -178,7 +178,11 @@ def test_a_token_and_its_entry_belong_together(capsys: pytest.CaptureFixture[str
     comment, *entry = capsys.readouterr().out.splitlines()
     configuration = configure('topology = "butterfly"\n' + "\n".join(entry), "controller.toml")
     (token,) = configuration.access_tokens()
-    assert (token.name, token.role, token.sha256) == ("alice", Role.READ, digest_of(comment.split()[-1]))
+    assert (token.name, token.role, token.sha256) == (
+        "alice",
+        AccessRole.READ,
+        digest_of(comment.split()[-1]),
+    )
 
 
 @contextmanager

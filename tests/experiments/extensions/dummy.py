@@ -10,7 +10,7 @@ from typing import Any
 
 from experiments import protocols
 from experiments.apps.config import SinkConfig, SourceConfig
-from experiments.apps.transports import Accepting, Session, Wrapped
+from experiments.apps.transports import Accepting, SharedClients, Wrapped
 from experiments.model.scenario import Scenario
 from experiments.protocols import ProtocolSpec
 
@@ -33,7 +33,7 @@ class Dummy(ProtocolSpec):
     name = "dummy"
     description = "a byte stream over asyncio's own sockets on the shortest path"
 
-    async def client(self, config: SourceConfig, ports: Sequence[int], session: Session) -> Any:
+    async def client(self, config: SourceConfig, ports: Sequence[int], session: SharedClients) -> Any:
         """Connect to the sink."""
         sock = self._socket(config.sockets.congestion_control)
         loop = asyncio.get_running_loop()

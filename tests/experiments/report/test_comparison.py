@@ -15,7 +15,7 @@ from experiments.analysis.statistics import welch
 from experiments.errors import OutputError
 from experiments.model import scenario, settings
 from experiments.model.results import Results
-from experiments.report.comparison import Comparison, NotComparable, Row, compare
+from experiments.report.comparison import Comparison, FlowComparison, NotComparable, compare
 from experiments.report.comparison_json import to_json
 from experiments.report.comparison_page import write_comparison
 from experiments.report.comparison_terminal import print_comparison
@@ -38,7 +38,7 @@ def compared(factor: float = 1.5, seeds: int = 3, **changes: Any) -> Comparison:
     return compare([("results/a", first), ("results/b", altered(factor, seeds, **changes))])
 
 
-def row_of(comparison: Comparison, flow: str, protocol: str) -> Row:
+def row_of(comparison: Comparison, flow: str, protocol: str) -> FlowComparison:
     (row,) = (row for row in comparison.pairs[0].rows if (row.flow, row.protocol) == (flow, protocol))
     return row
 

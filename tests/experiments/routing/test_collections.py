@@ -9,7 +9,7 @@ import pytest
 
 from experiments.cli import main
 from experiments.errors import ScenarioError
-from experiments.routing.case import Case, make_case
+from experiments.routing.case import RoutingCase, make_case
 from tests.topologies.test_collections import REPETITA
 from topologies.errors import InvalidTopology
 from topologies.routable import load_routable
@@ -24,7 +24,7 @@ DEMANDS ( D1 ( a b ) 4 10 UNLIMITED D2 ( a c ) 1 5 2 )
 """
 
 
-def case(tmp_path: Path, network: tuple[str, str], demands: tuple[str, str]) -> Case:
+def case(tmp_path: Path, network: tuple[str, str], demands: tuple[str, str]) -> RoutingCase:
     for name, text in (network, demands):
         (tmp_path / name).write_text(text)
     routable = load_routable(tmp_path / network[0])

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.studies.document import Verdict
 from experiments.studies.judge import Judge
-from experiments.studies.schema import BELOW, Comparison, Holds, Side, side
+from experiments.studies.schema import BELOW, ClaimedRelation, Holds, Side, side
 
 
 def judged(runs: Mapping[str, Sequence[float]], **holds: object) -> Verdict:
@@ -50,7 +50,7 @@ def test_two_figures_of_the_same_runs_are_pairs() -> None:
     # What one flow gains the other loses: the pairs differ in all runs, the means do not seem to.
     runs = {Side(("a",), "x"): [1.0, 5.0, 9.0], Side(("a",), "y"): [2.0, 6.1, 9.9]}
     judgement = Judge(runs.__getitem__).sentence(
-        "x", [Comparison(side("a: x"), "of", side("a: y"), {BELOW: 1.0})]
+        "x", [ClaimedRelation(side("a: x"), "of", side("a: y"), {BELOW: 1.0})]
     )
     assert judgement is not None
     assert judgement.status == "reproduced"

@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 from experiments.studies import schema
 from experiments.studies.document import Status
 from experiments.studies.evaluate import evaluate
-from experiments.studies.schema import Comparison, Side
+from experiments.studies.schema import ClaimedRelation, Side
 
 SEEDS = np.array([-2, -1, 0, 1, 2])
 NOISE = 1e-3
@@ -40,7 +40,7 @@ def mean(figures: Figures, side: Side) -> float:
     return sum(figures[place] for place in places(side)) / len(side.cases)
 
 
-def target(comparison: Comparison, limit: float, figures: Figures) -> float:
+def target(comparison: ClaimedRelation, limit: float, figures: Figures) -> float:
     """Return what the left side must be above or below."""
     if comparison.right is None:
         return limit

@@ -21,7 +21,7 @@ _ZERO_DUAL = 1e-9
 """A dual value up to this counts as 0. Objectives have coefficients around 1."""
 
 
-class Program:
+class LinearProgram:
     """A linear programme over variables of at least 0, in a solver that keeps its basis.
 
     Attributes:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gomr.allocation import edges_loaded
-from gomr.engines.linear_program import Program
+from gomr.engines.linear_program import LinearProgram
 from gomr.engines.time_budget import OutOfTime, TimeBudget
 from gomr.objectives import Objective
 from gomr.paths.finder import PathFinder
@@ -95,7 +95,7 @@ def search(
     budget.stage = "branch and price"
     tree = _Tree(known_bps)
     try:
-        programme = _Programme(problem, objective, known, Program(budget))
+        programme = _Programme(problem, objective, known, LinearProgram(budget))
         tree.grow(programme, None if budget.has_limit else _MOST_NODES)
     except OutOfTime:
         return Chosen(tree.best, tree.bound_bps(), timed_out=True)
@@ -162,7 +162,7 @@ class _Column:
 class _Programme:
     """The linear programme of all nodes: each closes the paths that it forbids."""
 
-    def __init__(self, problem: Problem, objective: Objective, known: Choice, program: Program) -> None:
+    def __init__(self, problem: Problem, objective: Objective, known: Choice, program: LinearProgram) -> None:
         self._problem = problem
         self._program = program
         self._unit_bps = problem.unit_bps

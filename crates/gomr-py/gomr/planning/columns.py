@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
-from gomr.engines.linear_program import Numbers, Program
+from gomr.engines.linear_program import LinearProgram, Numbers
 from gomr.engines.time_budget import TimeBudget
 from gomr.errors import InvalidProblem
 from gomr.paths.finder import Length, PathFinder
@@ -35,7 +35,7 @@ class PathProgram(ABC):
     def __init__(self, problem: Problem, time_limit_s: float | None = None) -> None:
         check_plain(problem.demands)
         self.problem = problem
-        self.program = Program(TimeBudget(NAME, time_limit_s))
+        self.program = LinearProgram(TimeBudget(NAME, time_limit_s))
         self.unit_bps = problem.unit_bps or 1.0
         self._finder = PathFinder(problem)
         self._known: dict[str, dict[Path, int]] = {demand.id: {} for demand in problem.demands}

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gomr.engines.linear_program import Program
+from gomr.engines.linear_program import LinearProgram
 from gomr.engines.time_budget import TimeBudget
 from gomr.errors import InvalidProblem
 from gomr.graphs import problem_of
@@ -81,7 +81,7 @@ def solve_segments(
 def _most(
     problem: Problem, ecmp: _Ecmp, time_limit_s: float | None
 ) -> dict[str, tuple[tuple[tuple[str, ...], float], ...]]:
-    program, unit_bps = Program(TimeBudget(NAME, time_limit_s)), problem.unit_bps or 1.0
+    program, unit_bps = LinearProgram(TimeBudget(NAME, time_limit_s)), problem.unit_bps or 1.0
     row = {
         edge.id: program.row({}, upper=problem.useful_capacity_bps(edge) / unit_bps) for edge in problem.edges
     }

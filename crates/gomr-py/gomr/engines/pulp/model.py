@@ -13,7 +13,7 @@ from itertools import combinations
 
 from gomr.allocation import edges_loaded
 from gomr.engines.decomposition import decompose
-from gomr.engines.pulp.program import AT_MOST, EQUAL, Program, Row, Variable, dual, value
+from gomr.engines.pulp.program import AT_MOST, EQUAL, PulpProgram, Row, Variable, dual, value
 from gomr.engines.time_budget import TimeBudget
 from gomr.errors import SolverError
 from gomr.objectives import Objective
@@ -68,7 +68,7 @@ class RoutingModel:
 
     def __init__(self, problem: Problem, scale: float, path_sets: PathSets, budget: TimeBudget) -> None:
         """Build the model; demands outside `path_sets` may take any path."""
-        self.program = Program(budget)
+        self.program = PulpProgram(budget)
         self._problem = problem
         self._scale = scale
         self._admitted: dict[str, Variable] = {}

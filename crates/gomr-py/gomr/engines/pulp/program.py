@@ -34,7 +34,7 @@ _ZERO_DUAL = 1e-9
 """A dual value up to this counts as 0. Objectives have coefficients around 1."""
 
 
-class Program:
+class PulpProgram:
     """A linear (or mixed-integer) programme over variables of at least 0."""
 
     def __init__(self, budget: TimeBudget) -> None:
