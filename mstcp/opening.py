@@ -92,7 +92,7 @@ def source_address(family: socket.AddressFamily, host: str | None, port: int) ->
 def ask(
     spec: StreamSpec, family: socket.AddressFamily, host: str | None, sock: socket.socket | None = None
 ) -> AskedStream:
-    """Return a stream as the driver takes it, from an own host where it names none."""
+    """Return a stream as the driver takes it: from its socket, else from an own host where it names none."""
     remote = None
     if spec.remote is not None:
         ((family, remote),) = _found(socket.getaddrinfo(*spec.remote, flags=socket.AI_NUMERICHOST, **_STREAM))
@@ -100,8 +100,7 @@ def ask(
         source = (*sock.getsockname()[:1], spec.source_port, *sock.getsockname()[2:])
     else:
         source = source_address(family, spec.local or host, spec.source_port)
-    descriptor = None if sock is None else sock.detach()
-    return AskedStream(source, remote, spec.rate_bps, spec.priority, descriptor)
+    return AskedStream(source, remote, spec.rate_bps, spec.priority)
 
 
 async def open_transport(
@@ -123,6 +122,11 @@ async def open_transport(
             sockets.set_options(probe, options.congestion_control, None)
     given: Sequence[socket.socket | None] = socks or [None] * len(specs)
     asked = [ask(spec, family, options.source_host, sock) for spec, sock in zip(specs, given, strict=True)]
+    # When nothing can fail any more: a descriptor that is detached is nobody's.
+    asked = [
+        stream if sock is None else stream._replace(descriptor=sock.detach())
+        for stream, sock in zip(asked, given, strict=True)
+    ]
     is_plain = len(specs) == 1 and not options.authenticate_frames and not options.may_grow
     core = _core.Connection.connect(
         time.monotonic_ns(),
