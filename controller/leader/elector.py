@@ -28,13 +28,13 @@ class Operations(Protocol):
         """Read all that the store has, and follow it from there."""
 
     def lead(self, epoch: int) -> None:
-        """Write with this epoch."""
+        """Hear no more of records: they are this replica's own."""
 
     def take_switches(self, epoch: int) -> None:
         """Be the switches' master with this epoch."""
 
     def stop_leading(self) -> None:
-        """Write no more, and be no switch's master."""
+        """Be no switch's master."""
 
 
 class Elector:

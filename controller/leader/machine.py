@@ -94,6 +94,10 @@ class LeaderMachine:
         """Return whether this replica leads and its lease cannot have ended."""
         return self.standing is Standing.LEADER and now < self._valid_until()
 
+    def deciding_epoch(self, now: float) -> int:
+        """Return the epoch in which this replica may decide; 0 where it may not."""
+        return self.epoch if self.may_decide(now) else 0
+
     def next_deadline(self) -> float | None:
         """Return when `tick` has something to do."""
         if self.standing in (Standing.FENCED, Standing.CANDIDATE):

@@ -236,9 +236,8 @@ class Participant:
         self._ask(lambda: self._store.depose(epoch, until(time.monotonic() + self._lease_s)))
 
     def lead(self, epoch: int) -> None:
-        """Write with this epoch, and hear no more of records, which are this replica's own."""
+        """Hear no more of records, which are this replica's own."""
         LOG.info("this replica leads, in epoch %d", epoch)
-        self._store.lead(epoch, lambda: self.is_leading)
         self._knows_records.set()
         self._cancel_watch()
 
@@ -247,8 +246,7 @@ class Participant:
         self._switches.lead(epoch)
 
     def stop_leading(self) -> None:
-        """Write no more, and be no switch's master."""
-        self._store.stop()
+        """Be no switch's master."""
         self._switches.follow()
 
     def begin_again(self) -> None:

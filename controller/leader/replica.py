@@ -18,21 +18,20 @@ class Replica:
 
     Args:
         new_core: Makes a core that knows the network's file and nothing else.
-        may_decide: Returns whether this replica leads and its lease cannot have ended. Once it has said no,
-            it says so until `LeadershipLost`.
+        deciding_epoch: Returns the epoch in which this replica leads and its lease cannot have ended, or 0.
     """
 
-    def __init__(self, new_core: Callable[[], Core], may_decide: Callable[[float], bool]) -> None:
+    def __init__(self, new_core: Callable[[], Core], deciding_epoch: Callable[[float], int]) -> None:
         self._new_core = new_core
-        self._may_decide = may_decide
+        self._deciding_epoch = deciding_epoch
         self._core = new_core()
-        self._leads = False
+        self._epoch = 0
         self._configuration: events.ConfigurationChanged | None = None  # the last one
 
     def handle(self, event: events.Event, now: float) -> list[Message]:
         """Take an event in; while another replica leads, questions are answered and wishes refused."""
         if isinstance(event, events.LeadershipGained):
-            return self._lead(now)
+            return self._lead(event.epoch, now)
         if isinstance(event, events.LeadershipLost):
             return self._stop(event)
         if isinstance(event, events.RecordsRead):
@@ -42,8 +41,7 @@ class Replica:
             return []
         if isinstance(event, events.ConfigurationChanged):
             self._configuration = event
-        self._leads = self._leads and self._may_decide(now)
-        if self._leads or isinstance(event, _READS):
+        if self.epoch(now) or isinstance(event, _READS):
             return self._core.handle(event, now)
         if isinstance(event, events.ConfigurationChanged):
             return [Answer(event.token, None)]  # it counts once this replica leads
@@ -51,22 +49,32 @@ class Replica:
         tokens = (getattr(one, "token", None) for one in each)
         return [Answer(token, NotLeading()) for token in tokens if token is not None]
 
+    def epoch(self, now: float) -> int:
+        """Return the epoch in which the core decides, and writes; 0 once that may have ended.
+
+        This replica may lead again before the core has heard that it did not: what the core knows is of the
+        epoch before, and nothing of it may be written in the new one.
+        """
+        if self._epoch != self._deciding_epoch(now):
+            self._epoch = 0
+        return self._epoch
+
     def sent(self, now: float) -> None:
         """Record that the messages of the last event have been sent."""
         self._core.sent(now)
 
     def next_deadline(self) -> float | None:
         """Return the time at which a `TimePassed` is due; nothing is due while another replica leads."""
-        return self._core.next_deadline() if self._leads else None
+        return self._core.next_deadline() if self._epoch else None
 
-    def _lead(self, now: float) -> list[Message]:
-        self._leads = True
+    def _lead(self, epoch: int, now: float) -> list[Message]:
+        self._epoch = epoch
         messages = self._core.lead(now)
         if self._configuration is not None:
             messages += self._core.handle(self._configuration, now)
         return messages
 
     def _stop(self, event: events.LeadershipLost) -> list[Message]:
-        self._leads = False
+        self._epoch = 0
         reason = f"this replica decides no more: {event.reason}"
         return [Report("warning", reason), Abandoned(reason)]

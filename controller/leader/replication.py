@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,9 +43,11 @@ class Replication:
         access = _access(configuration)
         self._endpoint = access.endpoints[0]
         prefix = f"{self._etcd.prefix}/{network.name}"
-        self.store = EtcdStore(EtcdClient(access), prefix, self._etcd.lease_s)
+        self.store = EtcdStore(
+            EtcdClient(access), prefix, self._etcd.lease_s, lambda: self.replica.epoch(time.monotonic())
+        )
         self.leadership = ReplicaLeadership()
-        self.replica = Replica(new_core, lambda now: self.participant.machine.may_decide(now))
+        self.replica = Replica(new_core, lambda now: self.participant.machine.deciding_epoch(now))
 
     def join(
         self,

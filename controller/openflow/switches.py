@@ -288,8 +288,9 @@ class Switches:
             return
         session.admit()
         connection.is_known()
-        self._admitted[session.datapath_id] = connection
+        # Announced first: what is sent meanwhile was decided for the connection before.
         self._announce(session.datapath_id, session)
+        self._admitted[session.datapath_id] = connection
 
     def _announce(self, datapath_id: int, session: Session) -> None:
         ports = session.ports.values()

@@ -42,17 +42,20 @@ class EtcdStore:
         client: Reaches etcd.
         prefix: Of all keys, without a slash at its end.
         lease_s: How long the leader's key stays when its holder says nothing.
+        deciding_epoch: Returns the epoch in which the core decides that `write` is called for; 0: none.
 
     Raises:
         StoreError: etcd cannot be reached, or another version of the controller has written there.
     """
 
-    def __init__(self, client: EtcdClient, prefix: str, lease_s: float) -> None:
+    def __init__(
+        self, client: EtcdClient, prefix: str, lease_s: float, deciding_epoch: Callable[[], int] = lambda: 0
+    ) -> None:
         self._client = client
         self._prefix = prefix
         self._lease_s = lease_s
-        self._epoch = self._turn = 0
-        self._may_write: Callable[[], bool] = lambda: False
+        self.deciding_epoch = deciding_epoch
+        self._epoch = self._turn = 0  # of the last write
         self.revision = 0  # of what `load` has returned
         self.holder: Holder | None = None  # by that
         self._check_format()
@@ -170,20 +173,17 @@ class EtcdStore:
 
     # Who leads
 
-    def lead(self, epoch: int, may_write: Callable[[], bool]) -> None:
-        """Write as the leader of an epoch from now on, as long as `may_write`."""
-        self._epoch, self._turn, self._may_write = epoch, 0, may_write
-
-    def stop(self) -> None:
-        """Write no more."""
-        self._epoch = 0
-
     def write(self, changes: Sequence[Change]) -> None:
         """Apply changes, all or none.
 
         Raises:
             Fenced: another leads, or etcd has not answered while this replica may lead.
         """
+        epoch = self.deciding_epoch()
+        if not epoch:
+            raise Fenced(self._client.place, "this replica does not lead")
+        if epoch != self._epoch:
+            self._epoch, self._turn = epoch, 0
         latest = {(change.kind, change.key): change for change in changes}
         for part in _parts([self._operation(change) for change in latest.values()]):
             self._write(part)
@@ -206,10 +206,10 @@ class EtcdStore:
                 pb.Operation(range=pb.RangeRequest(key=turn_key)),
             ],
         )
-        if not epoch:
-            raise Fenced(self._client.place, "this replica does not lead")
         try:
-            result = self._client.call("KV/Txn", wanted, pb.TransactionResult, self._may_write)
+            result = self._client.call(
+                "KV/Txn", wanted, pb.TransactionResult, lambda: self.deciding_epoch() == epoch
+            )
         except StoreError as error:
             raise Fenced(error.store, error.reason) from None
         if not result.succeeded and not _is_done(result, epoch, turn + 1):

@@ -9,10 +9,10 @@ import pytest
 
 from tests.fakes.replicated import World
 
-FOUND = (9, 14, 165, 481, 1094)
+FOUND = (9, 14, 165, 481, 1094, 4823, 6220)
 """Seeds that have found faults: a deposed leader that answered "there is no such flow", a repeated write that
 arrived after a later one, a switch that connected again while a write waited, a leader that believed in the
-lease of a later claim."""
+lease of a later claim, and one that led again and wrote what it had decided in the epoch before."""
 
 
 @pytest.mark.parametrize("first", range(0, 80, 8))

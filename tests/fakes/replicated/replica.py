@@ -63,11 +63,11 @@ class SimReplica:
         self.connections: dict[int, int] = {}
         self.announced: dict[int, int] = {}  # by datapath id, as `Switches` does
         self.acknowledged: dict[int, int] = {}
-        self.epoch = self.turn = 0
+        self.epoch = self.written_epoch = self.turn = 0
         self.heard_at: dict[str, float] = {}
         self.unheard: dict[int, deque[Callable[[], None]]] = {}  # what watches have said, by their numbers
         self.machine = LeaderMachine(TIMES, len(DATAPATHS))
-        self.core = Replica(self._new_core, self.machine.may_decide)
+        self.core = Replica(self._new_core, self.machine.deciding_epoch)
         self.elector = Elector(self.machine, self, self.post)
         self.log, self.history = EventLog(), EventHistory("store")
         self.begin_again()
@@ -218,7 +218,7 @@ class SimReplica:
         return at
 
     def lead(self, epoch: int) -> None:
-        self.epoch, self.turn = epoch, 0
+        self.epoch = epoch
 
     def take_switches(self, epoch: int) -> None:
         for datapath_id in list(self.connections):
@@ -232,7 +232,7 @@ class SimReplica:
     def connect(self, datapath_id: int) -> None:
         """Connect to a switch, and be its master if this replica leads."""
         if self.is_alive and self.world.reaches_switch(self, datapath_id):
-            self.connections[datapath_id] = next(self.world.numbers)
+            self.connections[datapath_id] = self.announced[datapath_id] = next(self.world.numbers)
             if self.epoch:
                 self._take_role(datapath_id)
 
@@ -314,9 +314,9 @@ class SimReplica:
             self._send(messages)
 
     def _write(self, messages: list[Message], changes: tuple[Change, ...], told: list[ClientEvent]) -> None:
-        epoch, life = self.epoch, self.life
-        self.turn += 1
-        turn = self.turn
+        epoch, life = self.core.epoch(self.now()), self.life
+        self.turn = self.turn + 1 if epoch == self.written_epoch else 1
+        self.written_epoch, turn = epoch, self.turn
         self.writing, is_open = True, [True]
         if self.world.happens("crash before a write"):
             self.crash()
@@ -330,7 +330,7 @@ class SimReplica:
             if accepted and self.world.happens("crash after a write"):
                 self.crash()
                 return
-            if accepted and self.machine.may_decide(self.now()):
+            if accepted and self.core.epoch(self.now()) == epoch:
                 self.log.took(told)
                 self._tell(told)
                 self._send(messages)
@@ -342,7 +342,7 @@ class SimReplica:
         def attempt() -> None:
             if not is_open:
                 return
-            if not self.machine.may_decide(self.now()):
+            if not epoch or self.core.epoch(self.now()) != epoch:
                 done(False)
                 return
             self._ask(lambda: self.world.etcd.write(epoch, turn, changes), done)

@@ -136,7 +136,7 @@ class World:
             self.answered[token] += 1
             assert self.answered[token] == 1, "two answers"
             if isinstance(answer.result, Unavailable):
-                client.replica = (client.replica + 1) % len(self.replicas)
+                self._ask_another(client, replica)
             done(answer.result)
 
         if not replica.is_alive:
@@ -147,7 +147,11 @@ class World:
         self.at(self.now + PATIENCE_S, lambda: self._lose_patience(client, replica, token))
 
     def _lose_patience(self, client: Client, replica: SimReplica, token: int) -> None:
-        if self.answered[token] == 0 and self.replicas[client.replica] is replica:
+        if self.answered[token] == 0:
+            self._ask_another(client, replica)
+
+    def _ask_another(self, client: Client, replica: SimReplica) -> None:
+        if self.replicas[client.replica] is replica:  # else another question has led to another already
             client.replica = (client.replica + 1) % len(self.replicas)
 
     def _act(self, client: Client) -> None:
