@@ -3,7 +3,7 @@ import { bitrate, duration } from "../shared/format.ts";
 import { ALL_FLOWS, flowOf, flowTitle, namesOf, protocolsOf } from "./choice.ts";
 import type { DotPlot, DotRow } from "./dot_plot.ts";
 import type { Axis, LinePlot, PlotLine } from "./line_plot.ts";
-import type { DelayStatistics, FlowPart, FlowRow, LinkResult, Look, RunRow } from "./rest.ts";
+import type { DelayStatistics, FlowPart, FlowRow, LinkResult, ProtocolLook, RunRow } from "./rest.ts";
 import { meanSeries, pooledQuantiles, weightedSeries } from "./statistics.ts";
 
 export const TIME: Axis = { label: "time in s", column: "time_s", scale: 1 };
@@ -32,7 +32,7 @@ type SeriesOf = ReadonlyMap<number, readonly FlowPart[]>;
 interface Context {
   case: string;
   runs: readonly RunRow[];
-  looks: Record<string, Look>;
+  looks: Record<string, ProtocolLook>;
   flow: string;
 }
 
@@ -97,7 +97,7 @@ function dotRowsOf(
   );
 }
 
-export function seriesOf(looks: Record<string, Look>, protocol: string): number {
+export function seriesOf(looks: Record<string, ProtocolLook>, protocol: string): number {
   return looks[protocol]?.series ?? 0;
 }
 
