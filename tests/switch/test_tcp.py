@@ -124,7 +124,7 @@ def test_the_virtual_kernel_has_all_controls_and_schedulers() -> None:
         (goodput_bps,) = each["goodput_bps"]
         if scheduler == "redundant":
             # Every byte on each subflow: what the application gets is what one path carries.
-            assert acked[0] == pytest.approx(acked[1], rel=0.1)
+            assert min(acked) >= 0.9 * max(acked)
             assert goodput_bps < RATE_BPS
             assert min(acked) * 8 > 3 * goodput_bps
         else:
