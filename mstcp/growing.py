@@ -94,8 +94,9 @@ class GrowingStreams:
             self._failed.add(spec.source_port)
             return
         try:
-            self._transport.shell.dial(ask(spec, sock.family, None, sock), spec)
+            self._transport.shell.dial(ask(spec, sock.family, None, sock).over(sock), spec)
         except (MstcpError, OSError) as error:
+            sock.close()
             self._give_up(spec.source_port, error)
 
     def _joined(self, _: StreamSpec) -> None:

@@ -37,6 +37,10 @@ class AskedStream(NamedTuple):
     priority: int
     descriptor: int | None = None
 
+    def over(self, sock: socket.socket) -> AskedStream:
+        """Return it with a socket to use first, which is the driver's from now on."""
+        return self._replace(descriptor=sock.detach())
+
 
 class Options(NamedTuple):
     """How the connection is to be, as the driver takes it."""
@@ -123,10 +127,7 @@ async def open_transport(
     given: Sequence[socket.socket | None] = socks or [None] * len(specs)
     asked = [ask(spec, family, options.source_host, sock) for spec, sock in zip(specs, given, strict=True)]
     # When nothing can fail any more: a descriptor that is detached is nobody's.
-    asked = [
-        stream if sock is None else stream._replace(descriptor=sock.detach())
-        for stream, sock in zip(asked, given, strict=True)
-    ]
+    asked = [stream if sock is None else stream.over(sock) for stream, sock in zip(asked, given, strict=True)]
     is_plain = len(specs) == 1 and not options.authenticate_frames and not options.may_grow
     core = _core.Connection.connect(
         time.monotonic_ns(),
