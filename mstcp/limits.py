@@ -12,8 +12,6 @@ from mstcp.errors import LocalProtocolError
 
 T = TypeVar("T", bound=Hashable)
 
-RECEIVE_MEMORY_BYTES = 1 << 30
-"""What `limit_receive_memory` starts from."""
 GRACE_S = 1.0
 """How long a stream may be half open though others wait for its place."""
 

@@ -1,6 +1,6 @@
 """ARP and IPv6's neighbour discovery: learns where hosts are, answers for them, and asks where in doubt.
 
-A host that is known is believed against whoever claims its address: its old place is asked first, and only
+A host that is known is believed against others that claim its address: its old place is asked first, and only
 when it has not answered does the host count as moved. One that nobody knows, or that has gone from its place,
 is asked for at all ports that hosts may be behind. The controller's own questions say nothing of anybody's
 address.

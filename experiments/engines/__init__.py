@@ -11,7 +11,7 @@ __all__ = ["ENGINES", "EngineEntry", "get", "register"]
 
 
 def _class(place: str) -> Any:
-    """Return a class of this package, which is imported by whoever needs it alone."""
+    """Return a class of this package, imported when it is first needed."""
     module, name = place.split(":")
     return getattr(importlib.import_module(f"experiments.{module}"), name)
 

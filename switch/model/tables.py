@@ -25,7 +25,6 @@ __all__ = ["Refused", "StoredRule", "Tables"]
 
 _ADD, _MODIFY, _MODIFY_STRICT, _DELETE, _DELETE_STRICT = range(5)
 _ALL_BITS = 2**64 - 1
-_SEND_TO_CONTROLLER = 0xFFFF_FFFD
 _NO_ADDRESS = bytes(6)
 _Key = tuple[int, int, MatchFields]
 

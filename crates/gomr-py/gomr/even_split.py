@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gomr.engines.linear_program import LinearProgram
 
 _ROUNDING = 1e-12
-"""A load over its capacity by less than this share is rounding, which whoever uses the rates takes away."""
+"""A load over its capacity by less than this share is rounding, which users of the rates remove."""
 
 
 def spread(problem: Problem, rates: Rates, budget: TimeBudget) -> Rates:

@@ -1,4 +1,4 @@
-//! Plain TCP through the endpoint: the same bytes whoever reads and however, each direction's end, and the error of one that broke.
+//! Plain TCP through the endpoint: the same bytes by each reader, each direction's end, and the error of one that broke.
 
 use std::io::{Read, Write};
 use std::mem::MaybeUninit;

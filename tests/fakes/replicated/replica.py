@@ -81,7 +81,7 @@ class SimReplica:
         return self.inner
 
     def crash(self) -> None:
-        """End as by kill -9; whoever waits sees the connection end."""
+        """End as by kill -9; clients that wait see the connection end."""
         self.is_alive, self.life = False, self.life + 1
         self.world.etcd.watchers.pop(self, None)
         waiting, self.waiting = self.waiting, {}

@@ -90,10 +90,6 @@ class LinearProgram:
         """Give a constraint other bounds."""
         self._highs.changeRowBounds(row, lower, upper)
 
-    def expect_new_costs(self) -> None:
-        """Solve by the primal simplex from now on: the last solution stays feasible when costs change."""
-        self._highs.setOptionValue("simplex_strategy", 4)
-
     def minimise(self, costs: Mapping[int, float]) -> None:
         """Solve for other costs; variables that are not named cost nothing.
 
