@@ -1,7 +1,7 @@
 """Connections that a program under `mstcp run` made past the library: by system calls of its own.
 
-Static programs, those of Go, and others that do not use libc's `connect` cannot be led. They are told of, as
-far as they are seen: the kernel's tables are looked at four times a second while the command runs.
+A command may start static programs, or those of Go. Their connections are reported as far as they are
+seen: the kernel's tables are read four times a second while the command runs.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def socket_inodes(pid: int) -> set[int]:
 
 
 class BypassWatch:
-    """Tells of connections of a process and its children that should have been led, once each.
+    """Tells of connections of a process and its children that should go over MSTCP, once each.
 
     Args:
         pid: The process.
@@ -124,5 +124,5 @@ class BypassWatch:
                 self._told.add(to)
                 self._report(
                     f"a connection to {entry.address} port {entry.port} goes past MSTCP: the program opened "
-                    "it by a system call of its own, which cannot be led"
+                    "it by a system call of its own: --intercept namespace takes those"
                 )

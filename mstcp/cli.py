@@ -323,12 +323,23 @@ def _add_proxy(commands: Any) -> None:
         metavar="[HOST:]PORT",
         help="address to accept TCP connections on",
     )
-    enter.add_argument("to", type=checked(parse_endpoint), metavar="HOST:PORT", help="address of the `exit`")
+    enter.add_argument(
+        "to",
+        type=checked(_via),
+        metavar="[HOST]:PORT",
+        help="address of the `exit`; without HOST, with --transparent, that port of each destination",
+    )
     enter.add_argument(
         "--target",
         type=checked(parse_endpoint),
         metavar="HOST:PORT",
         help="what the `exit` connects to, if it was started without a target",
+    )
+    enter.add_argument(
+        "--transparent",
+        action="store_true",
+        help="for a host or a gateway whose connections nftables leads here (TPROXY or redirect): the "
+        "`exit`, which has no target, connects to where they went",
     )
     add_connection(enter)
     _add_security(enter, connects=True)
@@ -361,10 +372,15 @@ def _add_proxy(commands: Any) -> None:
 async def _enter(arguments: argparse.Namespace) -> None:
     from mstcp.proxy import Entry, Upstream
 
-    upstream = Upstream(arguments.to.host, arguments.to.port, _connection(arguments))
-    entry = Entry(upstream, arguments.target, _report("proxy"))
+    to, is_transparent = arguments.to, arguments.transparent
+    if is_transparent and arguments.target is not None:
+        raise ValueError("--transparent takes each connection to where it went: leave out --target")
+    if not (to.host or is_transparent):
+        raise ValueError("give the host of the `exit`, or --transparent for that port of each destination")
+    upstream = Upstream(to.host, to.port, _connection(arguments))
+    entry = Entry(upstream, arguments.target, _report("proxy"), transparent=is_transparent)
     host, port = arguments.listen
-    await entry.serve(host, port, _say_listening(f", on to {arguments.to}"))
+    await entry.serve(host, port, _say_listening(f", on to {to if to.host else f'port {to.port} of each'}"))
 
 
 async def _exit(arguments: argparse.Namespace) -> None:
@@ -399,6 +415,12 @@ def _add_run(commands: Any) -> None:
         metavar="ADDRESS[/BITS][:PORT]",
         help="destinations that go over MSTCP; repeatable (default: all but loopback)",
     )
+    run.add_argument(
+        "--intercept",
+        choices=("preload", "namespace"),
+        help="how: by a library that the program loads, or in a network namespace, for static programs and "
+        "those of Go (default: as its file needs it)",
+    )
     run.add_argument("program", nargs="+", metavar="COMMAND", help="the program and its arguments")
     add_connection(run)
     run.add_argument(
@@ -419,7 +441,7 @@ def _via(text: str) -> Destination:
 
 async def _run(arguments: argparse.Namespace) -> int:
     from mstcp.proxy import SharedUpstream, Upstream
-    from mstcp.redirect import run
+    from mstcp.redirect import Interception, run
 
     if arguments.allocate is not None and arguments.controller is None:
         raise ValueError("--allocate says what a controller allocates for: give --controller")
@@ -427,7 +449,8 @@ async def _run(arguments: argparse.Namespace) -> int:
     each = Upstream(arguments.via.host, arguments.via.port, _connection(arguments))
     is_shared = arguments.controller is not None and arguments.allocate != "connection"
     upstream = SharedUpstream(each) if is_shared else each
-    return await run(arguments.program, upstream, rules, _report("run"), os.environ)
+    how = Interception(arguments.intercept) if arguments.intercept else None
+    return await run(arguments.program, upstream, rules, _report("run"), os.environ, how)
 
 
 # --- bench --------------------------------------------------------------------------------------------------

@@ -54,6 +54,11 @@ class Rule:
         """Return whether an address and port are meant."""
         return plain_address(address) in self.network and self.port in (None, port)
 
+    def has_loopback(self) -> bool:
+        """Return whether some of them are this host's loopback."""
+        loopback = ipaddress.ip_network("127.0.0.0/8" if self.network.version == 4 else "::1/128")
+        return self.network.overlaps(loopback)
+
 
 def parse_rule(text: str) -> Rule:
     """Return the rule that `ADDRESS[/BITS][:PORT]` stands for; `*` for the port is all of them.

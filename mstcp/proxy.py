@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mstcp import sockets
 from mstcp.client import open_connection
 from mstcp.endpoints import Rule, is_own_address
 from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError, sentence
@@ -165,12 +166,21 @@ class Entry:
         upstream: The far proxy.
         to: Where that shall connect to; None: it knows.
         report: Gets a sentence for each connection that fails.
+        transparent: Connections are led here by nftables: the far proxy shall connect to where they went.
     """
 
-    def __init__(self, upstream: Upstream | SharedUpstream, to: Destination | None, report: Report) -> None:
+    def __init__(
+        self,
+        upstream: Upstream | SharedUpstream,
+        to: Destination | None,
+        report: Report,
+        *,
+        transparent: bool = False,
+    ) -> None:
         self._upstream = upstream
         self._to = to
         self._report = report
+        self._is_transparent = transparent
 
     async def serve(self, host: str, port: int, on_ready: Callable[[Sequence[socket.socket]], None]) -> None:
         """Listen until cancelled; `on_ready` gets the listening sockets.
@@ -185,6 +195,8 @@ class Entry:
 
             server = await asyncio.start_server(accepted, host, port, limit=LIMIT_BYTES)
             try:
+                for sock in server.sockets if self._is_transparent else ():
+                    sockets.set_transparent(sock)
                 on_ready(server.sockets)
                 await server.serve_forever()
             finally:
@@ -192,11 +204,22 @@ class Entry:
 
     async def _carry(self, inner: Pair) -> None:
         try:
-            outer = await self._upstream.open(self._to)
+            outer = await self._upstream.open(self._destination(inner))
         except BaseException:
             abort(inner)
             raise
         await relay(inner, outer)
+
+    def _destination(self, inner: Pair) -> Destination | None:
+        if not self._is_transparent:
+            return self._to
+        sock: socket.socket = inner[1].get_extra_info("socket")
+        to = sockets.original_destination(sock)
+        if to == sock.getsockname()[:2] and is_own_address(to[0]):
+            raise DestinationRefused(
+                NOT_ALLOWED, "it was made to the proxy itself, not led to it by nftables"
+            )
+        return Destination(*to)
 
     def _told(self, error: BaseException) -> None:
         self._report(f"a connection failed: {sentence(error)}")

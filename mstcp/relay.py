@@ -128,6 +128,10 @@ class Tasks:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def stop(self) -> None:
+        """End all."""
         running = list(self._running)
         for task in running:
             task.cancel()

@@ -15,6 +15,9 @@ LINUX = sys.platform == "linux"
 
 _ETHERNET_TCP_HEADERS = {socket.AF_INET: 14 + 20 + 20, socket.AF_INET6: 14 + 40 + 20}
 _TIMESTAMP_OPTION_BYTES = 12
+_IP_TRANSPARENT, _IPV6_TRANSPARENT = 19, 75
+_ORIGINAL_DESTINATION = 80
+"""SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST of the kernel's netfilter."""
 
 
 def bind_stream(
@@ -109,3 +112,29 @@ def local_address(family: socket.AddressFamily, destination: tuple[object, ...])
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect(destination)
         return str(probe.getsockname()[0])
+
+
+def set_transparent(sock: socket.socket) -> None:
+    """Let a socket accept connections to any address, as TPROXY of nftables leads them to it, if we may."""
+    with contextlib.suppress(PermissionError):
+        if sock.family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_TRANSPARENT, 1)
+        else:
+            sock.setsockopt(socket.IPPROTO_IP, _IP_TRANSPARENT, 1)
+
+
+def original_destination(sock: socket.socket) -> tuple[str, int]:
+    """Return the address and port that an accepted connection went to before nftables redirected it.
+
+    Raises:
+        OSError: The connection has ended.
+    """
+    is_ipv4 = sock.family == socket.AF_INET
+    level, size = (socket.IPPROTO_IP, 16) if is_ipv4 else (socket.IPPROTO_IPV6, 28)
+    try:
+        raw = sock.getsockopt(level, _ORIGINAL_DESTINATION, size)
+    except OSError:  # TPROXY leaves it as it was, and the kernel need not follow connections
+        address, port = sock.getsockname()[:2]
+        return address, port
+    address = socket.inet_ntop(sock.family, raw[4:8] if is_ipv4 else raw[8:24])
+    return address, int.from_bytes(raw[2:4], "big")

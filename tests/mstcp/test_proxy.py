@@ -33,8 +33,8 @@ from mstcp.preamble import (
     encode_answer,
     host_bytes,
 )
+from mstcp.preload import SHIM
 from mstcp.proxy import Entry, Exit, SharedUpstream, Upstream
-from mstcp.redirect import SHIM
 from tests.fakes.flow_controller import FlowController
 from tests.fakes.mstcp_command import ended, mstcp_command
 from tests.fakes.tcp_server import keep_silent, tcp_server

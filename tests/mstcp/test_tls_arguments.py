@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from mstcp.cli import main
-from mstcp.redirect import SHIM
+from mstcp.preload import SHIM
 from tests.fakes.mstcp_command import ended, mstcp_command
 from tests.fakes.tcp_server import tcp_server
 
