@@ -40,18 +40,18 @@ _METERED = 10
 
 _UNKNOWN = 10
 _NEVER_ASKED_FOR = 30
-"""Priorities below those of hosts: of IP packets whose host has no route, and of what goes nowhere."""
+_ASKED_ALREADY = 35
+"""Priorities below those of hosts: of IP packets whose host has no route, of what goes nowhere, and of
+neighbour discovery, which the controller has seen."""
 
 _ANY_GROUP = "01:00:00:00:00:00/01:00:00:00:00:00"
 """A match for Ethernet addresses of multicast and broadcast: nothing is flooded, its packets are counted."""
 
+_DISCOVERY = tuple(Match(ETH_TYPE_IPV6, IP_PROTO_ICMPV6, icmp_type=kind) for kind in ICMPV6_NEIGHBOUR_TYPES)
+
 _ASKED = (
     (TABLE_CLASSIFY, PRIORITY_LLDP, Match(ETH_TYPE_LLDP)),
-    (TABLE_CLASSIFY, PRIORITY_NEIGHBOURS, Match(ETH_TYPE_ARP)),
-    *(
-        (TABLE_CLASSIFY, PRIORITY_NEIGHBOURS, Match(ETH_TYPE_IPV6, IP_PROTO_ICMPV6, icmp_type=kind))
-        for kind in ICMPV6_NEIGHBOUR_TYPES
-    ),
+    *((TABLE_CLASSIFY, PRIORITY_NEIGHBOURS, match) for match in (Match(ETH_TYPE_ARP), *_DISCOVERY)),
     (TABLE_DEFAULT, _UNKNOWN, Match(ETH_TYPE_IPV4)),
     (TABLE_DEFAULT, _UNKNOWN, Match(ETH_TYPE_IPV6)),
 )
@@ -81,6 +81,7 @@ def classification(metered_ports: Collection[int], relays_dhcp: bool) -> tuple[M
         *(_rule(TABLE_CONTROLLER, _METERED, Match(in_port=m.number), ToController(m.number)) for m in meters),
         _rule(TABLE_CONTROLLER, PRIORITY_MISS, Match(), ToController()),
         *(_rule(*asked, GotoTable(TABLE_CONTROLLER)) for asked in (*_ASKED, *(_DHCP if relays_dhcp else ()))),
+        *(_rule(TABLE_DEFAULT, _ASKED_ALREADY, match, Drop()) for match in _DISCOVERY),
         _rule(TABLE_DEFAULT, _NEVER_ASKED_FOR, Match(destination_mac=ANY_LABEL), Drop()),
         Rule(TABLE_DEFAULT, _NEVER_ASKED_FOR, Match(destination_mac=_ANY_GROUP), Drop(), COOKIE_GROUPS),
         _rule(TABLE_CLASSIFY, PRIORITY_MISS, Match(), GotoTable(TABLE_PINNED)),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
+from controller.compile.neighbours import asking_rule
 from controller.model.labels import DEFAULT
 from controller.model.neighbour import NO_IP
 from controller.model.rules import (
@@ -60,7 +61,7 @@ class Route:
     def rules(self, ip: str) -> tuple[Rule, ...]:
         """Return the rules for packets to an address, or by the gateway."""
         if not self.macs:
-            return (default_rule(ip, self.action),)
+            return _host_rules(ip, self.action)
         cookie = host_cookie(NO_IP)
         matches = [Match(destination_mac=mac) for mac in self.macs]
         return tuple(Rule(TABLE_DEFAULT, _PRIORITY_GATEWAY, match, self.action, cookie) for match in matches)
@@ -124,7 +125,8 @@ def equal_paths(
 
 
 @lru_cache(maxsize=1 << 16)
-def default_rule(ip: str, action: Output | ToGroup) -> Rule:
-    """Return the rule for all packets to a host behind another switch."""
+def _host_rules(ip: str, action: Output | ToGroup) -> tuple[Rule, ...]:
+    """Return the rules for all packets to a host behind another switch, and for who asks for it."""
     match = Match(eth_type_of(ip), destination_ip=ip)
-    return Rule(TABLE_DEFAULT, PRIORITY_ROUTE, match, action, host_cookie(ip), IDLE_S)
+    route = Rule(TABLE_DEFAULT, PRIORITY_ROUTE, match, action, host_cookie(ip), IDLE_S)
+    return route, asking_rule(ip, action)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from controller.compile.neighbours import asking_rule, speaking_rules
 from controller.model.labels import ANY_LABEL, BYPASS, DEFAULT, FLOW, STOP
 from controller.model.rules import (
     COOKIE_LABEL,
@@ -70,12 +71,14 @@ def label_rules(switch: str, neighbours: Iterable[str], ways: Ways) -> list[Rule
     return rules
 
 
-def delivery_rules(ip: str, mac: str, port: int, ways: Ways) -> tuple[Rule, Rule]:
-    """Return the rules for packets that have arrived at the switch of a host: flows' ones, and others."""
+def host_rules(ip: str, mac: str, port: int, ways: Ways) -> tuple[Rule, ...]:
+    """Return the rules of a host's switch: for packets to it, of flows and others, and about neighbours."""
     of_flows = Match(eth_type_of(ip), destination_ip=ip, destination_mac=ways.format.label((), FLOW))
     others = Match(eth_type_of(ip), destination_ip=ip)
     action = Output(port, destination_mac=mac)
     return (
         Rule(TABLE_DELIVER, PRIORITY_ROUTE, of_flows, action, delivery_cookie(ip)),
         Rule(TABLE_DEFAULT, PRIORITY_LOCAL, others, action, host_cookie(ip)),
+        asking_rule(ip, action),
+        *speaking_rules(ip, port),
     )

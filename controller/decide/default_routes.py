@@ -106,7 +106,9 @@ class DefaultRoutes(Journaled):
         switch = self._state.live.switch_name(datapath_id)
         if switch is None or ip not in self._routes.get(switch, ()):
             return
-        del self._routes[switch][ip], self._users[ip][switch]
+        for rule in self._routes[switch].pop(ip).rules(ip):
+            self._outbox.put(RemoveRule(datapath_id, rule))
+        del self._users[ip][switch]
         others = [self._routes[other][ip] for other in self._users[ip] if ip in self._routes.get(other, ())]
         if any(switch in route.relays for route in others):
             self.ask(switch, ip)
@@ -143,7 +145,7 @@ class DefaultRoutes(Journaled):
 
     def count(self, switch: str) -> int:
         """Return how many rules a switch has been sent."""
-        return sum(len(route.macs) or 1 for route in self._routes.get(switch, {}).values())
+        return sum(len(route.macs) or 2 for route in self._routes.get(switch, {}).values())
 
     # Changes
 

@@ -28,6 +28,7 @@ from controller.model.rules import (
     Rule,
     RuleKey,
     ToGroup,
+    ToTables,
     flow_number,
     is_counted,
     is_flow_cookie,
@@ -246,6 +247,8 @@ def _action(action: Action) -> str:
         return "drop"
     if isinstance(action, GotoTable):
         return f"goto:{action.table}"
+    if isinstance(action, ToTables):
+        return f"resubmit:{action.also},goto:{action.table}"
     return "controller" if action.meter is None else f"meter:{action.meter},controller"
 
 

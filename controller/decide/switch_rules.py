@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from controller.compile.classification import classification
-from controller.compile.labels import delivery_rules, label_rules
+from controller.compile.labels import host_rules, label_rules
 from controller.install.outbox import Outbox
 from controller.install.transactions import NotInstalled, Transactions
 from controller.model.faults import FaultKind
@@ -132,10 +132,10 @@ class SwitchRules(Journaled):
         heads = [arc.head for arc in live.arcs_from(switch) if arc.tail_port]
         rules = label_rules(switch, [head for head in heads if not live.is_host(head)], ways)
         for host in hosts.learned_behind(switch):
-            rules += delivery_rules(host.ip, host.mac, host.port, ways)
+            rules += host_rules(host.ip, host.mac, host.port, ways)
         for head in heads:
             for host in hosts.named(head):
-                rules += delivery_rules(host.ip, host.mac, ways[switch, head], ways)
+                rules += host_rules(host.ip, host.mac, ways[switch, head], ways)
         return tuple(rules)
 
     def is_settled(self, switch: str) -> bool:

@@ -1,7 +1,8 @@
 """Forwarding rules without an OpenFlow library: what the core writes and a shell translates.
 
 A packet enters at `TABLE_CLASSIFY`, which sends LLDP, ARP and IPv6's neighbour discovery to the controller
-(`TABLE_CONTROLLER` has the meters of its ports). What has a label and comes
+(`TABLE_CONTROLLER` has the meters of its ports); what known hosts say of neighbours also goes on as their
+other packets do, so that hosts find each other without the controller. What has a label and comes
 from another switch goes on by `TABLE_BYPASS`, which ends bypasses, and `TABLE_LABEL`, which sends it where
 its label says, until that has ended; `TABLE_DELIVER` then knows the hosts of the switch, and the labels that
 follow. All else is at its ingress: `TABLE_PINNED` holds one rule per TCP 5-tuple (or path stamp) of a flow,
@@ -64,7 +65,9 @@ _GROUP_PORT = 0x0300_0000
 PRIORITY_LLDP = 300
 PRIORITY_LABEL = 250
 PRIORITY_FORGED = 240
+PRIORITY_KNOWN = 210
 PRIORITY_NEIGHBOURS = 200
+PRIORITY_ASKED_FOR = 160
 PRIORITY_STAMP = 150
 PRIORITY_CONTINUE = 150
 PRIORITY_LOCAL = 150
@@ -76,6 +79,8 @@ PRIORITY_MISS = 0
 class Match:
     """What a rule looks at; None matches anything. `destination_mac` may have a mask (`value/mask`).
 
+    Of ARP packets the addresses are those of the sender and the target; `neighbour_ip` is the target of
+    neighbour discovery.
     `packed` is the same as bytes once a shell has made them: a connection's rules share one match.
     """
 
@@ -89,6 +94,7 @@ class Match:
     in_port: int | None = None
     destination_mac: str | None = None
     icmp_type: int | None = None
+    neighbour_ip: str | None = None
     packed: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def fields(self) -> dict[str, int | str]:
@@ -149,11 +155,22 @@ class GotoTable:
 
 
 @dataclass(frozen=True)
+class ToTables:
+    """Do what one table says, then go on, with the packet as it was, in a later one.
+
+    What a meter of the first drops goes no further.
+    """
+
+    also: int
+    table: int
+
+
+@dataclass(frozen=True)
 class Drop:
     """Do nothing more with the packet."""
 
 
-Action = Drop | Output | ToGroup | ToController | GotoTable | RestoreLabel
+Action = Drop | Output | ToGroup | ToController | GotoTable | ToTables | RestoreLabel
 
 
 class RuleKey(NamedTuple):

@@ -170,7 +170,7 @@ class RuleView:
     match: dict[str, str | int] = described("The fields it looks at; all packets match if there are none.")
     action: str = described(
         "output:<port>, group:<number>, goto:<table>, controller, drop; before it shift:<bits> of the label, "
-        "set_source:<address>, set_destination:<address>, restore_label or meter:<number>.",
+        "set_source:<address>, set_destination:<address>, restore_label, meter:<number> or resubmit:<table>.",
         examples=["output:2"],
     )
     cookie: str = described("As `ovs-ofctl dump-flows` prints it.", examples=["0x4d53000200000001"])

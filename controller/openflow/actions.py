@@ -7,9 +7,18 @@ from functools import lru_cache
 from typing import Any
 
 from controller.model.labels import LABEL_BITS
-from controller.model.rules import Action, Drop, GotoTable, Output, RestoreLabel, ToController, ToGroup
+from controller.model.rules import (
+    Action,
+    Drop,
+    GotoTable,
+    Output,
+    RestoreLabel,
+    ToController,
+    ToGroup,
+    ToTables,
+)
 from controller.openflow.decoding import Malformed, parts
-from controller.openflow.encoding import CONTROLLER_PORT, MAC_BITS, NICIRA, REG_LOAD, REG_MOVE
+from controller.openflow.encoding import CONTROLLER_PORT, MAC_BITS, NICIRA, REG_LOAD, REG_MOVE, RESUBMIT
 
 _GOTO, _APPLY, _METER = 1, 4, 6
 _OUTPUT, _GROUP, _SET_FIELD, _EXPERIMENTER = 0, 22, 25, 0xFFFF
@@ -44,7 +53,7 @@ def read_action(instructions: bytes) -> Action | None:
         return None
     steps = by_kind[_APPLY][4:]
     if kinds == [_GOTO, _APPLY]:
-        return _restored(steps, by_kind[_GOTO][0])
+        return _on_the_way(steps, by_kind[_GOTO][0])
     sent = read_output(steps)
     action = ToController() if sent == Output(CONTROLLER_PORT) else sent
     if kinds == [_APPLY]:
@@ -53,11 +62,13 @@ def read_action(instructions: bytes) -> Action | None:
     return ToController(int.from_bytes(by_kind[_METER][:4], "big")) if is_metered else None
 
 
-def _restored(actions: bytes, table: int) -> RestoreLabel | None:
-    """Read what ends a bypass."""
+def _on_the_way(actions: bytes, table: int) -> RestoreLabel | ToTables | None:
+    """Read what is done before the next table."""
     match _steps(actions):
         case [("move", "eth_src", 0, "eth_dst", 0, 48), ("set", "eth_src", mac), ("load", "in_port", _, 0)]:
             return RestoreLabel(mac, table)
+        case [("resubmit", also)]:
+            return ToTables(also, table)
     return None
 
 
@@ -109,6 +120,8 @@ def _step(kind: int, body: bytes) -> tuple[Any, ...]:
         if (vendor, subtype) == (NICIRA, REG_LOAD):
             place, target, value = struct.unpack_from("!HIQ", body, 6)
             return "load", _FIELDS.get(target), place, value
+        if (vendor, subtype) == (NICIRA, RESUBMIT):
+            return "resubmit", body[8]
     except struct.error as error:
         raise Malformed(f"an action of type {kind}: {error}") from None
     return ()

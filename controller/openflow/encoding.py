@@ -21,6 +21,7 @@ from controller.model.messages import (
     RemoveRules,
 )
 from controller.model.rules import (
+    ETH_TYPE_ARP,
     ETH_TYPE_IPV4,
     ETH_TYPE_IPV6,
     IP_PROTO_TCP,
@@ -38,6 +39,7 @@ from controller.model.rules import (
     RestoreLabel,
     Rule,
     ToGroup,
+    ToTables,
 )
 
 VERSION = 4
@@ -83,14 +85,20 @@ _FIELDS = (
     ("source_port", 13, 2),
     ("destination_port", 14, 2),
     ("icmp_type", 29, 1),
+    ("neighbour_ip", 31, 16),
 )
 _IPV6_FIELDS = {"source_ip": (26, 16), "destination_ip": (27, 16)}  # in place of those of IPv4
+_ARP_FIELDS = {"source_ip": (22, 4), "destination_ip": (23, 4)}
 _UDP_FIELDS = {"source_port": (15, 2), "destination_port": (16, 2)}  # in place of those of TCP
 MATCH_FIELDS = {
     number: (name, size)
     for name, number, size in (
         *_FIELDS,
-        *((name, *field) for fields in (_IPV6_FIELDS, _UDP_FIELDS) for name, field in fields.items()),
+        *(
+            (name, *field)
+            for fields in (_IPV6_FIELDS, _ARP_FIELDS, _UDP_FIELDS)
+            for name, field in fields.items()
+        ),
     )
 }
 """Names and bytes of the fields that matches may have, by their numbers."""
@@ -114,9 +122,10 @@ _CONNECTION = struct.Struct(f"!{len(_TO_SOURCE)}s4s4s4s4sH4sH5x")
 
 # A switch drops what would go back where it came from; Open vSwitch lets it be forgotten (its action
 # `load:0->NXM_OF_IN_PORT[]`, 16 bits).
-NICIRA, REG_MOVE, REG_LOAD = 0x2320, 6, 7
+NICIRA, REG_MOVE, REG_LOAD, RESUBMIT = 0x2320, 6, 7, 14
 _NXM_OF_IN_PORT, _NXM_OF_ETH_DST, _NXM_OF_ETH_SRC = 0x0002, 0x0206, 0x0406
 _FORGET_IN_PORT = struct.pack("!HHIHHIQ", 0xFFFF, 24, NICIRA, REG_LOAD, 15, _NXM_OF_IN_PORT, 0)
+_SAME_IN_PORT = 0xFFF8
 MAC_BITS = 48
 
 
@@ -250,7 +259,7 @@ def _packed(match: Match) -> bytes:
 @lru_cache
 def _heads(eth_type: int | None, ip_protocol: int | None) -> tuple[tuple[str, bytes, int], ...]:
     """Return how the fields of matches begin, for packets of these protocols: name, head and bytes."""
-    others = _IPV6_FIELDS if eth_type == ETH_TYPE_IPV6 else {}
+    others = {ETH_TYPE_IPV6: _IPV6_FIELDS, ETH_TYPE_ARP: _ARP_FIELDS}.get(eth_type or 0, {})
     others = others | (_UDP_FIELDS if ip_protocol == IP_PROTO_UDP else {})
     fields = ((name, *others.get(name, (number, size))) for name, number, size in _FIELDS)
     return tuple(
@@ -282,6 +291,9 @@ def _instructions(action: Action) -> bytes:
         return _goto(action.table)
     if isinstance(action, Drop):
         return b""
+    if isinstance(action, ToTables):
+        also = struct.pack("!HHIHHB3x", 0xFFFF, 16, NICIRA, RESUBMIT, _SAME_IN_PORT, action.also)
+        return _apply(also) + _goto(action.table)
     if isinstance(action, RestoreLabel):
         restored = _move(_NXM_OF_ETH_SRC, 0, _NXM_OF_ETH_DST, 0, MAC_BITS)
         marked = _set_mac(_SOURCE_MAC_FIELD, action.source_mac)

@@ -56,7 +56,7 @@ _PORT_STATS = struct.Struct("!I4x4Q72x")
 _PORT = struct.Struct("!I4x6s2x16sIIIIIIII")
 _BASIC_CLASS = 0x8000
 _IN_PORT = 0
-_EXPERIMENTER, _NICIRA, _REG_MOVE, _REG_LOAD = 0xFFFF, 0x2320, 6, 7
+_EXPERIMENTER, _NICIRA, _REG_MOVE, _REG_LOAD, _RESUBMIT = 0xFFFF, 0x2320, 6, 7, 14
 _NXM_FIELDS = {0x0206: 3, 0x0406: 4}
 """Nicira's heads of fields: the Ethernet destination and source."""
 
@@ -171,13 +171,14 @@ class Load:
 
 @dataclass(frozen=True)
 class Action:
-    """Output to a port or group, a field's new value, or bits that are copied or set to a number."""
+    """Output to a port or group, a field's new value, bits that are copied or set, or what a table does."""
 
     port: int | None = None
     group: int | None = None
     set_field: tuple[int, bytes] | None = None
     move: Move | None = None
     load: Load | None = None
+    also_table: int | None = None
 
 
 @dataclass(frozen=True)
@@ -344,6 +345,8 @@ def _nicira(body: bytes) -> Iterator[Action]:
         place, target, value = struct.unpack_from("!HIQ", body, 6)
         if target in _NXM_FIELDS:
             yield Action(load=Load((place & 0x3F) + 1, _NXM_FIELDS[target], place >> 6, value))
+    elif subtype == _RESUBMIT:
+        yield Action(also_table=body[8])
     else:
         raise MalformedMessage(f"a Nicira action of type {subtype}")
 

@@ -75,6 +75,7 @@ from controller.model.rules import (
     TcpConnection,
     ToController,
     ToGroup,
+    ToTables,
     eth_type_of,
     is_counted,
     port_of_group,
@@ -113,6 +114,7 @@ class Packet:
     in_port: int | None = None
     destination_mac: str | None = None
     icmp_type: int | None = None
+    neighbour_ip: str | None = None
 
     @classmethod
     def tcp(
@@ -209,7 +211,7 @@ class FakeTable:
             if rule is None:
                 yield None, DROPPED, packet
                 return
-            if isinstance(rule.action, GotoTable | RestoreLabel):
+            if isinstance(rule.action, GotoTable | RestoreLabel | ToTables):
                 assert rule.action.table > table, "OpenFlow goes forward only"
                 table = rule.action.table
                 if isinstance(rule.action, RestoreLabel):

@@ -21,12 +21,12 @@ from controller.model.events import (
 )
 from controller.model.host_frames import destination_of
 from controller.model.messages import InstallRules, PacketOut
-from controller.model.rules import Rule
+from controller.model.rules import ETH_TYPE_ARP, ETH_TYPE_IPV6, Rule
 from controller.model.settings import Settings
 from tests.controller.decide.test_labels import ask, ladder
 from tests.controller.decide.test_neighbours import announces, asks
-from tests.fakes.openflow_table import CONTROLLER, ControlledNetwork, ip_frame
-from topologies.model import Network
+from tests.fakes.openflow_table import CONTROLLER, DROPPED, ControlledNetwork, Packet, ip_frame
+from topologies.model import IpVersion, Network
 
 BUTTERFLY = topologies.load("butterfly")
 S0, S1, S2, S3, S4 = (BUTTERFLY.datapath_id(f"S{number}") for number in range(5))
@@ -61,9 +61,9 @@ def test_a_host_that_asks_is_answered_when_both_ends_have_a_label(net: Controlle
     *installed, answer = [m for m in messages if isinstance(m, InstallRules | PacketOut)]
     assert isinstance(answer, PacketOut)
     assert [(m.datapath_id, len(m.entries)) for m in installed if isinstance(m, InstallRules)] == [
-        (S0, 1),
-        (S4, 1),
-    ]
+        (S0, 2),
+        (S4, 2),
+    ], "one for packets, and one for who asks for the host"
     for message in installed:
         net.switches.carry_out(message)
     assert routes(net) == {S0: ["10.0.0.3"], S4: ["10.0.0.1"]}
@@ -100,6 +100,30 @@ def test_a_route_that_is_not_used_goes_and_comes_back(net: ControlledNetwork) ->
     assert let_run(net, 5.0) == [], "it is no rule that vanished"
     assert ask(net, "T0", "T2") == ("T0", "S0", "S4", "T2")
     assert routes(net) == {S0: ["10.0.0.3"]}
+
+
+@pytest.mark.parametrize(("version", "eth_type"), [(4, ETH_TYPE_ARP), (6, ETH_TYPE_IPV6)])
+def test_hosts_with_routes_find_each_other_without_the_controller(version: IpVersion, eth_type: int) -> None:
+    net = ControlledNetwork.brought_up(BUTTERFLY)
+    one, other, local = (BUTTERFLY.host_ip(name, version) for name in ("T0", "T2", "T1"))
+    ask(net, "T0", "T2", version)
+    ask(net, "T2", "T0", version)
+    net.switches.asks = lambda _: None  # the controller is down
+
+    def says(source: str, destination: str, is_answer: bool = False) -> Packet:
+        if version == 4:
+            return Packet(eth_type, source_ip=source, destination_ip=destination)
+        if is_answer:
+            return Packet(eth_type, 58, source, destination, icmp_type=136, neighbour_ip=source)
+        return Packet(eth_type, 58, source, "ff02::1:ff00:3", icmp_type=135, neighbour_ip=destination)
+
+    assert net.switches.path(says(one, other), "T0") == ("T0", "S0", "S4", "T2")
+    assert net.switches.path(says(other, one, is_answer=True), "T2") == ("T2", "S4", "S0", "T0")
+    assert net.switches.path(says(one, local), "T0")[-1] == DROPPED, "there is no route"
+    assert net.switches.path(says(one, one), "T0")[-1] == DROPPED, "it announces itself"
+    assert net.switches.path(says(local, other), "T0")[-1] == CONTROLLER, "T1 is not behind this port"
+    net.handle(RuleExpired(S0, other))
+    assert net.switches.path(says(one, other), "T0")[-1] == DROPPED, "its packets would not arrive either"
 
 
 def test_routes_follow_links_and_come_back_where_there_was_no_way(net: ControlledNetwork) -> None:

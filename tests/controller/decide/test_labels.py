@@ -22,7 +22,7 @@ from controller.model.rules import (
 from controller.model.settings import Settings
 from tests.controller.decide.test_properties import networks
 from tests.fakes.openflow_table import DROPPED, ControlledNetwork, Packet, segments_of
-from topologies.model import Network
+from topologies.model import IpVersion, Network
 
 
 @given(st.integers(0, 100).flatmap(lambda d: st.tuples(st.just(d), st.lists(st.integers(1, max(1, d))))))
@@ -44,10 +44,10 @@ def bring_up(network: Network, **more: Any) -> ControlledNetwork:
     return net
 
 
-def ask(net: ControlledNetwork, source: str, destination: str) -> tuple[str, ...]:
+def ask(net: ControlledNetwork, source: str, destination: str, version: IpVersion = 4) -> tuple[str, ...]:
     """Return the way of a packet of no flow."""
     network = net.switches.network
-    segment = TcpConnection(network.host_ip(source), network.host_ip(destination), 1, 2)
+    segment = TcpConnection(network.host_ip(source, version), network.host_ip(destination, version), 1, 2)
     return net.switches.path(Packet.tcp(segment, destination_mac=network.host_mac(destination)), source)
 
 
@@ -57,7 +57,7 @@ def rules_of_core(net: ControlledNetwork) -> dict[str, set[Rule]]:
     tables = {name: net.switches.tables[network.datapath_id(name)] for name in network.switches}
     addresses = {ip for host in network.hosts for ip in network.host_ips(host).values()}
     return {
-        name: {rule for rule in table.rules.values() if rule.match.destination_ip not in addresses}
+        name: {rule for rule in table.rules.values() if addresses.isdisjoint(rule.match.fields().values())}
         for name, table in tables.items()
     }
 
@@ -132,7 +132,7 @@ def test_the_core_has_rules_for_links_alone() -> None:
         links = sum(arc.tail == name and arc.head not in hosts for arc in net.switches.network.arcs())
         core = [rule for rule in rules if not is_flow_cookie(rule.cookie)]
         assert len([rule for rule in core if rule.table == TABLE_LABEL]) == 3 * links + 2
-        assert len(core) == 4 * links + 16
+        assert len(core) == 4 * links + 18
         if name.startswith("c"):
             assert len(rules) == len(core)
 

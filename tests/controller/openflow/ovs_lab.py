@@ -79,7 +79,9 @@ def make_host(network: Network, name: str, interface: str) -> None:
     run("ip", "netns", "add", name)
     run("ip", "link", "set", interface, "netns", name)
     run(*in_host(name, "ip", "link", "set", interface, "address", network.host_mac(name)))
-    run(*in_host(name, "ip", "address", "add", f"{network.host_ip(name)}/16", "dev", interface))
+    for version, ip in network.host_ips(name).items():
+        address = f"{ip}/{16 if version == 4 else 64}"
+        run(*in_host(name, "ip", "address", "add", address, "dev", interface, *["nodad"] * (version == 6)))
     # With checksum offload, packets leave veth without checksums and Open vSwitch's userspace passes no TCP.
     run(*in_host(name, "ethtool", "-K", interface, "tx", "off"))
     run(*in_host(name, "ip", "link", "set", interface, "up"))

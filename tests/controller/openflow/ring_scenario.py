@@ -54,9 +54,16 @@ def join(one: str, other: str) -> None:
     run("ip", "link", "set", "middle", "up")
 
 
-def ping() -> bool:
-    command = in_host("H1", "ping", "-c", "3", "-i", "0.2", "-W", "5", NETWORK.host_ip("H2"))
+def ping(ip: str = NETWORK.host_ip("H2")) -> bool:
+    command = in_host("H1", "ping", "-c", "3", "-i", "0.2", "-W", "5", ip)
     return subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False).returncode == 0
+
+
+def find_each_other_alone() -> dict[str, bool]:
+    """Let hosts that have forgotten each other's MAC addresses ping without a controller."""
+    for host in ("H1", "H2"):
+        run(*in_host(host, "ip", "neigh", "flush", "all"))
+    return {ip: ping(ip) for ip in NETWORK.host_ips("H2").values()}
 
 
 def pinned_packets(ovs: PrivateInstance) -> dict[str, list[int]]:
@@ -117,10 +124,12 @@ def main(folder: Path) -> dict[str, Any]:
     seen: dict[str, Any] = {}
     with laboratory(NETWORK, folder, join=join) as lab:
         observe(lab, seen)
+        seen["ping_over_ipv6"] = ping(NETWORK.host_ip("H2", 6))
         start = time.monotonic()
         lab.controller.terminate()
         seen["exit_status"] = lab.controller.wait(PATIENCE_S)
         seen["stopped_after_s"] = time.monotonic() - start
+        seen["pings_without_controller"] = find_each_other_alone()
     return seen
 
 

@@ -34,6 +34,7 @@ from controller.model.rules import (
     Rule,
     ToController,
     ToGroup,
+    ToTables,
     eth_type_of,
 )
 from controller.openflow.decoding import Malformed, read_expired, read_match, read_packet_in, read_refusal
@@ -45,7 +46,8 @@ from topologies.model import ip_version
 PARSER = ofproto_v1_3_parser
 DATAPATH = ofproto_protocol.ProtocolDesc(version=ofproto_v1_3.OFP_VERSION)
 
-families = st.sampled_from([(0x0800, st.ip_addresses(v=4).map(str)), (0x86DD, st.ip_addresses(v=6).map(str))])
+ipv4, ipv6 = (st.ip_addresses(v=version).map(str) for version in (4, 6))
+families = st.sampled_from([(0x0800, ipv4), (0x86DD, ipv6)])
 macs = st.binary(min_size=6, max_size=6).map(lambda raw: raw.hex(":"))
 ports = st.integers(1, 0xFFFF)
 labels = macs | st.integers(1, 40).map(lambda bits: LabelFormat(bits).beginning_with(STOP, FLOW))
@@ -54,6 +56,8 @@ matches = st.one_of(
     st.builds(Match, eth_type=st.just(0x88CC), in_port=st.none() | ports),
     st.builds(Match, in_port=st.none() | ports, destination_mac=labels),
     st.builds(Match, st.just(0x86DD), st.just(58), icmp_type=st.sampled_from([135, 136])),
+    st.builds(Match, st.just(0x86DD), st.just(58), icmp_type=st.just(135), neighbour_ip=ipv6),
+    st.builds(Match, st.just(0x0806), source_ip=st.none() | ipv4, destination_ip=ipv4),
     families.flatmap(
         lambda of: st.builds(Match, st.just(of[0]), destination_ip=of[1], source_mac=st.none() | macs)
     ),
@@ -73,6 +77,7 @@ actions: st.SearchStrategy[Action] = st.one_of(
     st.builds(GotoTable, st.integers(1, 3)),
     st.just(Drop()),
     st.builds(RestoreLabel, macs, st.integers(1, 3)),
+    st.builds(ToTables, st.integers(1, 6), st.integers(1, 6)),
 )
 cookies = st.integers(0, 2**64 - 1)
 rules = st.builds(
@@ -269,6 +274,7 @@ FOREIGN_ACTIONS: tuple[list[Any], ...] = (
     [PARSER.OFPActionSetField(ipv4_dst="10.0.0.1"), SEND],
     [PARSER.NXActionRegMove("eth_src", "eth_dst", 8), SEND],
     [PARSER.NXActionRegLoad(7, "eth_dst", 0), SEND],
+    [PARSER.NXActionResubmitTable(table_id=6), SEND],
     [],
 )
 

@@ -83,6 +83,11 @@ def test_every_loss_is_noticed(seen: dict[str, Any]) -> None:
     assert seen["ping_around_the_loss"] is True
 
 
+def test_hosts_find_each_other_without_the_controller(seen: dict[str, Any]) -> None:
+    assert seen["ping_over_ipv6"] is True
+    assert seen["pings_without_controller"] == {"10.0.0.2": True, "fd00::2": True}
+
+
 def test_it_stops_on_sigterm(seen: dict[str, Any]) -> None:
     assert seen["exit_status"] == 0
 
