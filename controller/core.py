@@ -15,6 +15,7 @@ from controller.decide.link_watch import LinkWatch
 from controller.decide.manager import FlowManager
 from controller.decide.measuring import Measuring
 from controller.decide.neighbours import Neighbours
+from controller.decide.policing import Policing
 from controller.decide.protection import Protection
 from controller.decide.queries import Queries
 from controller.decide.rule_audit import RuleAudit
@@ -33,7 +34,7 @@ from controller.model.journal import Journal, Journaled, JournaledDict, Journale
 from controller.model.messages import Acknowledge, IntroduceSwitch, Message, Postpone
 from controller.model.records import Change, Records, changes_of
 from controller.model.requests import LinkChange, ViewName
-from controller.model.rules import Group, Rule
+from controller.model.rules import Group, Meter, Rule
 from controller.model.settings import Settings
 from controller.state.flow_record import FLOW, FLOW_LEASE
 from controller.state.hosts import LEARNED_HOST
@@ -90,7 +91,10 @@ class Core(Journaled):
         self._neighbours = Neighbours(state, outbox, self._default_routes, self._rules)
         self._protection = Protection(state, outbox, transactions)
         leases = Leases(state)
-        self._flows = FlowManager(state, outbox, transactions, leases, self._new_flow_id, self._solved)
+        self._policing = policing = Policing(state, outbox, transactions, self._rules)
+        self._flows = FlowManager(
+            state, outbox, transactions, leases, policing, self._new_flow_id, self._solved
+        )
         self._succession = Succession(state, outbox, leases, self._flows.capacity_changed)
         self._audit = RuleAudit(state, outbox, self._rules, self._flows)
         self._measuring = Measuring(state, outbox, self._flows.capacity_returned, self._audit.counters_asked)
@@ -290,22 +294,26 @@ class Core(Journaled):
             edges = (port for port in ports if live.is_edge_port(event.datapath_id, port))
             self._state.metered_ports[switch] = tuple(islice(edges, _MAX_METERED))
         self._default_routes.connect(switch, event.installed)
+        self._policing.connect(switch)
         self._rules.connect(switch, event.installed)
         self._measuring.switch_joined(event.datapath_id, self._now)
         self._links_may_have_changed()
 
-    def _beside_fixed(self, switch: str) -> tuple[Rule | Group, ...]:
+    def _beside_fixed(self, switch: str) -> tuple[Rule | Group | Meter, ...]:
         """Return what a switch should have beside its fixed rules, groups first."""
         return (
             *self._protection.groups(switch),
             *self._default_routes.sent_to(switch),
             *self._protection.rules(switch),
             *self._state.pinned_rules(switch),
+            *self._policing.sent_to(switch),
         )
 
     def _count_beside_fixed(self, switch: str) -> int:
         relayed = len(self._protection.rules(switch))
-        return relayed + self._default_routes.count(switch) + self._state.pinned_rule_count(switch)
+        policing = sum(isinstance(entry, Rule) for entry in self._policing.sent_to(switch))
+        routed = self._default_routes.count(switch)
+        return relayed + routed + policing + self._state.pinned_rule_count(switch)
 
     def _switch_disconnected(self, event: events.SwitchDisconnected) -> None:
         switch = self._state.live.switch_name(event.datapath_id)
@@ -328,6 +336,7 @@ class Core(Journaled):
         self._links.switch_left(datapath_id)
         self._default_routes.disconnect(switch)
         self._rules.disconnect(switch)
+        self._policing.disconnect(switch)
         self._transactions.switch_lost(switch, self._now)
         self._flows.switch_lost(switch, self._now)
         self._measuring.switch_left(datapath_id, self._now)
@@ -445,6 +454,7 @@ class Core(Journaled):
         self._measuring.settings_changed(self._now)
         self._change_links(links)
         self._flows.capacity_changed(self._now)
+        self._policing.settings_changed()
         kind, text = ClientEventKind.CONFIGURATION_APPLIED, "the configuration was applied"
         self._outbox.tell(kind, text, {"links": sorted(links)})
         self._outbox.answer(event.token, None)

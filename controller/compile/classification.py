@@ -78,7 +78,10 @@ def classification(metered_ports: Collection[int], relays_dhcp: bool) -> tuple[M
     meters = [Meter(port, PACKETS_PER_S, BURST_PACKETS) for port in sorted(metered_ports)]
     return (
         *meters,
-        *(_rule(TABLE_CONTROLLER, _METERED, Match(in_port=m.number), ToController(m.number)) for m in meters),
+        *(
+            _rule(TABLE_CONTROLLER, _METERED, Match(in_port=m.number), ToController(), m.number)
+            for m in meters
+        ),
         _rule(TABLE_CONTROLLER, PRIORITY_MISS, Match(), ToController()),
         *(_rule(*asked, GotoTable(TABLE_CONTROLLER)) for asked in (*_ASKED, *(_DHCP if relays_dhcp else ()))),
         *(_rule(TABLE_DEFAULT, _ASKED_ALREADY, match, Drop()) for match in _DISCOVERY),
@@ -89,5 +92,7 @@ def classification(metered_ports: Collection[int], relays_dhcp: bool) -> tuple[M
     )
 
 
-def _rule(table: int, priority: int, match: Match, action: Drop | GotoTable | ToController) -> Rule:
-    return Rule(table, priority, match, action, COOKIE_CLASSIFY)
+def _rule(
+    table: int, priority: int, match: Match, action: Drop | GotoTable | ToController, meter: int | None = None
+) -> Rule:
+    return Rule(table, priority, match, action, COOKIE_CLASSIFY, meter=meter)

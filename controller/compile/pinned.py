@@ -46,7 +46,7 @@ def legs(nodes: Sequence[str], ways: Ways, branch: int = 0) -> list[Leg]:
     return found
 
 
-def _match(connection: TcpConnection) -> Match:
+def connection_match(connection: TcpConnection) -> Match:
     """Return the match of one direction of a TCP connection."""
     return Match(
         eth_type=eth_type_of(connection.source_ip),
@@ -60,12 +60,12 @@ def _match(connection: TcpConnection) -> Match:
 
 @lru_cache(maxsize=1 << 14)
 def _continued(connection: TcpConnection, label: str) -> Match:
-    return replace(_match(connection), destination_mac=label)
+    return replace(connection_match(connection), destination_mac=label)
 
 
 def pinned_rule(connection: TcpConnection, action: Output | ToGroup, cookie: int) -> Rule:
     """Return the rule of an ingress for one direction of a TCP connection."""
-    return Rule(TABLE_PINNED, PRIORITY_ROUTE, _match(connection), action, cookie)
+    return Rule(TABLE_PINNED, PRIORITY_ROUTE, connection_match(connection), action, cookie)
 
 
 def ingress_action(

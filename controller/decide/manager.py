@@ -13,6 +13,7 @@ from controller.decide.interruptions import Interruptions
 from controller.decide.leases import Leases
 from controller.decide.live_optima import LiveOptima
 from controller.decide.planning import NEGLIGIBLE_SHARE, optimise
+from controller.decide.policing import Policing
 from controller.decide.rates import Rates
 from controller.decide.recovery import Recovery
 from controller.decide.telling import facts_of, refuse, tell_refused
@@ -103,6 +104,7 @@ class FlowManager(Journaled):
         outbox: Outbox,
         transactions: Transactions,
         leases: Leases,
+        policing: Policing,
         new_flow_id: Callable[[int], str],
         solved: Callable[[str, float], None],
     ) -> None:
@@ -111,10 +113,11 @@ class FlowManager(Journaled):
         self._optima = LiveOptima(state.live, state.settings.solve_limit_s, solved)
         self._transactions = transactions
         self._leases = leases
+        self._policing = policing
         self._waiting: JournaledDict[str, _Waiting] = JournaledDict()  # by flow
         self._by_token: JournaledDict[int, str] = JournaledDict()  # flows
         self._interruptions = Interruptions(state, outbox)
-        self._rates = Rates(state, outbox, transactions, self._optima, self._interruptions)
+        self._rates = Rates(state, outbox, transactions, self._optima, self._interruptions, policing)
         self._recovery = Recovery(
             state,
             outbox,
@@ -418,6 +421,7 @@ class FlowManager(Journaled):
             group = split_group_number(flow.split.tag)
             self._outbox.put(RemoveGroup(self._state.live.datapath_id(ingress), group))
         self._interruptions.ended(flow)
+        self._policing.follow(flow)
         if flow.is_active:
             text = f"flow {flow.id} ended: {reason}"
             self._outbox.tell(kind, text, facts_of(flow) | {"reason": reason} | dict(by))

@@ -32,6 +32,7 @@ from controller.model.rules import (
     flow_number,
     is_counted,
     is_flow_cookie,
+    is_policing_cookie,
     port_of_group,
 )
 from controller.model.views import (
@@ -207,13 +208,13 @@ def _leads_through(flow: Flow, through: str) -> bool:
 
 
 def _rule(rule: Rule, flows: dict[int, str], counts: Mapping[RuleKey, RuleCount]) -> RuleView:
-    is_flow = is_flow_cookie(rule.cookie)
+    is_flow = is_flow_cookie(rule.cookie) or is_policing_cookie(rule.cookie)
     count = counts.get(rule.key)
     return RuleView(
         table=rule.table,
         priority=rule.priority,
         match=rule.match.fields(),
-        action=_action(rule.action),
+        action=_action(rule.action) if rule.meter is None else f"meter:{rule.meter},{_action(rule.action)}",
         cookie=f"{rule.cookie:#x}",
         purpose=_purpose(rule),
         flow_id=flows.get(flow_number(rule.cookie)) if is_flow else None,
@@ -225,6 +226,8 @@ def _rule(rule: Rule, flows: dict[int, str], counts: Mapping[RuleKey, RuleCount]
 def _purpose(rule: Rule) -> Purpose:
     if is_flow_cookie(rule.cookie):
         return "flow"
+    if is_policing_cookie(rule.cookie):
+        return "policing"
     if rule.table == TABLE_BYPASS:
         return "bypass"
     if rule.cookie == COOKIE_LABEL or is_counted(rule.cookie):
@@ -249,7 +252,7 @@ def _action(action: Action) -> str:
         return f"goto:{action.table}"
     if isinstance(action, ToTables):
         return f"resubmit:{action.also},goto:{action.table}"
-    return "controller" if action.meter is None else f"meter:{action.meter},controller"
+    return "controller"
 
 
 def _port_of(action: Output | ToGroup) -> int:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from controller.decide.interruptions import Interruptions
 from controller.decide.live_optima import LiveOptima
 from controller.decide.planning import SEPARABLE, optimise
+from controller.decide.policing import Policing
 from controller.decide.rerouting import set_rates
 from controller.decide.telling import facts_of
 from controller.errors import FAILURES
@@ -56,6 +57,7 @@ class Rates(Journaled):
         transactions: Where new shares of split flows go.
         optima: The last optima.
         interruptions: How long flows have been without what they had.
+        policing: Follows rates.
     """
 
     def __init__(
@@ -65,12 +67,14 @@ class Rates(Journaled):
         transactions: Transactions,
         optima: LiveOptima,
         interruptions: Interruptions,
+        policing: Policing,
     ) -> None:
         self._state = state
         self._outbox = outbox
         self._transactions = transactions
         self._optima = optima
         self._interruptions = interruptions
+        self._policing = policing
         self._rebalanced = -math.inf
         self._due: float | None = None
         self._latest = math.inf  # when it is done, whatever moves
@@ -182,3 +186,4 @@ class Rates(Journaled):
         """Store a flow as it is from now on."""
         flow.revision += 1
         self._outbox.store(FLOW, flow.id, record_of(flow))
+        self._policing.follow(flow)

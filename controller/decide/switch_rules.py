@@ -14,7 +14,7 @@ from controller.install.outbox import Outbox
 from controller.install.transactions import NotInstalled, Transactions
 from controller.model.faults import FaultKind
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
-from controller.model.messages import RemoveGroup, RemoveRule, RemoveRules
+from controller.model.messages import RemoveGroup, RemoveMeter, RemoveRule, RemoveRules
 from controller.model.reconcile import Difference, Installed, Unsettled, difference
 from controller.model.rules import Entry, Group, Meter, Rule
 from controller.state.state import State
@@ -54,7 +54,7 @@ class SwitchRules(Journaled):
         state: State,
         outbox: Outbox,
         transactions: Transactions,
-        beside: Callable[[str], tuple[Rule | Group, ...]],
+        beside: Callable[[str], tuple[Rule | Group | Meter, ...]],
         count_beside: Callable[[str], int],
         retry: Callable[[str, float], None],
     ) -> None:
@@ -155,6 +155,8 @@ class SwitchRules(Journaled):
             self._outbox.put(RemoveRules(datapath_id, cookie))
         for number in missing.removed_groups:
             self._outbox.put(RemoveGroup(datapath_id, number))
+        for number in missing.removed_meters:
+            self._outbox.put(RemoveMeter(datapath_id, number))
 
     def wipe(self, switch: str) -> None:
         """Remove all rules of a switch, flows' ones too."""

@@ -11,6 +11,7 @@ from controller.model.messages import (
     InstallRules,
     Message,
     RemoveGroup,
+    RemoveMeter,
     RemoveRule,
     RemoveRules,
     Report,
@@ -18,7 +19,7 @@ from controller.model.messages import (
 )
 from controller.model.records import Change
 
-_CHANGES = (InstallRules, RemoveRules, RemoveRule, RemoveGroup)
+_CHANGES = (InstallRules, RemoveRules, RemoveRule, RemoveGroup, RemoveMeter)
 
 
 class Outbox:

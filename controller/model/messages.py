@@ -63,6 +63,13 @@ class RemoveGroup(DatapathMessage):
 
 
 @dataclass(frozen=True)
+class RemoveMeter(DatapathMessage):
+    """Remove a meter, and with it every rule that uses it."""
+
+    meter: int
+
+
+@dataclass(frozen=True)
 class CloseConnection(DatapathMessage):
     """End a switch's connection: it will come back, and what it has is compared with what it should have."""
 

@@ -14,6 +14,7 @@ from controller.model.rules import (
     Rule,
     flow_number,
     is_flow_cookie,
+    is_flow_meter,
 )
 
 
@@ -43,10 +44,11 @@ class Difference:
     Attributes:
         removed_first: Cookies whose rules are removed first: those that conflict with `entries`.
         removed_groups_first: The same for groups.
-        entries: What is missing or different; groups and meters before rules. Other meters stay.
+        entries: What is missing or different; groups and meters before rules. Other meters of ports stay.
         removed_rules: Rules that go while others of the same cookie stay.
         removed_cookies: Cookies all of whose rules go.
         removed_groups: Groups that go, when no rule leads to them any more.
+        removed_meters: The same of flows' meters.
     """
 
     removed_first: tuple[int, ...]
@@ -55,6 +57,7 @@ class Difference:
     removed_rules: tuple[Rule, ...]
     removed_cookies: tuple[int, ...]
     removed_groups: tuple[int, ...]
+    removed_meters: tuple[int, ...]
 
     @property
     def is_empty(self) -> bool:
@@ -96,6 +99,8 @@ def difference(installed: Installed, desired: Sequence[Rule | Group | Meter]) ->
     wanted_groups = {entry.number: entry for entry in desired if isinstance(entry, Group)}
     cookies = {rule.cookie for rule in rules.values()}
     extra = [rule for key, rule in present.items() if key not in rules]
+    present_meters = {meter.number for meter in installed.meters or ()}
+    wanted_meters = {entry.number for entry in desired if isinstance(entry, Meter)}
     return Difference(
         removed_first=tuple(sorted(foreign_rules)),
         removed_groups_first=tuple(sorted(foreign_groups)),
@@ -107,6 +112,7 @@ def difference(installed: Installed, desired: Sequence[Rule | Group | Meter]) ->
         removed_rules=tuple(rule for rule in extra if rule.cookie in cookies),
         removed_cookies=tuple(sorted({rule.cookie for rule in extra} - cookies)),
         removed_groups=tuple(sorted(groups.keys() - wanted_groups.keys())),
+        removed_meters=tuple(sorted(filter(is_flow_meter, present_meters - wanted_meters))),
     )
 
 

@@ -53,6 +53,7 @@ _LOWER_HALF = 0xFFFF_FFFF
 _FLOW_MASK = 0xFFFF_000F_0000_0000
 COOKIE_LABEL = 0x4D53_0005_0000_0000
 _COOKIE_COUNTED = 0x4D53_0006_0000_0000
+_COOKIE_POLICING = 0x4D53_0007_0000_0000
 COUNTED_COOKIES = (_COOKIE_FLOW, 0xFFFF_000B_0000_0000)
 """Value and mask of the cookies of all rules that count flows' packets: flows' own, and those for labels."""
 _GENERATIONS = 1 << 12  # in the twelve bits above the kind's four
@@ -61,12 +62,14 @@ _GENERATIONS = 1 << 12  # in the twelve bits above the kind's four
 _GROUP_ECMP = 0x0100_0000
 _GROUP_SPLIT = 0x0200_0000
 _GROUP_PORT = 0x0300_0000
+_METER_FLOW = 0x4000_0000
 
 PRIORITY_LLDP = 300
 PRIORITY_LABEL = 250
 PRIORITY_FORGED = 240
 PRIORITY_KNOWN = 210
 PRIORITY_NEIGHBOURS = 200
+PRIORITY_POLICED = 170
 PRIORITY_ASKED_FOR = 160
 PRIORITY_STAMP = 150
 PRIORITY_CONTINUE = 150
@@ -142,9 +145,7 @@ class RestoreLabel:
 
 @dataclass(frozen=True)
 class ToController:
-    """Send the whole packet to the controller; with a meter, no more than it lets pass."""
-
-    meter: int | None = None
+    """Send the whole packet to the controller."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,8 @@ class RuleKey(NamedTuple):
 class Rule(NamedTuple):  # a tuple is made in a third of the time that a frozen dataclass takes
     """One entry of a table: the matching rule of highest priority applies.
 
-    With `idle_s` the switch removes it, and says so, when no packet has matched it for that long.
+    With `idle_s` the switch removes it, and says so, when no packet has matched it for that long. It does
+    nothing with packets that its `meter` drops.
     """
 
     table: int
@@ -193,6 +195,7 @@ class Rule(NamedTuple):  # a tuple is made in a third of the time that a frozen 
     action: Action
     cookie: int
     idle_s: int = 0
+    meter: int | None = None
 
     @property
     def key(self) -> RuleKey:
@@ -234,11 +237,12 @@ class GroupChange:
 
 @dataclass(frozen=True)
 class Meter:
-    """Lets packets pass up to a rate and a burst; others are dropped."""
+    """Lets packets pass up to a rate a second and a burst, of packets or kilobits; others are dropped."""
 
     number: int
-    packets_per_s: int
-    burst_packets: int
+    rate: int
+    burst: int
+    in_kilobits: bool = False
 
 
 @dataclass(frozen=True)
@@ -268,6 +272,16 @@ def split_group_number(tag: int) -> int:
     return _GROUP_SPLIT | tag
 
 
+def flow_meter_number(number: int) -> int:
+    """Return the number of the meter of a flow, above those of ports."""
+    return _METER_FLOW | number % _METER_FLOW
+
+
+def is_flow_meter(number: int) -> bool:
+    """Return whether a meter is that of a flow."""
+    return number >= _METER_FLOW
+
+
 def port_group_number(port: int) -> int:
     """Return the number of the fast-failover group of a port (below 2**24)."""
     return _GROUP_PORT | port
@@ -281,6 +295,16 @@ def port_of_group(number: int) -> int | None:
 def flow_cookie(number: int, generation: int = 0) -> int:
     """Return the cookie of the rules of a flow (number below 2**32) since its paths changed so often."""
     return _COOKIE_FLOW | generation % _GENERATIONS << 36 | number
+
+
+def policing_cookie(number: int) -> int:
+    """Return the cookie of the rules that hold a flow to its rate."""
+    return _COOKIE_POLICING | number & _LOWER_HALF
+
+
+def is_policing_cookie(cookie: int) -> bool:
+    """Return whether a cookie is that of rules which hold a flow to its rate."""
+    return cookie & _FLOW_MASK == _COOKIE_POLICING
 
 
 def flow_number(cookie: int) -> int:

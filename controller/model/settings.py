@@ -55,6 +55,11 @@ class Routing(_Section):
     fast_failover: bool = described(
         "let switches heal a port that goes down by themselves", True, strict=True
     )
+    policing_burst_s: _Seconds = described(
+        "drop what a flow sends beyond its rate where it enters the network, with a burst of what that rate "
+        "carries in this time; 0: nothing is dropped",
+        0.0,
+    )
     solve_limit_s: _Positive = described("take the best rates that a solve finds in this time", 10.0)
     planning_s: _Seconds = described(
         "delay before each request is answered; stands for the processing time in emulations in virtual "

@@ -158,7 +158,7 @@ class SwitchDetailView(SwitchView):
     ports: tuple[PortView, ...]
 
 
-Purpose = Literal["classification", "default_route", "bypass", "label", "flow"]
+Purpose = Literal["classification", "default_route", "bypass", "label", "flow", "policing"]
 
 
 @dataclass(frozen=True, kw_only=True)

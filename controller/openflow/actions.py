@@ -34,17 +34,24 @@ _CHANGED = {"eth_src": "source_mac", "eth_dst": "destination_mac"}
 
 
 @lru_cache(maxsize=1 << 14)
-def read_action(instructions: bytes) -> Action | None:
-    """Read the instructions of a rule; None where this controller would not give them.
+def read_instructions(instructions: bytes) -> tuple[Action | None, int | None]:
+    """Read what a rule does, and its meter; None where this controller would not do it, or there is none.
 
     Raises:
         Malformed: a part of them is too short or too long.
     """
     found = _typed(instructions)
     by_kind = dict(found)
-    kinds = sorted(by_kind)
     if len(by_kind) < len(found):
-        return None
+        return None, None
+    meter = by_kind.pop(_METER, None)
+    is_metered = meter is not None and bool(by_kind)  # one alone would pass packets on to nowhere
+    action = _action(by_kind) if is_metered or meter is None else None
+    return action, None if meter is None else int.from_bytes(meter[:4], "big")
+
+
+def _action(by_kind: dict[int, bytes]) -> Action | None:
+    kinds = sorted(by_kind)
     if not kinds:
         return Drop()
     if kinds == [_GOTO]:
@@ -56,10 +63,7 @@ def read_action(instructions: bytes) -> Action | None:
         return _on_the_way(steps, by_kind[_GOTO][0])
     sent = read_output(steps)
     action = ToController() if sent == Output(CONTROLLER_PORT) else sent
-    if kinds == [_APPLY]:
-        return action
-    is_metered = kinds == [_APPLY, _METER] and action == ToController()
-    return ToController(int.from_bytes(by_kind[_METER][:4], "big")) if is_metered else None
+    return action if kinds == [_APPLY] else None
 
 
 def _on_the_way(actions: bytes, table: int) -> RestoreLabel | ToTables | None:

@@ -17,7 +17,7 @@ from controller.model.rules import (
     is_counted,
     port_of_group,
 )
-from controller.openflow.actions import read_action
+from controller.openflow.actions import read_instructions
 from controller.openflow.decoding import Malformed, read_match
 from controller.openflow.statistics import AGGREGATE, FLOWS, PORTS, Reading, flows_request, read_flows
 
@@ -105,7 +105,7 @@ def _pinned_by(fields: bytes) -> PinnedBy | None:
 
 def _out_port(instructions: bytes) -> int | None:
     """Return the port that a rule sends to, by a fast-failover group too; None for any other group."""
-    action = read_action(instructions)
+    action, _ = read_instructions(instructions)
     if isinstance(action, ToGroup):
         return port_of_group(action.group)
     return action.port if isinstance(action, Output) else None

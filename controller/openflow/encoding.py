@@ -17,6 +17,7 @@ from controller.model.messages import (
     InstallRules,
     PacketOut,
     RemoveGroup,
+    RemoveMeter,
     RemoveRule,
     RemoveRules,
 )
@@ -57,7 +58,8 @@ _GROUP_MOD = struct.Struct("!BBHIHBxI")
 _BUCKET = struct.Struct("!HHII4x")
 # Header; command, flags, number; a band that drops: type, bytes, rate, burst.
 _METER_MOD = struct.Struct("!BBHIHHIHHII4x")
-PACKETS_WITH_BURST = 2 | 4
+_METER_DELETION = struct.Struct("!BBHIHHI")
+KILOBITS, PACKETS, WITH_BURST = 1, 2, 4
 DROP_BAND, _BAND_BYTES = 1, 16
 _PACKET_OUT = struct.Struct("!BBHIIIH6x")
 _OUTPUT = struct.Struct("!HHIH6x")
@@ -151,6 +153,9 @@ def encode(message: DatapathMessage, transaction: int) -> bytes:
         return _flow_mod(message.rule, _FLOW_DELETE_STRICT, transaction)
     if isinstance(message, RemoveGroup):
         return _group_mod(_DELETE, message.group, (), transaction)
+    if isinstance(message, RemoveMeter):
+        head = VERSION, METER_MOD, _METER_DELETION.size, transaction, _DELETE, 0
+        return _METER_DELETION.pack(*head, message.meter)
     raise TypeError(f"{message!r} is no OpenFlow message")
 
 
@@ -180,7 +185,7 @@ def _flow_mod(rule: Rule, command: int, transaction: int) -> bytes:
     tail = _match(rule.match)
     mask = _ALL_BITS
     if command == _FLOW_ADD:
-        tail += _instructions(rule.action)
+        tail += _metered(rule.meter) + _instructions(rule.action)
         mask = 0
     table, priority, idle_s, size = rule.table, rule.priority, rule.idle_s, _FLOW_MOD.size + len(tail)
     head = (VERSION, FLOW_MOD, size, transaction, rule.cookie, mask, table, command, idle_s, 0, priority)
@@ -203,8 +208,9 @@ def _group_mod(command: int, number: int, buckets: tuple[Bucket, ...], transacti
 
 
 def _meter_mod(command: int, meter: Meter, transaction: int) -> bytes:
-    head = (VERSION, METER_MOD, _METER_MOD.size, transaction, command, PACKETS_WITH_BURST, meter.number)
-    return _METER_MOD.pack(*head, DROP_BAND, _BAND_BYTES, meter.packets_per_s, meter.burst_packets)
+    flags = WITH_BURST | (KILOBITS if meter.in_kilobits else PACKETS)
+    head = (VERSION, METER_MOD, _METER_MOD.size, transaction, command, flags, meter.number)
+    return _METER_MOD.pack(*head, DROP_BAND, _BAND_BYTES, meter.rate, meter.burst)
 
 
 def _bucket(bucket: Bucket) -> bytes:
@@ -301,9 +307,12 @@ def _instructions(action: Action) -> bytes:
     if isinstance(action, Output | ToGroup):
         actions = _send_actions(action)
     else:
-        limited = b"" if action.meter is None else struct.pack("!HHI", 6, 8, action.meter)
-        return limited + _apply(_output(CONTROLLER_PORT, _NO_BUFFER_LENGTH))
+        actions = _output(CONTROLLER_PORT, _NO_BUFFER_LENGTH)
     return _apply(actions)
+
+
+def _metered(meter: int | None) -> bytes:
+    return b"" if meter is None else struct.pack("!HHI", 6, 8, meter)
 
 
 def _apply(actions: bytes) -> bytes:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from controller.model.reconcile import Installed
 from controller.model.rules import Bucket, Group, Meter, Rule
-from controller.openflow.actions import read_action, read_output
+from controller.openflow.actions import read_instructions, read_output
 from controller.openflow.decoding import Malformed, parts, read_match
-from controller.openflow.encoding import DROP_BAND, FAST_FAILOVER, PACKETS_WITH_BURST, SELECT
+from controller.openflow.encoding import DROP_BAND, FAST_FAILOVER, KILOBITS, PACKETS, SELECT, WITH_BURST
 from controller.openflow.statistics import (
     FLOWS,
     GROUPS,
@@ -100,16 +100,19 @@ class Readback(Reading):
         for start, end in parts(body, 0, len(body), 0, _METER.size):
             flags, number = _METER.unpack_from(body, start)
             bands = [_BAND.unpack_from(body, at) for at, _ in parts(body, start + _METER.size, end, 2, 12)]
-            is_ours = flags & ~_COUNTS_MEASURED == PACKETS_WITH_BURST and [b[0] for b in bands] == [DROP_BAND]
+            unit = flags & ~_COUNTS_MEASURED & ~WITH_BURST
+            is_band = [band[0] for band in bands] == [DROP_BAND]
+            is_ours = flags & WITH_BURST and unit in (KILOBITS, PACKETS) and is_band
             # One that is not ours has no rate, so it is no meter that is wanted.
-            self._meters.append(Meter(number, *bands[0][1:]) if is_ours else Meter(number, 0, 0))
+            rate, burst = bands[0][1:] if is_ours else (0, 0)
+            self._meters.append(Meter(number, rate, burst, unit == KILOBITS))
 
 
 def _rule(flow: FlowStatistics) -> Rule | None:
-    match, action = read_match(flow.match), read_action(flow.instructions)
+    match, (action, meter) = read_match(flow.match), read_instructions(flow.instructions)
     if match is None or action is None or flow.hard_s:
         return None
-    return Rule(flow.table, flow.priority, match, action, flow.cookie, flow.idle_s)
+    return Rule(flow.table, flow.priority, match, action, flow.cookie, flow.idle_s, meter)
 
 
 def _bucket(kind: int, whole: bytes) -> Bucket | None:

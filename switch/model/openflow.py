@@ -183,10 +183,11 @@ class Action:
 
 @dataclass(frozen=True)
 class Instructions:
-    """What a rule does: actions in order, then the next table."""
+    """What a rule does: actions in order, then the next table; `meter` limits nothing here."""
 
     actions: tuple[Action, ...] = ()
     goto_table: int | None = None
+    meter: int | None = None
 
 
 @dataclass(frozen=True)
@@ -302,19 +303,21 @@ def _match_fields(data: bytes) -> MatchFields:
 
 @lru_cache(maxsize=1 << 14)
 def parse_instructions(data: bytes) -> Instructions:
-    """Read apply-actions and goto-table; meters are passed over."""
+    """Read apply-actions, goto-table and meter."""
     actions: tuple[Action, ...] = ()
-    goto: int | None = None
+    goto, meter = None, None
     while data:
         kind, length = struct.unpack_from("!HH", data)
         if length < 8 or length > len(data):
             raise MalformedMessage(f"an instruction of {length} bytes")
         if kind == 1:
             goto = data[4]
+        elif kind == 6:
+            meter = int.from_bytes(data[4:8], "big")
         elif kind in (3, 4):
             actions += tuple(_actions(data[8:length]))
         data = data[length:]
-    return Instructions(actions, goto)
+    return Instructions(actions, goto, meter)
 
 
 def _actions(data: bytes) -> Iterator[Action]:

@@ -213,6 +213,7 @@ class ModelSwitch:
             return openflow.error(xid, ErrorReason.UNKNOWN_METER, whole)
         if command == 2:
             meters.pop(number, None)
+            self.tables.delete_metered(number)
         else:
             meters[number] = whole[10:12] + whole[16:]
         return b""

@@ -171,6 +171,11 @@ class Tables:
             if any(action.group in gone for action in rule.instructions().actions):
                 self._forget(key)
 
+    def delete_metered(self, meter: int) -> None:
+        """Remove the rules that use a meter which is removed."""
+        for key in [key for key, rule in self._rules.items() if rule.instructions().meter == meter]:
+            self._forget(key)
+
     def forward(
         self,
         packet: Mapping[int, bytes],

@@ -47,6 +47,7 @@ from controller.model.messages import (
     ReadInstalled,
     ReadRuleCounters,
     RemoveGroup,
+    RemoveMeter,
     RemoveRule,
     RemoveRules,
     Report,
@@ -144,6 +145,7 @@ class FakeTable:
         self.rules: dict[tuple[int, int, Match], Rule] = {}
         self.groups: dict[int, Group] = {}
         self.meters: dict[int, Meter] = {}
+        self.has_meters = False  # and says so
         self.down: set[int] = set()  # ports
 
     def install(self, entry: Entry) -> None:
@@ -159,8 +161,7 @@ class FakeTable:
             assert (meter.number in self.meters) == isinstance(entry, MeterChange), "OFPMMFC"
             self.meters[meter.number] = meter
         else:
-            if isinstance(entry.action, ToController) and entry.action.meter is not None:
-                assert entry.action.meter in self.meters, "OFPMMFC_UNKNOWN_METER"
+            assert entry.meter is None or entry.meter in self.meters, "OFPMMFC_UNKNOWN_METER"
             if isinstance(entry.action, ToGroup):
                 assert entry.action.group in self.groups, "OFPBAC_BAD_OUT_GROUP"
             self.rules[entry.table, entry.priority, entry.match] = entry
@@ -169,6 +170,18 @@ class FakeTable:
         assert group.is_failover or sum(bucket.weight for bucket in group.buckets) > 0
         assert all(0 <= bucket.weight < 1 << 16 for bucket in group.buckets)
         self.groups[group.number] = group
+
+    def take_away(self, message: DatapathMessage) -> None:
+        """Remove what a message names."""
+        if isinstance(message, RemoveRules):
+            self.remove(message.cookie)
+        elif isinstance(message, RemoveRule):
+            self.rules.pop(message.rule.key, None)
+        elif isinstance(message, RemoveMeter):
+            self.remove_meter(message.meter)
+        else:
+            assert isinstance(message, RemoveGroup)
+            self.remove_group(message.group)
 
     def remove(self, cookie: int) -> None:
         """Remove all rules with a cookie."""
@@ -181,6 +194,11 @@ class FakeTable:
         for key in leading:
             del self.rules[key]
 
+    def remove_meter(self, number: int) -> None:
+        """Remove a meter and the rules that use it."""
+        self.meters.pop(number, None)
+        self.rules = {key: rule for key, rule in self.rules.items() if rule.meter != number}
+
     def select_groups(self) -> dict[int, Group]:
         """Return the groups, by number, but those that guard ports."""
         return {number: group for number, group in self.groups.items() if not group.is_failover}
@@ -192,7 +210,8 @@ class FakeTable:
 
     def installed(self) -> Installed:
         """Return everything as a switch says it."""
-        return Installed(tuple(self.rules.values()), tuple(self.groups.values()))
+        meters = tuple(self.meters.values()) if self.has_meters else None
+        return Installed(tuple(self.rules.values()), tuple(self.groups.values()), meters=meters)
 
     def apply(self, packet: Packet) -> int | str:
         """Return the port out of which a packet goes, CONTROLLER or DROPPED."""
@@ -302,17 +321,9 @@ class FakeSwitches:
         if isinstance(message, IntroduceSwitch):
             return self.announced(message.datapath_id)
         table = self.tables[message.datapath_id]
-        if isinstance(message, RemoveRules):
-            table.remove(message.cookie)
+        if not isinstance(message, InstallRules):
+            table.take_away(message)
             return None
-        if isinstance(message, RemoveRule):
-            rule = message.rule
-            table.rules.pop(rule.key, None)
-            return None
-        if isinstance(message, RemoveGroup):
-            table.remove_group(message.group)
-            return None
-        assert isinstance(message, InstallRules)
         self.installed.append(message)
         if message.wipe:
             table.clear()

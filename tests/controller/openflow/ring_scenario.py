@@ -27,6 +27,8 @@ from tests.controller.openflow.ovs_lab import (
 from tests.fakes.waiting import wait_until
 from topologies.model import Network
 
+BURST_S = 0.1
+METER_OF_FLOW = "kbps"
 DETOUR = ["H1", "A", "C", "B", "H2"]
 
 NETWORK = Network.model_validate(
@@ -57,6 +59,47 @@ def join(one: str, other: str) -> None:
 def ping(ip: str = NETWORK.host_ip("H2")) -> bool:
     command = in_host("H1", "ping", "-c", "3", "-i", "0.2", "-W", "5", ip)
     return subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False).returncode == 0
+
+
+SINK = """
+import socket, sys
+sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sink.bind(("0.0.0.0", 5002))
+sink.settimeout(20)
+print("listening", flush=True)
+total = 0
+while size := len(sink.recv(2000)):
+    total += size
+print(total)
+"""
+
+SOURCE = """
+import socket, sys, time
+source = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+source.bind(("0.0.0.0", 40003))
+source.connect((sys.argv[1], 5002))
+start = time.monotonic()
+for packet in range(1500):  # 6 Mbit/s
+    source.send(bytes(1000))
+    time.sleep(max(0, start + packet / 750 - time.monotonic()))
+took_s = time.monotonic() - start
+print(took_s)
+try:
+    while True:
+        time.sleep(0.1)
+        source.send(b"")
+except ConnectionRefusedError:
+    pass  # the sink has ended
+"""
+
+
+def send_too_much() -> tuple[float, int]:
+    """Send datagrams faster than their flow may; returns for how long, and the bytes that arrive."""
+    sink = subprocess.Popen(in_host("H2", sys.executable, "-c", SINK), stdout=subprocess.PIPE, text=True)
+    assert sink.stdout is not None
+    sink.stdout.readline()
+    took_s = float(run(*in_host("H1", sys.executable, "-c", SOURCE, NETWORK.host_ip("H2"))))
+    return took_s, int(sink.communicate(timeout=PATIENCE_S)[0])
 
 
 def find_each_other_alone() -> dict[str, bool]:
@@ -102,6 +145,11 @@ def observe(lab: Lab, seen: dict[str, Any]) -> None:
         for name, rules in shown.items()
     }
     rest.call("DELETE", f"/flows/{flow['flow_id']}")
+    udp = {"destination_port": 5002, "source_ports": [40003], "protocol": "udp", "packet_bytes": 1042}
+    flow = rest.call("POST", "/flows", body | udp | {"rate_bps": 1e6})
+    seen["policed"] = send_too_much()
+    rest.call("DELETE", f"/flows/{flow['flow_id']}")
+    wait_until(lambda: METER_OF_FLOW not in ovs.ofctl("dump-meters", "A"), "the meter to go")
     # The removal is not confirmed: give the switches a moment.
     wait_until(lambda: not any(pinned_packets(ovs).values()), "the rules to go")
     seen["bytes_over_default_route"] = lab.transfer("H1", "H2", 40002)
@@ -122,7 +170,8 @@ def observe(lab: Lab, seen: dict[str, Any]) -> None:
 
 def main(folder: Path) -> dict[str, Any]:
     seen: dict[str, Any] = {}
-    with laboratory(NETWORK, folder, join=join) as lab:
+    (folder / "policing.toml").write_text(f"[routing]\npolicing_burst_s = {BURST_S}\n")
+    with laboratory(NETWORK, folder, "--config", str(folder / "policing.toml"), join=join) as lab:
         observe(lab, seen)
         seen["ping_over_ipv6"] = ping(NETWORK.host_ip("H2", 6))
         start = time.monotonic()

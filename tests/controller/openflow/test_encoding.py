@@ -16,6 +16,7 @@ from controller.model.messages import (
     InstallRules,
     PacketOut,
     RemoveGroup,
+    RemoveMeter,
     RemoveRule,
     RemoveRules,
 )
@@ -73,7 +74,7 @@ to_groups = st.builds(ToGroup, st.integers(0, 1 << 26), st.none() | macs, st.non
 actions: st.SearchStrategy[Action] = st.one_of(
     outputs,
     to_groups,
-    st.builds(ToController, st.none() | st.integers(1, 100)),
+    st.just(ToController()),
     st.builds(GotoTable, st.integers(1, 3)),
     st.just(Drop()),
     st.builds(RestoreLabel, macs, st.integers(1, 3)),
@@ -81,8 +82,15 @@ actions: st.SearchStrategy[Action] = st.one_of(
 )
 cookies = st.integers(0, 2**64 - 1)
 rules = st.builds(
-    Rule, st.integers(0, 2), st.integers(0, 400), matches, actions, cookies, st.integers(0, 1000)
-)
+    Rule,
+    st.integers(0, 2),
+    st.integers(0, 400),
+    matches,
+    actions,
+    cookies,
+    st.integers(0, 1000),
+    st.none() | st.integers(1, 1 << 31),
+).filter(lambda rule: rule.meter is None or rule.action != Drop())
 selects = st.builds(Bucket, st.integers(1, 1000), outputs | to_groups)
 failovers = st.builds(Bucket, st.just(0), outputs, ports)
 groups = st.builds(
@@ -153,11 +161,12 @@ RULE = Rule(1, 100, Match(eth_type=0x0800, destination_ip="10.0.0.1"), Output(3)
         InstallRules(1, (RULE,), 5, wipe=True),
         InstallRules(1, (RULE._replace(idle_s=300),), 5),
         InstallRules(1, (GroupChange(Group(7, (Bucket(1, Output(2)),))),), 5),
-        InstallRules(1, (Meter(3, 100, 200), MeterChange(Meter(3, 50, 200))), 5),
+        InstallRules(1, (Meter(3, 100, 200), MeterChange(Meter(3, 50, 200, True))), 5),
         PacketOut(1, 3, b"frame" * 20),
         RemoveRules(1, RULE.cookie),
         RemoveRule(1, RULE),
         RemoveGroup(1, 7),
+        RemoveMeter(1, 7),
     ],
 )
 def test_osken_writes_the_same_bytes(message: DatapathMessage) -> None:
@@ -179,8 +188,8 @@ def osken_request(whole: bytes) -> Any:
         change = model.parse_group_mod(whole)
         read = PARSER.OFPGroupMod(DATAPATH, change.command, change.type, change.number, buckets(change))
     elif kind == model.Kind.METER_MOD:
-        command, flags, number, _, _, rate, burst = struct.unpack("!HHIHHII", whole[8:28])
-        bands = [PARSER.OFPMeterBandDrop(rate, burst)]
+        command, flags, number = struct.unpack_from("!HHI", whole, 8)
+        bands = [PARSER.OFPMeterBandDrop(*struct.unpack_from("!4xII", whole, 16))] if whole[16:] else []
         read = PARSER.OFPMeterMod(DATAPATH, command, flags, number, bands)
     elif kind == model.Kind.PACKET_OUT:
         (action,), frame = model.parse_packet_out(whole)
@@ -287,7 +296,6 @@ FOREIGN_RULES = [
     *[(PARSER.OFPMatch(**fields), [apply([SEND])], 0) for fields in FOREIGN_MATCHES],
     *[(PARSER.OFPMatch(), [apply(actions)], 0) for actions in FOREIGN_ACTIONS],
     (PARSER.OFPMatch(), [apply([SEND], ofproto_v1_3.OFPIT_WRITE_ACTIONS)], 0),
-    (PARSER.OFPMatch(), [PARSER.OFPInstructionMeter(3), apply([SEND])], 0),
     (PARSER.OFPMatch(), [PARSER.OFPInstructionMeter(3)], 0),
     (PARSER.OFPMatch(), [apply([SEND]), PARSER.OFPInstructionGotoTable(3)], 0),
     (PARSER.OFPMatch(), [apply([SEND])], 60),

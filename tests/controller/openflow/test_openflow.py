@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.controller.openflow.ring_scenario import BURST_S
+
 ROOT = Path(__file__).parents[3]
 NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
 
@@ -71,6 +73,12 @@ def test_clients_see_what_rules_have_counted(seen: dict[str, Any]) -> None:
     for switch, packets in seen["pinned_packets"].items():
         shown = seen["shown_packets"][switch]  # read a moment later
         assert all(late >= early for late, early in zip(sorted(shown), sorted(packets), strict=True))
+
+
+def test_a_flow_that_sends_more_is_held_to_its_rate(seen: dict[str, Any]) -> None:
+    took_s, arrived = seen["policed"]
+    allowed = 1e6 * (took_s + BURST_S) / 8
+    assert 0.8 * allowed < arrived < 1.02 * allowed + 16 * 1042, (took_s, arrived)
 
 
 def test_release_brings_traffic_back_to_the_default_route(seen: dict[str, Any]) -> None:
