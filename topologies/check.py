@@ -51,18 +51,6 @@ def check_symmetric(network: Network, file: str | None = None) -> None:
             raise InvalidTopology(f"links.{link.name}", reason, file)
 
 
-def check_wired(network: Network, file: str | None = None) -> None:
-    """Check that no link is wireless, as emulation takes them.
-
-    Raises:
-        InvalidTopology: with the first link that is.
-    """
-    for link in network.links:
-        if link.wifi is not None:
-            reason = f"{link.wifi} is simulated alone: take --engine sim"
-            raise InvalidTopology(f"links.{link.name}", reason, file)
-
-
 def _check_nodes(network: Network, file: str | None, need_hosts: bool) -> dict[str, str]:
     kinds: dict[str, str] = {}
     ids: dict[int, str] = {}

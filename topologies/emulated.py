@@ -22,7 +22,9 @@ class EmulatorBackend:
     """Makes links with one process of the link emulator.
 
     Args:
-        seed: of loss and jitter; each direction of each link draws from a sequence of its own.
+        seed: of loss and jitter, for which each direction of each link draws from a sequence of its own, and
+            of Wi-Fi, for which each medium does.
+        exact_clock: whether sleeps end on time, as in virtual time.
 
     Raises:
         EmulationError: the emulator is not built or does not start.
@@ -30,10 +32,10 @@ class EmulatorBackend:
 
     name = "emulator"
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, exact_clock: bool = False) -> None:
         self._seed = seed
         self._carried: set[str] = set()
-        self._emulator = LinkEmulator()
+        self._emulator = LinkEmulator(exact_clock=exact_clock)
 
     def make(self, wires: Sequence[Wire]) -> None:
         """Make the two veth pairs of each wire."""
@@ -53,13 +55,15 @@ class EmulatorBackend:
         """Give the wire to the emulator, unless it has it already."""
         if wire.link.name not in self._carried:
             a, b = wire.relays
-            self._emulator.add(wire.link.name, a, b, **self._shapes(wire.link))
+            self._emulator.add(wire.link.name, a, b, **self._described(wire.link))
             self._carried.add(wire.link.name)
 
     def change(self, wire: Wire) -> None:
         """Tell the emulator; packets in flight stay."""
-        shapes = self._shapes(wire.link)
-        self._emulator.set(wire.link.name, a_to_b=shapes["a_to_b"], b_to_a=shapes["b_to_a"])
+        if wire.link.wifi is not None:
+            raise EmulationError(f"{wire.link.name} is a Wi-Fi link, which can only go down and up")
+        told = self._described(wire.link)
+        self._emulator.set(wire.link.name, a_to_b=told["a_to_b"], b_to_a=told["b_to_a"])
 
     def set_up(self, wire: Wire, up: bool, silent: bool) -> None:
         """Cut or restore the wire; the ends lose their carrier unless `silent`."""
@@ -94,11 +98,12 @@ class EmulatorBackend:
 
     def describe(self, wire: Wire) -> list[str]:
         """Return what the emulator was told."""
-        shapes = self._shapes(wire.link)
+        told = self._described(wire.link)
         return [
             f"link-emulator {wire.ends[index].node}->{wire.ends[1 - index].node}: "
-            + " ".join(f"{key} {value}" for key, value in shapes[direction].items() if value is not None)
+            + " ".join(f"{key} {value}" for key, value in shape.items() if value is not None)
             for index, direction in enumerate(DIRECTIONS)
+            for shape in [told[direction] if direction in told else told["wifi"]["link"]]
         ]
 
     def remove(self, wires: Sequence[Wire]) -> None:
@@ -121,8 +126,17 @@ class EmulatorBackend:
         self._carried.clear()
         self._emulator.stop()
 
-    def _shapes(self, link: Link) -> dict[str, Shape]:
-        return {direction: shape(link, self._seed, direction) for direction in DIRECTIONS}
+    def _described(self, link: Link) -> dict[str, Shape]:
+        if link.wifi is None:
+            return {direction: shape(link, self._seed, direction) for direction in DIRECTIONS}
+        queue_packets = link.queue_packets
+        told = {
+            "stations": link.ends,
+            "seed": self._seed,
+            "queue_packets": queue_packets,
+            "link": link.radio(),
+        }
+        return {"wifi": told}
 
     def _statistics(self) -> list[dict[str, Any]]:
         entries: list[dict[str, Any]] = self._emulator.stats()["directions"]

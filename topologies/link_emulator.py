@@ -125,14 +125,19 @@ class LinkEmulator:
     Args:
         binary: The program; None finds it.
         realtime_priority: SCHED_FIFO priority, 1 to 99; 0 runs at normal priority.
+        exact_clock: Whether sleeps end on time, as in virtual time: it runs at normal priority, and wakes for
+            each frame.
 
     Raises:
         EmulatorMissingError: the program is not built.
         EmulatorDiedError: it may not open packet sockets.
     """
 
-    def __init__(self, binary: Path | None = None, realtime_priority: int = 50) -> None:
-        command = [str(binary or find_binary()), "--realtime-priority", str(realtime_priority)]
+    def __init__(
+        self, binary: Path | None = None, realtime_priority: int = 50, exact_clock: bool = False
+    ) -> None:
+        timing = ["--virtual-time"] if exact_clock else ["--realtime-priority", str(realtime_priority)]
+        command = [str(binary or find_binary()), *timing]
         # A session of its own: Ctrl-C is for the program that uses the links, which may want them to the end.
         self._process = subprocess.Popen(
             command,
@@ -170,6 +175,7 @@ class LinkEmulator:
         b: str,
         a_to_b: Mapping[str, object] | None = None,
         b_to_a: Mapping[str, object] | None = None,
+        wifi: Mapping[str, object] | None = None,
     ) -> None:
         """Make a link of two interfaces of this namespace, set up and kept free of ARP and IPv6.
 
@@ -179,12 +185,16 @@ class LinkEmulator:
             b: The other interface.
             a_to_b: Shape; what is missing is a perfect link's.
             b_to_a: Likewise for the other direction.
+            wifi: A medium in place of shapes (docs/architecture.md).
 
         Raises:
             RequestRefusedError: the name or an interface is taken or missing, or a shape is wrong.
             EmulatorDiedError: there is no process any more.
         """
-        self._request("add", wire=wire, a=a, b=b, a_to_b=dict(a_to_b or {}), b_to_a=dict(b_to_a or {}))
+        given = {
+            key: value for key, value in [("a_to_b", a_to_b), ("b_to_a", b_to_a), ("wifi", wifi)] if value
+        }
+        self._request("add", wire=wire, a=a, b=b, **given)
 
     def set(
         self,

@@ -146,13 +146,14 @@ class Emulation:
         network: what to build.
         ovs: a running private Open vSwitch in the same namespace.
         controller: IPv4 address and port of the OpenFlow controller; None leaves the switches without one.
-        link_backend: `netem`, `emulator`, or `auto`: netem where the kernel has it.
-        seed: of loss and jitter.
+        link_backend: `netem`, `emulator`, or `auto`: netem where the kernel has it, and the network no Wi-Fi.
+        seed: of loss, jitter and Wi-Fi.
         mtu: of the hosts' data interfaces in bytes (the paper's 590-byte frames: 576). Where it is less than
             IPv6 takes, TCP over IPv6 sends packets of this size all the same.
         ip_version: 6 gives the hosts an address of IPv6 beside that of IPv4; `host_ip` is of this version.
         homes: hosts of the network that are further interfaces of others, by name: they share the namespace
             and the management address of these (see `topologies.second_interfaces`).
+        exact_clock: whether sleeps end on time, as in virtual time.
 
     Raises:
         EmulationError: by `start`, when the network can't be built or would not be what was asked for.
@@ -170,8 +171,10 @@ class Emulation:
         mtu: int = 1500,
         ip_version: IpVersion = 4,
         homes: Mapping[str, str] | None = None,
+        exact_clock: bool = False,
     ) -> None:
         self.network = network
+        self._exact_clock = exact_clock
         self._homes = dict(homes or {})
         self._ovs = ovs
         self._controllers = [] if controller is None else [controller]
@@ -238,7 +241,10 @@ class Emulation:
 
     def _build(self) -> None:
         self.net = _bare_mininet()
-        backend = choose_backend(self._backend_asked, self._seed, self._mtu + ETHERNET_HEADER_BYTES)
+        frame_bytes = self._mtu + ETHERNET_HEADER_BYTES
+        backend = choose_backend(
+            self._backend_asked, self.network, self._seed, frame_bytes, exact_clock=self._exact_clock
+        )
         self._backend = backend
         machines = [name for name in self.network.hosts if name not in self._homes]
         for name in machines:

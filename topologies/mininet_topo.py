@@ -45,7 +45,7 @@ class NetworkTopo(Topo):  # type: ignore[misc]
                 reason = f"mn cannot name a bridge {switch!r}: rename the switch (at most 15 characters)"
                 raise EmulationError(reason)
             self.addSwitch(switch, dpid=f"{network.datapath_id(switch):016x}", datapath=datapath)
-        backend = choose_backend("auto", seed, mtu + ETHERNET_HEADER_BYTES)
+        backend = choose_backend("auto", network, seed, mtu + ETHERNET_HEADER_BYTES)
         atexit.register(backend.close)
         for parameters in link_parameters(network, names):
             self.addLink(**parameters, cls=EmulatedLink, backend=backend, mtu=mtu)

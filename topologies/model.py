@@ -141,8 +141,7 @@ class Link(WirelessLink):
     project; empty (or null in JSON) at a host, and where the controller shall learn it (from ports that are
     called as the neighbour, and from discovery).
 
-    A link with `wifi` is a wireless one (`topologies.wireless`): its rate is that of the physical layer, and
-    the simulator alone has it.
+    A link with `wifi` is a wireless one (`topologies.wireless`): its rate is that of the physical layer.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

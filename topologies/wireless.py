@@ -83,6 +83,10 @@ class WirelessLink(BaseModel):
             raise ValueError(f'{", ".join(given)}: only a link with wifi has this (wifi = "802.11g")')
         return self
 
+    def radio(self) -> dict[str, Any]:
+        """Return a wireless link as the simulator and the link emulator are told of it."""
+        return {"standard": self.wifi, **self.wireless_settings()}
+
     def wireless_settings(self) -> dict[str, Any]:
         """Return what is set of a wireless link, but for `wifi` itself."""
         return {

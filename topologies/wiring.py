@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from topologies.check import check_numbered, check_symmetric, check_wired
+from topologies.check import check_numbered, check_symmetric
 from topologies.interface_names import InterfaceNames
 from topologies.model import Network
 
@@ -24,7 +24,6 @@ def link_parameters(network: Network, names: InterfaceNames) -> Iterator[dict[st
         InvalidTopology: a link is not alike in both directions.
     """
     check_symmetric(network)
-    check_wired(network)
     check_numbered(network)
     hosts = set(network.hosts)
     forward = list(network.arcs())[::2]

@@ -174,6 +174,29 @@ def test_what_the_queue_cannot_hold_is_dropped_and_nothing_else(
     assert b.waiting() == []
 
 
+def test_a_wire_over_wifi_takes_airtime_and_can_only_go_down_and_up(
+    emulator: LinkEmulator, stations: tuple[Station, Station]
+) -> None:
+    a, b = stations
+    link = {"standard": "802.11g", "distance_m": 5, "phy_rate_bps": 6e6, "fading_near_shape": 1e6}
+    wifi = {"stations": ["A", "B"], "seed": 1, "link": link}
+    emulator.add("w", "ra", "rb", wifi=wifi)
+    start = time.monotonic()
+    for number in range(40):
+        (a if number % 2 else b).send(number, 1500)
+    for number in range(20):
+        assert (a.receive(), b.receive()) == ((2 * number, 1500), (2 * number + 1, 1500))
+        # Of the frames that have come in either direction: 36 bytes of 802.11 in place of 14 of Ethernet.
+        assert (2 * number + 1) * 1522 * 8 <= 6e6 * (time.monotonic() - start)
+    with pytest.raises(RequestRefusedError, match="is a wire over Wi-Fi, which can only go down and up"):
+        emulator.set("w", {"loss": 0.1})
+    emulator.set("w", up=False)
+    a.send(40)
+    wait_until(lambda: direction(emulator)["dropped_down"] == 1, "the drop")
+    with pytest.raises(RequestRefusedError, match=r"wifi.link.phy_rate_bps.*802.11g has no rate of 7 Mbit/s"):
+        emulator.add("x", "ea", "eb", wifi={**wifi, "link": {**link, "phy_rate_bps": 7e6}})
+
+
 def test_a_link_that_goes_down_loses_what_is_on_it(
     emulator: LinkEmulator, stations: tuple[Station, Station]
 ) -> None:

@@ -3,8 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::air::{self, Air, Place};
 use crate::arena::{Arena, Frame, Tail};
 use crate::histogram::Durations;
+use crate::request::Wireless;
 use crate::shape::{Shape, ShapeChange};
 use crate::shaper::{Occupancy, Refusal, Shaper};
 
@@ -23,7 +25,7 @@ pub struct Counters {
     pub bytes: u64,
     /// Packets that found the queue full.
     pub dropped_queue: u64,
-    /// Packets lost by the random draw.
+    /// Packets lost by the random draw, or on a shared medium.
     pub dropped_loss: u64,
     /// Packets that came while the link was down, or were on it when it went down.
     pub dropped_down: u64,
@@ -67,6 +69,8 @@ struct Stored {
 #[derive(Debug)]
 struct Direction {
     shaper: Shaper<Stored>,
+    /// Where the medium is that frames cross before they come to the shaper.
+    place: Option<Place>,
     tail: Tail,
     counters: Counters,
     lateness: Durations,
@@ -82,6 +86,7 @@ pub struct Fabric {
     /// (due time, sequence number of the frame, direction): one valid entry for each direction with frames.
     agenda: BinaryHeap<Reverse<(u64, u64, DirectionId)>>,
     arrivals: u64,
+    air: Air<(DirectionId, Stored)>,
 }
 
 impl Fabric {
@@ -92,11 +97,26 @@ impl Fabric {
         }
         self.directions[id] = Some(Box::new(Direction {
             shaper: Shaper::new(shape, stream),
+            place: None,
             tail: Tail::default(),
             counters: Counters::default(),
             lateness: Durations::default(),
             entry: None,
         }));
+    }
+
+    /// Has the frames of two directions cross a medium, which they may share with others, before all else.
+    ///
+    /// # Errors
+    /// Wires of one channel whose media differ, as a sentence's end.
+    pub fn share(&mut self, ids: [DirectionId; 2], wifi: &Wireless) -> Result<(), &'static str> {
+        let places = self.air.join(wifi)?;
+        for (id, place) in ids.into_iter().zip(places) {
+            if let Some(direction) = lookup(&mut self.directions, id) {
+                direction.place = Some(place);
+            }
+        }
+        Ok(())
     }
 
     /// Removes a direction and the frames on it.
@@ -119,7 +139,10 @@ impl Fabric {
         let Some(direction) = lookup(&mut self.directions, id) else {
             return;
         };
-        for stored in direction.shaper.set_up(up) {
+        let place = direction.place.filter(|_| !up);
+        let on_air = place.map_or_else(Vec::new, |place| self.air.go_down(place));
+        let on_air = on_air.into_iter().map(|(_, stored)| stored);
+        for stored in direction.shaper.set_up(up).chain(on_air) {
             direction.counters.dropped_down += 1;
             self.arena.free(stored.frame);
         }
@@ -143,10 +166,19 @@ impl Fabric {
             shaper,
             tail,
             counters,
+            place,
             ..
         } = direction;
         let (arena, sequence) = (&mut self.arena, self.arrivals);
         self.arrivals += 1;
+        if let Some(place) = place.filter(|_| shaper.is_up()) {
+            let (frame, room) = arena.allocate(tail, size_bytes as usize);
+            fill(room);
+            let (flow, stored) = (air::flow(room), Stored { frame, sequence });
+            return self
+                .air
+                .offer(now_ns, place, size_bytes, flow, (id, stored));
+        }
         let offered = shaper.offer(now_ns, size_bytes, || {
             let (frame, room) = arena.allocate(tail, size_bytes as usize);
             fill(room);
@@ -161,8 +193,13 @@ impl Fabric {
         }
     }
 
-    /// When the next frame is due, in nanoseconds.
-    pub fn next_release_ns(&mut self) -> Option<u64> {
+    /// When the next frame is due, or a medium acts, in nanoseconds.
+    pub fn next_event_ns(&mut self) -> Option<u64> {
+        let on_air = self.air.next_event_ns();
+        self.next_release_ns().into_iter().chain(on_air).min()
+    }
+
+    fn next_release_ns(&mut self) -> Option<u64> {
         // Entries are not taken out when frames are lost with their link: drop those that stand for nothing.
         while let Some(&Reverse((due_ns, sequence, id))) = self.agenda.peek() {
             if lookup(&mut self.directions, id)
@@ -177,6 +214,7 @@ impl Fabric {
 
     /// Takes the next frame that is due by `now_ns`: in order of due times, and of arrival where these are equal.
     pub fn pop(&mut self, now_ns: u64) -> Option<Departure> {
+        self.cross_media(now_ns);
         self.next_release_ns().filter(|&due_ns| due_ns <= now_ns)?;
         let Reverse((_, _, id)) = self.agenda.pop()?;
         let direction = lookup(&mut self.directions, id)?;
@@ -187,6 +225,28 @@ impl Fabric {
             due_ns: release.due_ns,
             frame: release.payload.frame,
         })
+    }
+
+    /// Passes frames that have crossed a medium by `now_ns` on to their shapers.
+    fn cross_media(&mut self, now_ns: u64) {
+        let (directions, arena, agenda) = (&mut self.directions, &mut self.arena, &mut self.agenda);
+        self.air
+            .run(now_ns, |time_ns, size_bytes, (id, stored), loss| {
+                let direction = lookup(directions, id).expect("its frames go with it");
+                match loss {
+                    None => {
+                        let passed = direction.shaper.offer(time_ns, size_bytes, || stored);
+                        passed.expect("a perfect link");
+                        if direction.entry.is_none() {
+                            enter(agenda, id, direction);
+                        }
+                        return;
+                    }
+                    Some(air::Loss::Queue) => direction.counters.dropped_queue += 1,
+                    Some(air::Loss::Medium) => direction.counters.dropped_loss += 1,
+                }
+                arena.free(stored.frame);
+            });
     }
 
     /// The bytes of a departing frame.
@@ -216,9 +276,11 @@ impl Fabric {
     pub fn snapshot(&mut self, id: DirectionId, now_ns: u64) -> Option<Snapshot> {
         let direction = lookup(&mut self.directions, id)?;
         direction.shaper.advance(now_ns);
+        let waiting = direction.shaper.waiting();
+        let on_air = |place| self.air.waiting(place);
         Some(Snapshot {
             counters: direction.counters,
-            waiting: direction.shaper.waiting(),
+            waiting: direction.place.map_or(waiting, on_air),
             in_flight: direction.shaper.in_flight(),
             lateness: std::mem::take(&mut direction.lateness),
             is_up: direction.shaper.is_up(),
@@ -371,7 +433,7 @@ mod tests {
                 }
             }
             take(&mut fabric, u64::MAX, &mut taken);
-            prop_assert_eq!(fabric.next_release_ns(), None);
+            prop_assert_eq!(fabric.next_event_ns(), None);
             for id in 0..DIRECTIONS {
                 // Frames are numbered as they arrive, so each direction's numbers rise: first in, first out.
                 let numbers: Vec<u32> = taken.iter().filter(|t| t.1 == id).map(|t| t.2).collect();
@@ -412,10 +474,10 @@ mod tests {
         arrive(&mut fabric, 1, 6, 60, 1);
         fabric.remove(1);
         fabric.complete(departure.unwrap(), Some(7));
-        assert_eq!(fabric.next_release_ns(), None);
+        assert_eq!(fabric.next_event_ns(), None);
         assert!(fabric.snapshot(1, 8).is_none());
         arrive(&mut fabric, 1, 8, 60, 2);
-        assert_eq!(fabric.next_release_ns(), None);
+        assert_eq!(fabric.next_event_ns(), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`shape`] | what a link direction is: rate, delay, queue limits, loss, jitter |
 //! | [`shaper`] | one direction: a queue, a transmitter, a pipe |
+//! | [`air`] | Wi-Fi: media that directions share
 //! | [`fabric`] | all directions: one total order of releases, counters, memory |
 //! | [`arena`] | where the frames wait |
 //! | [`histogram`] | how late the releases were |
@@ -15,6 +16,7 @@
 //! | [`random`] | seeded random numbers |
 #![forbid(unsafe_code)]
 
+pub mod air;
 pub mod arena;
 pub mod checksum;
 pub mod fabric;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use netsim::wifi_description::WifiDescription;
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -39,6 +40,24 @@ pub struct Add {
     /// Likewise.
     #[serde(default)]
     pub b_to_a: ShapeChange,
+    /// A medium in place of shapes.
+    #[serde(default)]
+    pub wifi: Option<Box<Wireless>>,
+}
+
+/// A wire over Wi-Fi.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Wireless {
+    /// The nodes at its ends, each of which is one station of a channel.
+    pub stations: [String; 2],
+    /// Of the medium, if this is the first wire on it.
+    pub seed: u64,
+    /// Bound of a station's queue for one direction; `None`: the model's.
+    #[serde(default)]
+    pub queue_packets: Option<u64>,
+    /// What the simulator is told of such a link, too.
+    pub link: WifiDescription,
 }
 
 /// A change of a wire.
@@ -110,7 +129,7 @@ pub fn parse(line: &str) -> Result<Request, RequestError> {
         })?;
     let command = keys.remove("cmd").unwrap_or(Value::Null);
     match command.as_str() {
-        Some("add") => read(keys).map(Request::Add),
+        Some("add") => read(keys).and_then(checked).map(Request::Add),
         Some("set") => read(keys).map(Request::Set),
         Some("remove") => read(keys).map(Request::Remove),
         Some("stats") => read(keys).map(|Bare {}| Request::Stats),
@@ -120,6 +139,30 @@ pub fn parse(line: &str) -> Result<Request, RequestError> {
                 "There is no command {command}: the commands are add, set, remove, stats and stop."
             );
             Err(RequestError::of_field("cmd", sentence))
+        }
+    }
+}
+
+/// Refuses Wi-Fi that cannot be, or that has shapes.
+fn checked(add: Add) -> Result<Add, RequestError> {
+    let Some(wifi) = &add.wifi else {
+        return Ok(add);
+    };
+    if [&add.a_to_b, &add.b_to_a]
+        .iter()
+        .any(|&shape| *shape != ShapeChange::default())
+    {
+        let sentence = "A wire over Wi-Fi has no shapes: leave `a_to_b` and `b_to_a` out.";
+        return Err(RequestError::of_field("wifi", sentence));
+    }
+    match wifi.link.problem() {
+        None => Ok(add),
+        Some((key, reason)) => {
+            let field = format!("wifi.link.{key}");
+            Err(RequestError::of_field(
+                &field,
+                format!("`{field}`: {reason}."),
+            ))
         }
     }
 }
@@ -166,6 +209,7 @@ mod tests {
             b: "y".into(),
             a_to_b: ShapeChange::default(),
             b_to_a: shape,
+            wifi: None,
         });
         assert_eq!(parse(line), Ok(expected));
     }
@@ -185,6 +229,16 @@ mod tests {
         assert_eq!(set(r#"{"delay_us":null}"#).0, "a_to_b.delay_us");
         assert_eq!(set(r#"{"queue_packets":1.5}"#).0, "a_to_b.queue_packets");
         assert_eq!(set(r#"{"colour":1}"#).0, "a_to_b.colour");
+        let air = |link: &str, more: &str| {
+            let wifi = format!(r#"{{"stations":["A","B"],"seed":1,"link":{link}}}"#);
+            error(&format!(
+                r#"{{"cmd":"add","wire":"w","a":"x","b":"y","wifi":{wifi}{more}}}"#
+            ))
+        };
+        let link = r#"{"standard":"802.11b","distance_m":5,"phy_rate_bps":11e6}"#;
+        assert_eq!(air(link, r#","a_to_b":{"loss":0.5}"#).0, "wifi");
+        let field = "wifi.link.phy_rate_bps";
+        assert_eq!(air(&link.replace("11e6", "54e6"), "").0, field);
         assert_eq!(set("3").0, "a_to_b");
         assert_eq!(
             error(r#"{"cmd":"remove"}"#).1,

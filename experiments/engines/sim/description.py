@@ -71,8 +71,7 @@ def _link(link: Link, plan: RunPlan) -> dict[str, Any]:
     dynamics = _dynamics(link, changes, _measured_from_s(plan.scenario), plan.duration_s)
     if link.wifi is None:
         return link.model_dump() | dynamics
-    wireless = {"standard": link.wifi, **link.wireless_settings()}
-    return {"ends": link.ends, "queue_packets": link.queue_packets, "wifi": wireless, **dynamics}
+    return {"ends": link.ends, "queue_packets": link.queue_packets, "wifi": link.radio(), **dynamics}
 
 
 def _dynamics(

@@ -62,8 +62,8 @@ def test_a_wireless_link_goes_through_json_and_back() -> None:
     assert again.link("AP-STA").rate_bps == 24e6
 
 
-def test_emulation_refuses_wireless_links() -> None:
-    from topologies.check import check_wired
+def test_netem_refuses_wireless_links() -> None:
+    from topologies.link_backends import choose_backend
 
-    with pytest.raises(TopologyError, match="simulated alone"):
-        check_wired(topologies.load("wifi"))
+    with pytest.raises(TopologyError, match=r"AP-STA.*netem has no Wi-Fi"):
+        choose_backend("netem", topologies.load("wifi"), 1, 1514)

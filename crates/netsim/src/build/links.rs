@@ -1,16 +1,13 @@
 //! Links: from their descriptions to the network, and to transmitters and media.
 
-use std::collections::BTreeMap;
-
 use crate::description::{Description, LinkDescription};
 use crate::error::Error;
-use crate::link::{Link, LinkSettings, Place};
+use crate::link::{Link, LinkSettings};
 use crate::network::Network;
 use crate::random::{generator, Purpose};
 use crate::red::Red;
 use crate::time::{Nanos, MICROSECOND};
-use crate::wifi::medium::Medium;
-use crate::wifi::rate_control::RateControl;
+use crate::wifi::media::Media;
 use crate::wifi_description::WifiDescription;
 use crate::wireless::Scheduled;
 
@@ -112,12 +109,8 @@ pub(super) fn carriers(
     description: &Description,
     network: &Network,
 ) -> Result<(Vec<Link>, Vec<Scheduled>), Error> {
-    let mut media = Media {
-        seed: description.seed,
-        media: Vec::new(),
-        channels: BTreeMap::new(),
-        stations: BTreeMap::new(),
-    };
+    let mut media = Media::default();
+    let mut links_of: Vec<Vec<u32>> = Vec::new();
     let link_header_bytes = description.packet_overhead_bytes.saturating_sub(IPV4_BYTES);
     let mut links = Vec::new();
     for (index, link) in description.links.iter().enumerate() {
@@ -128,10 +121,14 @@ pub(super) fn carriers(
                     network.arcs()[arcs[0] as usize].tail,
                     network.arcs()[arcs[0] as usize].head,
                 ];
-                let joined = media.join(wifi, link.queue_packets, link_header_bytes, nodes, arcs);
+                let (seed, queue_packets) = (description.seed, link.queue_packets);
+                let joined = media.join(seed, wifi, queue_packets, link_header_bytes, nodes);
                 let differs =
                     |reason| Error::description(format!("links[{index}].wifi.channel"), reason);
-                Some(joined.map_err(differs)?)
+                let places = joined.map_err(differs)?;
+                links_of.resize_with(media.all().len(), Vec::new);
+                links_of[places[0].medium as usize].extend(arcs);
+                Some(places)
             }
             None => None,
         };
@@ -148,62 +145,10 @@ pub(super) fn carriers(
             links.push(carrier);
         }
     }
-    Ok((links, media.media))
-}
-
-/// The media so far.
-struct Media {
-    seed: u64,
-    media: Vec<Scheduled>,
-    channels: BTreeMap<String, u32>,
-    /// Stations by medium and node.
-    stations: BTreeMap<(u32, u32), usize>,
-}
-
-impl Media {
-    /// Put a link on its medium; the places of its two directions.
-    fn join(
-        &mut self,
-        wifi: &WifiDescription,
-        queue_packets: Option<u64>,
-        link_header_bytes: u32,
-        nodes: [u32; 2],
-        arcs: [u32; 2],
-    ) -> Result<[Place; 2], String> {
-        let settings = wifi.medium(queue_packets, link_header_bytes);
-        let known = wifi
-            .channel
-            .as_ref()
-            .and_then(|channel| self.channels.get(channel));
-        let index = known.copied().unwrap_or(self.media.len() as u32);
-        if index as usize == self.media.len() {
-            let draws = |purpose| generator(self.seed, purpose, u64::from(index));
-            self.media.push(Scheduled {
-                medium: Medium::new(settings, draws(Purpose::Backoff), draws(Purpose::Channel)),
-                timer: Nanos::MAX,
-                links: Vec::new(),
-            });
-            if let Some(channel) = &wifi.channel {
-                self.channels.insert(channel.clone(), index);
-            }
-        }
-        let scheduled = &mut self.media[index as usize];
-        if *scheduled.medium.settings() != settings {
-            return Err("links of one channel have the same settings but for distance_m, phy_rate_bps and rate_control".to_owned());
-        }
-        let rate = wifi.standard.rate(wifi.phy_rate_bps).expect("a known rate");
-        let control = RateControl::new(wifi.rate_control, wifi.standard, rate);
-        let stations = nodes.map(|node| {
-            *self
-                .stations
-                .entry((index, node))
-                .or_insert_with(|| scheduled.medium.add_station())
-        });
-        let pairs = scheduled.medium.join(stations, wifi.distance_m, &control);
-        scheduled.links.extend(arcs);
-        Ok(pairs.map(|pair| Place {
-            medium: index,
-            pair,
-        }))
-    }
+    let scheduled = std::iter::zip(media.into_all(), links_of).map(|(medium, links)| Scheduled {
+        medium,
+        timer: Nanos::MAX,
+        links,
+    });
+    Ok((links, scheduled.collect()))
 }

@@ -9,11 +9,13 @@
 //! | [`station`] | a queue and its contention for the medium |
 //! | [`queueing`], [`fq_codel`] | what waits at a station, and a discipline in front of it |
 //! | [`medium`] | distributed coordination: who sends when, and what arrives |
+//! | [`media`] | media by channel, and the stations of links
 //! | [`math`] | functions of a libm |
 
 pub mod errors;
 pub mod fq_codel;
 pub mod math;
+pub mod media;
 pub mod medium;
 pub mod propagation;
 pub mod queueing;

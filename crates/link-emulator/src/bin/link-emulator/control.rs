@@ -5,6 +5,7 @@ use std::io;
 
 use link_emulator::histogram::Durations;
 use link_emulator::request::{self, Add, Remove, Request, RequestError, Set};
+use link_emulator::shape::ShapeChange;
 use serde_json::{json, Value};
 
 use crate::interface::{Interface, Interfaces, State};
@@ -27,6 +28,7 @@ pub struct Control {
 struct Wire {
     number: usize,
     ends: [Interface; 2],
+    is_wireless: bool,
 }
 
 /// An answer, and whether the process ends with it.
@@ -68,7 +70,19 @@ impl Control {
                 b_to_a,
                 up,
             }) => {
-                let number = self.wire(&wire)?.number;
+                let &Wire {
+                    number,
+                    is_wireless,
+                    ..
+                } = self.wire(&wire)?;
+                let is_changed = [&a_to_b, &b_to_a]
+                    .iter()
+                    .any(|&shape| *shape != ShapeChange::default());
+                if is_wireless && is_changed {
+                    let sentence =
+                        format!("{wire:?} is a wire over Wi-Fi, which can only go down and up.");
+                    return Err(RequestError::of_field("wire", sentence));
+                }
                 self.call(move |relay| relay.set(number, &[a_to_b, b_to_a], up))?;
                 Ok(json!({ "ok": true, "wire": wire }))
             }
@@ -87,7 +101,8 @@ impl Control {
         let Add {
             wire: name, a, b, ..
         } = add;
-        let shapes = [add.a_to_b, add.b_to_a];
+        let (shapes, wifi) = ([add.a_to_b, add.b_to_a], add.wifi);
+        let is_wireless = wifi.is_some();
         if self.wires.contains_key(&name) {
             let sentence = format!(
                 "There is a wire {name:?} already: remove it first, or change it with set."
@@ -109,15 +124,23 @@ impl Control {
         let number = self.next_number;
         self.next_number += 1;
         let stream = name.clone();
-        let added = self.call(move |relay| relay.add(number, &stream, ports, &shapes))?;
+        let added =
+            self.call(move |relay| relay.add(number, &stream, ports, &shapes, wifi.as_deref()))?;
         if let Err(error) = added {
             drop(self.call(move |relay| relay.remove(number))?);
             return Err(RequestError::of_field(
                 "wire",
-                format!("The wire {name:?} cannot be watched: {error}."),
+                format!("The wire {name:?} cannot be: {error}."),
             ));
         }
-        self.wires.insert(name.clone(), Wire { number, ends });
+        self.wires.insert(
+            name.clone(),
+            Wire {
+                number,
+                ends,
+                is_wireless,
+            },
+        );
         Ok(json!({ "ok": true, "wire": name }))
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use link_emulator::checksum;
 use link_emulator::fabric::{Departure, DirectionId, Fabric, Snapshot};
+use link_emulator::request::Wireless;
 use link_emulator::shape::{Shape, ShapeChange};
 
 use crate::alarm::Alarm;
@@ -41,7 +42,9 @@ pub struct RelayHandle {
 
 impl RelayHandle {
     /// Starts the thread, at a real-time priority if that is above 0 and allowed.
-    pub fn start(priority: i32) -> io::Result<Self> {
+    ///
+    /// With `is_exact` sleeps end on time and cost nothing, as in virtual time: it wakes for each event and spins for none.
+    pub fn start(priority: i32, is_exact: bool) -> io::Result<Self> {
         let (jobs, queue) = mpsc::channel();
         let (started, start) = mpsc::channel();
         let wake = Arc::new(EventFd::new()?);
@@ -49,8 +52,8 @@ impl RelayHandle {
         std::thread::Builder::new()
             .name("relay".into())
             .spawn(move || {
-                let relay =
-                    Relay::new(queue, &signal).map(|relay| (relay, sys::become_realtime(priority)));
+                let relay = Relay::new(queue, &signal, is_exact)
+                    .map(|relay| (relay, sys::become_realtime(priority)));
                 match relay {
                     Ok((mut relay, is_realtime)) => {
                         let _ = started.send(Ok(is_realtime));
@@ -105,10 +108,11 @@ pub struct Relay {
     hold_off_ns: u64,
     woke_ns: u64,
     alarm: Alarm,
+    is_exact: bool,
 }
 
 impl Relay {
-    fn new(queue: Receiver<Job>, wake: &EventFd) -> io::Result<Self> {
+    fn new(queue: Receiver<Job>, wake: &EventFd, is_exact: bool) -> io::Result<Self> {
         let epoll = Epoll::new(64)?;
         epoll.add(wake.as_raw_fd(), COMMANDS)?;
         Ok(Self {
@@ -122,29 +126,39 @@ impl Relay {
             hold_off_ns: 0,
             woke_ns: 0,
             alarm: Alarm::default(),
+            is_exact,
         })
     }
 
     /// Makes a wire of two ports.
+    ///
+    /// # Errors
+    /// What is wrong, as a sentence's end.
     pub fn add(
         &mut self,
         wire: usize,
         name: &str,
         ports: [Port; 2],
         shapes: &[ShapeChange; 2],
-    ) -> io::Result<()> {
+        wifi: Option<&Wireless>,
+    ) -> Result<(), String> {
         let first = 2 * wire;
         self.ports
             .resize_with(self.ports.len().max(first + 2), || None);
         for (side, port) in ports.into_iter().enumerate() {
             let id = first + side;
-            self.epoll.add(port.as_raw_fd(), id as u64)?;
+            self.epoll
+                .add(port.as_raw_fd(), id as u64)
+                .map_err(|error| format!("its interfaces cannot be watched: {error}"))?;
             let mut shape = Shape::default();
             shapes[side].apply(&mut shape);
             self.fabric
                 .add(id, shape, &format!("{name} {}", DIRECTION_NAMES[side]));
             self.ports[id] = Some(port);
             self.ready.push(id);
+        }
+        if let Some(wifi) = wifi {
+            self.fabric.share([first, first + 1], wifi)?;
         }
         self.plan_hold_off();
         Ok(())
@@ -288,10 +302,11 @@ impl Relay {
         if !self.ready.is_empty() {
             return;
         }
-        let release_ns = self
-            .fabric
-            .next_release_ns()
-            .map(|due_ns| due_ns.max(self.woke_ns + QUANTUM_NS));
+        let event_ns = self.fabric.next_event_ns();
+        if self.is_exact {
+            return self.epoll.wait_until(event_ns);
+        }
+        let release_ns = event_ns.map(|due_ns| due_ns.max(self.woke_ns + QUANTUM_NS));
         // More frames are likely to follow one: let them gather in the rings instead of being woken for each.
         let look_ns = (has_received && self.hold_off_ns > 0).then_some(now_ns + self.hold_off_ns);
         let epoll = &self.epoll;
