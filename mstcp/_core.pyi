@@ -136,18 +136,6 @@ class Connection:
     After each call that takes `now_ns` what `actions` says is to be done.
     """
 
-    def __new__(
-        cls,
-        weights: list[float],
-        frame_payload_bytes: int,
-        *,
-        scheduler: str,
-        seed: int,
-        send_queue_bytes: int,
-        reorder_buffer_bytes: int,
-    ) -> Connection:
-        """Make a connection of `len(weights)` streams to be attached; LocalProtocolError on wrong values."""
-
     @staticmethod
     def connect(
         now_ns: int,
@@ -158,13 +146,6 @@ class Connection:
         /,
     ) -> Connection:
         """Open a connection of a client to one of some socket addresses; `cipher` makes each stream's TLS."""
-
-    @staticmethod
-    def plain(frame_payload_bytes: int, *, send_queue_bytes: int, is_decided: bool = True) -> Connection:
-        """Return plain TCP behind the same interface: one stream, no hello, bytes in, the same bytes out.
-
-        Unless `is_decided` RemoteProtocolError tells of a hello that comes late.
-        """
 
     def readable(self, now_ns: int, socket: int, deliver: bool, /) -> list[bytes]:
         """Read a socket, send what follows, and return what is in order if `deliver`; see `take`."""
@@ -185,7 +166,7 @@ class Connection:
         """Have the streams read from now on."""
 
     def stand_by(self, stands_by: bool, /) -> None:
-        """Have no socket watched, as others use them and at first; or have them watched again."""
+        """Have no socket watched, as others use them, or have them watched again."""
 
     def hold(self, holds: bool, /) -> None:
         """Say whether the application takes nothing now: what comes is joined, or stays in the kernel."""
@@ -199,9 +180,6 @@ class Connection:
     def hand_over(self, bell: Bell, number: int, /) -> Waiter:
         """Allow threads to drive the connection; they ring the bell with the number for its loop."""
 
-    def write(self, data: bytes, /) -> None:
-        """Queue application bytes; BufferLimitExceeded if the queue is not empty and would pass its bound."""
-
     def write_file(self, descriptor: int, offset: int, length: int, /) -> None:
         """Queue a part of a file, 1 byte at least, without copying it; OSError if it cannot be mapped.
 
@@ -209,7 +187,7 @@ class Connection:
         """
 
     def write_now(self, now_ns: int, data: bytes, /) -> None:
-        """Queue application bytes and send."""
+        """Queue and send bytes; BufferLimitExceeded if the queue is not empty and would pass its bound."""
 
     def end(self, now_ns: int, /) -> None:
         """Send the end after what was written."""
@@ -225,16 +203,6 @@ class Connection:
 
     def set_write_limits(self, most_bytes: int, few_bytes: int, /) -> None:
         """Pause writing above this many queued bytes, and resume at `low`."""
-
-    def attach(self, stream: int, descriptor: int, rate_bps: float | None, /) -> int:
-        """Use a socket for a stream, and pace it at its rate; OSError if that is refused.
-
-        Of a stream that has no rate TCP is asked what it carries: its weight, delay and limit follow.
-        The socket stays open until "unwatch".
-
-        Returns:
-            The socket's number.
-        """
 
     def pace(self, stream: int, rate_bps: float | None, /) -> None:
         """Pace a stream at another rate."""
@@ -255,9 +223,6 @@ class Connection:
     def is_joining(self) -> bool:
         """Whether streams are being opened that have not failed yet."""
 
-    def add_stream(self, stream_id: int, weight: float, /) -> int:
-        """Have a further stream, to be attached; return its index."""
-
     def set_weights(self, weights: list[float], /) -> None:
         """Take new weights, one per stream: rates in bit/s where they are known."""
 
@@ -267,23 +232,11 @@ class Connection:
     def set_priority(self, stream: int, priority: int, /) -> None:
         """Use a stream by this priority, the lowest first, in both directions."""
 
-    def expect_confirm(self, stream: int, proof: bytes, /) -> None:
-        """Have the first frame on a stream be a CONFIRM with this proof; else the stream is given up."""
-
     def greet(self, now_ns: int, /) -> None:
         """Say the first hello, with what was written, if the connection is open before it."""
 
-    def receive(self, stream: int, data: bytes, /) -> None:
-        """Take bytes that were read elsewhere; RemoteProtocolError if the peer did not send them."""
-
-    def stream_end(self, now_ns: int, stream: int, /) -> None:
-        """Note that the peer has ended a stream, of which its socket does not tell."""
-
     def set_keepalive(self, idle_ns: int | None, probes: int, /) -> None:
         """Ask for a sign of life after so much silence, and give up after this many that nothing answers."""
-
-    def set_timeouts(self, reconnect_ns: int, close_ns: int, /) -> None:
-        """Set how long to wait without a stream, and after closing while the peer takes nothing more."""
 
     @property
     def connection_id(self) -> bytes | None:
@@ -326,17 +279,6 @@ class Connection:
         """Whether all of the peer's bytes have been taken."""
 
     def counters(self) -> Counters: ...
-    def poll(self, now_ns: int, /) -> tuple[int, int] | None:
-        """Return the stream that sends next and how many bytes, to be sent by other means than `settle`."""
-
-    def offered(self, stream: int, /) -> bytes:
-        """Return a copy of the polled bytes."""
-
-    def sent(self, stream: int, count: int, /) -> bool:
-        """Report how many of the polled bytes were sent; True if the stream has sent its last byte."""
-
-    def measure(self, now_ns: int, /) -> None:
-        """Ask TCP what attached streams without a rate carry, each every 10 ms; `settle` does so itself."""
 
 @final
 class Server:

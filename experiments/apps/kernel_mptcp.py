@@ -12,9 +12,10 @@ from experiments.apps import carried
 from experiments.apps.config import SinkConfig, SocketSettings, SourceConfig
 from experiments.apps.path_manager import create_subflow, token_of
 from experiments.apps.transports import Accepting
-from mstcp import StreamSpec, _core, sockets
-from mstcp.open_stream import OpenStream
-from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport, Setup
+from mstcp import ConnectionTransport, ServerLimits, StreamSpec, sockets
+from mstcp.opening import open_transport
+from mstcp.options import ClientOptions, ServerOptions
+from mstcp.reception import Reception
 from topologies.model import ip_version
 
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
@@ -48,13 +49,24 @@ async def connect(config: SourceConfig, source_ports: Sequence[int]) -> Connecti
             raise ConnectionError("the peer closed before it said that it is there")
         sock.setblocking(False)
         token = token_of(sock)
-        source = sock.getsockname()[0]
-        for identity, port in enumerate(source_ports[1:], start=1):
-            create_subflow(token, identity, (source, port), destination)
+        source, port = sock.getsockname()[:2]
+        for identity, further in enumerate(source_ports[1:], start=1):
+            create_subflow(token, identity, (source, further), destination)
     except BaseException:
         sock.close()
         raise
-    return _start(asyncio.Protocol(), sock, config.sockets, config.payload_bytes)
+    overhead = sockets.segment_overhead_bytes(sock.family)
+    options = ClientOptions(
+        packet_bytes=config.payload_bytes + overhead, send_buffer_bytes=config.sockets.send_buffer_bytes
+    )
+    destinations = [(sock.family, destination)]
+    transport = await open_transport(destinations, [StreamSpec(source_port=port)], options, None, [sock])
+    sock = transport.get_extra_info("socket")
+    # As programs have it that say nothing.
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
+    transport.shell.information["subflows"] = partial(carried.by_port, sock)
+    transport.start()
+    return transport
 
 
 async def serve(config: SinkConfig, protocol: Accepting, stack: AsyncExitStack) -> None:
@@ -73,9 +85,13 @@ async def serve(config: SinkConfig, protocol: Accepting, stack: AsyncExitStack) 
 async def _accept(listener: socket.socket, settings: SocketSettings, protocol: Accepting) -> None:
     loop = asyncio.get_running_loop()
     try:
-        sock, _ = await loop.sock_accept(listener)
+        sock, peer = await loop.sock_accept(listener)
         await loop.sock_sendall(sock, WELCOME)
-        _start(protocol, sock, settings, payload_bytes=1)
+        options = ServerOptions(plain=True, send_buffer_bytes=settings.send_buffer_bytes)
+        reception = Reception(
+            loop, lambda: protocol, options, ServerLimits(), None, lambda error, _: protocol.failed(error)
+        )
+        reception.accept(sock, peer, lambda _: None)
     except Exception as error:
         protocol.failed(error)
 
@@ -97,20 +113,3 @@ def _insist_on_buffer(sock: socket.socket, size_bytes: int | None) -> None:
     # The kernel doubles what it is given, for the memory that packets take beside their payload (socket(7)).
     if size_bytes is not None and sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) < 2 * size_bytes:
         sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, size_bytes)
-
-
-def _start(
-    protocol: asyncio.Protocol, sock: socket.socket, settings: SocketSettings, payload_bytes: int
-) -> ConnectionTransport:
-    transport = ConnectionTransport(
-        Setup(
-            asyncio.get_running_loop(),
-            protocol,
-            _core.Connection.plain(payload_bytes, send_queue_bytes=HARD_QUEUE_BYTES),
-            [OpenStream(sock, StreamSpec(source_port=sock.getsockname()[1]))],
-            send_buffer_bytes=settings.send_buffer_bytes,
-            extra={"socket": sock, "subflows": partial(carried.by_port, sock)},
-        )
-    )
-    transport.start()
-    return transport

@@ -58,7 +58,7 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
         self._dropped_writes = 0
         self._is_ended = False
         self.set_write_buffer_limits()
-        self.membership = Membership(setup, self.shell, self.health)
+        self.membership = Membership(self.shell, self.health)
 
     # What `loop.sendfile` asks.
     @property

@@ -11,9 +11,8 @@ from typing import Any
 
 from mstcp.errors import LocalProtocolError
 from mstcp.open_stream import OpenStream
-from mstcp.streams import UNLIMITED_BPS, StreamSpec, weights_of
+from mstcp.streams import StreamSpec, weights_of
 from mstcp.transport.health import Health
-from mstcp.transport.setup import Setup
 from mstcp.transport.shell import Shell
 
 _OWN_OPTIONS = (
@@ -21,15 +20,12 @@ _OWN_OPTIONS = (
     (socket.SOL_SOCKET, getattr(socket, "SO_MAX_PACING_RATE", 47)),
     (socket.IPPROTO_TCP, getattr(socket, "TCP_NOTSENT_LOWAT", 25)),
 )
-_CLOSE_S = 30.0
-"""How long a closed connection waits while the peer takes nothing more."""
 
 
 class Membership:
     """Which streams the connection has, and what the driver says becomes of them.
 
     Args:
-        setup: Of the connection.
         shell: Has the driver.
         health: Looks after the streams.
 
@@ -38,7 +34,7 @@ class Membership:
         on_joined: Told of each stream that the driver has opened.
     """
 
-    def __init__(self, setup: Setup, shell: Shell, health: Health) -> None:
+    def __init__(self, shell: Shell, health: Health) -> None:
         self._shell = shell
         self._health = health
         # By level and name: what the application has set.
@@ -47,12 +43,7 @@ class Membership:
         self.on_joined: Callable[[StreamSpec], None] | None = None
         shell.on_lost = self._lost
         shell.on_joined = self._joined
-        if setup.streams and not shell.is_plain:
-            shell.core.set_timeouts(round(setup.reconnect_s * 1e9), round(_CLOSE_S * 1e9))
-        attached = len(setup.streams)
-        for index in range(attached):
-            self._attach(index)
-        for index in range(attached, len(shell.streams)):
+        for index in range(len(shell.streams)):
             self._look_after(index)
 
     def start(self) -> None:
@@ -90,13 +81,6 @@ class Membership:
     def is_alive(self, index: int) -> bool:
         """Return whether a stream carries bytes."""
         return not self._shell.is_closed and bool(self._shell.core.alive >> index & 1)
-
-    def _attach(self, index: int) -> None:
-        """Have a stream keep to its rate, and be looked after."""
-        stream = self._shell.streams[index]
-        self._shell.core.set_delay(index, _delay_ns(stream.spec))
-        self._shell.attach(index)
-        self._look_after(index)
 
     def _look_after(self, index: int) -> None:
         stream = self._shell.streams[index]
@@ -151,20 +135,6 @@ class Membership:
         stream = self._shell.streams[index]
         stream.spec = replace(stream.spec, priority=priority)
         self._health.note_event("priority_set", stream=index, priority=priority)
-        self._shell.settle()
-
-    def add_stream(self, stream: OpenStream, stream_id: int) -> None:
-        """Attach a further stream, whose hellos are done, with this id in the connection.
-
-        Raises:
-            LocalProtocolError: The connection is plain TCP or has 64 streams.
-        """
-        weight = UNLIMITED_BPS if stream.spec.rate_bps is None else stream.spec.rate_bps
-        slot = self._shell.core.add_stream(stream_id, weight)
-        # A new slot, or that of a stream that is gone.
-        self._shell.streams[slot : slot + 1] = [stream]
-        self._shell.information["sockets"] = tuple(each.sock for each in self._shell.streams)
-        self._attach(slot)
         self._shell.settle()
 
     def _joined(self, index: int) -> None:

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mstcp import _core
-from mstcp.open_stream import OpenStream
 from mstcp.streams import StreamSpec
-from mstcp.transport.defaults import RECONNECT_S
 
 
 def wake_all(waiters: list[asyncio.Future[None]]) -> None:
@@ -29,22 +27,18 @@ class Setup:
         loop: The event loop; it must have add_reader and add_writer.
         protocol: Gets the bytes in order.
         core: The driver, with the connection's state.
-        streams: Those that are to be attached, in the order of the core's stream indices.
         specs: Of a client: the streams that the driver is opening.
         send_buffer_bytes: Bound on the bytes that `try_write` took and the peer's kernel has not acknowledged
             yet, headers included; None bounds only those that no socket has taken (256 KiB).
         extra: What `get_extra_info` knows beside sockets and streams.
         on_closed: Called when the sockets are closed; `wait_closed` and `connection_lost` wait for the future
             that it returns, if any. It must begin no task: the loop may run no more.
-        reconnect_s: How long the connection waits without any stream, if streams are attached.
     """
 
     loop: asyncio.AbstractEventLoop
     protocol: asyncio.BaseProtocol
     core: _core.Connection
-    streams: Sequence[OpenStream] = ()
     specs: Sequence[StreamSpec] = ()
     send_buffer_bytes: int | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     on_closed: Callable[[], asyncio.Future[None] | None] | None = None
-    reconnect_s: float = RECONNECT_S

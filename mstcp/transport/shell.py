@@ -57,7 +57,7 @@ class Shell:
         self.is_plain = setup.core.is_plain
         # As asyncio's own transports do: the caller passes an asyncio.Protocol.
         self.protocol: asyncio.Protocol = setup.protocol  # type: ignore[assignment]
-        self.streams = list(setup.streams)
+        self.streams: list[OpenStream] = []
         self.specs: list[StreamSpec | None] = list(setup.specs)
         self.is_started = False
         self.delivery = Delivery(setup.protocol, self.fail)
@@ -97,11 +97,6 @@ class Shell:
         self._note_sockets()
 
     # --- what the driver says -------------------------------------------------------------------------------
-    def attach(self, index: int) -> None:
-        """Have the driver use a stream's socket."""
-        stream = self.streams[index]
-        self._sockets[self.core.attach(index, stream.descriptor, stream.spec.rate_bps)] = stream
-
     def _note_sockets(self) -> None:
         """Have `get_extra_info` tell of the streams' sockets; the first stream stands for all."""
         if not self.streams:

@@ -1,72 +1,72 @@
-"""A transport of two streams over real sockets, and its peer as a core that the test drives by hand."""
+"""A server's transport, and its client as sockets that the test writes frames to by hand."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Any
+from contextlib import AsyncExitStack
 
-from mstcp import ConnectionTransport, StreamSpec, _core
-from mstcp.open_stream import OpenStream
-from mstcp.transport import Setup
-from tests.fakes.tcp_pair import connected
+import mstcp
+from mstcp import ConnectionTransport
+from tests.fakes.raw_client import RawClient, read_answer, refusal_of
 
 PAYLOAD_BYTES = 1440
 
 
 class Raw:
-    """A transport over loopback sockets whose peer is a bare core that the test moves by hand."""
+    """A transport over loopback sockets whose peer is moved by hand.
 
-    def __init__(self, protocol: asyncio.BaseProtocol, **options: Any) -> None:
-        ours, theirs = zip(*(self._pair() for _ in range(2)), strict=True)
-        self.theirs = theirs
-        self.peer = self._core()
-        self.numbers = [self.peer.attach(at, sock.fileno(), None) for at, sock in enumerate(theirs)]
-        self.told: list[_core.Action] = []
-        streams = [OpenStream(sock, StreamSpec()) for sock in ours]
-        loop = asyncio.get_running_loop()
-        self.core = self._core()
-        self.transport = ConnectionTransport(Setup(loop, protocol, self.core, streams, **options))
+    Attributes:
+        theirs: The peer's sockets, by stream.
+    """
 
-    @staticmethod
-    def _core() -> _core.Connection:
-        return _core.Connection(
-            [1.0, 1.0],
-            PAYLOAD_BYTES,
-            scheduler="weighted",
-            seed=1,
-            send_queue_bytes=1 << 20,
-            reorder_buffer_bytes=1 << 20,
+    def __init__(self, stack: AsyncExitStack) -> None:
+        self.theirs: list[socket.socket] = []
+        self.transport: ConnectionTransport
+        self._stack = stack
+        self._client = RawClient(payload=PAYLOAD_BYTES)
+        self._server: mstcp.Server
+        self._offset = 0
+
+    async def open(self, protocol: asyncio.Protocol, count: int = 2) -> None:
+        """Open a connection of some streams to a protocol."""
+        self._server = await self._stack.enter_async_context(
+            await mstcp.create_server(lambda: protocol, "127.0.0.1", plain=False)
         )
+        for _ in range(count):
+            await self.join()
+        (self.transport,) = self._server._reception.connections
+        self._stack.callback(self.transport.abort)
+        while self.transport.alive_streams < count:
+            await asyncio.sleep(0.001)
 
-    @staticmethod
-    def _pair() -> tuple[socket.socket, socket.socket]:
-        first, second = connected()
-        for sock in (first, second):
-            sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return first, second
+    async def join(self) -> None:
+        """Open another stream."""
+        sock = self._stack.enter_context(socket.create_connection(self._server.sockets[0].getsockname()))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        number = len(self.theirs)
+        self.theirs.append(sock)
+        sock.sendall(self._client.hello(number))
+        sock.setblocking(False)
+        answer = await read_answer(_Exactly(sock))  # type: ignore[arg-type]
+        assert refusal_of(answer) is None
+        sock.sendall(self._client.confirm(answer, number))
 
-    def send(self, data: bytes) -> list[int]:
-        """Send from the peer; return the streams of the frames in order."""
-        self.peer.write(data)
-        used = []
-        while (offer := self.peer.poll(0)) is not None:
-            stream, size = offer
-            assert self.theirs[stream].send(self.peer.offered(stream)) == size
-            self.peer.sent(stream, size)
-            if size >= PAYLOAD_BYTES:
-                used.append(stream)
-        return used
+    def send(self, stream: int, data: bytes) -> None:
+        """Send a frame's bytes on a stream."""
+        assert len(data) == PAYLOAD_BYTES
+        self.theirs[stream].sendall(self._offset.to_bytes(8, "big") + data)
+        self._offset += len(data)
 
-    def is_told(self) -> bool:
-        """Read what came to the peer; return whether the connection was given up."""
-        for number in self.numbers:
-            self.peer.readable(0, number, False)
-        self.told += self.peer.actions()
-        return "ended" in [action.kind for action in self.told]
 
-    def close(self) -> None:
-        self.transport.abort()
-        for sock in self.theirs:
-            sock.close()
+class _Exactly:
+    """Reads a socket as a StreamReader does."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+
+    async def readexactly(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            data += await asyncio.get_running_loop().sock_recv(self._sock, count - len(data))
+        return data

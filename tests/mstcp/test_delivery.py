@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -148,36 +149,25 @@ class Listening(asyncio.Protocol):
         self.lost.append(exc)
 
 
-@pytest.fixture
-async def raw() -> AsyncIterator[tuple[Raw, Listening]]:
-    protocol = Listening()
-    raw = Raw(protocol)
-    yield raw, protocol
-    raw.close()
-    await raw.transport.wait_closed()
-
-
 @pytest.mark.parametrize("writes", [False, True])
-async def test_what_a_broken_stream_brought_comes_after_what_was_read_before(
-    raw: tuple[Raw, Listening], writes: bool
-) -> None:
-    connection, protocol = raw
-    transport = connection.transport
-    if writes:
-        # The application's write finds the stream broken, in the midst of a delivery.
-        protocol.on_data = lambda _: transport.write(b"thanks")
-    data = random.Random(1).randbytes(2 * PAYLOAD_BYTES)
-    first, second = connection.send(data)
-    assert first != second
-    sockets.reset(connection.theirs[second])
-    transport.start()
-    await until(lambda: sum(map(len, protocol.got)) == len(data))
-    assert b"".join(protocol.got) == data
-    await until(lambda: transport.alive_streams == 1)
+async def test_what_a_broken_stream_brought_comes_after_what_was_read_before(writes: bool) -> None:
+    async with AsyncExitStack() as stack:
+        protocol, raw = Listening(), Raw(stack)
+        await raw.open(protocol)
+        if writes:
+            # The application's write finds the stream broken, in the midst of a delivery.
+            protocol.on_data = lambda _: raw.transport.write(b"thanks")
+        data = random.Random(1).randbytes(2 * PAYLOAD_BYTES)
+        raw.send(0, data[:PAYLOAD_BYTES])
+        raw.send(1, data[PAYLOAD_BYTES:])
+        sockets.reset(raw.theirs[1])
+        await until(lambda: sum(map(len, protocol.got)) == len(data))
+        assert b"".join(protocol.got) == data
+        await until(lambda: raw.transport.alive_streams == 1)
 
 
-async def test_a_protocol_that_fails_ends_the_connection(raw: tuple[Raw, Listening]) -> None:
-    connection, protocol = raw
+async def test_a_protocol_that_fails_ends_the_connection() -> None:
+    protocol = Listening()
     seen: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: seen.append(context))
     error = ValueError("not what I expected")
@@ -186,16 +176,17 @@ async def test_a_protocol_that_fails_ends_the_connection(raw: tuple[Raw, Listeni
         raise error
 
     protocol.on_data = fail
-    connection.transport.start()
-    connection.send(bytes(2 * PAYLOAD_BYTES))
-    await until(lambda: protocol.lost)
+    async with await mstcp.create_server(lambda: protocol, "127.0.0.1") as server:
+        address = server.sockets[0].getsockname()
+        reader, writer = await mstcp.open_connection(*address, streams=[StreamSpec()] * 2)
+        writer.write(bytes(2 * PAYLOAD_BYTES))
+        # The peer is told, rather than left to find out.
+        with pytest.raises(mstcp.ConnectionLost, match="the application failed"):
+            await reader.read()
+        await until(lambda: protocol.lost)
     assert protocol.lost == [error]
     assert len(protocol.got) == 1
     assert [context["exception"] for context in seen] == [error]
-    # And the peer is told, rather than left to find out.
-    await until(connection.is_told)
-    (ended,) = [action for action in connection.told if action.kind == "ended"]
-    assert "the application failed" in str(ended.error)
 
 
 class Pausing(asyncio.Protocol):

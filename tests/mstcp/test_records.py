@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import mstcp
-from mstcp import LocalProtocolError, RemoteProtocolError, StreamSpec, _core
+from mstcp import LocalProtocolError, RemoteProtocolError, StreamSpec
 from tests.fakes.echo_server import EchoServer
 
 SECRET = b"between us"
@@ -119,23 +119,3 @@ async def test_a_server_that_requires_it_says_so() -> None:
 async def test_without_a_secret_or_beside_tls_it_is_refused_before_anything_is_sent(options: Any) -> None:
     with pytest.raises(LocalProtocolError, match="authenticate_frames"):
         await mstcp.open_connection("127.0.0.1", 9, authenticate_frames=True, **options)
-
-
-def test_confirmations_that_are_swapped_let_neither_stream_in() -> None:
-    client = _core.Client(SECRET, bytes(16), 3, 100)
-    admission = _core.Admission(SECRET, 10)
-    connection = _core.Connection(
-        [1.0] * 3, 100, scheduler="weighted", seed=1, send_queue_bytes=1 << 16, reorder_buffer_bytes=1 << 18
-    )
-    confirms = []
-    for stream in range(3):
-        greeting = client.greet(bytes([stream]) * 32, 0, b"")
-        verdict = admission.admit(0, greeting.bytes, bytes([stream | 128]) * 32, 1)
-        connection.expect_confirm(stream, verdict.confirm)
-        confirms.append(client.answered(greeting, verdict.answer))
-    data = (0).to_bytes(8, "big") + bytes(100)
-    connection.receive(0, confirms[0])
-    connection.receive(1, confirms[2] + data)
-    connection.receive(2, confirms[1] + data)
-    assert connection.ready_bytes == 0
-    assert connection.alive == 1

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import replace
-from typing import Any
+import socket
+from contextlib import AsyncExitStack
 
 import pytest
 
+import mstcp
 from mstcp import ConnectionLost, LocalProtocolError, StreamSpec, sockets
-from mstcp.open_stream import OpenStream
-from tests.fakes.tcp_pair import connected
+from mstcp.opening import open_transport
+from mstcp.options import ClientOptions
 from tests.fakes.transport import Raw
 from tests.fakes.waiting import until
 
@@ -35,99 +35,92 @@ class Taking(asyncio.Protocol):
         self.told.append(exc)
 
 
-class Ends:
-    """A connection whose lost streams and end are noted."""
-
-    def __init__(self) -> None:
-        self.released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.lost: list[StreamSpec] = []
-        self.protocol = Taking()
-        self.raw = Raw(self.protocol, on_closed=lambda: self.released, reconnect_s=0.05)
-        self.transport, self.membership = self.raw.transport, self.raw.transport.membership
-        self.membership.on_lost = lambda spec, _: self.lost.append(spec)
-        for at, stream in enumerate(self.transport.shell.streams):
-            stream.spec = replace(stream.spec, source_port=5001 + at)
-
-
-@pytest.fixture
-async def ends() -> AsyncIterator[Ends]:
-    ends = Ends()
-    yield ends
-    ends.raw.close()
-    if not ends.released.done():
-        ends.released.set_result(None)
-    await ends.transport.wait_closed()
-
-
-def is_reset(sock: Any) -> bool:
-    sock.settimeout(10)
-    try:
-        while sock.recv(1 << 16):
-            pass
-    except ConnectionResetError:
-        return True
-    return False
-
-
-async def test_a_stream_that_joins_takes_the_place_of_one_that_is_gone(ends: Ends) -> None:
-    ends.transport.start()
-    sockets.reset(ends.raw.theirs[0])
-    await until(lambda: ends.lost)
-    assert [spec.source_port for spec in ends.lost] == [5001]
-    ours, theirs = connected()
-    with theirs:
-        ours.setblocking(False)
-        joins = OpenStream(ours, StreamSpec(5003))
-        ends.membership.add_stream(joins, 2)
-        assert ends.membership.open_streams[0] is joins
-        assert ends.membership.open_ports == {5002, 5003}
-        assert ends.transport.get_extra_info("sockets") == (ours, ends.membership.open_streams[1].sock)
-        ends.transport.set_rates({5002: 3e6})
-        assert [stream.rate_bps for stream in ends.transport.streams()] == [0.0, 3e6]
+async def test_a_stream_that_joins_takes_the_place_of_one_that_is_gone() -> None:
+    async with AsyncExitStack() as stack:
+        raw, lost = Raw(stack), list[StreamSpec]()
+        await raw.open(Taking())
+        transport, membership = raw.transport, raw.transport.membership
+        ports = [sock.getsockname()[1] for sock in raw.theirs]
+        membership.on_lost = lambda spec, _: lost.append(spec)
+        sockets.reset(raw.theirs[0])
+        await until(lambda: lost)
+        assert [spec.source_port for spec in lost] == ports[:1]
+        await raw.join()
+        ports.append(raw.theirs[2].getsockname()[1])
+        await until(lambda: membership.open_ports == set(ports[1:]))
+        assert [stream.spec.source_port for stream in membership.open_streams] == [ports[2], ports[1]]
+        assert transport.get_extra_info("sockets") == tuple(s.sock for s in membership.open_streams)
+        transport.set_rates({ports[1]: 3e6})
+        assert [stream.rate_bps for stream in transport.streams()] == [0.0, 3e6]
         for index, priority in ((2, 0), (-1, 0), (0, -1), (0, 1 << 32)):
             with pytest.raises(LocalProtocolError):
-                ends.transport.set_priority(index, priority)
+                transport.set_priority(index, priority)
 
 
-async def test_the_protocol_is_told_why_once_and_after_the_allocation_is_back(ends: Ends) -> None:
-    ends.transport.start()
-    for sock in ends.raw.theirs:
-        sockets.reset(sock)
-    await until(lambda: ends.transport.is_closed)
-    ends.transport.abort()
-    waiting = asyncio.create_task(ends.transport.wait_closed())
+async def test_the_protocol_is_told_why_once_and_after_the_allocation_is_back() -> None:
+    loop, protocol = asyncio.get_running_loop(), Taking()
+    released: asyncio.Future[None] = loop.create_future()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        destination = [(socket.AF_INET, listener.getsockname())]
+        options = ClientOptions()
+        transport = await open_transport(
+            destination, options.specs, options, None, on_closed=lambda: released
+        )
+        transport.set_protocol(protocol)
+        transport.start()
+        sockets.reset(listener.accept()[0])
+    await until(lambda: transport.is_closed)
+    transport.abort()
+    waiting = asyncio.create_task(transport.wait_closed())
     await asyncio.sleep(0)
-    assert not waiting.done() and ends.protocol.told == []
-    ends.released.set_result(None)
+    assert not waiting.done() and protocol.told == []
+    released.set_result(None)
     await waiting
-    (error,) = ends.protocol.told
+    (error,) = protocol.told
     assert isinstance(error, ConnectionLost) and error.stream is not None
-    assert error is ends.transport.lost
+    assert error is transport.lost
 
 
-async def test_abort_resets_all_streams_though_the_loop_never_watched_them(ends: Ends) -> None:
-    ends.transport.abort()
-    assert all(is_reset(sock) for sock in ends.raw.theirs)
-    assert all(stream.sock.fileno() < 0 for stream in ends.membership.open_streams)
+async def test_abort_resets_a_stream_though_the_loop_never_read_it() -> None:
+    class Aborting(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            assert isinstance(transport, mstcp.ConnectionTransport)
+            transport.abort()
+            self.transport = transport
+
+    protocol = Aborting()
+    async with await mstcp.create_server(lambda: protocol, "127.0.0.1", plain=True) as server:
+        with socket.create_connection(server.sockets[0].getsockname()) as sock:
+            sock.setblocking(False)
+            with pytest.raises(ConnectionResetError):
+                await asyncio.get_running_loop().sock_recv(sock, 1)
+    assert all(stream.sock.fileno() < 0 for stream in protocol.transport.membership.open_streams)
 
 
-async def test_a_writer_is_held_back_and_goes_on(ends: Ends) -> None:
-    ends.transport.start()
-    ends.transport.set_write_buffer_limits(high=1 << 16)
-    ends.transport.write(bytes(1 << 19))
-    if ends.transport.get_write_buffer_size() <= 1 << 16:
-        ends.transport.write(bytes(1 << 19))
-    assert ends.protocol.told == ["pause"]
-    await until(lambda: ends.raw.is_told() or "resume" in ends.protocol.told)
-    assert ends.protocol.told == ["pause", "resume"]
+async def test_a_writer_is_held_back_and_goes_on() -> None:
+    protocol, size = Taking(), 1 << 23
+    async with await mstcp.create_server(lambda: protocol, "127.0.0.1") as server:
+        address = server.sockets[0].getsockname()
+        reader, writer = await mstcp.open_connection(*address, streams=[StreamSpec()] * 2)
+        writer.write(b"hello")
+        await until(lambda: protocol.told)
+        (transport,) = server._reception.connections
+        transport.set_write_buffer_limits(high=1 << 16)
+        transport.write(bytes(size))
+        assert protocol.told == [b"hello", "pause"]
+        await reader.readexactly(size)
+        await until(lambda: protocol.told == [b"hello", "pause", "resume"])
+        writer.transport.abort()
 
 
-async def test_the_loop_leaves_the_sockets_to_threads_and_has_them_back(ends: Ends) -> None:
-    shell = ends.transport.shell
-    ends.transport.start()
-    watched = {stream.sock for stream in shell.streams if stream.is_read}
-    shell.core.stand_by(True)
-    shell.apply()
-    assert len(watched) == 2 and not any(stream.is_read for stream in shell.streams)
-    shell.take_back()
-    assert watched == {stream.sock for stream in shell.streams if stream.is_read}
+async def test_the_loop_leaves_the_sockets_to_threads_and_has_them_back() -> None:
+    async with AsyncExitStack() as stack:
+        raw = Raw(stack)
+        await raw.open(Taking())
+        shell = raw.transport.shell
+        watched = {stream.sock for stream in shell.streams if stream.is_read}
+        shell.core.stand_by(True)
+        shell.apply()
+        assert len(watched) == 2 and not any(stream.is_read for stream in shell.streams)
+        shell.take_back()
+        assert watched == {stream.sock for stream in shell.streams if stream.is_read}

@@ -86,18 +86,3 @@ def test_frames(vector: dict[str, Any]) -> None:
 def test_bad_frames_are_refused(vector: dict[str, Any]) -> None:
     with pytest.raises(RemoteProtocolError):
         said(vector)
-
-
-@named("bad_conversations")
-def test_frames_that_do_not_fit_end_the_connection(vector: dict[str, Any]) -> None:
-    said(vector)  # well-formed
-    core = _core.Connection(
-        [1.0],
-        vector["frame_payload_bytes"],
-        scheduler="weighted",
-        seed=0,
-        send_queue_bytes=1 << 20,
-        reorder_buffer_bytes=1 << 18,
-    )
-    with pytest.raises(RemoteProtocolError):
-        core.receive(0, bytes.fromhex(vector["bytes"]))

@@ -4,8 +4,7 @@
 //! sockets and wait for nothing: a shell (tokio in the crate `mstcp`, a thread, an event loop) tells them what happened and what time
 //! it is, and does what they answer. They have no thread and no clock of their own.
 //!
-//! A shell that opens streams by itself has [`Driver::of_core`] and [`Driver::attach`]. Below them [`Endpoint`] is one connection after
-//! its hellos.
+//! Below them [`Endpoint`] is one connection after its hellos.
 //!
 //! | module | |
 //! |---|---|
@@ -51,8 +50,7 @@ pub use config::{
     TransportConfig,
 };
 pub use driver::{
-    Action, Driver, Event, Loss, PathStatistics, ShellStream, SocketId, Statistics, StreamId,
-    StreamStatistics,
+    Action, Driver, Event, Loss, PathStatistics, SocketId, Statistics, StreamId, StreamStatistics,
 };
 pub use endpoint::{Endpoint, Sent};
 pub use error::Error;

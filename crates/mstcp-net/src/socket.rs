@@ -14,14 +14,6 @@ enum Owner {
 }
 
 impl StreamSocket {
-    /// A socket that the shell closes.
-    ///
-    /// # Safety
-    /// It stays open until the driver that has it says [`crate::Action::Unwatch`], or is dropped.
-    pub unsafe fn of_shell(descriptor: RawFd) -> Self {
-        Self(Owner::Shell(descriptor))
-    }
-
     /// Have the shell close it from now on; false: it does already, or somebody else has a clone.
     pub(crate) fn release(&mut self) -> bool {
         let released = Self(Owner::Shell(self.as_raw_fd()));
@@ -58,7 +50,7 @@ impl AsFd for StreamSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.0 {
             Owner::Here(socket) => socket.as_fd(),
-            // SAFETY: it is open as long as the driver uses it; see `StreamSocket::of_shell`.
+            // SAFETY: the shell closes it once the driver has said `Action::Unwatch`.
             Owner::Shell(descriptor) => unsafe { BorrowedFd::borrow_raw(*descriptor) },
         }
     }

@@ -274,21 +274,25 @@ pub fn set_unsent_limit(socket: RawFd, bytes: usize) -> Result<(), Errno> {
     Ok(())
 }
 
-/// The payload of a full TCP segment of a connected socket, options taken off.
-pub fn segment_bytes(socket: RawFd) -> Result<usize, Errno> {
+/// The payload of a full TCP segment of a connected socket, options taken off; no bound where the system does not tell (MPTCP of
+/// Linux before 6.17).
+pub fn segment_bytes(socket: RawFd) -> usize {
     let mut bytes: libc::c_int = 0;
     let mut length = std::mem::size_of_val(&bytes) as libc::socklen_t;
     // SAFETY: the option is an int, written as long as said.
-    unsafe {
-        counted(libc::getsockopt(
+    let result = unsafe {
+        libc::getsockopt(
             socket,
             libc::IPPROTO_TCP,
             libc::TCP_MAXSEG,
             std::ptr::addr_of_mut!(bytes).cast(),
             &mut length,
-        ) as isize)?;
+        )
+    };
+    match result {
+        0 => bytes.max(1) as usize,
+        _ => usize::MAX,
     }
-    Ok(bytes.max(1) as usize)
 }
 
 /// What TCP sends on a connection that was just opened before anything is acknowledged.
@@ -304,7 +308,7 @@ pub fn first_flight_bytes(socket: RawFd) -> usize {
             .map_or(0, u32::from_ne_bytes) as usize,
         false => INITIAL_SEGMENTS,
     };
-    segments * segment_bytes(socket).unwrap_or(0)
+    segments.saturating_mul(segment_bytes(socket))
 }
 
 /// No limit of the pacing rate.

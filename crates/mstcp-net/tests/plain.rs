@@ -168,3 +168,15 @@ fn one_that_broke_says_so_to_all_that_read_it() {
         assert!(endpoint.next_in_place(0, 1 << 20) == 0 && !endpoint.is_ended());
     }
 }
+
+#[test]
+fn a_stream_is_not_read_while_much_waits_for_the_application() {
+    let Ends { mut endpoint, .. } = ends();
+    assert!(endpoint.core.readable().contains(0));
+    endpoint.receive(0, &[0; 1 << 20]).unwrap();
+    assert!(!endpoint.core.readable().contains(0));
+    while !endpoint.take().is_empty() {
+        endpoint.reclaim();
+    }
+    assert!(endpoint.core.readable().contains(0));
+}

@@ -1,22 +1,22 @@
 //! Connections that threads drive: bytes arrive in order whichever thread polls, waits end, and the loop hears of all that is rare.
 
+mod common;
+
 use std::convert::Infallible;
 use std::mem::MaybeUninit;
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::Net;
 use mstcp_net::inbox::Target;
 use mstcp_net::shared::{Bell, Clock, Outcome, SharedDriver, Use, Wish};
 use mstcp_net::{
-    Action, Driver, Error, Event, Loss, ShellStream, SocketId, StreamId, StreamSocket,
+    Action, ClientConfig, Error, Event, Loss, ServerConfig, SocketId, StreamId, StreamSocket,
+    TransportConfig,
 };
-use mstcp_proto::{scheduler, Config, Connection};
 
-const PAYLOAD_BYTES: usize = 1440;
 const SECOND_NS: u64 = 1_000_000_000;
 const LIMIT_NS: u64 = 60 * SECOND_NS;
 
@@ -24,56 +24,44 @@ struct End {
     shared: Arc<SharedDriver>,
     bell: Arc<Bell>,
     clock: Clock,
+    start_ns: u64,
     began: Instant,
-    streams: Vec<TcpStream>,
-    sockets: Vec<SocketId>,
+    sockets: Vec<(SocketId, StreamSocket)>,
 }
 
-/// Streams without rates.
+/// The server's and the client's end of a connection; of streams without rates.
 fn pair(streams: usize) -> [End; 2] {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut sockets = [Vec::new(), Vec::new()];
-    for _ in 0..streams {
-        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        sockets[1].push(listener.accept().unwrap().0);
-        sockets[0].push(near);
-    }
-    sockets.map(|streams| {
-        let config = Config {
-            stream_count: streams.len(),
-            frame_payload_bytes: PAYLOAD_BYTES,
-            send_queue_bytes: 64 << 20,
-            reorder_buffer_bytes: 1 << 20,
-        };
-        let scheduler = scheduler::by_name("weighted", 1).unwrap();
-        let core = Connection::new(config, scheduler).unwrap();
-        let mut driver = Driver::of_core(core, PAYLOAD_BYTES);
-        let mut sockets = Vec::new();
-        for (stream, socket) in streams.iter().enumerate() {
-            socket.set_nonblocking(true).unwrap();
-            let stream = ShellStream {
-                slot: stream,
-                // SAFETY: it is closed after the driver.
-                socket: unsafe { StreamSocket::of_shell(socket.as_raw_fd()) },
-                rate_bps: None,
-                layer: None,
-            };
-            sockets.push(driver.attach(stream).unwrap());
-        }
-        while driver.poll_action().is_some() {}
-        let (shared, bell) = (
-            Arc::new(SharedDriver::new(driver)),
-            Arc::new(Bell::new().unwrap()),
-        );
-        shared.hand_over(Arc::clone(&bell), 7);
-        End {
-            shared,
-            bell,
-            clock: Clock::new(0),
+    let transport = TransportConfig {
+        send_buffer_bytes: 32 << 20,
+        reorder_buffer_bytes: 1 << 20,
+        ..TransportConfig::default()
+    };
+    let client = ClientConfig {
+        transport: transport.clone(),
+        ..ClientConfig::default()
+    };
+    let server = ServerConfig {
+        transport,
+        ..ServerConfig::default()
+    };
+    let mut net = Net::opened(streams, client, server);
+    let (start_ns, server) = (net.now_ns, net.servers.remove(0));
+    [server, net.client].map(|end| {
+        let sockets = end
+            .watched
+            .iter()
+            .map(|(id, (socket, _))| (*id, socket.clone()));
+        let end_of_test = End {
+            sockets: sockets.collect(),
+            shared: Arc::new(SharedDriver::new(end.driver)),
+            bell: Arc::new(Bell::new().unwrap()),
+            clock: Clock::new(start_ns),
+            start_ns,
             began: Instant::now(),
-            streams,
-            sockets,
-        }
+        };
+        let bell = Arc::clone(&end_of_test.bell);
+        end_of_test.shared.hand_over(bell, 7);
+        end_of_test
     })
 }
 
@@ -87,7 +75,7 @@ impl End {
             while locked.poll_action().is_some() {}
             if locked.look(now_ns, SECOND_NS / 500) == Use::Idle {
                 locked.hold(true);
-                for socket in &self.sockets {
+                for (socket, _) in &self.sockets {
                     locked.readable(now_ns, *socket);
                     locked.writable(now_ns, *socket);
                 }
@@ -98,7 +86,7 @@ impl End {
     }
 
     fn now_ns(&self) -> u64 {
-        self.began.elapsed().as_nanos() as u64
+        self.start_ns + self.began.elapsed().as_nanos() as u64
     }
 
     fn wait(&self, wish: &mut Wish<'_>, for_ns: u64) -> Outcome {
@@ -244,9 +232,8 @@ fn the_loop_has_an_idle_connection_back_and_is_told_when_a_long_wait_ends() {
 
 #[test]
 fn what_threads_come_upon_is_the_loops_and_waits_go_on_after() {
-    let [near, mut far] = pair(2);
-    let lost = far.streams.remove(1);
-    lost.shutdown(Shutdown::Both).unwrap();
+    let [near, far] = pair(2);
+    rustix::net::shutdown(&far.sockets[1].1, rustix::net::Shutdown::Both).unwrap();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| near.receive(10, LIMIT_NS).1);
@@ -306,7 +293,7 @@ fn an_attempt_never_waits_and_leaves_the_rest_to_the_loop() {
     while near.shared.lock().ready_bytes() == 0 {
         for stream in 0..2 {
             let now_ns = near.now_ns();
-            near.shared.lock().readable(now_ns, near.sockets[stream]);
+            near.shared.lock().readable(now_ns, near.sockets[stream].0);
         }
     }
     assert_eq!(attempt(&mut buffer), Outcome::Done(10));

@@ -4,9 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mstcp_net::shared::Locked;
-use mstcp_net::{Driver, MappedFile, SharedDriver, ShellStream, SocketId, StreamId, StreamSocket};
+use mstcp_net::{Driver, MappedFile, SharedDriver, SocketId, StreamId};
 use mstcp_proto::error::LocalError;
-use mstcp_proto::{scheduler, Config};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -15,9 +14,8 @@ use crate::bytes::{self, Bytes, PythonMemory};
 use crate::client::{Address, AskedStream, Options};
 use crate::convert::os_error;
 use crate::counters::Counters;
-use crate::receive_memory::budget;
+use crate::local;
 use crate::waiter::{Bell, Waiter};
-use crate::{either, local};
 
 /// Writes of this size and more are referred to, smaller ones copied.
 const SHARED_WRITE_BYTES: usize = 1 << 14;
@@ -70,17 +68,9 @@ fn taken<'py>(driver: &mut Driver, py: Python<'py>) -> PyResult<Vec<Bound<'py, P
 }
 
 impl Connection {
-    fn of(core: mstcp_proto::Connection, frame_payload_bytes: usize) -> Self {
-        Self::with(Driver::of_core(core, frame_payload_bytes))
-    }
-
     /// A connection whose streams are not read before `start`.
     pub(crate) fn of_driver(mut driver: Driver) -> Self {
         driver.start_later();
-        Self::with(driver)
-    }
-
-    fn with(driver: Driver) -> Self {
         Self {
             shared: Arc::new(SharedDriver::new(driver)),
             known: Mutex::default(),
@@ -101,31 +91,6 @@ impl Connection {
 
 #[pymethods]
 impl Connection {
-    #[new]
-    #[pyo3(signature = (
-        weights, frame_payload_bytes, *, scheduler, seed, send_queue_bytes, reorder_buffer_bytes
-    ))]
-    fn new(
-        weights: Vec<f64>,
-        frame_payload_bytes: usize,
-        scheduler: &str,
-        seed: u64,
-        send_queue_bytes: usize,
-        reorder_buffer_bytes: usize,
-    ) -> PyResult<Self> {
-        let scheduler = scheduler::by_name(scheduler, seed).map_err(local)?;
-        let config = Config {
-            stream_count: weights.len(),
-            frame_payload_bytes,
-            send_queue_bytes,
-            reorder_buffer_bytes,
-        };
-        let mut core = mstcp_proto::Connection::new(config, scheduler).map_err(local)?;
-        core.set_weights(&weights).map_err(local)?;
-        core.share_budget(Arc::clone(budget()));
-        Ok(Self::of(core, frame_payload_bytes))
-    }
-
     /// Open a connection of a client.
     #[staticmethod]
     #[pyo3(signature = (now_ns, destinations, streams, options, cipher, /))]
@@ -143,19 +108,6 @@ impl Connection {
         let driver = Driver::connect_over(now_ns, config, destinations, streams);
         let driver = driver.map_err(|error| failure(py, &error))?;
         Ok(Self::of_driver(driver))
-    }
-
-    /// See `mstcp_proto::Connection::plain`.
-    #[staticmethod]
-    #[pyo3(signature = (frame_payload_bytes, *, send_queue_bytes, is_decided = true))]
-    fn plain(
-        frame_payload_bytes: usize,
-        send_queue_bytes: usize,
-        is_decided: bool,
-    ) -> PyResult<Self> {
-        let core =
-            mstcp_proto::Connection::plain(frame_payload_bytes, send_queue_bytes, is_decided);
-        Ok(Self::of(core.map_err(local)?, frame_payload_bytes))
     }
 
     // --- what the event loop tells and does -------------------------------------------------------------------------------------
@@ -248,12 +200,6 @@ impl Connection {
 
     // --- what the application wants ---------------------------------------------------------------------------------------------
 
-    #[pyo3(signature = (data, /))]
-    fn write(&self, py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<()> {
-        let mut driver = self.locked(py);
-        Piece::new(data).push(driver.core()).map_err(local)
-    }
-
     #[pyo3(signature = (descriptor, offset, length, /))]
     fn write_file(
         &self,
@@ -306,27 +252,6 @@ impl Connection {
 
     // --- streams ----------------------------------------------------------------------------------------------------------------
 
-    /// Use a socket for a stream; returns its number.
-    #[pyo3(signature = (stream, descriptor, rate_bps, /))]
-    fn attach(
-        &self,
-        py: Python<'_>,
-        stream: usize,
-        descriptor: i32,
-        rate_bps: Option<f64>,
-    ) -> PyResult<u64> {
-        let mut driver = self.locked(py);
-        // SAFETY: the transport closes a socket when it is told to watch it no more.
-        let socket = unsafe { StreamSocket::of_shell(descriptor) };
-        let attached = driver.attach(ShellStream {
-            slot: stream,
-            socket,
-            rate_bps,
-            layer: None,
-        });
-        Ok(attached.map_err(|error| failure(py, &error))?.number())
-    }
-
     #[pyo3(signature = (stream, rate_bps, /))]
     fn pace(&self, py: Python<'_>, stream: usize, rate_bps: Option<f64>) -> PyResult<()> {
         let paced = self.locked(py).pace_at(stream, rate_bps);
@@ -368,12 +293,6 @@ impl Connection {
         self.locked(py).is_joining()
     }
 
-    #[pyo3(signature = (stream_id, weight, /))]
-    fn add_stream(&self, py: Python<'_>, stream_id: u32, weight: f64) -> PyResult<usize> {
-        let added = self.locked(py).core().add_stream(stream_id, weight);
-        added.map_err(local)
-    }
-
     #[pyo3(signature = (weights, /))]
     fn set_weights(&self, py: Python<'_>, weights: Vec<f64>) -> PyResult<()> {
         let set = self.locked(py).core().set_weights(&weights);
@@ -394,28 +313,10 @@ impl Connection {
 
     // --- hellos -----------------------------------------------------------------------------------------------------------------
 
-    #[pyo3(signature = (stream, proof, /))]
-    fn expect_confirm(&self, py: Python<'_>, stream: usize, proof: [u8; 32]) -> PyResult<()> {
-        let expected = self.locked(py).core().expect_confirm(stream, proof);
-        expected.map_err(local)
-    }
-
     /// Say the first hello, with what was written.
     #[pyo3(signature = (now_ns, /))]
     fn greet(&self, py: Python<'_>, now_ns: u64) {
         self.locked(py).greet(now_ns);
-    }
-
-    #[pyo3(signature = (stream, data, /))]
-    fn receive(&self, py: Python<'_>, stream: usize, data: &[u8]) -> PyResult<()> {
-        let received = self.locked(py).endpoint().receive(stream, data);
-        received.map_err(either)
-    }
-
-    /// Note that the peer has ended a stream, of which its socket does not tell.
-    #[pyo3(signature = (now_ns, stream, /))]
-    fn stream_end(&self, py: Python<'_>, now_ns: u64, stream: usize) {
-        self.locked(py).note_end(now_ns, stream);
     }
 
     // --- how it is --------------------------------------------------------------------------------------------------------------
@@ -423,13 +324,6 @@ impl Connection {
     #[pyo3(signature = (idle_ns, probes, /))]
     fn set_keepalive(&self, py: Python<'_>, idle_ns: Option<u64>, probes: u32) {
         self.locked(py).core().set_keepalive(idle_ns, probes);
-    }
-
-    #[pyo3(signature = (reconnect_ns, close_ns, /))]
-    fn set_timeouts(&self, py: Python<'_>, reconnect_ns: u64, close_ns: u64) {
-        let mut driver = self.locked(py);
-        driver.core().set_reconnect_ns(reconnect_ns);
-        driver.core().set_close_ns(close_ns);
     }
 
     #[getter]
@@ -485,32 +379,6 @@ impl Connection {
 
     fn counters(&self, py: Python<'_>) -> Counters {
         self.locked(py).core().counters().into()
-    }
-
-    // --- frame by frame, without sockets ----------------------------------------------------------------------------------------
-
-    #[pyo3(signature = (now_ns, /))]
-    fn poll(&self, py: Python<'_>, now_ns: u64) -> Option<(usize, usize)> {
-        self.locked(py).core().poll_frame(now_ns)
-    }
-
-    #[pyo3(signature = (stream, /))]
-    fn offered<'py>(&self, py: Python<'py>, stream: usize) -> Bound<'py, PyBytes> {
-        let mut bytes = Vec::new();
-        (self.locked(py).core()).rest(stream, |piece| bytes.extend_from_slice(piece));
-        PyBytes::new(py, &bytes)
-    }
-
-    #[pyo3(signature = (stream, count, /))]
-    fn sent(&self, py: Python<'_>, stream: usize, count: usize) -> PyResult<bool> {
-        let sent = self.locked(py).endpoint().on_sent(stream, count);
-        sent.map_err(local)
-    }
-
-    #[pyo3(signature = (now_ns, /))]
-    fn measure(&self, py: Python<'_>, now_ns: u64) -> PyResult<()> {
-        let measured = self.locked(py).endpoint().measure(now_ns);
-        measured.map_err(local)
     }
 }
 

@@ -16,7 +16,7 @@ mod receive_memory;
 mod server;
 mod waiter;
 
-use mstcp_proto::error::{Error, LocalError, RemoteError};
+use mstcp_proto::error::{LocalError, RemoteError};
 use mstcp_proto::{frame, scheduler};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -42,13 +42,6 @@ fn remote(error: RemoteError) -> PyErr {
             UnsupportedVersion::new_err((error.to_string(), least, highest))
         }
         error => RemoteProtocolError::new_err(error.to_string()),
-    }
-}
-
-fn either(error: Error) -> PyErr {
-    match error {
-        Error::Local(error) => local(error),
-        Error::Remote(error) => remote(error),
     }
 }
 

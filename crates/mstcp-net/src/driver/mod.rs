@@ -67,7 +67,6 @@ use crate::wire::Parts;
 pub use action::{Action, Event, Loss, SocketId, StreamId};
 use dialler::{Dialler, Found};
 use opening::Opened;
-pub use shell::ShellStream;
 pub use statistics::{PathStatistics, Statistics, StreamStatistics};
 
 /// A stream, by its slot in the core.
@@ -119,10 +118,8 @@ impl NewStream {
 enum Side {
     Client(Box<Dialler>),
     Server(Box<Membership>),
-    /// A plain connection that was accepted.
-    Plain(#[allow(dead_code)] PlainPlace),
-    /// The shell opens streams by itself.
-    Shell,
+    /// A plain connection that was accepted, and its place among those of its server until it ends.
+    Plain(#[allow(dead_code)] Option<PlainPlace>),
 }
 
 /// One connection. See the module.
@@ -174,7 +171,7 @@ impl Driver {
         match &self.side {
             Side::Client(dialler) => dialler.connection_id(),
             Side::Server(membership) => Some(membership.connection_id()),
-            Side::Plain(_) | Side::Shell => None,
+            Side::Plain(_) => None,
         }
     }
 
@@ -257,7 +254,7 @@ impl Driver {
                     self.join(now_ns, joined);
                 }
             }
-            Side::Plain(_) | Side::Shell => {}
+            Side::Plain(_) => {}
         }
         self.linger(now_ns);
         self.settle(now_ns);
@@ -271,7 +268,7 @@ impl Driver {
         };
         let dialler = match &self.side {
             Side::Client(dialler) => dialler.timeout_ns(),
-            Side::Server(_) | Side::Plain(_) | Side::Shell => None,
+            Side::Server(_) | Side::Plain(_) => None,
         };
         let lingering = self.lingering.as_ref().map(closing::Lingering::due_ns);
         connection.into_iter().chain(dialler).chain(lingering).min()

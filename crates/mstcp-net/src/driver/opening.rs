@@ -124,8 +124,8 @@ impl Opening {
     }
 
     /// Application bytes that fill a segment, in a frame of the protocol or as they are.
-    pub(super) fn payload_bytes(&self, config: &ClientConfig) -> Result<usize, Error> {
-        let most = sys::segment_bytes(self.wire.socket.as_raw_fd())?;
+    pub(super) fn payload_bytes(&self, config: &ClientConfig) -> usize {
+        let most = sys::segment_bytes(self.wire.socket.as_raw_fd());
         let header_bytes = if config.is_plain { 0 } else { HEADER_BYTES };
         let layer_bytes = match self.has_records {
             true => RECORD_OVERHEAD_BYTES,
@@ -133,7 +133,7 @@ impl Opening {
         };
         let segment_bytes = config.segment_bytes.min(most);
         let payload_bytes = segment_bytes.saturating_sub(header_bytes + layer_bytes);
-        Ok(payload_bytes.clamp(1, MAX_PAYLOAD_BYTES))
+        payload_bytes.clamp(1, MAX_PAYLOAD_BYTES)
     }
 
     /// Begin TLS on a connected socket.

@@ -107,8 +107,7 @@ impl Driver {
         match &mut self.side {
             Side::Client(dialler) => dialler.stop(),
             Side::Server(membership) => membership.end(self.endpoint.core.farewell()),
-            Side::Plain(_) => self.side = Side::Shell,
-            Side::Shell => {}
+            Side::Plain(place) => *place = None,
         }
         self.lingering = None;
         // Applications keep connections that are over.
@@ -150,7 +149,7 @@ impl Driver {
             });
         let attempts = match &self.side {
             Side::Client(dialler) => Some(dialler.watched()),
-            Side::Server(_) | Side::Plain(_) | Side::Shell => None,
+            Side::Server(_) | Side::Plain(_) => None,
         };
         let attempts = (attempts.into_iter().flatten()).map(|(socket, descriptor, interest)| {
             (socket, descriptor.clone().into(), interest.0, interest.1)

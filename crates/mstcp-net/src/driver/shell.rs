@@ -1,40 +1,14 @@
-//! Connections whose streams the shell opens by itself, and shells whose threads drive a connection in turn.
+//! What shells need that close sockets by themselves, hold bytes back, or have threads drive a connection in turn.
 
 use std::os::fd::{AsRawFd, RawFd};
 
 use mstcp_proto::{Connection, Slice, StreamSet};
 
-use super::{Action, Driver, NewStream, Side, SocketId, StreamId};
-use crate::config::StreamSpec;
+use super::{Action, Driver, Side, SocketId, StreamId};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::layers::Layer;
-use crate::socket::StreamSocket;
-use crate::wire::Parts;
-
-/// A stream whose hellos the shell has exchanged.
-#[derive(Debug)]
-pub struct ShellStream {
-    /// Its slot in the core.
-    pub slot: usize,
-    /// Its socket, connected and not blocking.
-    pub socket: StreamSocket,
-    /// Its goodput in bit/s; none: as TCP's congestion control allows.
-    pub rate_bps: Option<f64>,
-    /// What changes its bytes.
-    pub layer: Option<Layer>,
-}
 
 impl Driver {
-    /// Drive a connection whose streams the shell opens: see [`Driver::attach`].
-    pub fn of_core(core: Connection, frame_payload_bytes: usize) -> Self {
-        let endpoint = Endpoint::new(core);
-        let mut driver = Self::new(endpoint, Side::Shell, frame_payload_bytes, usize::MAX);
-        driver.is_open = true;
-        driver.stands_by = true;
-        driver
-    }
-
     /// The protocol, for what no other method does; [`Driver::settle`] is to be called after it.
     pub fn core(&mut self) -> &mut Connection {
         &mut self.endpoint.core
@@ -43,36 +17,6 @@ impl Driver {
     /// The sockets and the protocol.
     pub fn endpoint(&mut self) -> &mut Endpoint {
         &mut self.endpoint
-    }
-
-    /// Use a stream that is in the core.
-    ///
-    /// # Errors
-    /// The system refuses its rate, or what came on it already is not what a peer sends.
-    pub fn attach(&mut self, stream: ShellStream) -> Result<SocketId, Error> {
-        self.last_socket += 1;
-        let socket = SocketId(self.last_socket);
-        let spec = StreamSpec {
-            rate_bps: stream.rate_bps,
-            ..StreamSpec::default()
-        };
-        let parts = Parts {
-            socket: stream.socket,
-            layer: stream.layer,
-            behind: Vec::new(),
-            has_ended: false,
-        };
-        let new = NewStream {
-            stream: StreamId::from_index(stream.slot),
-            spec,
-            socket,
-            parts,
-            route: None,
-        };
-        self.put(0, stream.slot, new)?;
-        // The shell closes it, also where it was never asked to watch it.
-        self.watched.push((socket, false, false));
-        Ok(socket)
     }
 
     /// A stream's slot in the core and the number of its socket, as long as that is open.
@@ -230,11 +174,6 @@ impl Driver {
         let slices = self.endpoint.take();
         self.note_taken_elsewhere();
         slices
-    }
-
-    /// The peer has ended a stream, of which no read told.
-    pub fn note_end(&mut self, now_ns: u64, slot: usize) {
-        self.end_stream(now_ns, slot);
     }
 
     /// Note that a stream's socket has room.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
+use mstcp_proto::frame::MAX_PAYLOAD_BYTES;
 use mstcp_proto::{Connection, StreamSet};
 
 use super::dialler::Dialler;
@@ -85,12 +86,11 @@ impl Driver {
         parts: Parts,
         is_decided: bool,
     ) -> Result<Self, Error> {
-        let segment_bytes = sys::segment_bytes(parts.socket.as_raw_fd())?;
-        let payload_bytes =
-            (config.plain_payload_bytes).map_or(segment_bytes, |bytes| bytes.min(segment_bytes));
+        let most = sys::segment_bytes(parts.socket.as_raw_fd()).min(MAX_PAYLOAD_BYTES);
+        let payload_bytes = config.plain_payload_bytes.unwrap_or(most).min(most);
         let send_buffer_bytes = config.transport.send_buffer_bytes;
         let core = Connection::plain(payload_bytes, 2 * send_buffer_bytes, is_decided)?;
-        let side = Side::Plain(place);
+        let side = Side::Plain(Some(place));
         let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, send_buffer_bytes);
         driver.open_first(
             now_ns,

@@ -171,7 +171,7 @@ impl Driver {
         let parts = new.parts;
         let (local, peer) = match (&self.side, dial::addresses(&parts.socket)) {
             // Its peer may be gone already: reading tells.
-            (Side::Plain(_) | Side::Shell, Err(_)) => (ANY, ANY),
+            (Side::Plain(_), Err(_)) => (ANY, ANY),
             (_, addresses) => addresses?,
         };
         let layer_bytes = parts.layer.as_ref().map_or(0, Layer::overhead_bytes);

@@ -80,7 +80,7 @@ impl Dialler {
             None => {
                 let wait_ns = ANSWER_NS.max(ROUND_TRIPS * attempt.round_trip_ns);
                 self.next_hello_ns = now_ns + wait_ns;
-                let payload_bytes = attempt.opening.payload_bytes(&self.config)?;
+                let payload_bytes = attempt.opening.payload_bytes(&self.config);
                 self.connection_id = sys::random();
                 let mut client = self.make_client(payload_bytes);
                 let early_data = &self.config.early_data;
@@ -110,10 +110,7 @@ impl Dialler {
 
     /// Have the connection be open by a stream whose hello was not answered yet, or that says none.
     fn lead(&mut self, now_ns: u64, attempt: Attempt) {
-        let payload_bytes = match attempt.opening.payload_bytes(&self.config) {
-            Ok(payload_bytes) => payload_bytes,
-            Err(error) => return self.note_failed(now_ns, attempt.stream, error),
-        };
+        let payload_bytes = attempt.opening.payload_bytes(&self.config);
         let client = (!self.config.is_plain).then(|| Box::new(self.make_client(payload_bytes)));
         let deadline_ns = self.lead.as_ref().map_or_else(
             || now_ns + self.config.transport.handshake_timeout.as_nanos() as u64,
