@@ -89,14 +89,14 @@ def _check_addresses(network: Network, file: str | None) -> None:
 
 
 def check_numbered(network: Network, file: str | None = None) -> None:
-    """Check that no host has an address of its own, as emulation and simulation take them.
+    """Check that no host has an address or a VLAN of its own, as emulation and simulation take them.
 
     Raises:
         InvalidTopology: with the first host that has.
     """
     for index, node in enumerate(network.nodes):
-        if node.has_given_address:
-            reason = f"{node.name} has an address of its own: it is a real host, and is not emulated"
+        if node.has_given_address or node.vlan is not None:
+            reason = f"{node.name} has an address of its own or a VLAN: it is a real host, not emulated"
             raise InvalidTopology(f"nodes[{index}]", reason, file)
 
 

@@ -75,7 +75,8 @@ class Node(BaseModel):
     (of IPv4), the `ip6` and the `mac` that it was given; without a `mac`, the controller learns it.
 
     One host may be the `gateway`: the others reach by it what is no host of the network. DHCP requests go to
-    hosts that are a `dhcp_server`.
+    hosts that are a `dhcp_server`. What a host with a `vlan` sends and gets has that tag (IEEE 802.1Q); its
+    other frames are not its own.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -91,6 +92,7 @@ class Node(BaseModel):
 
     gateway: bool = False
     dhcp_server: bool = False
+    vlan: int | None = Field(default=None, ge=1, le=4094)
 
     @field_validator("ip", "ip6")
     @classmethod
@@ -106,8 +108,9 @@ class Node(BaseModel):
     def _has_what_its_kind_has(self) -> Node:
         if self.datapath_id is not None and self.kind == "host":
             raise ValueError("a host has no datapath_id")
-        if self.kind == "switch" and (self.has_given_address or self.gateway or self.dhcp_server):
-            raise ValueError("a switch has no ip, no ip6 and no mac, and is no gateway and no dhcp_server")
+        is_host = self.has_given_address or self.gateway or self.dhcp_server or self.vlan is not None
+        if self.kind == "switch" and is_host:
+            raise ValueError("a switch has no ip, ip6, mac or vlan, and is no gateway and no dhcp_server")
         return self
 
     @property
@@ -119,7 +122,7 @@ class Node(BaseModel):
     def _without_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # What reads nodes (the simulator, older documents) knows no fields of few nodes.
         data: dict[str, Any] = dump(self)
-        for name in ("datapath_id", "ip", "ip6", "mac", "gateway", "dhcp_server"):
+        for name in ("datapath_id", "ip", "ip6", "mac", "gateway", "dhcp_server", "vlan"):
             if not data.get(name):
                 data.pop(name, None)
         return data
@@ -251,6 +254,11 @@ class Network(BaseModel):
     def gateway(self) -> str | None:
         """Name of the host by which the others reach what is no host of the network."""
         return next((node.name for node in self.nodes if node.gateway), None)
+
+    @cached_property
+    def vlans(self) -> dict[str, int]:
+        """The tags of hosts that have one."""
+        return {node.name: node.vlan for node in self.nodes if node.vlan is not None}
 
     @cached_property
     def dhcp_servers(self) -> tuple[str, ...]:

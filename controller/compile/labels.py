@@ -19,6 +19,7 @@ from controller.model.rules import (
     PRIORITY_LOCAL,
     PRIORITY_MISS,
     PRIORITY_ROUTE,
+    PRIORITY_TAGGED,
     TABLE_BYPASS,
     TABLE_CLASSIFY,
     TABLE_DEFAULT,
@@ -30,6 +31,7 @@ from controller.model.rules import (
     Output,
     RestoreLabel,
     Rule,
+    Untag,
     delivery_cookie,
     eth_type_of,
     host_cookie,
@@ -71,14 +73,23 @@ def label_rules(switch: str, neighbours: Iterable[str], ways: Ways) -> list[Rule
     return rules
 
 
-def host_rules(ip: str, mac: str, port: int, ways: Ways) -> tuple[Rule, ...]:
+def host_rules(ip: str, mac: str, port: int, tag: int | None, ways: Ways) -> tuple[Rule, ...]:
     """Return the rules of a host's switch: for packets to it, of flows and others, and about neighbours."""
     of_flows = Match(eth_type_of(ip), destination_ip=ip, destination_mac=ways.format.label((), FLOW))
     others = Match(eth_type_of(ip), destination_ip=ip)
-    action = Output(port, destination_mac=mac)
+    action = Output(port, destination_mac=mac, tag=tag)
     return (
         Rule(TABLE_DELIVER, PRIORITY_ROUTE, of_flows, action, delivery_cookie(ip)),
         Rule(TABLE_DEFAULT, PRIORITY_LOCAL, others, action, host_cookie(ip)),
         asking_rule(ip, action),
         *speaking_rules(ip, port),
+    )
+
+
+def tag_rules(port: int, tag: int) -> tuple[Rule, Rule]:
+    """Return the rules for what comes in from a host with a VLAN tag; frames without it are not its own."""
+    tagged, others = Match(in_port=port, tag=tag), Match(in_port=port, untagged=0)
+    return (
+        Rule(TABLE_CLASSIFY, PRIORITY_TAGGED, tagged, Untag(TABLE_CLASSIFY), COOKIE_LABEL),
+        Rule(TABLE_CLASSIFY, PRIORITY_TAGGED - 1, others, Drop(), COOKIE_LABEL),
     )

@@ -15,7 +15,7 @@ from controller.install.outbox import Outbox
 from controller.install.transactions import NotInstalled, Transactions
 from controller.model.client_events import ClientEventKind
 from controller.model.journal import Journaled, JournaledDict
-from controller.model.messages import PacketOut, RemoveGroup, RemoveRule
+from controller.model.messages import RemoveGroup, RemoveRule
 from controller.model.reconcile import Installed
 from controller.model.rules import (
     Entry,
@@ -75,7 +75,8 @@ class DefaultRoutes(Journaled):
         self.ask(switch, host.ip)
         if switch == host.switch or host.ip in self._routes.get(switch, ()):
             addressed = bytes.fromhex(host.mac.replace(":", "")) + frame[6:]
-            self._outbox.put(PacketOut(self._state.live.datapath_id(host.switch), host.port, addressed))
+            live = self._state.live
+            self._outbox.put(live.packet_out(live.datapath_id(host.switch), host.port, addressed))
 
     def _tell_unknown(self, switch: str, port: int, ip: str, now: float) -> None:
         """Tell that packets are dropped that are for nobody, once a minute for a port."""
@@ -249,7 +250,8 @@ class DefaultRoutes(Journaled):
         if host is None:
             return None
         if host.switch == switch:
-            delivered = Route(Output(host.port, destination_mac=host.mac))
+            tag = live.tag_at(live.datapath_id(switch), host.port)
+            delivered = Route(Output(host.port, destination_mac=host.mac, tag=tag))
             return delivered.to_gateway(host.mac, live.ports) if ip == ELSEWHERE else None
         if self._state.settings.default_routing == "ecmp":
             nearer = self._nearer(host.switch)

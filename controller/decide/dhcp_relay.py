@@ -8,7 +8,6 @@ from __future__ import annotations
 from controller.install.outbox import Outbox
 from controller.model.dhcp import DhcpMessage
 from controller.model.journal import Journaled, JournaledDict
-from controller.model.messages import PacketOut
 from controller.state.hosts import Host
 from controller.state.state import State
 
@@ -54,4 +53,5 @@ class DhcpRelay(Journaled):
         return [host for host in found if host is not None and self._state.hosts.is_reachable(host)]
 
     def _send(self, switch: str, port: int, frame: bytes) -> None:
-        self._outbox.put(PacketOut(self._state.live.datapath_id(switch), port, frame))
+        live = self._state.live
+        self._outbox.put(live.packet_out(live.datapath_id(switch), port, frame))

@@ -17,7 +17,6 @@ from controller.model import host_frames
 from controller.model.client_events import ClientEventKind
 from controller.model.faults import FaultKind
 from controller.model.journal import Journaled, JournaledDict
-from controller.model.messages import PacketOut
 from controller.model.neighbour import NeighbourMessage
 from controller.state.hosts import LEARNED_HOST, Host, Sighting
 from controller.state.state import State
@@ -257,7 +256,8 @@ class Neighbours(Journaled):
         self._search_from = now + len(ports) / _SEARCH_PACKETS_PER_S
         question = host_frames.probe(ip)
         for datapath_id, port in ports:
-            self._outbox.put(PacketOut(datapath_id, port, question))
+            self._outbox.put(self._state.live.packet_out(datapath_id, port, question))
 
     def _send(self, switch: str, port: int, frame: bytes) -> None:
-        self._outbox.put(PacketOut(self._state.live.datapath_id(switch), port, frame))
+        live = self._state.live
+        self._outbox.put(live.packet_out(live.datapath_id(switch), port, frame))

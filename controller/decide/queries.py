@@ -29,6 +29,7 @@ from controller.model.rules import (
     RuleKey,
     ToGroup,
     ToTables,
+    Untag,
     flow_number,
     is_counted,
     is_flow_cookie,
@@ -243,7 +244,10 @@ def _action(action: Action) -> str:
             f"set_destination:{action.destination_mac}," if action.destination_mac is not None else "",
         ]
         target = f"output:{action.port}" if isinstance(action, Output) else f"group:{action.group}"
-        return "".join(changes) + target
+        tag = f"push_vlan:{action.tag}," if isinstance(action, Output) and action.tag is not None else ""
+        return "".join(changes) + tag + target
+    if isinstance(action, Untag):
+        return f"pop_vlan,resubmit:{action.table}"
     if isinstance(action, RestoreLabel):
         return f"restore_label,set_source:{action.source_mac},goto:{action.table}"
     if isinstance(action, Drop):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from controller.compile.classification import classification
-from controller.compile.labels import host_rules, label_rules
+from controller.compile.labels import host_rules, label_rules, tag_rules
 from controller.install.outbox import Outbox
 from controller.install.transactions import NotInstalled, Transactions
 from controller.model.faults import FaultKind
@@ -131,11 +131,14 @@ class SwitchRules(Journaled):
         ways = live.ports
         heads = [arc.head for arc in live.arcs_from(switch) if arc.tail_port]
         rules = label_rules(switch, [head for head in heads if not live.is_host(head)], ways)
-        for host in hosts.learned_behind(switch):
-            rules += host_rules(host.ip, host.mac, host.port, ways)
+        ports = [(host, host.port) for host in hosts.learned_behind(switch)]
+        ports += [(host, ways[switch, head]) for head in heads for host in hosts.named(head)]
+        for host, port in ports:
+            tag = live.tag_at(live.datapath_id(switch), port)
+            rules += host_rules(host.ip, host.mac, port, tag, ways)
         for head in heads:
-            for host in hosts.named(head):
-                rules += host_rules(host.ip, host.mac, ways[switch, head], ways)
+            if (tag := ways.tags.get((switch, head))) is not None:
+                rules += tag_rules(ways[switch, head], tag)
         return tuple(rules)
 
     def is_settled(self, switch: str) -> bool:

@@ -94,6 +94,7 @@ class PacketOut(DatapathMessage):
 
     port: int
     frame: bytes
+    tag: int | None = None
 
 
 @dataclass(frozen=True)

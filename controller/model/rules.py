@@ -64,6 +64,7 @@ _GROUP_SPLIT = 0x0200_0000
 _GROUP_PORT = 0x0300_0000
 _METER_FLOW = 0x4000_0000
 
+PRIORITY_TAGGED = 400
 PRIORITY_LLDP = 300
 PRIORITY_LABEL = 250
 PRIORITY_FORGED = 240
@@ -82,6 +83,8 @@ PRIORITY_MISS = 0
 class Match:
     """What a rule looks at; None matches anything. `destination_mac` may have a mask (`value/mask`).
 
+    `tag` is a VLAN that packets have; `untagged` is 1 once `Untag` has taken it off, 0 before.
+
     Of ARP packets the addresses are those of the sender and the target; `neighbour_ip` is the target of
     neighbour discovery.
     `packed` is the same as bytes once a shell has made them: a connection's rules share one match.
@@ -98,6 +101,8 @@ class Match:
     destination_mac: str | None = None
     icmp_type: int | None = None
     neighbour_ip: str | None = None
+    tag: int | None = None
+    untagged: int | None = None
     packed: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def fields(self) -> dict[str, int | str]:
@@ -110,8 +115,9 @@ class Match:
 class Output:
     """Send the packet out of a port, with other Ethernet addresses if they are given.
 
-    Before that, its label is shifted up by this many bits, or kept as its Ethernet source (`saves_label`).
-    Without `may_return` a packet is dropped that has come in by this port.
+    Before that, its label is shifted up by this many bits, or kept as its Ethernet source (`saves_label`),
+    and it gets a VLAN tag if one is given. Without `may_return` a packet is dropped that has come in by this
+    port.
     """
 
     port: int
@@ -120,6 +126,7 @@ class Output:
     destination_mac: str | None = None
     shift: int = 0
     saves_label: bool = False
+    tag: int | None = None
 
 
 @dataclass(frozen=True)
@@ -167,11 +174,18 @@ class ToTables:
 
 
 @dataclass(frozen=True)
+class Untag:
+    """Take the VLAN tag off and do what a table says, this one or another."""
+
+    table: int
+
+
+@dataclass(frozen=True)
 class Drop:
     """Do nothing more with the packet."""
 
 
-Action = Drop | Output | ToGroup | ToController | GotoTable | ToTables | RestoreLabel
+Action = Drop | Output | ToGroup | ToController | GotoTable | ToTables | Untag | RestoreLabel
 
 
 class RuleKey(NamedTuple):

@@ -122,6 +122,7 @@ class HostView:
         "Not in the topology file, but seen by its ARP packets or neighbour solicitations."
     )
     reachable: bool = described("Its switch is connected and its port is up.")
+    vlan: int | None = described("The VLAN tag of its frames at its port; null without.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,12 +23,14 @@ class Ways(JournaledDict[tuple[str, str], int]):
         guarded: The pairs whose ports have a group.
         numbers: What labels call each neighbour of a switch that is a switch, by (switch, neighbour).
         format: Of labels.
+        tags: The VLAN of each host that has one, by (switch, host).
         ingress_actions: What ingresses do with packets of a path, as `compile.pinned` has made it before.
     """
 
     guarded: Collection[tuple[str, str]] = frozenset()
     numbers: Mapping[tuple[str, str], int] = {}
     format = LabelFormat(1)
+    tags: Mapping[tuple[str, str], int] = {}
 
     def __init__(self, ports: Mapping[tuple[str, str], int] | None = None) -> None:
         super().__init__(ports or {})
@@ -57,13 +59,13 @@ class Ways(JournaledDict[tuple[str, str], int]):
         port = self[node, following]
         if (node, following) in self.guarded:
             return _to_group(port, label, source_mac)
-        return _output(port, label, source_mac)
+        return _output(port, label, source_mac, self.tags.get((node, following)))
 
 
 @lru_cache(maxsize=1 << 14)
-def _output(port: int, label: str | None, source_mac: str | None) -> Output:
+def _output(port: int, label: str | None, source_mac: str | None, tag: int | None) -> Output:
     """Return an action, the same object each time."""
-    return Output(port, source_mac, destination_mac=label)
+    return Output(port, source_mac, destination_mac=label, tag=tag)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -16,12 +16,24 @@ from controller.model.rules import (
     ToController,
     ToGroup,
     ToTables,
+    Untag,
 )
 from controller.openflow.decoding import Malformed, parts
-from controller.openflow.encoding import CONTROLLER_PORT, MAC_BITS, NICIRA, REG_LOAD, REG_MOVE, RESUBMIT
+from controller.openflow.encoding import (
+    CONTROLLER_PORT,
+    MAC_BITS,
+    METADATA,
+    NICIRA,
+    REG_LOAD,
+    REG_MOVE,
+    RESUBMIT,
+    TAG_PRESENT,
+)
 
 _GOTO, _APPLY, _METER = 1, 4, 6
-_OUTPUT, _GROUP, _SET_FIELD, _EXPERIMENTER = 0, 22, 25, 0xFFFF
+_OUTPUT, _PUSH, _POP, _GROUP, _SET_FIELD, _EXPERIMENTER = 0, 17, 18, 22, 25, 0xFFFF
+_NUMBERED = {_OUTPUT: "output", _GROUP: "group"}
+_CONSTANT = {(_PUSH, b"\x81\0\0\0"): "push", (_POP, bytes(4)): "pop"}
 # By the heads with which switches name them, of Nicira's class or OpenFlow's.
 _FIELDS = {
     0x0002: "in_port",
@@ -29,6 +41,8 @@ _FIELDS = {
     0x0406: "eth_src",
     0x8000_0606: "eth_dst",
     0x8000_0806: "eth_src",
+    0x8000_0C02: "tag",
+    METADATA: "metadata",
 }
 _CHANGED = {"eth_src": "source_mac", "eth_dst": "destination_mac"}
 
@@ -61,6 +75,9 @@ def _action(by_kind: dict[int, bytes]) -> Action | None:
     steps = by_kind[_APPLY][4:]
     if kinds == [_GOTO, _APPLY]:
         return _on_the_way(steps, by_kind[_GOTO][0])
+    match _steps(steps):
+        case [("pop",), ("load", "metadata", 63, 1), ("resubmit", table)]:
+            return Untag(table)
     sent = read_output(steps)
     action = ToController() if sent == Output(CONTROLLER_PORT) else sent
     return action if kinds == [_APPLY] else None
@@ -80,8 +97,19 @@ def _on_the_way(actions: bytes, table: int) -> RestoreLabel | ToTables | None:
 def read_output(actions: bytes) -> Output | ToGroup | None:
     """Read where a packet is sent, and what is changed in it before; None where this controller would not."""
     changes: dict[str, Any] = {}
-    *earlier, last = _steps(actions) or [()]
-    for step in earlier:
+    match _steps(actions):
+        case [*earlier, ("push",), ("set_tag", tag), ("output", _) as last]:
+            changes["tag"] = tag
+        case [*earlier, last]:
+            pass
+        case _:
+            return None
+    return _sent(last, changes) if _read_changes(earlier, changes) else None
+
+
+def _read_changes(steps: list[tuple[Any, ...]], changes: dict[str, Any]) -> bool:
+    """Read what is changed in a packet; returns whether this controller would change it so."""
+    for step in steps:
         match step:
             case ("set", field, mac):
                 changes[_CHANGED[field]] = mac
@@ -94,8 +122,12 @@ def read_output(actions: bytes) -> Output | ToGroup | None:
             case ("load", "eth_dst", low_bits, 0) if low_bits + 1 == changes.get("shift"):
                 pass
             case _:
-                return None
-    match last:
+                return False
+    return True
+
+
+def _sent(step: tuple[Any, ...], changes: dict[str, Any]) -> Output | ToGroup | None:
+    match step:
         case ("output", port):
             return Output(port, **changes)
         case ("group", number) if not {"saves_label", "may_return"} & changes.keys():
@@ -110,13 +142,13 @@ def _steps(actions: bytes) -> list[tuple[Any, ...]]:
 
 def _step(kind: int, body: bytes) -> tuple[Any, ...]:
     try:
-        if kind in (_OUTPUT, _GROUP):
-            return ("output" if kind == _OUTPUT else "group"), *struct.unpack_from("!I", body)
+        if kind in _NUMBERED:
+            return _NUMBERED[kind], *struct.unpack_from("!I", body)
         if kind == _SET_FIELD:
-            name = _FIELDS.get(int.from_bytes(body[:4], "big"))
-            return ("set", name, body[4:10].hex(":")) if name in _CHANGED else ()
+            return _set(body)
         if kind != _EXPERIMENTER:
-            return ()
+            constant = _CONSTANT.get((kind, body))
+            return () if constant is None else (constant,)
         vendor, subtype = struct.unpack_from("!IH", body)
         if (vendor, subtype) == (NICIRA, REG_MOVE):
             bits, source_bit, target_bit, source, target = struct.unpack_from("!HHHII", body, 6)
@@ -129,6 +161,13 @@ def _step(kind: int, body: bytes) -> tuple[Any, ...]:
     except struct.error as error:
         raise Malformed(f"an action of type {kind}: {error}") from None
     return ()
+
+
+def _set(body: bytes) -> tuple[Any, ...]:
+    name = _FIELDS.get(int.from_bytes(body[:4], "big"))
+    if name == "tag":
+        return "set_tag", int.from_bytes(body[4:6], "big") ^ TAG_PRESENT
+    return ("set", name, body[4:10].hex(":")) if name in _CHANGED else ()
 
 
 def _typed(whole: bytes) -> list[tuple[int, bytes]]:

@@ -12,7 +12,7 @@ from typing import Any
 from os_ken.ofproto import ofproto_v1_3 as ofp
 
 from controller.model.rules import Match
-from controller.openflow.encoding import FLOW_MOD, MATCH_FIELDS
+from controller.openflow.encoding import FLOW_MOD, MATCH_FIELDS, TAG_PRESENT
 
 _HEADER_BYTES = 8
 _PACKET_IN = struct.Struct("!8xIHBBQHH")  # buffer, bytes, reason, table, cookie; match: type, length
@@ -125,7 +125,12 @@ def read_match(fields: bytes) -> Match | None:
             return None
         else:
             is_address = name.endswith("_ip")
-            found[name] = str(ipaddress.ip_address(value)) if is_address else int.from_bytes(value, "big")
+            number = int.from_bytes(value, "big")
+            if name == "tag":
+                if not number & TAG_PRESENT:
+                    return None
+                number ^= TAG_PRESENT
+            found[name] = str(ipaddress.ip_address(value)) if is_address else number
     return Match(**found) if place == len(fields) else None
 
 

@@ -41,6 +41,7 @@ from controller.model.rules import (
     Rule,
     ToGroup,
     ToTables,
+    Untag,
 )
 
 VERSION = 4
@@ -80,6 +81,7 @@ _FIELDS = (
     ("in_port", 0, 4),
     ("destination_mac", 3, 6),
     ("source_mac", 4, 6),
+    ("tag", 6, 2),
     ("eth_type", 5, 2),
     ("ip_protocol", 10, 1),
     ("source_ip", 11, 4),
@@ -88,6 +90,7 @@ _FIELDS = (
     ("destination_port", 14, 2),
     ("icmp_type", 29, 1),
     ("neighbour_ip", 31, 16),
+    ("untagged", 2, 8),
 )
 _IPV6_FIELDS = {"source_ip": (26, 16), "destination_ip": (27, 16)}  # in place of those of IPv4
 _ARP_FIELDS = {"source_ip": (22, 4), "destination_ip": (23, 4)}
@@ -104,7 +107,8 @@ MATCH_FIELDS = {
     )
 }
 """Names and bytes of the fields that matches may have, by their numbers."""
-_DESTINATION_MAC_FIELD, _SOURCE_MAC_FIELD = 3, 4
+_DESTINATION_MAC_FIELD, _SOURCE_MAC_FIELD, _TAG_FIELD = 3, 4, 6
+TAG_PRESENT = 0x1000  # of a VLAN's number in a field
 
 # The match of a TCP connection: constant up to the source address, then values and heads in turn.
 _HEADS = {name: struct.pack("!HBB", _BASIC_CLASS, number << 1, size) for name, number, size in _FIELDS}
@@ -128,6 +132,9 @@ NICIRA, REG_MOVE, REG_LOAD, RESUBMIT = 0x2320, 6, 7, 14
 _NXM_OF_IN_PORT, _NXM_OF_ETH_DST, _NXM_OF_ETH_SRC = 0x0002, 0x0206, 0x0406
 _FORGET_IN_PORT = struct.pack("!HHIHHIQ", 0xFFFF, 24, NICIRA, REG_LOAD, 15, _NXM_OF_IN_PORT, 0)
 _SAME_IN_PORT = 0xFFF8
+_PUSH_TAG, _POP_TAG = struct.pack("!HHH2x", 17, 8, 0x8100), struct.pack("!HH4x", 18, 8)
+METADATA = 0x8000_0408
+_MARK_UNTAGGED = struct.pack("!HHIHHIQ", 0xFFFF, 24, NICIRA, REG_LOAD, 63, METADATA, 1)
 MAC_BITS = 48
 
 
@@ -220,10 +227,11 @@ def _bucket(bucket: Bucket) -> bytes:
 
 
 def _packet_out(message: PacketOut, transaction: int) -> bytes:
-    size = _PACKET_OUT.size + _OUTPUT.size + len(message.frame)
+    actions = _tagged(message.tag) + _output(message.port)
+    size = _PACKET_OUT.size + len(actions) + len(message.frame)
     return (
-        _PACKET_OUT.pack(VERSION, PACKET_OUT, size, transaction, _NO_BUFFER, CONTROLLER_PORT, _OUTPUT.size)
-        + _output(message.port)
+        _PACKET_OUT.pack(VERSION, PACKET_OUT, size, transaction, _NO_BUFFER, CONTROLLER_PORT, len(actions))
+        + actions
         + message.frame
     )
 
@@ -273,9 +281,12 @@ def _heads(eth_type: int | None, ip_protocol: int | None) -> tuple[tuple[str, by
     )
 
 
+_TAG_HEAD = _HEADS["tag"]
+
+
 def _field(head: bytes, value: int | str, size: int) -> bytes:
     if isinstance(value, int):
-        return head + value.to_bytes(size, "big")
+        return head + (value | TAG_PRESENT * (head == _TAG_HEAD)).to_bytes(size, "big")
     if "/" in value:
         masked = int.from_bytes(head, "big") + _MASKED + size
         return masked.to_bytes(4, "big") + b"".join(map(_mac, value.split("/")))
@@ -297,9 +308,10 @@ def _instructions(action: Action) -> bytes:
         return _goto(action.table)
     if isinstance(action, Drop):
         return b""
+    if isinstance(action, Untag):
+        return _apply(_POP_TAG + _MARK_UNTAGGED + _resubmit(action.table))
     if isinstance(action, ToTables):
-        also = struct.pack("!HHIHHB3x", 0xFFFF, 16, NICIRA, RESUBMIT, _SAME_IN_PORT, action.also)
-        return _apply(also) + _goto(action.table)
+        return _apply(_resubmit(action.also)) + _goto(action.table)
     if isinstance(action, RestoreLabel):
         restored = _move(_NXM_OF_ETH_SRC, 0, _NXM_OF_ETH_DST, 0, MAC_BITS)
         marked = _set_mac(_SOURCE_MAC_FIELD, action.source_mac)
@@ -339,7 +351,7 @@ def _send_actions(action: Output | ToGroup) -> bytes:
         return actions + struct.pack("!HHI", 22, 8, action.group)
     if action.may_return:
         actions += _FORGET_IN_PORT
-    return actions + _output(action.port)
+    return actions + _tagged(action.tag) + _output(action.port)
 
 
 def _move(source: int, source_bit: int, target: int, target_bit: int, bits: int) -> bytes:
@@ -355,6 +367,19 @@ def _set_mac(number: int, mac: str) -> bytes:
 
 def _output(port: int, max_bytes: int = 0xFFE5) -> bytes:
     return _OUTPUT.pack(0, _OUTPUT.size, port, max_bytes)
+
+
+def _resubmit(table: int) -> bytes:
+    """Return the action that does what a table says."""
+    return struct.pack("!HHIHHB3x", 0xFFFF, 16, NICIRA, RESUBMIT, _SAME_IN_PORT, table)
+
+
+def _tagged(tag: int | None) -> bytes:
+    """Return the actions that give a packet a VLAN tag, if it gets one."""
+    if tag is None:
+        return b""
+    field = struct.pack("!HBBH", _BASIC_CLASS, _TAG_FIELD << 1, 2, TAG_PRESENT | tag)
+    return _PUSH_TAG + struct.pack("!HH", 25, 16) + _padded(field, 12)
 
 
 def _padded(data: bytes, size: int = 8) -> bytes:

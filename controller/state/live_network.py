@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
+from controller.model.messages import PacketOut
 from controller.model.state_copy import LiveStatus
 from controller.model.ways import Ways
 from controller.state.least_delay import LeastDelay
@@ -48,6 +49,9 @@ class LiveNetwork(Journaled):
         self._datapath_ids = {name: datapath_id for datapath_id, name in self._switches.items()}
         self._numbers = {name: number for number, name in enumerate(network.switches, 1)}
         self._hosts = frozenset(network.hosts)
+        self.ports.tags = {
+            (arc.tail, arc.head): vlan for arc in network.arcs() if (vlan := network.vlans.get(arc.head))
+        }
         self.ports.number_links(pair for pair in self.ports if self._hosts.isdisjoint(pair))
         self._arc_by_port: JournaledDict[_Port, str] = JournaledDict(
             {
@@ -105,6 +109,15 @@ class LiveNetwork(Journaled):
         """Return the arc that leaves a switch by this port; None if the file has none there."""
         name = self._arc_by_port.get((datapath_id, port))
         return None if name is None else self.arcs[name]
+
+    def tag_at(self, datapath_id: int, port: int) -> int | None:
+        """Return the VLAN tag of what a switch sends out of a port."""
+        arc = self.arc_at(datapath_id, port)
+        return None if arc is None else self.ports.tags.get((arc.tail, arc.head))
+
+    def packet_out(self, datapath_id: int, port: int, frame: bytes) -> PacketOut:
+        """Return what brings a frame to the hosts behind a port."""
+        return PacketOut(datapath_id, port, frame, self.tag_at(datapath_id, port))
 
     def name_ports(self, datapath_id: int, names: Mapping[int, str]) -> tuple[str, ...]:
         """Record what a switch calls its ports; returns what it lacks of the file, as sentences.

@@ -165,6 +165,7 @@ class State(Journaled):
                 port=host.port,
                 learned=host.learned,
                 reachable=self.hosts.is_reachable(host),
+                vlan=self.live.tag_at(self.live.datapath_id(host.switch), host.port),
             )
             for host in self.hosts.all()
             if host == self.hosts.find(host.name)

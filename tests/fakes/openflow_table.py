@@ -77,6 +77,7 @@ from controller.model.rules import (
     ToController,
     ToGroup,
     ToTables,
+    Untag,
     eth_type_of,
     is_counted,
     port_of_group,
@@ -116,10 +117,16 @@ class Packet:
     destination_mac: str | None = None
     icmp_type: int | None = None
     neighbour_ip: str | None = None
+    tag: int | None = None
+    untagged: int = 0
 
     @classmethod
     def tcp(
-        cls, segment: TcpConnection, source_mac: str | None = None, destination_mac: str | None = None
+        cls,
+        segment: TcpConnection,
+        source_mac: str | None = None,
+        destination_mac: str | None = None,
+        tag: int | None = None,
     ) -> Packet:
         """A TCP segment with these addresses."""
         return cls(
@@ -131,6 +138,7 @@ class Packet:
             segment.destination_port,
             source_mac,
             destination_mac=destination_mac,
+            tag=tag,
         )
 
 
@@ -237,6 +245,9 @@ class FakeTable:
                     restored, source = packet.source_mac, rule.action.source_mac
                     packet = replace(packet, source_mac=source, destination_mac=restored, in_port=0)
                 yield rule, DROPPED, packet
+            elif isinstance(rule.action, Untag):
+                table, packet = rule.action.table, replace(packet, tag=None, untagged=1)
+                yield rule, DROPPED, packet
             elif isinstance(rule.action, ToController | Drop):
                 yield rule, DROPPED if isinstance(rule.action, Drop) else CONTROLLER, packet
                 return
@@ -253,6 +264,8 @@ class FakeTable:
             packet = replace(packet, source_mac=action.source_mac)
         if action.destination_mac is not None:
             packet = replace(packet, destination_mac=action.destination_mac)
+        if isinstance(action, Output):
+            packet = replace(packet, tag=action.tag, untagged=0)
         if isinstance(action, ToGroup):
             bucket = self._bucket(self.groups[action.group], packet)
             return (DROPPED, packet) if bucket is None else self._send(bucket.output, packet)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -22,9 +23,17 @@ OUTSIDE = {4: "192.0.2.9", 6: "2001:db8::9"}
 NEW_MAC = "02:00:00:00:00:77"
 
 
-def with_gateway(network: Network, *names: str) -> Network:
-    nodes = [node.model_dump() | {"gateway": node.name in names} for node in network.nodes]
+def with_hosts(network: Network, **fields: Mapping[str, Any]) -> Network:
+    """Return a network some of whose nodes have other values in some fields, by name."""
+    nodes = [
+        node.model_dump() | {field: those[node.name] for field, those in fields.items() if node.name in those}
+        for node in network.nodes
+    ]
     return Network.model_validate(network.model_dump() | {"nodes": nodes})
+
+
+def with_gateway(network: Network, *names: str) -> Network:
+    return with_hosts(network, gateway={node.name: node.name in names for node in network.nodes})
 
 
 def sends(net: ControlledNetwork, source: str, mac: str, ip: str = OUTSIDE[4]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """A ring of three Open vSwitch bridges under the real controller: prints what happened as JSON.
 
 Run as root in network, mount and PID namespaces of its own; everything it makes ends with them. The link A-B
-runs through a Linux bridge in its middle, so that it can be cut without either switch's noticing.
+runs through a Linux bridge in its middle, so that it can be cut without either switch's noticing. Frames
+of H2 have a VLAN tag at its port of B: another Open vSwitch bridge writes it and takes it off.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from controller.model.rules import TABLE_LABEL, TABLE_PINNED
-from switch.ovs import PrivateInstance
+from switch.ovs import Port, PrivateInstance
 from tests.controller.openflow.ovs_lab import (
     PATIENCE_S,
     Lab,
@@ -28,6 +29,7 @@ from tests.fakes.waiting import wait_until
 from topologies.model import Network
 
 BURST_S = 0.1
+VLAN = 7
 METER_OF_FLOW = "kbps"
 DETOUR = ["H1", "A", "C", "B", "H2"]
 
@@ -35,7 +37,7 @@ NETWORK = Network.model_validate(
     {
         "name": "ring",
         "nodes": [{"name": name, "kind": "switch"} for name in "ABC"]
-        + [{"name": name, "kind": "host"} for name in ("H1", "H2")],
+        + [{"name": "H1", "kind": "host"}, {"name": "H2", "kind": "host", "vlan": VLAN}],
         "links": [
             {"ends": ends, "rate_bps": 10e6, "delay_us": 1000}
             for ends in (("A", "B"), ("B", "C"), ("A", "C"), ("H1", "A"), ("H2", "B"))
@@ -45,15 +47,29 @@ NETWORK = Network.model_validate(
 
 
 def join(one: str, other: str) -> None:
-    """Make the two ends of a link; those of A-B are joined by a bridge."""
-    if {one, other} != {"A-B", "B-A"}:
+    """Make the two ends of a link; those of A-B are joined by a bridge, those of H2-B by `tag_frames`."""
+    if not {one, other} & {"A-B", "H2-B"}:
         join_directly(one, other)
         return
-    run("ip", "link", "add", "middle", "type", "bridge", "group_fwd_mask", "0x4000")  # lets LLDP pass
     for name in (one, other):
         join_directly(name, f"{name}-far")
-        run("ip", "link", "set", f"{name}-far", "up", "master", "middle")
-    run("ip", "link", "set", "middle", "up")
+        run("ip", "link", "set", f"{name}-far", "up")
+    if "A-B" in (one, other):
+        run("ip", "link", "add", "middle", "type", "bridge", "group_fwd_mask", "0x4000")  # lets LLDP pass
+        for name in (one, other):
+            run("ip", "link", "set", f"{name}-far", "master", "middle")
+        run("ip", "link", "set", "middle", "up")
+
+
+def tag_frames(ovs: PrivateInstance) -> None:
+    """Join H2 and B by a bridge that writes H2's tag, and lets no other frames pass to H2."""
+    ovs.add_bridge("tagger", datapath_id=99, ports=[Port("H2-B-far", 1), Port("B-H2-far", 2)])
+    present = 0x1000
+    for rule in (
+        f"in_port=1,actions=push_vlan:0x8100,set_field:{VLAN | present}->vlan_vid,output:2",
+        f"in_port=2,dl_vlan={VLAN},actions=pop_vlan,output:1",
+    ):
+        ovs.ofctl("add-flow", "tagger", rule)
 
 
 def ping(ip: str = NETWORK.host_ip("H2")) -> bool:
@@ -124,6 +140,7 @@ def pinned_packets(ovs: PrivateInstance) -> dict[str, list[int]]:
 
 def observe(lab: Lab, seen: dict[str, Any]) -> None:
     rest, ovs = lab.rest, lab.ovs
+    tag_frames(ovs)
     seen["ready_after_s"] = wait_until(rest.ready, "the controller to be ready")
     seen["ping"] = ping()
     body = {"source": "H1", "destination": "H2", "destination_port": 5001, "source_ports": [40001]}

@@ -36,6 +36,7 @@ from controller.model.rules import (
     ToController,
     ToGroup,
     ToTables,
+    Untag,
     eth_type_of,
 )
 from controller.openflow.decoding import Malformed, read_expired, read_match, read_packet_in, read_refusal
@@ -66,9 +67,16 @@ matches = st.one_of(
         lambda of: st.builds(Match, st.just(of[0]), st.sampled_from([6, 17]), of[1], of[1], ports, ports)
     ),
 )
-shifts = st.integers(0, 20)
+shifts, tags = st.integers(0, 20), st.integers(1, 4094)
 outputs = st.builds(
-    Output, ports, st.none() | macs, st.booleans(), st.none() | macs, shifts, saves_label=st.booleans()
+    Output,
+    ports,
+    st.none() | macs,
+    st.booleans(),
+    st.none() | macs,
+    shifts,
+    saves_label=st.booleans(),
+    tag=st.none() | tags,
 )
 to_groups = st.builds(ToGroup, st.integers(0, 1 << 26), st.none() | macs, st.none() | macs, shifts)
 actions: st.SearchStrategy[Action] = st.one_of(
@@ -78,6 +86,7 @@ actions: st.SearchStrategy[Action] = st.one_of(
     st.builds(GotoTable, st.integers(1, 3)),
     st.just(Drop()),
     st.builds(RestoreLabel, macs, st.integers(1, 3)),
+    st.builds(Untag, st.integers(0, 6)),
     st.builds(ToTables, st.integers(1, 6), st.integers(1, 6)),
 )
 cookies = st.integers(0, 2**64 - 1)
@@ -271,9 +280,9 @@ def written(*requests: Any) -> bytes:
 
 
 FOREIGN_MATCHES = (
-    {"eth_src": ("0a:00:00:00:00:00", "ff:00:00:00:00:00"), "vlan_vid": 0x1001},
+    {"eth_src": ("0a:00:00:00:00:00", "ff:00:00:00:00:00"), "vlan_vid": 0x1001, "vlan_pcp": 3},
     {"eth_type": 0x0800, "ipv4_src": ("10.0.0.0", "255.0.0.0")},
-    {"metadata": 7},
+    {"tunnel_id": 7},
 )
 SEND = PARSER.OFPActionOutput(3)
 FOREIGN_ACTIONS: tuple[list[Any], ...] = (
