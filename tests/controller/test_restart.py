@@ -15,7 +15,7 @@ from controller.errors import InvalidRequest
 from controller.model.events import FlowRequested, LeaseRenewed, SwitchDisconnected
 from controller.model.messages import InstallRules, LeaseResult
 from controller.model.reconcile import Installed, difference
-from controller.model.rules import GroupChange, Match, Output, Rule
+from controller.model.rules import GroupChange, Match, Meter, Output, Rule, flow_meter_number
 from controller.model.views import FlowView
 from tests.fakes.openflow_table import ControlledNetwork, FakeTable
 
@@ -182,6 +182,7 @@ few_rules = st.builds(
     match=st.builds(Match, destination_port=st.integers(1, 3)),
     action=st.builds(Output, ports),
     cookie=st.integers(1, 3),
+    meter=st.sampled_from([None, 7, *map(flow_meter_number, (1, 2))]),
 )
 
 
@@ -189,15 +190,23 @@ def by_key(some: list[Rule]) -> list[Rule]:
     return list({rule.key: rule for rule in some}.values())
 
 
+def meters_of(some: list[Rule], rate: int) -> list[Meter]:
+    return [Meter(number, rate, 1) for number in sorted({rule.meter for rule in some if rule.meter})]
+
+
 @given(st.lists(few_rules), st.lists(few_rules), st.sets(st.integers(1, 3)))
 def test_the_difference_leads_from_anything_to_what_is_wanted(
     has: list[Rule], wanted: list[Rule], foreign: set[int]
 ) -> None:
     has, wanted = by_key(has), by_key(wanted)
+    former, meters = meters_of(has, 5), meters_of(wanted, 10)
     table = FakeTable()
+    for meter in former:
+        table.install(meter)
     for rule in has:
         table.install(rule)
-    missing = difference(Installed(tuple(has), (), frozenset(foreign)), wanted)
+    installed = Installed(tuple(has), (), frozenset(foreign), meters=tuple(former))
+    missing = difference(installed, [*meters, *wanted])
     for cookie in missing.removed_first:
         table.remove(cookie)
     kept = set(table.rules.values()) & set(wanted)
@@ -209,7 +218,10 @@ def test_the_difference_leads_from_anything_to_what_is_wanted(
         table.rules.pop(rule.key)
     for cookie in missing.removed_cookies:
         table.remove(cookie)
+    for number in missing.removed_meters:
+        table.remove_meter(number)
     assert set(table.rules.values()) == set(wanted)
+    assert set(meters) == {meter for meter in table.meters.values() if meter.number != 7 or meter.rate == 10}
 
 
 def test_a_request_that_is_sent_again_after_a_restart_gets_the_flow_that_it_got(
