@@ -54,7 +54,7 @@ web: setup web/node_modules ## build the pages of the controller and the lab fro
 	@echo "web: built controller/api/page and experiments/page"
 
 .PHONY: mpquic
-mpquic: ## build the program of the protocols quic and mpquic, which wheels then have (Rust 1.88 or newer; some two minutes)
+mpquic: ## build the program of the protocols quic and mpquic for this checkout (Rust 1.88 or newer; some two minutes)
 	@cargo=$(CARGO_COMMAND); PATH="$$(dirname "$$cargo"):$$PATH" "$$cargo" build --release --locked --manifest-path lab/mpquic/Cargo.toml
 	@install lab/mpquic/target/release/mpquic experiments/apps/mpquic
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from experiments.report.study_tables import StudyTable, tables_of, verdict
 from experiments.studies.document import StudyDocument
 from experiments.studies.schema import Study
-from experiments.studies.text import also, counts, on_kernel, words
+from experiments.studies.text import also, counts, on_kernel, remarks, words
 
 
 def to_markdown(studies: Sequence[tuple[Study, StudyDocument]], seeds: int) -> str:
@@ -36,9 +36,8 @@ def _section(study: Study, document: StudyDocument, seeds: int) -> Iterator[str]
     for table in tables_of(study, document):
         yield from (f"## {table.title}", "")
         yield from _figures(table)
-    for title, texts in (("Assumed", study.assumptions), ("Left out", study.left_out)):
-        if texts:
-            yield from (f"## {title}", "", *(f"- {text}" for text in texts), "")
+    for title, texts in remarks(document):
+        yield from (f"## {title}", "", *(f"- {text}" for text in texts), "")
 
 
 def _figures(table: StudyTable) -> Iterator[str]:

@@ -14,7 +14,7 @@ from experiments.report.study_markdown import to_markdown
 from experiments.report.study_tables import StudyTable, tables_of, verdict
 from experiments.studies.document import StudyDocument
 from experiments.studies.schema import Study
-from experiments.studies.text import also, counts, on_kernel, words
+from experiments.studies.text import also, counts, on_kernel, remarks, words
 
 PAGE = "study.html"
 MARKDOWN = "study.md"
@@ -42,7 +42,13 @@ def write_studies(studies: Sequence[tuple[Study, StudyDocument]], seeds: int, ou
     taken: set[str] = set()
     sections = [_section(study, document, taken) for study, document in studies]
     page = render_template(
-        "study.html.j2", sections=sections, seeds=seeds, verdict=verdict, also=also, words=words
+        "study.html.j2",
+        sections=sections,
+        seeds=seeds,
+        verdict=verdict,
+        also=also,
+        words=words,
+        remarks=remarks,
     )
     plots = [plot for section in sections for _, plot in section.tables]
     path = write_page(page, plots, out_dir, PAGE)

@@ -101,6 +101,8 @@ class Kernel(Data):
 
     claims: list[KernelClaim]
     cells: list[CheckedCell]
+    otherwise: list[str]
+    """What the kernel was not told of the cases, and does instead."""
 
 
 class StudyDocument(Data):

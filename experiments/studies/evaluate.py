@@ -11,7 +11,7 @@ from experiments.studies import ranks
 from experiments.studies.document import CheckedCell, CheckedClaim, Kernel, KernelClaim, StudyDocument
 from experiments.studies.judge import Figures, Judge
 from experiments.studies.measure import Measured
-from experiments.studies.schema import Cell, Claim, Side, Study
+from experiments.studies.schema import Cell, Claim, ClaimedRelation, Side, Study
 
 
 @dataclass(frozen=True)
@@ -63,18 +63,28 @@ def _on_kernel(study: Study, kernel: OnKernel) -> Kernel:
             (kernel.reasons[case if case in kernel.reasons else side.metric] for case in lacking), None
         )
 
-    def checked(claim: Claim) -> KernelClaim:
-        comparisons = claim.comparisons()
+    def judged(by: str, comparisons: Sequence[ClaimedRelation]) -> KernelClaim:
         sides = [side for each in comparisons for side in (each.left, each.right) if side is not None]
         reason = next(filter(None, map(missing, sides)), None)
         if reason is None and not comparisons:
             reason = "the paper contradicts itself"
-        return KernelClaim(
-            judgement=None if reason else judge.sentence(claim.by, comparisons), why_not=reason
-        )
+        return KernelClaim(judgement=None if reason else judge.sentence(by, comparisons), why_not=reason)
+
+    def checked(claim: Claim) -> KernelClaim:
+        """Judge a sentence by its measure or, where a kernel does not have that, by the one beside it."""
+        comparisons = claim.comparisons()
+        found, other = judged(claim.by, comparisons), study.metrics[claim.by].beside
+        if found.judgement is not None or other is None:
+            return found
+        beside = judged(other, [one.replace(study.beside) for one in comparisons])
+        return found if beside.judgement is None else beside
 
     cells = [_cell(cell, judge) for cell in study.cells if missing(cell.ours) is None]
-    return Kernel(claims=[checked(claim) for claim in study.claims], cells=cells)
+    return Kernel(
+        claims=[checked(claim) for claim in study.claims],
+        cells=cells,
+        otherwise=list(study.otherwise_in_kernels.values()),
+    )
 
 
 def together(name: str, documents: Sequence[StudyDocument]) -> StudyDocument:
@@ -113,7 +123,11 @@ def _kernels_together(documents: Sequence[StudyDocument]) -> Kernel | None:
         for study, side in sides
         for cell in side.cells
     ]
-    return Kernel(claims=[claim for _, side in sides for claim in side.claims], cells=cells)
+    return Kernel(
+        claims=[claim for _, side in sides for claim in side.claims],
+        cells=cells,
+        otherwise=[f"{study}: {text}" for study, side in sides for text in side.otherwise],
+    )
 
 
 def _interval(ours: Estimate) -> tuple[float, float] | None:

@@ -24,7 +24,7 @@ from experiments.model.events import Event, RunFinished
 from experiments.model.job import Job
 from experiments.model.results import RunResult
 from experiments.model.scenario import ETHERNET_BYTES, IP_BYTES, TCP_BYTES, TIMESTAMP_OPTION_BYTES, Scenario
-from experiments.model.settings import COUPLED_CONTROLS
+from experiments.model.settings import COUPLED_CONTROLS, RESPONSE_CONTROLS
 from experiments.protocols.mptcp import DSS_BYTES
 from experiments.studies.cases import cases, changed_scenario
 from experiments.studies.evaluate import OnKernel
@@ -42,15 +42,20 @@ MOST_BYTES = 1 << 44
 KNOWN: Mapping[str, frozenset[str]] = {
     "description": frozenset({"format", "seed", "duration_s", "warm_up_s", "tcp", "links", "flows"}),
     "tcp": frozenset(
-        {"profile", "mss_bytes", "congestion_control", "send_buffer_bytes", "receive_buffer_bytes"}
+        {"mss_bytes", "congestion_control", "send_buffer_bytes", "receive_buffer_bytes"}
+        | {"reordering", "timestamps"}
     ),
-    "links": frozenset({"ends", "rate_bps", "delay_us", "jitter_us", "queue_packets", "queue_bytes", "loss"}),
+    "links": frozenset(
+        {"ends", "rate_bps", "delay_us", "jitter_us", "queue_packets", "queue_bytes", "loss", "wifi"}
+    ),
     "flows": frozenset(
         {"name", "src", "dst", "protocol", "traffic", "paths", "mptcp", "congestion_control", "start_s"}
     ),
-    "mptcp": frozenset({"congestion_control", "send_buffer_bytes", "receive_buffer_bytes"}),
+    "mptcp": frozenset({"congestion_control", "send_buffer_bytes", "receive_buffer_bytes", "scheduler"}),
 }
 """What of a description a kernel can be told, too."""
+IS_LINUX = {"profile": "linux", "opportunistic_retransmission": False, "penalisation": False}
+"""What is said to the simulator alone, since it is so of Linux."""
 PROTOCOLS = {"tcp": "ospf", "mptcp": "mptcp-sdn"}
 
 
@@ -122,7 +127,8 @@ def _figures(study: Study, result: RunResult) -> Iterator[tuple[str, float]]:
             continue
         if isinstance(value, list):
             value = statistics.fmean(each for each in value if each is not None) if any(value) else 0.0
-        yield name, float(value or 0.0) * metric.scale
+        if value is not None:
+            yield name, float(value) * metric.scale
 
 
 def _job(study: Study, case: str, description: dict[str, Any], seeds: int, out: Path) -> Job:
@@ -131,7 +137,7 @@ def _job(study: Study, case: str, description: dict[str, Any], seeds: int, out: 
         told, protocol, name = changed_scenario(study, base), base.protocol, base.case
         network = topologies.load(told.network, variant=told.variant)
     else:
-        _check_known(description)
+        _check_known(study, description)
         network = _network(study, description)
         told, protocol, name = _scenario(study, description, network), "ospf", "1"
     return Job(
@@ -148,22 +154,24 @@ def _job(study: Study, case: str, description: dict[str, Any], seeds: int, out: 
     )
 
 
-def _check_known(description: Mapping[str, Any]) -> None:
-    """Raise NotOnKernels for the first thing that a kernel cannot be told."""
-    for link in description["links"]:
-        if "wifi" in link:
-            raise NotOnKernels(f"link {'-'.join(link['ends'])} is Wi-Fi, which emulated links are not")
+def _check_known(study: Study, description: Mapping[str, Any]) -> None:
+    """Raise NotOnKernels for the first thing that a kernel cannot be told, unless the study says so."""
     flows = description["flows"]
     parts = [("description", description), ("tcp", description.get("tcp", {}))]
     parts += [("links", link) for link in description["links"]] + [("flows", flow) for flow in flows]
     parts += [("mptcp", flow["mptcp"]) for flow in flows if "mptcp" in flow]
     for kind, part in parts:
-        unknown = sorted(set(part) - KNOWN[kind])
-        if unknown:
-            raise NotOnKernels(f"{unknown[0]} ({kind}) is the simulator's alone")
+        otherwise = {key.removeprefix(f"{kind}.") for key in study.otherwise_in_kernels}
+        unknown = sorted(set(part) - KNOWN[kind] - otherwise)
+        found = next((key for key in unknown if part[key] != IS_LINUX.get(key)), None)
+        if found is not None:
+            raise NotOnKernels(f"{found} ({kind}) is the simulator's alone")
     for flow in flows:
         if flow["protocol"] not in PROTOCOLS or flow["traffic"] != {"kind": "bulk"}:
             raise NotOnKernels(f"flow {flow['name']} is neither TCP nor MPTCP with a file")
+        response, coupled = description.get("tcp", {}).get("reordering"), _coupled(flow)
+        if response in RESPONSE_CONTROLS and coupled != "uncoupled":
+            raise NotOnKernels(f"{response} is a congestion control to a kernel, and so is {coupled}")
 
 
 def _network(study: Study, description: Mapping[str, Any]) -> Network:
@@ -173,9 +181,16 @@ def _network(study: Study, description: Mapping[str, Any]) -> Network:
         *(Node(name=name, kind="switch") for name in switches),
         *(Node(name=_host(name), kind="host") for name in hosts),
     ]
-    links = [Link(**link) for link in description["links"]]
+    links = [_link(link) for link in description["links"]]
     links += [Link(ends=(_host(name), name), rate_bps=HOST_RATE_BPS, delay_us=0.0) for name in hosts]
     return Network(name=_word(study), nodes=tuple(nodes), links=tuple(links))
+
+
+def _link(link: Mapping[str, Any]) -> Link:
+    wifi = dict(link.get("wifi", {}))
+    standard = wifi.pop("standard", None)
+    wired = {key: value for key, value in link.items() if key != "wifi"}
+    return Link(**wired, wifi=standard, **wifi)
 
 
 def _word(study: Study) -> str:
@@ -190,8 +205,7 @@ def _scenario(study: Study, description: Mapping[str, Any], network: Network) ->
     tcp = description.get("tcp", {})
     controller = OfflineController(network)
     headers = ETHERNET_BYTES + IP_BYTES[4] + TCP_BYTES + TIMESTAMP_OPTION_BYTES
-    buffers = {key: value for flow in description["flows"] for key, value in flow.get("mptcp", {}).items()}
-    control = tcp.get("congestion_control", "reno")
+    mptcp = {key: value for flow in description["flows"] for key, value in flow.get("mptcp", {}).items()}
     data = {
         "format": 1,
         "name": _word(study),
@@ -199,9 +213,11 @@ def _scenario(study: Study, description: Mapping[str, Any], network: Network) ->
         "packet_bytes": tcp.get("mss_bytes", 1448 - DSS_BYTES) + DSS_BYTES + headers,
         "duration_s": study.duration_s,
         "warm_up_s": description.get("warm_up_s", 0.0),
-        "tcp": {"congestion_control": control},
+        "tcp": {key: tcp[key] for key in ("congestion_control", "reordering", "timestamps") if key in tcp},
         "mptcp": {
-            key: buffers[key] for key in ("receive_buffer_bytes", "send_buffer_bytes") if key in buffers
+            key: mptcp[key]
+            for key in ("receive_buffer_bytes", "send_buffer_bytes", "scheduler")
+            if key in mptcp
         },
         "cases": {"1": {"allocation": GIVEN, "flows": {}}},
     }
@@ -215,7 +231,7 @@ def _flow(flow: Mapping[str, Any], network: Network, controller: OfflineControll
     ways = [[src, *path["path"], dst] for path in flow.get("paths", ())]
     ways = ways or [list(controller.shortest(src, dst))]
     rate_bps = [ALLOCATED_SHARE * _room_bps(way, ways, network) for way in ways]
-    coupled = flow.get("mptcp", {}).get("congestion_control", "uncoupled")
+    coupled = _coupled(flow)
     own = {"congestion_control": coupled} if coupled != "uncoupled" and coupled in COUPLED_CONTROLS else {}
     own |= {key: flow[key] for key in ("congestion_control", "start_s") if key in flow}
     paths = [{"path": way, "rate_bps": rate} for way, rate in zip(ways, rate_bps, strict=True)]
@@ -228,6 +244,10 @@ def _flow(flow: Mapping[str, Any], network: Network, controller: OfflineControll
         "given": {GIVEN: {"default": paths}},
         **own,
     }
+
+
+def _coupled(flow: Mapping[str, Any]) -> str:
+    return str(flow.get("mptcp", {}).get("congestion_control", "uncoupled"))
 
 
 def _room_bps(way: Sequence[str], ways: Sequence[Sequence[str]], network: Network) -> float:

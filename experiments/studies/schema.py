@@ -249,6 +249,8 @@ class Study(Data):
     dependences: dict[Name, Dependence] = Field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     """What of the paper this study does not make, and why."""
+    otherwise_in_kernels: dict[str, str] = Field(default_factory=dict)
+    """What of the cases a kernel is not told, as `tcp.profile`, and what it does instead, as a sentence."""
     duration_s: Annotated[float, Field(gt=0, le=86400)]
     base: dict[str, Any] = Field(default_factory=dict)
     scenario: dict[str, FromScenario] = Field(default_factory=dict)

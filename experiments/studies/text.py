@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from rich.console import Console
 from rich.markup import escape
@@ -70,9 +70,21 @@ def on_kernel(document: StudyDocument) -> list[str]:
     return [
         f"Not possible on a kernel, because {claim.why_not}."
         if claim.judgement is None
-        else f"By the kernel {words(claim.judgement.status)}: {claim.judgement.evidence}"
+        else f"By the kernel {words(claim.judgement.status)} (by {claim.judgement.by}): "
+        f"{claim.judgement.evidence}"
         for claim in (document.kernel.claims if document.kernel else ())
     ]
+
+
+def remarks(document: StudyDocument) -> Iterator[tuple[str, list[str]]]:
+    """Return what stands below a study's figures, under its headings."""
+    otherwise = document.kernel.otherwise if document.kernel else []
+    parts = {
+        "Assumed": document.assumptions,
+        "Otherwise in the kernel": otherwise,
+        "Left out": document.left_out,
+    }
+    yield from ((title, texts) for title, texts in parts.items() if texts)
 
 
 def print_study(document: StudyDocument, console: Console) -> None:
@@ -94,6 +106,6 @@ def print_study(document: StudyDocument, console: Console) -> None:
             console.print(f"    {escape(line)}", style="dim")
     for sentence in counts(document):
         console.print(f"{document.study}: {sentence}")
-    for title, texts in (("Assumed", document.assumptions), ("Left out", document.left_out)):
+    for title, texts in remarks(document):
         for text in texts:
             console.print(f"{title}: {escape(text)}")
