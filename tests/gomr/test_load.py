@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
+import networkx as nx
 import pytest
 from gomr import Demand, Edge, Problem, from_network
 from gomr.demands import Traffic, scaled
@@ -14,6 +16,7 @@ from gomr.solving import allocate
 from hypothesis import HealthCheck, given, settings
 
 import topologies
+from benchmarks.gomr.regular import CAPACITY_BPS, problem_of
 from tests.gomr.gomr_oracles import problems
 
 LINE = Problem(
@@ -106,3 +109,17 @@ def test_scaling_to_a_load_ends_when_its_time_is_up() -> None:
     # What is asked for then is no more than was wanted, and can be routed.
     small = at_load(problem, 1.1, time_limit_s=0.0)
     assert allocate(small).admitted_bps == pytest.approx(allocate(small).requested_bps)
+
+
+def test_equal_demands_between_all_nodes_of_a_hypercube_fill_all_its_links() -> None:
+    empty = problem_of(nx.hypercube_graph(6), 0)
+    nodes = sorted({edge.tail for edge in empty.edges})
+    pairs = enumerate(itertools.permutations(nodes, 2))
+    problem = replace(empty, demands=tuple(Demand(f"f{i}", a, b, 1.0) for i, (a, b) in pairs))
+    hops = 64 * sum(bits.bit_count() for bits in range(64))
+    found = find_load_factor(problem, 1.0, time_limit_s=600)
+    assert not found.timed_out
+    assert found.factor == pytest.approx(CAPACITY_BPS * len(problem.edges) / hops, rel=1e-9)
+    in_no_time = find_load_factor(problem, 1.0, time_limit_s=0)
+    assert in_no_time.timed_out
+    assert in_no_time.factor <= found.factor <= in_no_time.most * (1 + 1e-9)

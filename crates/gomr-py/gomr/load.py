@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -39,6 +38,8 @@ _BEYOND_SHORTEST = 2.0
 """The first guess, in what the shortest paths alone can carry; below the root it is doubled."""
 _BEYOND_FITTING = 1.2
 """The first guess where it is known what just fits, in that factor times the load: the root is above that."""
+_FEW_DEMANDS = 4
+"""For each node; of so few a programme over paths, raised together, is faster than steps."""
 _AT_ONCE = 1.5
 """Up to this load a single programme is faster than steps, whatever the demands."""
 
@@ -102,11 +103,11 @@ def find_load_factor(problem: Problem, load: float, *, time_limit_s: float | Non
     Far above 1, large matrices take more steps than the search may, which counts as a time that is up.
 
     The factor is the optimum of a linear programme of its own (`gomr._native.Network.max_concurrent`), with
-    the demands of a source routed together. High loads of few demands, and demands with limits on their
-    paths, are solved for step by step instead: with A(s) the most that is admitted of s times the demands,
-    and W their sum, it finds the s > 0 where
-    load A(s) = s W by Newton's method. A is concave and made of straight pieces, a + b s on each, with a the
-    sum of capacities times prices: so the method ends after a few steps.
+    the demands of a source routed together. High loads of few demands, demands with limits on their paths,
+    and many demands on links that are alike, are solved for step by step instead: with A(s) the most that is
+    admitted of s times the demands, and W their sum, it finds the s > 0 where load A(s) = s W by Newton's
+    method. A is concave and made of straight pieces, a + b s on each, with a the sum of capacities times
+    prices: so the method ends after a few steps.
     """
     if not (math.isfinite(load) and load > 0):
         raise InvalidProblem("load", f"must be a number above 0, not {load}")
@@ -134,18 +135,25 @@ def find_load_factor(problem: Problem, load: float, *, time_limit_s: float | Non
 
 def _root(curve: _Admission, search: _Search, largest: float) -> float:
     """Return the factor that is searched for; with `largest` demands ask for as much as the largest edge."""
+    if curve.starts_fresh:
+        with curve.half_of_the_time():
+            return _by_steps(curve, search, largest)
     is_at_once = search.load <= _AT_ONCE or curve.is_matrix
     at_once = curve.largest_factor(search.load if is_at_once else 1.0)
     if at_once is not None and is_at_once:
         if at_once.most == 0:
             raise _unreachable(search.load)
-        search.least, search.most = max(search.least, at_once.factor), at_once.most
+        search.least, search.most = max(search.least, at_once.factor), min(search.most, at_once.most)
         if at_once.timed_out:
             raise curve.out_of_time()
         return at_once.factor
     if at_once is not None and at_once.factor > 0:
         search.least = max(search.least, search.load * at_once.factor * (1 - TOLERANCE))
         return search.root(_BEYOND_FITTING * search.load * at_once.factor)
+    return _by_steps(curve, search, largest)
+
+
+def _by_steps(curve: _Admission, search: _Search, largest: float) -> float:
     shortest = curve.factor_of_shortest_paths(largest)
     search.least = max(search.least, shortest * (1 - TOLERANCE))
     return search.root(_BEYOND_SHORTEST * search.load * shortest)
@@ -196,8 +204,21 @@ def _unreachable(load: float) -> InvalidProblem:
     )
 
 
+def _are_links_alike(problem: Problem) -> bool:
+    """Return whether edges are of at most two capacities and two delays, as in fat-trees and tori."""
+    usable = [edge for edge in problem.edges if edge.capacity_bps > 0]
+    values = ({edge.capacity_bps for edge in usable}, {edge.delay_s for edge in usable})
+    return all(len(own) <= 2 for own in values)
+
+
 class _Admission:
-    """The most that is admitted of some demands, as a function of the factor that scales them."""
+    """The most that is admitted of some demands, as a function of the factor that scales them.
+
+    Attributes:
+        is_matrix: Whether the demands of a source are routed together.
+        starts_fresh: Whether steps are from scratch, and tried before all at once: with many demands on links
+            that are alike nearly every pivot between bases is degenerate, while balanced rates need few.
+    """
 
     def __init__(self, problem: Problem, time_limit_s: float | None) -> None:
         self._limit_s = time_limit_s
@@ -207,14 +228,18 @@ class _Admission:
         network = NativeNetwork(problem)
         self.is_matrix = native.is_matrix(problem, network)
         self._network = network.network
+        self._last: Engine | None = None
+        many = len(problem.demands) > _FEW_DEMANDS * network.nodes.count
+        self.starts_fresh = many and _are_links_alike(problem)
         try:
             self._flows = network.flows(problem.demands)
         except InvalidInput as error:
             raise native.refusal(error) from error
 
-    @cached_property
     def _engine(self) -> Engine:
-        return Engine(self._network, self._flows, PLAIN.name, threads=native.threads())
+        if self._last is None or self.starts_fresh:
+            self._last = Engine(self._network, self._flows, PLAIN.name, threads=native.threads())
+        return self._last
 
     def largest_factor(self, load: float) -> LoadFactor | None:
         """Return the factor for a load of at least 1; None where it has to be found step by step."""
@@ -234,7 +259,7 @@ class _Admission:
             factor: Where to begin: with it the demands ask for as much as the largest edge carries.
         """
         for _ in range(_MOST_STEPS):
-            allocation = self._solved(factor)
+            _, allocation = self._solved(factor)
             if allocation.max_utilisation == 0.0:
                 break
             if allocation.max_utilisation < 1.0:
@@ -244,18 +269,31 @@ class _Admission:
 
     def tangent(self, factor: float) -> tuple[float, float]:
         """Return a and b of the straight piece a + b s at s = factor, in bit/s."""
-        admitted_bps = self._solved(factor).admitted_bps
-        prices = zip(self._capacities_bps, self._engine.prices(), strict=True)
+        engine, summary = self._solved(factor)
+        prices = zip(self._capacities_bps, engine.prices(), strict=True)
         fixed_bps = math.fsum(capacity_bps * price for capacity_bps, price in prices)
-        return fixed_bps, (admitted_bps - fixed_bps) / factor
+        return fixed_bps, (summary.admitted_bps - fixed_bps) / factor
 
-    def _solved(self, factor: float) -> Summary:
+    def _solved(self, factor: float) -> tuple[Engine, Summary]:
         with self._failures():
-            self._engine.change_rates((self._rates_bps * factor).tobytes())
-            return self._engine.solve(time_limit_s=self._left_s())
+            engine = self._engine()
+            engine.change_rates((self._rates_bps * factor).tobytes())
+            return engine, engine.solve(time_limit_s=self._left_s())
 
     def _left_s(self) -> float | None:
         return None if self._limit_s is None else max(0.0, self._until_s - time.perf_counter())
+
+    @contextmanager
+    def half_of_the_time(self) -> Iterator[None]:
+        """Let what is done here take half of the time that is left, and end without an answer after that."""
+        until_s, now_s = self._until_s, time.perf_counter()
+        self._until_s = now_s + 0.5 * (until_s - now_s)
+        try:
+            yield
+        except OutOfTime:
+            pass
+        finally:
+            self._until_s = until_s
 
     def out_of_time(self) -> OutOfTime:
         """Return the error for a search that the time limit ends."""

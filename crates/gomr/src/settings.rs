@@ -61,6 +61,11 @@ settings! {
         hot_tenths: u64 = 2,
         /// The same where all requests changed at once: from matrix to matrix the last basis is mostly the quicker way.
         hot_tenths_of_series: u64 = 10,
+        /// Solves from scratch whose work the climb to a level of `max_min` may take before levels are looked for from above,
+        rise_solves: u64 = 100,
+        /// and the same where links and demands are alike: there a solve from balanced rates takes a few pivots, and a climb
+        /// hundreds of thousands.
+        rise_solves_of_uniform: u64 = 4,
         /// Degenerate pivots, less the others, before bounds are perturbed (P. Wolfe, J. SIAM 11, 1963).
         stall: usize = 200,
         /// Pivots for each link and commodity before Bland's rule chooses (Math. of Operations Research 2, 1977),

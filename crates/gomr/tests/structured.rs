@@ -63,6 +63,32 @@ fn ends_on_congested_grids_and_tori_for_every_objective() {
     }
 }
 
+/// Links and demands are alike: all rates are the capacity of all links over the sum of all distances, at which every link
+/// is full, and a climb to it takes hundreds of thousands of pivots.
+#[test]
+fn equal_demands_between_all_nodes_of_a_torus_share_it_within_few_steps() {
+    const SIDE: usize = 7;
+    const MOST_WORK: u64 = 600_000_000;
+    let mut problem = grid(SIDE, true, 0, 1);
+    let pairs = (0..SIDE * SIDE).flat_map(|s| (0..SIDE * SIDE).map(move |t| (s, t)));
+    let pairs = pairs.filter(|(s, t)| s != t);
+    problem.flows = pairs.map(|(s, t)| Flow::new(s, t, 1.0)).collect();
+    let around = |a: usize, b: usize| a.abs_diff(b).min(SIDE - a.abs_diff(b));
+    let hops = |flow: &Flow| {
+        let (s, t) = (flow.source, flow.destination);
+        around(s / SIDE, t / SIDE) + around(s % SIDE, t % SIDE)
+    };
+    let hops: usize = problem.flows.iter().map(hops).sum();
+    let fair_bps = 10.0 * problem.arcs.len() as f64 / hops as f64;
+    let mut engine = Engine::new(&problem, Objective::MaxMin).expect("valid");
+    let summary = engine.solve().expect("it ends");
+    assert!(summary.certificate.gap < 1e-9, "{summary:?}");
+    for flow in engine.allocation().expect("solved").flows {
+        assert!((flow.rate_bps - fair_bps).abs() < 1e-9, "{flow:?}");
+    }
+    assert!(engine.effort().work < MOST_WORK, "{:?}", engine.effort());
+}
+
 #[test]
 fn the_answer_does_not_depend_on_the_number_of_threads() {
     let problem = grid(30, false, 400, 2);

@@ -114,6 +114,15 @@ pub(crate) fn is_regular(solver: &Solver) -> bool {
     is_alike(&solver.master.capacity) && is_alike(&solver.graph.delay_s)
 }
 
+/// Whether many equal demands are on links that are alike, and solves from scratch balance their rates first.
+pub(crate) fn is_uniform(solver: &Solver) -> bool {
+    let groups = solver.master.groups.iter();
+    let mut requests = groups.filter(|g| g.active).map(|g| g.request);
+    let first = requests.next();
+    let are_alike = requests.all(|request| Some(request) == first);
+    solver.run.is_balanced && are_alike && is_regular(solver)
+}
+
 fn are_all_free(solver: &Solver) -> bool {
     let active = solver.pool.commodities.iter().zip(&solver.master.groups);
     let mut active = active.filter(|(_, group)| group.active);

@@ -4,6 +4,7 @@ use super::cuts::{Barrier, Known, Level, Line};
 use super::{rising, Rising, MOST_CUTS};
 use crate::problem::Error;
 use crate::solver::Solver;
+use crate::start::balanced;
 
 /// Relative difference of two levels that are the same.
 const LEVEL_ROUNDING: f64 = 1e-13;
@@ -12,17 +13,28 @@ const MOST_UNEVEN_RISE: f64 = 1e5;
 
 /// The levels one after another, each from the basis of the one before.
 pub(super) struct Ascent {
-    /// What each commodity has by now; nothing where rounding stopped the ascent, and levels are looked for one
-    /// by one.
+    /// What each commodity has by now; nothing where rounding or its work stopped the ascent, and levels
+    /// are looked for one by one.
     reached: Option<Vec<f64>>,
+    /// Solves from scratch whose work the climb to one level may take.
+    most_solves: u64,
 }
+
+/// Work of a solve from scratch, at least: about a millisecond.
+const LEAST_FRESH_WORK: u64 = 1_000_000;
 
 impl Ascent {
     /// Begins from nothing.
     pub fn begin(solver: &mut Solver) -> Self {
+        let simplex = &solver.settings.simplex;
+        let most_solves = match balanced::is_uniform(solver) {
+            true => simplex.rise_solves_of_uniform,
+            false => simplex.rise_solves,
+        };
         rising::begin(solver);
         Self {
             reached: Some(vec![0.0; solver.pool.commodities.len()]),
+            most_solves,
         }
     }
 
@@ -32,7 +44,7 @@ impl Ascent {
         }
     }
 
-    /// The next level at which flows stop; nothing where rounding defeats the search.
+    /// The next level at which flows stop; nothing where rounding defeats the search, or it takes too long.
     pub fn next(
         &mut self,
         solver: &mut Solver,
@@ -43,6 +55,8 @@ impl Ascent {
         let Some(mut reached) = self.reached.take() else {
             return Ok(None);
         };
+        let most_work = self.most_solves * solver.fresh_work().max(LEAST_FRESH_WORK);
+        solver.run.rise_until = solver.master.work.saturating_add(most_work);
         let outcome = climb(solver, flows, frozen, known, &mut reached);
         match outcome {
             Ok(level) => {

@@ -16,7 +16,7 @@ pub(crate) mod rising;
 
 use crate::certificate::audit::Cut;
 use crate::certificate::duality::Proof;
-use crate::objectives::first_only;
+use crate::objectives::first_only::{self, Ignored};
 use crate::problem::Error;
 use crate::solver::Solver;
 use ascent::Ascent;
@@ -68,11 +68,9 @@ pub(crate) fn fill(
         proof,
     } = filling;
     let mut yielded = 0.0;
-    let delays = first_only::ignore_delays(solver);
-    let mut known = Known::default();
-    let mut ascent = None;
+    let mut search = Search::new(first_only::ignore_delays(solver));
     while frozen.iter().any(Option::is_none) {
-        let next = next_level(solver, flows, frozen, &mut known, &mut ascent)?;
+        let next = search.next_level(solver, flows, frozen)?;
         let share = |flow: &Rising| next.share(flow);
         let mut stopped = Vec::new();
         let mut cut = Cut::default();
@@ -123,12 +121,9 @@ pub(crate) fn fill(
         let spare = (barrier.room - taken).max(0.0);
         proof.bound += stopped.iter().map(|(_, gain)| spare * gain).sum::<f64>();
     }
-    if let Some(mut ascent) = ascent {
-        ascent.end(solver);
-    }
+    search.end(solver);
     let rate = |i: usize| frozen[i].unwrap_or(0.0);
     set_requests(solver, flows, rate);
-    first_only::count_delays(solver, delays);
     solver.solve()?;
     proof.value = (0..flows.len()).map(rate).sum();
     Ok(())
@@ -147,47 +142,100 @@ fn set_requests(solver: &mut Solver, flows: &[Rising], rate: impl Fn(usize) -> f
     total.iter().sum()
 }
 
-/// The largest level all flows that still rise can reach, from that before.
-fn next_level(
-    solver: &mut Solver,
-    flows: &[Rising],
-    frozen: &[Option<f64>],
-    known: &mut Known,
-    ascent: &mut Option<Ascent>,
-) -> Result<Level, Error> {
-    if ascent.is_none() {
-        let all = known.bound(flows, frozen);
-        if fits(solver, flows, frozen, all.level)? {
-            return Ok(all);
-        }
-        known.add(Barrier::of(solver));
-        if asks_once(solver) {
-            // The largest throughput is its level: nothing is to be climbed.
-            let only = known.bound(flows, frozen);
-            if fits(solver, flows, frozen, only.level)? {
-                return Ok(only);
-            }
-        }
-        *ascent = Some(Ascent::begin(solver));
-        let apart = Barrier::of_pathless(solver);
-        let rising = flows.iter().zip(frozen).filter(|(_, rate)| rate.is_none());
-        if rising
-            .map(|(flow, _)| apart.share(flow))
-            .any(|share| share > 0.0)
-        {
-            return Ok(Level {
-                level: 0.0,
-                barrier: Some(known.add(apart)),
-            });
+/// The way from level to level.
+struct Search {
+    known: Known,
+    ascent: Option<Ascent>,
+    /// What undoes that delays are ignored; nothing once solves are from scratch.
+    delays: Option<Ignored>,
+    /// The last level that was found.
+    level: f64,
+}
+
+impl Search {
+    fn new(delays: Ignored) -> Self {
+        Self {
+            known: Known::default(),
+            ascent: None,
+            delays: Some(delays),
+            level: 0.0,
         }
     }
-    let climbed = match ascent {
-        Some(ascent) => ascent.next(solver, flows, frozen, known)?,
-        None => None,
-    };
-    match climbed {
-        Some(level) => Ok(level),
-        None => highest_level(solver, flows, frozen, known),
+
+    fn end(mut self, solver: &mut Solver) {
+        if let Some(ascent) = &mut self.ascent {
+            ascent.end(solver);
+        }
+        self.count_delays(solver);
+    }
+
+    fn count_delays(&mut self, solver: &mut Solver) {
+        if let Some(delays) = self.delays.take() {
+            first_only::count_delays(solver, delays);
+        }
+    }
+
+    /// The largest level all flows that still rise can reach, from that before.
+    fn next_level(
+        &mut self,
+        solver: &mut Solver,
+        flows: &[Rising],
+        frozen: &[Option<f64>],
+    ) -> Result<Level, Error> {
+        let known = &mut self.known;
+        if self.ascent.is_none() {
+            let all = known.bound(flows, frozen);
+            if fits(solver, flows, frozen, all.level, Basis::Last)? {
+                return Ok(all);
+            }
+            known.add(Barrier::of(solver));
+            if asks_once(solver) {
+                // The largest throughput is its level: nothing is to be climbed.
+                let only = known.bound(flows, frozen);
+                if fits(solver, flows, frozen, only.level, Basis::Last)? {
+                    return Ok(only);
+                }
+            }
+            self.ascent = Some(Ascent::begin(solver));
+            let apart = Barrier::of_pathless(solver);
+            let rising = flows.iter().zip(frozen).filter(|(_, rate)| rate.is_none());
+            if rising
+                .map(|(flow, _)| apart.share(flow))
+                .any(|share| share > 0.0)
+            {
+                return Ok(Level {
+                    level: 0.0,
+                    barrier: Some(known.add(apart)),
+                });
+            }
+        }
+        let climbed = match &mut self.ascent {
+            Some(ascent) => ascent.next(solver, flows, frozen, known)?,
+            None => None,
+        };
+        let level = match climbed {
+            Some(level) => level,
+            None => self.level_from_above(solver, flows, frozen)?,
+        };
+        self.level = level.level;
+        Ok(level)
+    }
+
+    /// The same by single solves: where the climb took too long each from scratch, and delays decide between paths.
+    fn level_from_above(
+        &mut self,
+        solver: &mut Solver,
+        flows: &[Rising],
+        frozen: &[Option<f64>],
+    ) -> Result<Level, Error> {
+        let basis = match solver.master.work > solver.run.rise_until {
+            true => Basis::Fresh,
+            false => Basis::Last,
+        };
+        if basis == Basis::Fresh {
+            self.count_delays(solver);
+        }
+        highest_level(solver, flows, frozen, &mut self.known, (self.level, basis))
     }
 }
 
@@ -200,41 +248,54 @@ fn asks_once(solver: &Solver) -> bool {
         == 1
 }
 
+/// Where a solve begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Basis {
+    Last,
+    Fresh,
+}
+
 /// Whether what the flows ask for at a level fits.
 fn fits(
     solver: &mut Solver,
     flows: &[Rising],
     frozen: &[Option<f64>],
     level: f64,
+    basis: Basis,
 ) -> Result<bool, Error> {
     let asked = set_requests(solver, flows, |i| match frozen[i] {
         Some(rate) => rate,
         None => flows[i].request.min(flows[i].weight * level),
     });
+    if basis == Basis::Fresh {
+        solver.run.last_prices.clear();
+        solver.restart()?;
+    }
     let proof = solver.solve()?;
     Ok(asked - proof.bound <= MOST_MISSING * asked && solver.serves_all())
 }
 
-/// The same by a solve for each level that is tried: from the right, by Newton's method.
+/// The highest level, by a solve for each one that is tried: from the right, by Newton's method. `least` fits.
 fn highest_level(
     solver: &mut Solver,
     flows: &[Rising],
     frozen: &[Option<f64>],
     known: &mut Known,
+    (least, basis): (f64, Basis),
 ) -> Result<Level, Error> {
     let mut highest = known.bound(flows, frozen);
     for _ in 0..MOST_CUTS {
         let level = highest.level;
-        if fits(solver, flows, frozen, level)? {
+        if fits(solver, flows, frozen, level, basis)? {
             return Ok(highest);
         }
         let barrier = known.add(Barrier::of(solver));
         let next = Line::new(flows, frozen, &barrier).root(level);
         highest = Level {
-            level: next.min(level),
+            level: next.min(level).max(least),
             barrier: Some(barrier),
         };
-        if next >= level * (1.0 - 1e-13) {
+        if next >= level * (1.0 - 1e-13) || next <= least * (1.0 + MOST_MISSING) {
             return Ok(highest);
         }
     }
@@ -295,7 +356,14 @@ mod tests {
         let mut ascent = Ascent::begin(&mut climbing);
         let mut levels = 0;
         while frozen.iter().any(Option::is_none) {
-            let probed = highest_level(&mut probing, &flows, &frozen, &mut known).expect("solves");
+            let probed = highest_level(
+                &mut probing,
+                &flows,
+                &frozen,
+                &mut known,
+                (0.0, Basis::Last),
+            )
+            .expect("solves");
             let climbed = ascent
                 .next(&mut climbing, &flows, &frozen, &mut met)
                 .expect("not halted")
