@@ -22,20 +22,16 @@ _MAX_KINDS = 256
 
 class _TextFormatter(logging.Formatter):
     def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)-7s %(message)s")
+        super().__init__()
         self._second, self._text = 0, ""
 
-    def formatTime(  # noqa: N802
-        self,
-        record: logging.LogRecord,
-        datefmt: str | None = None,  # noqa: ARG002
-    ) -> str:
-        """Return the time as always, most of it made once a second."""
+    def format(self, record: logging.LogRecord) -> str:
         second = int(record.created)
-        if second != self._second:
+        if second != self._second:  # most of the time is made once a second
             self._second = second
             self._text = time.strftime(self.default_time_format, self.converter(record.created))
-        return f"{self._text},{int(record.msecs):03d}"
+        line = f"{self._text},{int(record.msecs):03d} {record.levelname:<7} {record.getMessage()}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
 class _JsonFormatter(logging.Formatter):

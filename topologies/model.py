@@ -46,6 +46,8 @@ def is_host_address(text: str) -> bool:
 
     So no link-local one of IPv6, which every host has beside its own.
     """
+    if ":" not in text and not text[:1].isdigit():  # a name, as it mostly is
+        return False
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

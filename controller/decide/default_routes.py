@@ -12,7 +12,7 @@ from controller.compile.default_routes import ELSEWHERE, Route, equal_paths, rou
 from controller.compile.next_hops import equal_next_hops
 from controller.decide.switch_rules import SwitchRules
 from controller.install.outbox import Outbox
-from controller.install.transactions import NotInstalled, Transactions
+from controller.install.transactions import Transactions
 from controller.model.client_events import ClientEventKind
 from controller.model.journal import Journaled, JournaledDict
 from controller.model.messages import RemoveGroup, RemoveRule
@@ -223,7 +223,7 @@ class DefaultRoutes(Journaled):
         for switch, given in entries.items():
             datapath_id, groups = self._state.live.datapath_id(switch), self._groups[switch]
             if given:
-                self._transactions.send(self, switch, given)
+                self._transactions.send(switch, given, self._rules.failed)
             used = (
                 {each.group.number for each in self._routes[switch].values() if each.group}
                 if groups
@@ -232,17 +232,6 @@ class DefaultRoutes(Journaled):
             for number in groups.keys() - used:
                 del groups[number]
                 self._outbox.put(RemoveGroup(datapath_id, number))
-
-    def owns(self, _cookie: int) -> bool:
-        """Return whether a rule is one of these: they are sent by themselves."""
-        return True
-
-    def installed(self, _now: float) -> None:
-        """Nothing waits for routes on demand."""
-
-    def failed(self, failure: NotInstalled, now: float) -> None:
-        """Record that a switch did not accept routes: they are sent again with all that it should have."""
-        self._rules.failed(failure, now)
 
     def _route(self, switch: str, ip: str) -> Route | None:
         """Return a switch's route to a host behind another one, or elsewhere; None where there is no way."""

@@ -64,23 +64,21 @@ from controller.state.state import State
 
 @dataclass(frozen=True)
 class _FlowRules:
-    """Owner of rules of a flow; with a token, of those for which a client waits."""
+    """Owner of rules of a flow for which a client waits."""
 
     manager: FlowManager
     flow_id: str
     number: int
-    token: int | None = None
+    token: int
 
     def owns(self, cookie: int) -> bool:
         return flow_number(cookie) == self.number
 
     def installed(self, now: float) -> None:
-        if self.token is not None:
-            self.manager.installed(self.flow_id, now)
+        self.manager.installed(self.flow_id, now)
 
     def failed(self, failure: NotInstalled, now: float) -> None:
-        if self.token is not None or failure.is_refusal:
-            self.manager.failed(self.flow_id, self.token, failure.text, now)
+        self.manager.failed(self.flow_id, self.token, failure.text, now)
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,7 @@ class FlowManager(Journaled):
             self._rates.apply,
             self._rates.tell,
             self._transactions,
-            lambda flow: _FlowRules(self, flow.id, flow.number),
+            self._lost,
         )
         self._host_streams = HostStreams(state, outbox, self._recovery, self._rates.save)
         self._arrivals = Arrivals(state, outbox, self._optima, self._rates, self._install_new, new_flow_id)
@@ -307,6 +305,11 @@ class FlowManager(Journaled):
             flow.split.group = None
         if flow.objective is not None:
             self._rates.apply(self._rates.optimum(flow.objective), now)
+
+    def _lost(self, flow_id: str, failure: NotInstalled, now: float) -> None:
+        """End a flow whose switch refuses the rules that it had before."""
+        if failure.is_refusal:
+            self.failed(flow_id, None, failure.text, now)
 
     @property
     def degraded(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from controller.compile.policing import policing
 from controller.decide.switch_rules import SwitchRules
 from controller.install.outbox import Outbox
-from controller.install.transactions import NotInstalled, Transactions
+from controller.install.transactions import Transactions
 from controller.model.journal import Journaled, JournaledDict
 from controller.model.messages import RemoveMeter
 from controller.model.rules import Entry, Meter, MeterChange, Rule, TcpConnection
@@ -94,17 +94,6 @@ class Policing(Journaled):
             del of_flow[switch]
         else:
             of_flow[switch] = wanted
-            self._transactions.send(self, switch, entries)
+            self._transactions.send(switch, entries, self._rules.failed)
         if not of_flow:
             del self._sent[number]
-
-    def owns(self, _cookie: int) -> bool:
-        """Return whether a rule is one of these: they are sent by themselves."""
-        return True
-
-    def installed(self, _now: float) -> None:
-        """Nobody waits for them."""
-
-    def failed(self, failure: NotInstalled, now: float) -> None:
-        """Record that a switch did not accept a meter: all that it should have is sent again."""
-        self._rules.failed(failure, now)

@@ -19,7 +19,7 @@ from controller.install.transactions import NotInstalled, Transactions
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
 from controller.model.labels import MOST_BRANCHES
 from controller.model.messages import RemoveRule
-from controller.model.rules import COOKIE_LABEL, Entry, Group, GroupChange, Rule
+from controller.model.rules import Entry, Group, GroupChange, Rule
 from controller.state.live_network import arc_name
 from controller.state.state import State
 from topologies.model import Arc
@@ -87,14 +87,7 @@ class Protection(Journaled):
         relayed = self._relays.get(switch)
         return () if relayed is None else tuple(relayed.values())
 
-    def owns(self, cookie: int) -> bool:
-        """Return whether a rule is one of these."""
-        return cookie == COOKIE_LABEL
-
-    def installed(self, _now: float) -> None:
-        """Nothing waits for bypasses."""
-
-    def failed(self, failure: NotInstalled, _now: float) -> None:
+    def _failed(self, failure: NotInstalled, _now: float) -> None:
         """Record that a switch did not accept its bypasses: it does without."""
         if failure.is_refusal and failure.switch not in self._unable:
             self._unable.add(failure.switch)
@@ -144,7 +137,7 @@ class Protection(Journaled):
                 self._renew(name, entries)
         for switch, those in entries.items():
             if self._state.live.is_connected(switch):
-                self._transactions.send(self, switch, those)
+                self._transactions.send(switch, those, self._failed)
         self._due = now + _INTERVAL_S if self._todo else None
 
     def _renew(self, name: str, entries: dict[str, list[Entry]]) -> None:

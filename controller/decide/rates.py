@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from controller.decide.interruptions import Interruptions
 from controller.decide.live_optima import LiveOptima
@@ -30,22 +29,6 @@ _REBALANCE_PATIENCE_S = 0.5
 
 _REBALANCE_INTERVAL_S = 0.5
 """Flows that end within so long share one optimum: for hundreds of flows it takes a good part of a second."""
-
-
-class _Weights(NamedTuple):
-    """Owner of a running split flow's new shares."""
-
-    rates: Rates
-    flow_id: str
-
-    def owns(self, _cookie: int) -> bool:
-        return False
-
-    def installed(self, _now: float) -> None:
-        pass
-
-    def failed(self, failure: NotInstalled, _now: float) -> None:
-        self.rates.weights_refused(self.flow_id, failure)
 
 
 class Rates(Journaled):
@@ -148,9 +131,13 @@ class Rates(Journaled):
         """Give the group that splits a flow the weights of its rates, if it has others."""
         group = self.new_group(flow)
         if group is not None:
-            self._transactions.send(_Weights(self, flow.id), flow.source.switch, (GroupChange(group),))
+            self._transactions.send(
+                flow.source.switch,
+                (GroupChange(group),),
+                lambda failure, _: self._weights_refused(flow.id, failure),
+            )
 
-    def weights_refused(self, flow_id: str, failure: NotInstalled) -> None:
+    def _weights_refused(self, flow_id: str, failure: NotInstalled) -> None:
         """Record that a switch has not got new shares: the next change of rates sends them again."""
         flow = self._state.flows.get(flow_id)
         if flow is not None and flow.split is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from controller.decide.candidates import MOVE_INTERVAL_S, Candidates
 from controller.decide.live_optima import LiveOptima
@@ -19,7 +20,7 @@ from controller.decide.rerouting import carried_over, moved_flow, reroute, reser
 from controller.decide.telling import facts_of
 from controller.errors import FAILURES, AnyFailure
 from controller.install.outbox import Outbox
-from controller.install.transactions import NotInstalled, Owner, Transaction, Transactions
+from controller.install.transactions import NotInstalled, Transaction, Transactions
 from controller.model.client_events import ClientEventKind
 from controller.model.journal import Journaled, JournaledDict
 from controller.model.messages import RemoveRule
@@ -75,7 +76,7 @@ class Recovery(Journaled):
         set_rates: Gives running flows rates and tells their owners: (rates by flow, now).
         changed: Stores a flow and tells its owner what it has now: (flow, now).
         transactions: Where new rules go.
-        owner_of: Makes the owner of rules of a running flow for which nobody waits.
+        lost: Hears of rules of a flow that are not put back: (flow, reason, now).
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Recovery(Journaled):
         set_rates: Callable[[Mapping[str, tuple[float, ...]], float], None],
         changed: Callable[[Flow, float], None],
         transactions: Transactions,
-        owner_of: Callable[[Flow], Owner],
+        lost: Callable[[str, NotInstalled, float], None],
     ) -> None:
         self._state = state
         self._outbox = outbox
@@ -94,7 +95,7 @@ class Recovery(Journaled):
         self._set_rates = set_rates
         self._changed = changed
         self._transactions = transactions
-        self._owner_of = owner_of
+        self._lost = lost
         self._moves: JournaledDict[str, _Move] = JournaledDict()  # by flow
         self._lost_links: JournaledDict[str, None] = JournaledDict()
         self._replan_at: float | None = None
@@ -302,7 +303,7 @@ class Recovery(Journaled):
             if self._state.live.is_connected(switch):
                 by_switch.setdefault(switch, []).append(rule)
         for switch, entries in by_switch.items():
-            self._transactions.send(self._owner_of(flow), switch, entries)
+            self._transactions.send(switch, entries, partial(self._lost, flow.id))
 
     def flow_ended(self, flow: Flow) -> Flow | None:
         """Forget the move of a flow that ends; returns the flow as it would have been, whose rules go too."""

@@ -6,7 +6,6 @@ The fixed ones depend on its own ports and hosts alone: they are sent when it co
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from controller.compile.classification import classification
 from controller.compile.labels import host_rules, label_rules, tag_rules
@@ -18,23 +17,6 @@ from controller.model.messages import RemoveGroup, RemoveMeter, RemoveRule, Remo
 from controller.model.reconcile import Difference, Installed, Unsettled, difference
 from controller.model.rules import Entry, Group, Meter, Rule
 from controller.state.state import State
-
-
-class _Fixed(NamedTuple):
-    """Owner of rules without which a switch is not ready."""
-
-    rules: SwitchRules
-    switch: str
-
-    def owns(self, _cookie: int) -> bool:
-        return True  # they are sent by themselves
-
-    def installed(self, _now: float) -> None:
-        self.rules.settled(self.switch)
-
-    def failed(self, failure: NotInstalled, now: float) -> None:
-        self.rules.failed(failure, now)
-        self.rules.settled(self.switch)
 
 
 class SwitchRules(Journaled):
@@ -177,9 +159,13 @@ class SwitchRules(Journaled):
         """Give a switch entries without which it is not ready."""
         self._state.confirmed.discard(switch)
         self._awaited[switch] = self._awaited.get(switch, 0) + 1
-        self._transactions.send(_Fixed(self, switch), switch, entries, wipe)
+        self._transactions.send(switch, entries, self._fixed_failed, lambda: self._settled(switch), wipe=wipe)
 
-    def settled(self, switch: str) -> None:
+    def _fixed_failed(self, failure: NotInstalled, now: float) -> None:
+        self.failed(failure, now)
+        self._settled(failure.switch)
+
+    def _settled(self, switch: str) -> None:
         """Record that a transaction of a switch is over; with the last of them it has all its rules."""
         left = self._awaited.pop(switch, 0) - 1
         if left > 0:

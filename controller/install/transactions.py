@@ -7,7 +7,7 @@ with one barrier. What must be sent among other messages of an event has a barri
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -56,6 +56,22 @@ class Owner(Protocol):
         ...
 
 
+class _Alone(NamedTuple):
+    """Owner of entries that have a barrier for themselves."""
+
+    when_confirmed: Callable[[], None]
+    when_failed: Callable[[NotInstalled, float], None]
+
+    def owns(self, _cookie: int) -> bool:
+        return True
+
+    def installed(self, _now: float) -> None:
+        self.when_confirmed()
+
+    def failed(self, failure: NotInstalled, now: float) -> None:
+        self.when_failed(failure, now)
+
+
 @dataclass(eq=False)
 class Transaction(Journaled):
     """Rules that are on their way.
@@ -92,9 +108,24 @@ class Transactions(Journaled):
         self._ready[transaction.number] = None
         return transaction
 
-    def send(self, owner: Owner, switch: str, entries: Sequence[Entry], wipe: bool = False) -> None:
-        """Send entries to a switch now, which may take as long as its connection lasts to confirm them."""
-        transaction = self._new(owner, [])
+    def send(
+        self,
+        switch: str,
+        entries: Sequence[Entry],
+        failed: Callable[[NotInstalled, float], None],
+        confirmed: Callable[[], None] = lambda: None,
+        wipe: bool = False,
+    ) -> None:
+        """Send entries to a switch now, which may take as long as its connection lasts to confirm them.
+
+        Args:
+            switch: Its name.
+            entries: What it gets.
+            failed: Called with the reason and the time if it does not confirm them.
+            confirmed: Called when it has.
+            wipe: It loses all that it has before.
+        """
+        transaction = self._new(_Alone(confirmed, failed), [])
         transaction.awaited, transaction.since = 1, self._outbox.next_barrier
         self._put(switch, entries, (transaction,), wipe)
 

@@ -28,6 +28,8 @@ Splitting = Literal["streams", "packets", "group"]
 
 def _shortest(name: str) -> str:
     """Write an IPv6 address in its shortest form, by which hosts are known."""
+    if ":" not in name:
+        return name
     try:
         return str(ipaddress.IPv6Address(name))
     except ValueError:
