@@ -26,12 +26,12 @@ from experiments.cli.arguments import (
     whole,
 )
 from experiments.cli.stopping import resume_command, stop_on
-from experiments.errors import Interrupted, UnknownName
+from experiments.errors import Interrupted, RunFailed, UnknownName
 from experiments.model.whole_files import write_whole, writing
 
 if TYPE_CHECKING:
     from experiments.sweep.plan import Sweep
-    from experiments.sweep.store import SweepStore
+    from experiments.sweep.store import PointResult, SweepStore
 
 NAME = "sweep"
 HELP = "simulate protocols on a network under rising load"
@@ -85,9 +85,10 @@ ARGUMENTS: Arguments = (
 def main(args: argparse.Namespace) -> int:
     """Sweep; returns the exit status."""
     # Solver, numpy and networkx take their time to import, which the other commands should not wait for.
+    from experiments.report import units
+    from experiments.scheduling.progress import RunsProgress
     from experiments.scheduling.simulator import simulator
     from experiments.sweep.offer import Offers
-    from experiments.sweep.progress import Progress
     from experiments.sweep.runner import run
     from experiments.sweep.store import SweepStore
 
@@ -100,8 +101,16 @@ def main(args: argparse.Namespace) -> int:
     stop_on(signal.SIGTERM)
     waiting = len(sweep.points()) - len(store.results(sweep))
     try:
-        with Progress(Console(stderr=True), waiting) as progress:
-            run(sweep, offers, store, progress, simulations, workers)
+        with RunsProgress(Console(stderr=True), waiting) as progress:
+
+            def told(ended: PointResult | RunFailed) -> None:
+                if isinstance(ended, RunFailed):
+                    progress.end(f"mstcp-lab: {ended}", failed=True)
+                    return
+                received, admitted = units.mbps(ended.received_bps), units.mbps(ended.admitted_bps)
+                progress.end(f"{ended.point.label}: {received} of {admitted} Mbit/s")
+
+            run(sweep, offers, store, told, simulations, workers)
     except Interrupted as stopped:
         raise Interrupted(stopped.finished, stopped.planned, resume_command(args)) from None
     finally:

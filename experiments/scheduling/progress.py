@@ -26,6 +26,9 @@ class RunsProgress:
         console: on standard error.
         planned: how many runs are made.
         clock: seconds that only rise.
+
+    Attributes:
+        failed: how many runs have left no result.
     """
 
     def __init__(self, console: Console, planned: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -34,6 +37,7 @@ class RunsProgress:
         self._clock = clock
         self._began_s = clock()
         self._ended = 0
+        self.failed = 0
         self._bars = Progress(
             MofNCompleteColumn(),
             BarColumn(bar_width=30),
@@ -56,6 +60,7 @@ class RunsProgress:
     def end(self, text: str, *, failed: bool = False) -> None:
         """Show that a run has ended, in a line of text."""
         self._ended += 1
+        self.failed += failed
         self._bars.update(self._task, advance=1, description="" if failed else text)
         if failed:
             self._console.print(text, style="red", highlight=False, markup=False, soft_wrap=True)

@@ -105,9 +105,9 @@ def test_each_case_of_the_papers_is_asked_of_a_kernel_or_has_its_reason(tmp_path
         "kato-flow": (12, 0),
         "table1": (6, 0),
     }
-    reasons = {reason for _, _, each in asked.values() for reason in each}
-    assert "initial_ssthresh_bytes (flows) is the simulator's alone" in reasons
-    assert "door is a congestion control to a kernel, and so is lia" in reasons
+    found = {reason for _, _, each in asked.values() for reason in each}
+    assert "initial_ssthresh_bytes (flows) is the simulator's alone" in found
+    assert "door is a congestion control to a kernel, and so is lia" in found
     changed = (
         STUDY.replace("WIFI", WIFI)
         .replace("[otherwise_in_kernels]", "[dependences]")
