@@ -34,6 +34,7 @@ from mstcp.errors import (
     UnsupportedVersion,
 )
 from mstcp.limits import ServerLimits, limit_receive_memory
+from mstcp.network import Interfaces
 from mstcp.server import Server, create_server, start_server
 from mstcp.stats import ConnectionStats, StreamStats, TcpInfo
 from mstcp.streams import ConnectionCounters, StreamCounters, StreamInfo, StreamSpec
@@ -55,6 +56,7 @@ __all__ = [
     "ConnectionTransport",
     "ControllerError",
     "DependencyMissing",
+    "Interfaces",
     "LocalProtocolError",
     "MstcpError",
     "ProtocolError",

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Literal, final
 
-from mstcp.opening import AskedStream, Options
+from mstcp.asked import AskedStream
+from mstcp.opening import Options
 
 __all__ = [
     "CONFIRM_BYTES",
@@ -92,7 +93,7 @@ class Action:
     | watch | have the loop tell of `socket` (`descriptor`): `for_bytes`, `for_room`, or neither |
     | unwatch | `socket` is used no more: close it, if the stream has joined |
     | timer | call `due` at `due_ns` |
-    | joined | `stream`, asked for by this `number`, is open inside `layer`: close its `descriptor` |
+    | joined | `stream` (`number`, `rate_bps`, `priority`) is open inside `layer`: close its `descriptor` |
     | opened | a client's connection is open |
     | unreachable | the stream of this `number` could not be opened at first, by `error`; it is tried again |
     | deliver | bytes are in order, or have ended: `take` until there are none |
@@ -126,6 +127,10 @@ class Action:
     def descriptor(self) -> int: ...
     @property
     def is_ipv6(self) -> bool: ...
+    @property
+    def rate_bps(self) -> float | None: ...
+    @property
+    def priority(self) -> int: ...
     @property
     def layer(self) -> Any: ...
 
@@ -215,6 +220,9 @@ class Connection:
 
     def forget(self, now_ns: int, number: int, /) -> None:
         """Open a stream of a client no more that is not open."""
+
+    def network_changed(self, now_ns: int, /) -> None:
+        """Give up streams from addresses that are gone, and open what is to be opened at once."""
 
     def note_rate(self, number: int, rate_bps: float | None, /) -> None:
         """Pace a stream of a client at this rate once it is open."""

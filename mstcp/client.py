@@ -15,10 +15,11 @@ from mstcp import sockets
 from mstcp.aio.opening import OpeningStreams
 from mstcp.aio.streams import DEFAULT_LIMIT, StreamProtocol, StreamReader, StreamWriter
 from mstcp.allocation import Allocation, AllocationChanged
+from mstcp.asked import Address
 from mstcp.checks import check_address
 from mstcp.errors import ControllerError, LocalProtocolError
 from mstcp.growing import GrowingStreams
-from mstcp.opening import Address, bind, closing_on_error, open_transport, resolve
+from mstcp.opening import bind, closing_on_error, open_transport, resolve
 from mstcp.options import ClientArguments, ClientOptions, check_limit
 from mstcp.tls import TlsSettings, client_settings
 from mstcp.transport import ConnectionTransport
@@ -69,8 +70,11 @@ def open_connection(
         packet_bytes: Ethernet frame of a full segment, without checksum (1514). A frame of ours fills one, or
             the kernel's maximum segment if that is smaller.
         objective: What the controller shall optimise; None: its default.
-        paths: Paths to ask the controller for instead of letting it compute them.
-        max_paths: The most paths that the controller may allocate (this many source ports are bound).
+        paths: Paths to ask the controller for instead of letting it compute them. Without a controller
+            "interfaces", or an `Interfaces`: a stream from each address of this host that may lead to the
+            destination, also as addresses come and go; the peer must speak MSTCP.
+        max_paths: The most paths that the controller may allocate (this many source ports are bound), or the
+            most streams that follow the interfaces.
         may_grow: The controller may add streams, up to `max_paths`, and remove some while the connection
             runs: when a link fails or returns, or others need its place. The ports that are not used stay
             bound for that, and a connection of one stream is no plain TCP: its peer must speak MSTCP.
@@ -234,10 +238,10 @@ class _FlowOpening:
                     destination=self._destination[0],
                     destination_port=self._destination[1],
                     source_ports=[sock.getsockname()[1] for sock in socks],
-                    rate_bps=options.rate or sum(path.rate_bps for path in options.paths or ()),
+                    rate_bps=options.rate or sum(path.rate_bps for path in options.requested_paths),
                     packet_bytes=options.packet_bytes,
                     objective=options.objective or "",
-                    paths=options.paths or (),
+                    paths=options.requested_paths,
                     max_paths=count,
                     segment_overhead_bytes=sockets.segment_overhead_bytes(self._family),
                     may_grow=options.may_grow,

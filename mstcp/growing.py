@@ -12,8 +12,8 @@ import socket
 from collections.abc import Callable
 
 from mstcp.allocation import Allocation
+from mstcp.asked import ask
 from mstcp.errors import LocalProtocolError, MstcpError
-from mstcp.opening import ask
 from mstcp.streams import StreamSpec
 from mstcp.transport import ConnectionTransport
 
@@ -78,8 +78,7 @@ class GrowingStreams:
 
     def _asked(self) -> dict[int, int]:
         """Return the numbers of the streams that are open or being opened, by port."""
-        specs = enumerate(self._transport.shell.specs)
-        return {spec.source_port: number for number, spec in specs if spec is not None}
+        return {spec.source_port: number for number, spec in self._transport.shell.specs.items()}
 
     def tell(self) -> None:
         """Tell the controller how the streams are."""
@@ -106,7 +105,7 @@ class GrowingStreams:
         self.tell()
 
     def _unreachable(self, number: int, error: Exception | None) -> None:
-        spec = self._transport.shell.specs[number]
+        spec = self._transport.shell.specs.get(number)
         if spec is not None:
             self._transport.shell.forget(number)
             self._give_up(spec.source_port, error)

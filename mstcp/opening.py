@@ -6,40 +6,15 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from mstcp import _core, sockets
+from mstcp.asked import STREAM, Address, AskedStream, ask, found
 from mstcp.options import ClientOptions
 from mstcp.streams import StreamSpec
 from mstcp.tls import TlsSettings
 from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport, Setup
-
-Address = tuple[socket.AddressFamily, Any]
-
-_STREAM: dict[str, Any] = {"type": socket.SOCK_STREAM}
-
-
-class AskedStream(NamedTuple):
-    """A stream to open, as the driver takes it.
-
-    Attributes:
-        source: Our socket address; None: the system chooses.
-        remote: The peer's socket address; None: the connection's.
-        rate_bps: Goodput that it is paced at; None: it is not.
-        priority: Its priority.
-        descriptor: A bound or connected socket to use first, which is the driver's then.
-    """
-
-    source: Any
-    remote: Any
-    rate_bps: float | None
-    priority: int
-    descriptor: int | None = None
-
-    def over(self, sock: socket.socket) -> AskedStream:
-        """Return it with a socket to use first, which is the driver's from now on."""
-        return self._replace(descriptor=sock.detach())
 
 
 class Options(NamedTuple):
@@ -60,6 +35,7 @@ class Options(NamedTuple):
     seed: int | None
     send_queue_bytes: int
     reorder_buffer_bytes: int
+    interfaces: tuple[int, list[tuple[str, AskedStream]]] | None
 
 
 async def resolve(host: str, port: int) -> list[Address]:
@@ -68,43 +44,10 @@ async def resolve(host: str, port: int) -> list[Address]:
     try:
         # An address needs no thread, which would cost more than all the rest of opening a connection.
         with contextlib.suppress(socket.gaierror):
-            return _found(socket.getaddrinfo(host, port, flags=socket.AI_NUMERICHOST, **_STREAM))
-        return _found(await loop.getaddrinfo(host, port, **_STREAM))
+            return found(socket.getaddrinfo(host, port, flags=socket.AI_NUMERICHOST, **STREAM))
+        return found(await loop.getaddrinfo(host, port, **STREAM))
     except socket.gaierror as error:
         raise socket.gaierror(error.errno, f"{host}: {error.strerror}") from None
-
-
-def _found(addresses: Iterable[tuple[Any, ...]]) -> list[Address]:
-    return [(family, address) for family, _, _, _, address in addresses]
-
-
-def source_address(family: socket.AddressFamily, host: str | None, port: int) -> Any:
-    """Return the socket address of an own host and port, of this family if it has one; None: any.
-
-    Raises:
-        socket.gaierror: The host is unknown.
-    """
-    if host is None and not port:
-        return None
-    try:
-        found = _found(socket.getaddrinfo(host, port, flags=socket.AI_PASSIVE, **_STREAM))
-    except socket.gaierror as error:
-        raise socket.gaierror(error.errno, f"cannot connect from address {host}: {error.strerror}") from None
-    return next((address for own, address in found if own == family), found[0][1])
-
-
-def ask(
-    spec: StreamSpec, family: socket.AddressFamily, host: str | None, sock: socket.socket | None = None
-) -> AskedStream:
-    """Return a stream as the driver takes it: from its socket, else from an own host where it names none."""
-    remote = None
-    if spec.remote is not None:
-        ((family, remote),) = _found(socket.getaddrinfo(*spec.remote, flags=socket.AI_NUMERICHOST, **_STREAM))
-    if sock is not None:
-        source = (*sock.getsockname()[:1], spec.source_port, *sock.getsockname()[2:])
-    else:
-        source = source_address(family, spec.local or host, spec.source_port)
-    return AskedStream(source, remote, spec.rate_bps, spec.priority)
 
 
 async def open_transport(
@@ -141,7 +84,7 @@ async def open_transport(
             asyncio.get_running_loop(),
             asyncio.Protocol(),
             core,
-            specs=specs,
+            specs=dict(enumerate(specs)),
             send_buffer_bytes=options.send_buffer_bytes,
             on_closed=on_closed,
         )
@@ -173,7 +116,17 @@ def _options(family: socket.AddressFamily, options: ClientOptions, is_plain: boo
         options.seed,
         HARD_QUEUE_BYTES,
         options.reorder_buffer_bytes,
+        _interfaces(options),
     )
+
+
+def _interfaces(options: ClientOptions) -> tuple[int, list[tuple[str, AskedStream]]] | None:
+    if (interfaces := options.interfaces) is None:
+        return None
+    specs = interfaces.specs.items()
+    return options.max_paths, [
+        (name, AskedStream(None, None, spec.rate_bps, spec.priority)) for name, spec in specs
+    ]
 
 
 @contextlib.contextmanager

@@ -29,6 +29,7 @@ from mstcp.checks import (
 from mstcp.endpoints import parse_endpoints
 from mstcp.errors import LocalProtocolError, MstcpError
 from mstcp.limits import ServerLimits
+from mstcp.network import Interfaces
 from mstcp.streams import StreamSpec, check_specs
 from mstcp.transport import RECONNECT_S, REORDER_BUFFER_BYTES, SCHEDULER
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from mstcp.control import ControllerAddress, ControllerClient
 
 DEFAULT_MAX_PATHS = 4
+
+Paths = Sequence[RequestedPath] | Interfaces | Literal["interfaces"] | None
 
 PlainRule = bool | Literal["auto"]
 
@@ -106,7 +109,7 @@ class ClientOptions(ConnectionOptions):
     streams: Sequence[StreamSpec] | None = None
     source_address: str | tuple[str, int] | None = None
     objective: str | None = None
-    paths: Sequence[RequestedPath] | None = None
+    paths: Paths = None
     max_paths: int = DEFAULT_MAX_PATHS
     may_grow: bool = False
     on_allocation_changed: OnAllocationChanged | None = None
@@ -148,14 +151,18 @@ class ClientOptions(ConnectionOptions):
         check_whole("max_paths", self.max_paths, 1, _core.MAX_STREAMS)
         if self.controller is not None:
             _check_controller(self.controller)
-        if self.paths is not None:
+        if self.interfaces is not None:
+            self._check_interfaces(self.interfaces)
+        elif self.paths is not None:
             check_list("paths", self.paths, RequestedPath)
-        for path in self.paths or ():
+        for path in self.requested_paths:
             check_list("nodes of paths", path.nodes, str, 2)
             check_number("rate_bps of paths", path.rate_bps, MOST_BPS, "in bit/s")
 
     def _check_who_chooses(self) -> None:
         """Check that the streams are given by hand or by a controller, and what goes with either."""
+        if self.interfaces is not None:
+            return
         if self.controller is None:
             if any(value is not None for value in (self.objective, self.paths, self.on_allocation_changed)):
                 what = "objective, paths and on_allocation_changed"
@@ -172,6 +179,13 @@ class ClientOptions(ConnectionOptions):
                 f"a connection has 1 to {_core.MAX_STREAMS} paths, not {self.path_count}"
             )
 
+    def _check_interfaces(self, interfaces: Interfaces) -> None:
+        interfaces.check()
+        others = (self.controller, self.streams, self.sock, self.source_address, self.rate, self.objective)
+        if any(value is not None for value in others) or self.on_allocation_changed is not None:
+            what = "controller, streams, sock, source_address, rate and what a controller is asked for"
+            raise LocalProtocolError(f"paths follow the interfaces of this host: leave {what} out")
+
     def _check_early_data(self) -> None:
         if not isinstance(self.early_data, bytes):
             raise LocalProtocolError(f"early_data is bytes, not {self.early_data!r}")
@@ -179,7 +193,7 @@ class ClientOptions(ConnectionOptions):
             raise LocalProtocolError(
                 f"early_data has {len(self.early_data)} bytes, more than {_core.MAX_EARLY_BYTES}"
             )
-        if self.authenticate_frames:
+        if self.authenticate_frames or self.interfaces is not None:
             return  # also one stream has a hello then
         if self.early_data and self.controller is None and len(self.specs) == 1:
             raise LocalProtocolError("early_data goes with a hello, and a connection of one stream has none")
@@ -240,6 +254,8 @@ class ClientOptions(ConnectionOptions):
         port = given[1] if isinstance(given, tuple) else 0
         if self.streams is not None:
             return [replace(spec, source_port=port) if port else spec for spec in self.streams]
+        if self.interfaces is not None:
+            return []
         count = max(1, len(self.given_sockets))
         return [StreamSpec(source_port=port, rate_bps=self.rate and self.rate / count)] * count
 
@@ -259,7 +275,23 @@ class ClientOptions(ConnectionOptions):
     @property
     def path_count(self) -> int:
         """How many paths a controller may allocate."""
-        return len(self.paths) if self.paths else self.max_paths
+        return len(self.requested_paths) or self.max_paths
+
+    @property
+    def requested_paths(self) -> Sequence[RequestedPath]:
+        """The paths to ask a controller for instead of having it compute them."""
+        return self.paths if self.interfaces is None and self.paths else ()  # type: ignore[return-value]
+
+    @property
+    def interfaces(self) -> Interfaces | None:
+        """Of which interfaces of this host there are to be streams, if they are followed."""
+        return (
+            Interfaces()
+            if self.paths == "interfaces"
+            else self.paths
+            if isinstance(self.paths, Interfaces)
+            else None
+        )
 
 
 def _check_controller(controller: object) -> None:
@@ -342,7 +374,7 @@ class SocketArguments(ConnectionArguments, total=False):
     controller: str | ControllerAddress | ControllerClient | None
     streams: Sequence[StreamSpec] | None
     objective: str | None
-    paths: Sequence[RequestedPath] | None
+    paths: Paths
     max_paths: int
     may_grow: bool
     on_allocation_changed: OnAllocationChanged | None

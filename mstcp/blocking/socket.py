@@ -16,7 +16,7 @@ from mstcp.blocking.bridge import Bridge, WithTimeout
 from mstcp.blocking.deadline import Deadline
 from mstcp.errors import ConnectionClosed, LocalProtocolError
 from mstcp.stats import ConnectionStats
-from mstcp.streams import ConnectionCounters, StreamInfo
+from mstcp.streams import ConnectionCounters, StreamInfo, StreamSpec
 
 _WHOLE_BYTES = 1 << 23
 """`bytes` up to this size are handed over as they are; longer and other data is copied piece by piece."""
@@ -292,6 +292,14 @@ class Socket(WithTimeout):
     def start_trace(self, path: str) -> None:
         """Write a qlog-style trace; see `ConnectionTransport.start_trace`."""
         self._bridge.background.call(lambda: self._bridge.transport.start_trace(path))
+
+    def add_stream(self, spec: StreamSpec) -> int:
+        """Open a further stream, and return its index; see `ConnectionTransport.add_stream`."""
+        return self._bridge.background.run(self._bridge.transport.add_stream(spec))
+
+    def network_changed(self) -> None:
+        """Learn that this host's addresses have changed; see `ConnectionTransport.network_changed`."""
+        self._bridge.background.call(self._bridge.transport.network_changed)
 
     def remove_stream(self, index: int) -> None:
         """Remove a stream; see `ConnectionTransport.remove_stream`."""

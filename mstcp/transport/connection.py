@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from mstcp.checks import check_whole
 from mstcp.errors import ConnectionClosed, LocalProtocolError
 from mstcp.stats import ConnectionStats
-from mstcp.streams import ConnectionCounters, StreamInfo
+from mstcp.streams import ConnectionCounters, StreamInfo, StreamSpec
 from mstcp.transport.defaults import SEND_QUEUE_BYTES
 from mstcp.transport.health import Health
 from mstcp.transport.membership import Membership
@@ -379,6 +379,30 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
             LocalProtocolError: There is no such stream or priority, or the connection is plain TCP.
         """
         self.membership.set_priority(index, priority)
+
+    async def add_stream(self, spec: StreamSpec) -> int:
+        """Open a further stream of a client, and again whenever it is lost.
+
+        Args:
+            spec: From where to where, and how it is used; without addresses as the connection's.
+
+        Returns:
+            Its index, for `remove_stream` and `set_priority`, once it carries bytes.
+
+        Raises:
+            LocalProtocolError: This is the server's end or plain TCP, or the spec makes no sense.
+            ConnectionClosed: The connection ended before.
+            OSError: It cannot be opened; it is not tried again.
+        """
+        return await self.membership.add_stream(spec)
+
+    def network_changed(self) -> None:
+        """Learn that this host's addresses or routes have changed, where the system does not tell.
+
+        Streams from addresses that are gone are lost, and those to be opened are tried at once, from whatever
+        address the system chooses where none was named. On Linux changes of addresses are noticed anyway.
+        """
+        self.membership.network_changed()
 
     def remove_stream(self, index: int) -> None:
         """Remove a stream while the others go on; nothing is lost, and it is not opened again.

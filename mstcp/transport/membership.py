@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from mstcp.errors import LocalProtocolError
+from mstcp import network
+from mstcp.asked import ask
+from mstcp.errors import ConnectionClosed, LocalProtocolError
 from mstcp.open_stream import OpenStream
-from mstcp.streams import StreamSpec, weights_of
+from mstcp.streams import StreamSpec, check_specs, weights_of
 from mstcp.transport.health import Health
 from mstcp.transport.shell import Shell
 
@@ -48,10 +50,12 @@ class Membership:
 
     def start(self) -> None:
         """Have the sockets read; what the application writes first goes with the first hello."""
+        if not self._shell.is_plain:
+            network.follow(self._shell.loop, self)
         self._shell.core.start()
         self._shell.deliver()
         self._shell.settle()
-        if self._shell.specs:
+        if self._shell.is_client:
             self._shell.loop.call_soon(self._greet)
 
     def _greet(self) -> None:
@@ -118,8 +122,8 @@ class Membership:
             if self.is_alive(index):
                 shell.core.set_delay(index, _delay_ns(spec))
                 shell.core.pace(index, spec.rate_bps)
-        for number, asked in enumerate(shell.specs):
-            if asked is not None and asked.source_port:
+        for number, asked in shell.specs.items():
+            if asked.source_port:
                 rate_bps = rates.get(asked.source_port, 0.0)
                 shell.specs[number] = replace(asked, rate_bps=rate_bps)
                 shell.core.note_rate(number, rate_bps)
@@ -147,15 +151,31 @@ class Membership:
         if self.on_joined is not None:
             self.on_joined(spec)
 
+    async def add_stream(self, spec: StreamSpec) -> int:
+        """As `ConnectionTransport.add_stream` says."""
+        check_specs([spec])
+        if self._shell.is_plain or not self._shell.is_client:
+            what = "a plain TCP connection has one" if self._shell.is_plain else "the client adds them"
+            raise LocalProtocolError(f"no stream can be added: {what}")
+        if self._shell.is_closing:
+            raise ConnectionClosed("the connection was closed: no stream can be added")
+        family = self._shell.streams[0].sock.family
+        return await self._shell.add(ask(spec, family, None), spec)
+
+    def network_changed(self) -> None:
+        """As `ConnectionTransport.network_changed` says."""
+        if not self._shell.is_closed:
+            self._shell.core.network_changed(time.monotonic_ns())
+            self._shell.apply()
+
     def remove_stream(self, index: int) -> None:
         """As `ConnectionTransport.remove_stream` says."""
         if self._shell.is_plain:
             raise LocalProtocolError("a plain TCP connection has one stream: close the connection")
         self._shell.core.remove_stream(time.monotonic_ns(), index)
         port = self._shell.streams[index].spec.source_port
-        for number, asked in enumerate(self._shell.specs):
-            if asked is not None and asked.source_port == port:
-                self._shell.specs[number] = None
+        specs = self._shell.specs.items()
+        self._shell.specs = {number: asked for number, asked in specs if asked.source_port != port}
         self._health.note_event("stream_removed", stream=index)
         self._shell.apply()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +27,7 @@ class Setup:
         loop: The event loop; it must have add_reader and add_writer.
         protocol: Gets the bytes in order.
         core: The driver, with the connection's state.
-        specs: Of a client: the streams that the driver is opening.
+        specs: Of a client: the streams that the driver is opening, by their numbers.
         send_buffer_bytes: Bound on the bytes that `try_write` took and the peer's kernel has not acknowledged
             yet, headers included; None bounds only those that no socket has taken (256 KiB).
         extra: What `get_extra_info` knows beside sockets and streams.
@@ -38,7 +38,7 @@ class Setup:
     loop: asyncio.AbstractEventLoop
     protocol: asyncio.BaseProtocol
     core: _core.Connection
-    specs: Sequence[StreamSpec] = ()
+    specs: Mapping[int, StreamSpec] | None = None
     send_buffer_bytes: int | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     on_closed: Callable[[], asyncio.Future[None] | None] | None = None

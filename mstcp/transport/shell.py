@@ -11,14 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mstcp import _core
-from mstcp.errors import ConnectionLost
+from mstcp.errors import ConnectionClosed, ConnectionLost
 from mstcp.open_stream import OpeningStream, OpenStream, strerror
 from mstcp.streams import StreamSpec
 from mstcp.transport.delivery import Delivery
 from mstcp.transport.setup import Setup, wake_all
 
 if TYPE_CHECKING:
-    from mstcp.opening import AskedStream
+    from mstcp.asked import AskedStream
 
 # An error code of docs/protocol.md.
 _ABORTED = 0
@@ -34,7 +34,7 @@ class Shell:
     Attributes:
         core: The driver, which has the connection's behaviour.
         streams: By index in the core; those that are gone stay until another takes their place.
-        specs: Of a client: by the driver's number of the stream; None: it was removed.
+        specs: Of a client: what its streams are to be, by the driver's numbers.
         is_started: The protocol has been told of the connection.
         delivery: Gives the protocol what is in order.
         is_paused: The protocol was told to write nothing now.
@@ -58,7 +58,8 @@ class Shell:
         # As asyncio's own transports do: the caller passes an asyncio.Protocol.
         self.protocol: asyncio.Protocol = setup.protocol  # type: ignore[assignment]
         self.streams: list[OpenStream] = []
-        self.specs: list[StreamSpec | None] = list(setup.specs)
+        self.is_client = setup.specs is not None
+        self.specs: dict[int, StreamSpec] = dict(setup.specs or {})
         self.is_started = False
         self.delivery = Delivery(setup.protocol, self.fail)
         self.is_paused = False
@@ -88,7 +89,9 @@ class Shell:
         self._room_waiters: list[asyncio.Future[None]] = []
         self._end_waiters: list[asyncio.Future[None]] = []
         self._join_waiters: list[asyncio.Future[None]] = []
-        self._opened: asyncio.Future[None] | None = setup.loop.create_future() if setup.specs else None
+        # Further streams that are awaited, by the driver's numbers.
+        self._added: dict[int, asyncio.Future[int]] = {}
+        self._opened: asyncio.Future[None] | None = setup.loop.create_future() if self.is_client else None
         for action in self.core.actions():
             if action.kind == "joined":
                 self._adopt(action)
@@ -116,26 +119,30 @@ class Shell:
         # That it does not block need not be set again.
         kind = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
         sock = socket.socket(family, kind, socket.IPPROTO_TCP, fileno=action.descriptor)
-        stream = OpenStream(sock, self._spec_of(action.number, sock), action.layer)
+        stream = OpenStream(sock, self._spec_of(action, sock), action.layer)
         if (opening := self._sockets.get(action.socket)) is not None:
             stream.is_read, stream.is_written = opening.is_read, opening.is_written
         # A new slot, or that of a stream that is gone.
         self.streams[action.stream : action.stream + 1] = [stream]
         self._sockets[action.socket] = stream
 
-    def _spec_of(self, number: int, sock: socket.socket) -> StreamSpec:
-        """Return what is known of a stream that was opened: here, by its number, or by the peer."""
-        asked = self.specs[number] if number < len(self.specs) else None
-        if asked is None:
+    def _spec_of(self, action: _core.Action, sock: socket.socket) -> StreamSpec:
+        """Return what is known of a stream that was opened: here, or by the peer."""
+        if not self.is_client:
             return StreamSpec(source_port=peer_port(sock))
-        spec = replace(asked, source_port=sock.getsockname()[1])
-        self.specs[number] = spec
+        host, port = sock.getsockname()[:2]
+        asked = self.specs.get(action.number)
+        if asked is None:  # it goes from one of this host's interfaces
+            asked = StreamSpec(rate_bps=action.rate_bps, priority=action.priority, local=host)
+        spec = self.specs[action.number] = replace(asked, source_port=port)
         return spec
 
     def _join(self, action: _core.Action) -> None:
         self._adopt(action)
         self._note_sockets()
         self.on_joined(action.stream)
+        if (added := self._added.pop(action.number, None)) is not None and not added.done():
+            added.set_result(action.stream)
 
     def due(self) -> None:
         """Do what is due."""
@@ -244,18 +251,34 @@ class Shell:
     def dial(self, stream: AskedStream, spec: StreamSpec) -> int:
         """Have the driver open a further stream; return its number."""
         number = self.core.dial(time.monotonic_ns(), stream)
-        self.specs.append(spec)
+        self.specs[number] = spec
         self.apply()
         return number
 
+    async def add(self, stream: AskedStream, spec: StreamSpec) -> int:
+        """As `ConnectionTransport.add_stream` says."""
+        added: asyncio.Future[int] = self.loop.create_future()
+        number = self.core.dial(time.monotonic_ns(), stream)
+        self.specs[number], self._added[number] = spec, added
+        self.apply()
+        try:
+            return await added
+        except BaseException:
+            self._added.pop(number, None)
+            if not self.is_closed:
+                self.forget(number)
+            raise
+
     def forget(self, number: int) -> None:
         """Have the driver open a stream no more."""
-        self.specs[number] = None
+        self.specs.pop(number, None)
         self.core.forget(time.monotonic_ns(), number)
         self.apply()
 
     def _note_unreachable(self, action: _core.Action) -> None:
-        if self.on_unreachable is not None:
+        if (added := self._added.get(action.number)) is not None and not added.done():
+            added.set_exception(action.error or self._lost_reason)
+        elif self.on_unreachable is not None:
             self.on_unreachable(action.number, action.error)
 
     def _lose(self, action: _core.Action) -> None:
@@ -382,6 +405,9 @@ class Shell:
             if action.loss == "broken":
                 error = OSError(action.errno, strerror(action.errno))
             self._opened.set_exception(error or self._lost_reason)
+        for added in self._added.values():
+            if not added.done():
+                added.set_exception(error or ConnectionClosed("the connection was closed"))
         self.information["socket"] = self.information["sockets"] = None
         self._stop_timer()
         wake_all(self._room_waiters)

@@ -22,6 +22,7 @@ def test_public_names() -> None:
         "ConnectionTransport",
         "ControllerError",
         "DependencyMissing",
+        "Interfaces",
         "LocalProtocolError",
         "MstcpError",
         "ProtocolError",

@@ -8,6 +8,7 @@ use std::time::Duration;
 use mstcp_proto::{budget::Budget, scheduler, Config, Connection};
 
 use crate::error::Error;
+use crate::interfaces::Interfaces;
 use crate::layers::Cipher;
 use crate::sys;
 
@@ -22,6 +23,8 @@ pub struct StreamSpec {
     pub source: Option<SocketAddr>,
     /// Where it goes; none: to the connection's destination.
     pub remote: Option<SocketAddr>,
+    /// The index of the interface by which it leaves; none: as the system routes it.
+    pub interface: Option<u32>,
     /// The goodput at which it is paced, in bit/s; None: as much as TCP's congestion control allows.
     pub rate_bps: Option<f64>,
     /// 0 to 255: the streams of the lowest value that work carry everything, others are their backup.
@@ -212,6 +215,8 @@ pub struct ClientConfig {
     pub opens_early: bool,
     /// The first bytes to send, which go with the first hello: a server may get them twice.
     pub early_data: Vec<u8>,
+    /// Where no streams are named: one from each address of this host, followed as they change.
+    pub interfaces: Option<Interfaces>,
     /// Options of the streams' sockets.
     pub socket: SocketOptions,
     /// What encrypts the streams, by other means than rustls.
@@ -232,6 +237,7 @@ impl Default for ClientConfig {
             is_plain: false,
             opens_early: false,
             early_data: Vec::new(),
+            interfaces: None,
             socket: SocketOptions::default(),
             ciphers: None,
             transport: TransportConfig::default(),
@@ -259,6 +265,10 @@ impl ClientConfig {
         check_authentication(self.authenticate_frames, &self.secret, has_tls)?;
         if self.opens_early && (has_tls || !self.secret.is_empty() || !self.early_data.is_empty()) {
             let problem = "opens_early takes no secret, TLS or early_data: their answer is awaited";
+            return Err(Error::Config(problem.to_owned()));
+        }
+        if self.is_plain && self.interfaces.is_some() {
+            let problem = "plain TCP has one stream: it goes from no other interfaces";
             return Err(Error::Config(problem.to_owned()));
         }
         self.core().map(drop)

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -10,6 +10,7 @@ use rustix::net::{self, sockopt, AddressFamily, SocketFlags, SocketType};
 
 use crate::config::{SocketOptions, StreamSpec};
 use crate::error::Error;
+use crate::sys;
 
 /// TCP gives a stream up where nothing is acknowledged for so long, in milliseconds.
 const USER_TIMEOUT_MS: u32 = 30_000;
@@ -22,19 +23,21 @@ pub(crate) struct Route {
     /// What it had the last time: a path may depend on the port.
     source: SocketAddr,
     pub(crate) destination: SocketAddr,
+    interface: Option<u32>,
 }
 
 impl Route {
-    pub(crate) fn new(source: Option<SocketAddr>, destination: SocketAddr) -> Self {
+    pub(crate) fn new(spec: &StreamSpec, destination: SocketAddr) -> Self {
         let any: IpAddr = match destination {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        let named = source.unwrap_or_else(|| SocketAddr::new(any, 0));
+        let named = spec.source.unwrap_or_else(|| SocketAddr::new(any, 0));
         Self {
             named,
             source: named,
             destination,
+            interface: spec.interface,
         }
     }
 
@@ -72,6 +75,9 @@ impl Route {
         }
         if let Some(bytes) = options.receive_buffer_bytes {
             sockopt::set_socket_recv_buffer_size(&socket, bytes)?;
+        }
+        if let Some(index) = self.interface {
+            sys::bind_to_interface(socket.as_raw_fd(), index)?;
         }
         if source.port() > 0 || !source.ip().is_unspecified() {
             net::bind(&socket, &source).map_err(|errno| Error::Bind {
@@ -212,7 +218,7 @@ pub(crate) fn ways(
                 Some(remote) => (round == 0).then_some(remote)?,
                 None => destination,
             };
-            fits(spec, &to).then(|| (stream, Route::new(spec.source, to)))
+            fits(spec, &to).then(|| (stream, Route::new(spec, to)))
         });
         rounds.push(ways.collect());
     }
@@ -265,7 +271,7 @@ pub(crate) fn way_of(
     let all = (spec.remote.iter()).chain(std::iter::once(&preferred));
     let mut fitting = (all.chain(destinations)).filter(|destination| fits(spec, destination));
     let destination = fitting.next()?;
-    Some(Route::new(spec.source, *destination))
+    Some(Route::new(spec, *destination))
 }
 
 #[cfg(test)]
@@ -280,19 +286,19 @@ mod tests {
     fn a_port_that_another_connection_has_is_left_unless_it_was_named() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let destination = listener.local_addr().unwrap();
-        let any = Route::new(Some(address("127.0.0.1:0")), destination);
+        let any = Route::new(&address("127.0.0.1:0").into(), destination);
         let options = SocketOptions::default();
         let (first, _) = any.dial(&options).unwrap();
         let (local, _) = addresses(&first).unwrap();
         // It is shared, so the other connection could bind it, and is found out as it connects.
         let (second, _) = any.of(local).dial(&options).unwrap();
         assert_ne!(addresses(&second).unwrap().0, local);
-        let named = Route::new(Some(local), destination);
+        let named = Route::new(&local.into(), destination);
         let error = named.dial(&options).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrNotAvailable);
         assert!(error.to_string().contains("take another source port"));
         // An address that is gone is left by a stream that named none.
-        let moved = Route::new(None, destination).of(address("192.0.2.1:7"));
+        let moved = Route::new(&StreamSpec::default(), destination).of(address("192.0.2.1:7"));
         assert!(!is_own_address(address("192.0.2.1:7")) && is_own_address(local));
         let (moved, _) = moved.dial(&options).unwrap();
         assert!(addresses(&moved).unwrap().0.ip().is_loopback());
@@ -315,7 +321,7 @@ mod tests {
         let rounds = ways(&destinations, &[streams[0], of_its_own]).unwrap();
         assert_eq!(
             rounds[0],
-            [(1, Route::new(of_its_own.source, address("[::1]:7")))]
+            [(1, Route::new(&of_its_own, address("[::1]:7")))]
         );
         let error = ways(&destinations[..1], &streams).unwrap_err();
         assert!(error.to_string().contains("from 127.0.0.1"));

@@ -1,9 +1,12 @@
 //! The system calls of a connection's sockets; errors are errnos.
 
 use rustix::io::Errno;
-use std::io::IoSlice;
+use std::ffi::CStr;
+use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
+
+use crate::interfaces::{ip_of, HostAddress};
 
 /// The most pieces that one call sends.
 pub const MAX_PIECES: usize = 64;
@@ -375,4 +378,78 @@ pub(crate) fn random<const SIZE: usize>() -> [u8; SIZE] {
     let mut bytes = [0; SIZE];
     fill_random(&mut bytes);
     bytes
+}
+
+/// Have what a socket sends leave by an interface. Does nothing elsewhere than on Linux.
+pub(crate) fn bind_to_interface(socket: RawFd, index: u32) -> Result<(), Errno> {
+    #[cfg(target_os = "linux")]
+    {
+        // asm-generic/socket.h; not in the libc crate for all targets.
+        const SO_BINDTOIFINDEX: libc::c_int = 62;
+        // SAFETY: the option is an int, read as long as said.
+        unsafe {
+            counted(libc::setsockopt(
+                socket,
+                libc::SOL_SOCKET,
+                SO_BINDTOIFINDEX,
+                std::ptr::addr_of!(index).cast(),
+                std::mem::size_of_val(&index) as libc::socklen_t,
+            ) as isize)?;
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (socket, index);
+    Ok(())
+}
+
+/// The addresses of this host's interfaces that are up.
+pub(crate) fn host_addresses() -> io::Result<Vec<HostAddress>> {
+    let mut addresses = Vec::new();
+    let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: the list is read until its end, and freed once.
+    unsafe {
+        if libc::getifaddrs(&mut first) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut next = first;
+        while let Some(entry) = next.as_ref() {
+            next = entry.ifa_next;
+            let is_up = entry.ifa_flags & libc::IFF_UP as libc::c_uint != 0;
+            if entry.ifa_addr.is_null() || !is_up {
+                continue;
+            }
+            if let Some(ip) = ip_of(entry.ifa_addr) {
+                let name = CStr::from_ptr(entry.ifa_name);
+                addresses.push(HostAddress {
+                    ip,
+                    name: name.to_string_lossy().into_owned(),
+                    index: libc::if_nametoindex(entry.ifa_name),
+                });
+            }
+        }
+        libc::freeifaddrs(first);
+    }
+    Ok(addresses)
+}
+
+/// A descriptor from which something can be read whenever addresses of this host have come or gone.
+///
+/// # Errors
+/// The system does not tell of them.
+pub fn address_changes() -> io::Result<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::net::{self, netlink, AddressFamily, SocketFlags, SocketType};
+        // rtnetlink(7)
+        const RTMGRP_IPV4_IFADDR: u32 = 0x10;
+        const RTMGRP_IPV6_IFADDR: u32 = 0x100;
+        // NETLINK_ROUTE is the family's protocol 0.
+        let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
+        let socket = net::socket_with(family, SocketType::RAW, flags, None)?;
+        let groups = RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
+        net::bind(&socket, &netlink::SocketAddrNetlink::new(0, groups))?;
+        Ok(socket)
+    }
+    #[cfg(not(target_os = "linux"))]
+    Err(io::ErrorKind::Unsupported.into())
 }

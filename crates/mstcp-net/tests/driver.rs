@@ -8,7 +8,9 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use common::{any, End, Net};
-use mstcp_net::{ClientConfig, Driver, Error, Event, PlainTcp, ServerConfig, StreamId, StreamSpec};
+use mstcp_net::{
+    ClientConfig, Driver, Error, Event, Interfaces, PlainTcp, ServerConfig, StreamId, StreamSpec,
+};
 use mstcp_proto::RemoteError;
 
 const DATA: &[u8] = b"written before anybody answered";
@@ -122,6 +124,32 @@ fn streams_come_and_go_and_are_opened_again_from_where_they_were() {
     write(&mut net, DATA);
     net.until("bytes", |net| only(net).received == DATA);
     let refused = net.servers[0].driver.add_stream(net.now_ns, spec);
+    assert!(matches!(refused, Err(Error::Config(_))));
+}
+
+#[test]
+fn streams_follow_the_interfaces_of_this_host() {
+    let client = || ClientConfig {
+        interfaces: Some(Interfaces::default()),
+        ..ClientConfig::default()
+    };
+    let mut net = Net::new(client(), ServerConfig::default(), |_| Vec::new());
+    net.until("a stream", |net| net.client.open_streams() == 1);
+    for _ in 0..2 {
+        net.client.driver.network_changed(net.now_ns);
+        net.client.apply(net.now_ns);
+    }
+    write(&mut net, DATA);
+    net.until("bytes", |net| only(net).received == DATA);
+    let streams = net.client.driver.statistics().streams;
+    let local: Vec<_> = streams.iter().map(|stream| stream.local.ip()).collect();
+    assert_eq!(local, [std::net::Ipv4Addr::LOCALHOST]);
+    let refused = Driver::connect_over(
+        0,
+        Arc::new(client()),
+        vec![net.listener.local_addr().unwrap()],
+        any(1),
+    );
     assert!(matches!(refused, Err(Error::Config(_))));
 }
 

@@ -405,7 +405,7 @@ impl Connection {
         let round_trips_ns = self.sender.round_trips_of_ns(slot);
         let is_dead = (self.doubts).note(self.now_ns, slot, is_unanswered, round_trips_ns);
         if is_dead {
-            self.give_up_for_silence(slot);
+            self.give_up_stream(slot);
         }
     }
 
@@ -414,7 +414,10 @@ impl Connection {
     }
 
     /// Give up a stream through which nothing comes, and tell the peer.
-    fn give_up_for_silence(&mut self, slot: usize) {
+    pub fn give_up_stream(&mut self, slot: usize) {
+        if !self.alive().contains(slot) {
+            return;
+        }
         let gone = Control::Gone(self.sender.id(slot));
         self.give_up(slot);
         self.timers.has_silent_paths = true;

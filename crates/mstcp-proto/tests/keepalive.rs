@@ -1,7 +1,7 @@
 //! Signs of life that an application asks for.
 
 use mstcp_proto::control::Control;
-use mstcp_proto::{frame, scheduler, Config, Connection, Event};
+use mstcp_proto::{frame, scheduler, Config, Connection, Event, Outcome};
 
 const IDLE_NS: u64 = 1_000_000_000;
 /// The shell's timer is late by so much.
@@ -68,4 +68,43 @@ fn a_peer_that_answers_at_once_is_never_given_up_however_late_the_timer_is() {
 #[test]
 fn a_peer_that_answers_nothing_is_given_up_after_the_probes() {
     assert_eq!(idle_minute(false), (3, 2));
+}
+
+/// When a connection ends, and how, whose peer is gone and whose streams cannot be opened again. TCP sends again what was written;
+/// where nothing was, only keepalive finds out.
+fn end_of_vanished(written: &[u8], has_keepalive: bool) -> Option<(u64, Outcome)> {
+    let mut connection = connection();
+    if !has_keepalive {
+        connection.set_keepalive(None, 3);
+    }
+    connection.write(written).unwrap();
+    let mut now_ns = IDLE_NS;
+    loop {
+        send(&mut connection, now_ns);
+        for stream in connection.doubted(now_ns).iter() {
+            connection.on_unanswered(now_ns, stream, !written.is_empty());
+        }
+        while let Some(event) = connection.poll_event() {
+            if let Event::Closed(outcome) = event {
+                return Some((now_ns, outcome));
+            }
+        }
+        now_ns = connection.timeout_ns()?.max(now_ns) + LATE_NS;
+    }
+}
+
+#[test]
+fn a_connection_ends_as_lost_when_its_peer_vanishes_and_all_streams_stall() {
+    // What TCP has sent again waits for as long as TCP would; PINGs only as long as for a lost stream to come back.
+    for (written, has_keepalive, seconds) in [
+        (&b"x"[..], false, 30..35),
+        (b"x", true, 30..35),
+        (b"", true, 9..12),
+    ] {
+        let (end_ns, outcome) = end_of_vanished(written, has_keepalive).expect("it ends");
+        assert_eq!(outcome, Outcome::Lost);
+        assert!(seconds.contains(&(end_ns / 1_000_000_000)), "{end_ns}");
+    }
+    // Nothing is awaited, as with TCP.
+    assert_eq!(end_of_vanished(b"", false), None);
 }

@@ -43,6 +43,10 @@ pub(crate) struct Action {
     #[pyo3(get)]
     is_ipv6: bool,
     #[pyo3(get)]
+    rate_bps: Option<f64>,
+    #[pyo3(get)]
+    priority: u8,
+    #[pyo3(get)]
     layer: Option<Py<PyAny>>,
     /// Stays open until the event loop watches it no more.
     _held: Option<StreamSocket>,
@@ -122,6 +126,8 @@ impl Action {
                     number: stream.index(),
                     socket: socket.number(),
                     is_ipv6: local.is_ipv6(),
+                    rate_bps: driver.spec_of(slot).rate_bps,
+                    priority: driver.spec_of(slot).priority,
                     layer: cipher::object(py, driver.endpoint().layer_of(slot)),
                     ..Self::default()
                 }

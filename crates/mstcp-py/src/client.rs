@@ -5,7 +5,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mstcp_net::{ClientConfig, SocketOptions, StreamSpec, TransportConfig};
+use mstcp_net::{ClientConfig, Interfaces, SocketOptions, StreamSpec, TransportConfig};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -75,6 +75,7 @@ pub(crate) struct Options {
     seed: Option<u64>,
     send_queue_bytes: usize,
     reorder_buffer_bytes: usize,
+    interfaces: Option<(usize, Vec<(String, AskedStream)>)>,
 }
 
 impl Options {
@@ -97,6 +98,13 @@ impl Options {
             is_plain: self.is_plain,
             opens_early: self.opens_early,
             early_data: self.early_data,
+            interfaces: self.interfaces.map(|(most_streams, specs)| {
+                let specs = specs.into_iter().map(|(name, spec)| (name, spec.take().0));
+                Interfaces {
+                    most_streams,
+                    specs: specs.collect(),
+                }
+            }),
             socket: SocketOptions {
                 congestion_control: self.congestion_control,
                 receive_buffer_bytes: self.receive_buffer_bytes,

@@ -281,6 +281,11 @@ impl Connection {
             .remove_stream(now_ns, StreamId::from_index(number));
     }
 
+    #[pyo3(signature = (now_ns, /))]
+    fn network_changed(&self, py: Python<'_>, now_ns: u64) {
+        self.locked(py).network_changed(now_ns);
+    }
+
     /// Pace a stream at another rate once it is open.
     #[pyo3(signature = (number, rate_bps, /))]
     fn note_rate(&self, py: Python<'_>, number: usize, rate_bps: Option<f64>) {

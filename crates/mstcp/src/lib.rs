@@ -33,7 +33,8 @@
 //! | [`Connection::statistics`], [`Connection::events`] | what it has carried; streams that open, stall and are lost |
 //! | [`Connection::add_stream`], [`Connection::remove_stream`] | paths that come and go |
 //! | [`Connection::set_rate`], [`Connection::set_priority`] | how much goes over which, and which are backups |
-//! | [`Connection::network_changed`] | the host has other addresses now |
+//! | [`Interfaces`] | a stream from each of this host's addresses, also as they come and go |
+//! | [`Connection::network_changed`] | the host has other addresses now; on Linux that is noticed |
 //! | `control` (feature of this name) | rates and paths from a controller |
 //! | [`ClientConfig`], [`ServerConfig`] | secret, TLS, buffers, timeouts |
 //!
@@ -45,6 +46,7 @@ mod connection;
 #[cfg(feature = "control")]
 pub mod control;
 mod listener;
+mod network;
 mod task;
 
 pub use connection::{connect, Connection, Events, ReadHalf, WriteHalf};
@@ -52,6 +54,6 @@ pub use listener::Listener;
 #[cfg(feature = "tls")]
 pub use mstcp_net::ClientTls;
 pub use mstcp_net::{
-    ClientConfig, Error, Event, Keepalive, PathStatistics, ServerConfig, Statistics, StreamId,
-    StreamSpec, StreamStatistics, TransportConfig,
+    ClientConfig, Error, Event, Interfaces, Keepalive, PathStatistics, ServerConfig, Statistics,
+    StreamId, StreamSpec, StreamStatistics, TransportConfig,
 };

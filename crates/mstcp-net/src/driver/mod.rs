@@ -282,23 +282,35 @@ impl Driver {
         self.actions.pop_front()
     }
 
-    /// The host's addresses or routes have changed: streams from addresses that are gone are lost, and those that are to be
-    /// opened are tried at once, from whatever address the system chooses where none was named.
+    /// The host's addresses or routes may have changed: streams from addresses that are gone are lost, and those that are to be
+    /// opened are tried at once, from whatever address the system chooses where none was named. A client that follows this host's
+    /// interfaces has a stream from each address then.
     pub fn network_changed(&mut self, now_ns: u64) {
+        if self.endpoint.core.is_plain() || self.over.is_some() {
+            return;
+        }
+        self.follow_interfaces(now_ns);
         let gone: Vec<usize> = (0..self.slots.len())
             .filter(|slot| self.slots[*slot].open.is_some())
             .filter(|slot| !dial::is_own_address(self.slots[*slot].local))
             .collect();
         for slot in gone {
-            self.lose(now_ns, slot, Loss::Broken(Errno::ADDRNOTAVAIL));
+            self.endpoint.core.give_up_stream(slot);
+            self.let_go(now_ns, slot, Loss::Broken(Errno::ADDRNOTAVAIL));
         }
-        if self.is_open && self.over.is_none() {
+        if self.is_open {
             self.endpoint.core.ping(0);
         }
         if let Side::Client(dialler) = &mut self.side {
             dialler.network_changed(now_ns);
         }
         self.due(now_ns);
+    }
+
+    fn follow_interfaces(&mut self, now_ns: u64) {
+        if let (Side::Client(dialler), true) = (&mut self.side, self.is_open) {
+            dialler.follow_interfaces(now_ns);
+        }
     }
 
     fn slot_of(&self, socket: SocketId) -> Option<usize> {
@@ -388,6 +400,8 @@ impl Driver {
                 self.endpoint.core.open_by(*client);
             }
             self.open_first(now_ns, new);
+            // They may have changed since.
+            self.follow_interfaces(now_ns);
         }
         let greets = match &mut self.side {
             Side::Client(dialler) => is_again && dialler.has_greeted(false),

@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use mstcp_proto::{Connection, Slice, StreamSet};
 
 use super::{Action, Driver, Side, SocketId, StreamId};
+use crate::config::StreamSpec;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 
@@ -24,6 +25,11 @@ impl Driver {
         let mut slots = self.slots.iter().enumerate();
         let (at, slot) = slots.find(|(_, slot)| slot.stream == stream)?;
         Some((at, slot.open.as_ref()?.socket))
+    }
+
+    /// How the stream in a slot is used.
+    pub fn spec_of(&self, slot: usize) -> StreamSpec {
+        (self.slots.get(slot)).map_or_else(StreamSpec::default, |slot| slot.spec)
     }
 
     /// Have the shell close a stream's socket when it is told to watch it no more. It must have no clone of it.

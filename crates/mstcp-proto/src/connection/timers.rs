@@ -257,7 +257,7 @@ impl Connection {
             self.events.push_back(Event::StreamRecovered { slot });
         }
         for slot in self.sender.hopeless(now_ns, &self.life).iter() {
-            self.give_up_for_silence(slot);
+            self.give_up_stream(slot);
         }
         self.tell_seen();
         self.ask(round_trips_ns);

@@ -18,6 +18,7 @@ use super::{SocketId, StreamId};
 use crate::config::{ClientConfig, StreamSpec};
 use crate::dial::{self, Route, Way};
 use crate::error::Error;
+use crate::interfaces::Interfaces;
 use crate::sys;
 use first::Lead;
 
@@ -74,6 +75,8 @@ pub(super) struct Dialler {
     pub(super) config: Arc<ClientConfig>,
     /// What each stream was asked for; none: it was removed.
     pub(super) specs: Vec<Option<StreamSpec>>,
+    /// Those that go from this host's interfaces, as long as these have the address.
+    followed: Vec<(StreamId, StreamSpec)>,
     /// The sockets that were given for them, until they are tried.
     sockets: Vec<Option<OwnedFd>>,
     destinations: Vec<SocketAddr>,
@@ -103,7 +106,14 @@ impl Dialler {
         destinations: Vec<SocketAddr>,
         streams: Vec<(StreamSpec, Option<OwnedFd>)>,
     ) -> Result<Self, Error> {
-        let (specs, sockets): (Vec<_>, Vec<_>) = streams.into_iter().unzip();
+        let (mut specs, mut sockets): (Vec<_>, Vec<_>) = streams.into_iter().unzip();
+        let mut followed = Vec::new();
+        if let Some(interfaces) = &config.interfaces {
+            specs = of_interfaces(interfaces, specs, &destinations)?;
+            sockets.resize_with(specs.len(), || None);
+            let streams = specs.iter().enumerate();
+            followed.extend(streams.map(|(at, spec)| (StreamId::from_index(at), *spec)));
+        }
         if specs.is_empty() {
             let problem = "a connection has a stream: name one, StreamSpec::default() for any";
             return Err(Error::Config(problem.to_owned()));
@@ -119,6 +129,7 @@ impl Dialler {
             config,
             rounds: dial::ways(&destinations, &specs)?,
             specs: specs.into_iter().map(Some).collect(),
+            followed,
             sockets,
             destinations,
             next_round: 0,
@@ -397,6 +408,32 @@ impl Dialler {
         before > self.dials.len()
     }
 
+    /// Have a stream from each address of this host's interfaces, if it is to follow them, and none from those that are gone.
+    pub(super) fn follow_interfaces(&mut self, now_ns: u64) {
+        let Some(interfaces) = &self.config.interfaces else {
+            return;
+        };
+        // What cannot be asked now is as it was.
+        let Ok(wanted) = interfaces.wanted(&self.destinations) else {
+            return;
+        };
+        let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.followed)
+            .into_iter()
+            .partition(|(_, spec)| wanted.contains(spec));
+        self.followed = kept;
+        for (stream, _) in gone {
+            self.remove(stream);
+        }
+        for spec in wanted {
+            if self.followed.iter().all(|(_, other)| *other != spec) {
+                // One whose family the destination does not have is none.
+                if let Ok(stream) = self.add(now_ns, spec, None) {
+                    self.followed.push((stream, spec));
+                }
+            }
+        }
+    }
+
     /// Try all that waits at once, from whatever addresses the host has now.
     pub(super) fn network_changed(&mut self, now_ns: u64) {
         self.next_round_ns = now_ns;
@@ -455,5 +492,24 @@ impl Dialler {
     /// The sockets that are to be watched, whether for bytes and whether for room.
     pub(super) fn watched(&self) -> impl Iterator<Item = (SocketId, &Arc<OwnedFd>, (bool, bool))> {
         (self.attempts.iter()).map(|one| (one.socket, one.opening.socket(), one.opening.interest()))
+    }
+}
+
+/// The streams to open from this host's interfaces.
+fn of_interfaces(
+    interfaces: &Interfaces,
+    named: Vec<StreamSpec>,
+    destinations: &[SocketAddr],
+) -> Result<Vec<StreamSpec>, Error> {
+    if !named.is_empty() {
+        let problem = "streams are named or follow this host's interfaces: name none";
+        return Err(Error::Config(problem.to_owned()));
+    }
+    let specs = interfaces.wanted(destinations)?;
+    match specs.is_empty() {
+        true => Err(Error::Config(
+            "no interface of this host has an address that may lead to the destination".to_owned(),
+        )),
+        false => Ok(specs),
     }
 }

@@ -1,0 +1,69 @@
+"""Streams to open, as the driver takes them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from mstcp.streams import StreamSpec
+
+Address = tuple[socket.AddressFamily, Any]
+
+STREAM: dict[str, Any] = {"type": socket.SOCK_STREAM}
+
+
+class AskedStream(NamedTuple):
+    """A stream to open, as the driver takes it.
+
+    Attributes:
+        source: Our socket address; None: the system chooses.
+        remote: The peer's socket address; None: the connection's.
+        rate_bps: Goodput that it is paced at; None: it is not.
+        priority: Its priority.
+        descriptor: A bound or connected socket to use first, which is the driver's then.
+    """
+
+    source: Any
+    remote: Any
+    rate_bps: float | None
+    priority: int
+    descriptor: int | None = None
+
+    def over(self, sock: socket.socket) -> AskedStream:
+        """Return it with a socket to use first, which is the driver's from now on."""
+        return self._replace(descriptor=sock.detach())
+
+
+def found(addresses: Iterable[tuple[Any, ...]]) -> list[Address]:
+    """Return the families and socket addresses of what `getaddrinfo` returned."""
+    return [(family, address) for family, _, _, _, address in addresses]
+
+
+def source_address(family: socket.AddressFamily, host: str | None, port: int) -> Any:
+    """Return the socket address of an own host and port, of this family if it has one; None: any.
+
+    Raises:
+        socket.gaierror: The host is unknown.
+    """
+    if host is None and not port:
+        return None
+    try:
+        own = found(socket.getaddrinfo(host, port, flags=socket.AI_PASSIVE, **STREAM))
+    except socket.gaierror as error:
+        raise socket.gaierror(error.errno, f"cannot connect from address {host}: {error.strerror}") from None
+    return next((address for one, address in own if one == family), own[0][1])
+
+
+def ask(
+    spec: StreamSpec, family: socket.AddressFamily, host: str | None, sock: socket.socket | None = None
+) -> AskedStream:
+    """Return a stream as the driver takes it: from its socket, else from an own host where it names none."""
+    remote = None
+    if spec.remote is not None:
+        ((family, remote),) = found(socket.getaddrinfo(*spec.remote, flags=socket.AI_NUMERICHOST, **STREAM))
+    if sock is not None:
+        source = (*sock.getsockname()[:1], spec.source_port, *sock.getsockname()[2:])
+    else:
+        source = source_address(family, spec.local or host, spec.source_port)
+    return AskedStream(source, remote, spec.rate_bps, spec.priority)
