@@ -50,7 +50,8 @@ class Membership:
 
     def start(self) -> None:
         """Have the sockets read; what the application writes first goes with the first hello."""
-        if not self._shell.is_plain:
+        # A server's sockets may have addresses that are not this host's: those of a gateway.
+        if self._shell.is_client and not self._shell.is_plain:
             network.follow(self._shell.loop, self)
         self._shell.core.start()
         self._shell.deliver()

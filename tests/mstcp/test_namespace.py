@@ -226,7 +226,8 @@ def gateway(program: str, led: str) -> dict[str, str]:
             return process
 
         hosts = [started("unshare", "--net", "sleep", "60").pid for _ in range(2)]
-        wait_until(lambda: len({network_namespace(each) for each in [*map(str, hosts), "self"]}) == 3, "two namespaces")
+        processes = ["self", *map(str, hosts)]
+        wait_until(lambda: len({network_namespace(each) for each in processes}) == 3, "two namespaces")
         enter = [["nsenter", f"--target={host}", "--net", "--"] for host in hosts]
         for number, (host, name) in enumerate(zip(hosts, ("inside", "outside"), strict=True), 1):
             sh(f"ip link add {name} type veth peer name eth0 netns {host}")

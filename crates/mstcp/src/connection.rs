@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{lookup_host, ToSocketAddrs};
 use tokio::sync::broadcast;
 
+use crate::network;
 use crate::task::{now_ns, Shared};
 
 /// Open a connection over a stream for each of `streams`.
@@ -29,6 +30,8 @@ pub async fn connect(
     let destinations = lookup_host(destination).await?.collect();
     let driver = Driver::connect(now_ns(), Arc::new(config), destinations, streams)?;
     let connection = Connection::new(driver);
+    // A server's sockets may have addresses that are not this host's: those of a gateway.
+    network::follow(&connection.0 .0);
     let shared = connection.shared();
     let opened = shared.until(|state| match state.error() {
         Some(error) => Some(Err(error)),

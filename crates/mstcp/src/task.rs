@@ -13,8 +13,6 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::broadcast;
 use tokio::time::Sleep;
 
-use crate::network;
-
 /// Events that a subscriber may be behind.
 const MAX_EVENTS: usize = 64;
 /// A socket that has no room is tried again after so long, should the system not tell of it.
@@ -70,7 +68,6 @@ impl Shared {
             events: broadcast::Sender::new(MAX_EVENTS),
         })));
         shared.with(|_| ());
-        network::follow(&shared);
         tokio::spawn(run(Arc::clone(&shared)));
         shared
     }
