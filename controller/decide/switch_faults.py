@@ -38,7 +38,7 @@ class SwitchFaults:
     def messages_refused(self, event: MessagesRefused, now: float) -> None:
         """Record that a switch answers messages with errors: a fault until it has not done so for a while."""
         switch = self._state.live.switch_name(event.datapath_id)
-        if switch is not None:
+        if switch is not None and self._state.live.is_connected(switch):
             text = f"{switch} refuses messages of the controller: {event.reason}."
             self._add(switch, FaultKind.MESSAGES_REFUSED, text, now + _REFUSALS_LAST_S)
 

@@ -10,7 +10,7 @@ import pytest
 
 import topologies
 from controller.api.schema import parse
-from controller.model.events import FlowRequested
+from controller.model.events import FlowRequested, MessagesRefused, SwitchDisconnected
 from controller.model.rules import TABLE_DEFAULT, TABLE_PINNED, Match, Output, Rule, port_group_number
 from controller.model.settings import Settings
 from switch.model import Fleet
@@ -162,3 +162,10 @@ async def test_rules_that_vanish_from_a_switch_come_back(tmp_path: Path) -> None
         switch.tables.clear()
         await until(lambda: {rule.change.cookie for rule in switch.tables.rules()} >= before, "all rules")
         assert (await running.get("/v1/health"))["status"] == "ok"
+
+
+def test_a_refusal_of_a_switch_that_has_left_is_no_fault(net: ControlledNetwork) -> None:
+    datapath_id = BUTTERFLY.datapath_id("S2")
+    for event in (SwitchDisconnected(datapath_id), MessagesRefused(datapath_id, "too late", 1)):
+        net.handle(event)
+    assert not any("refuses messages" in fault for fault in net.snapshot().health.faults)
