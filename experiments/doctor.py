@@ -70,11 +70,13 @@ LACKS: dict[str, tuple[State, str]] = {
         "in userspace Open vSwitch reads by packet sockets and takes four times the processor",
     ),
     "sch_netem": ("degraded", "the link emulator makes the links instead"),
+    "sch_tbf": ("degraded", "the link emulator makes the links instead"),
     "xdp": ("missing", "PPFS cannot split packets on real switches"),
     "mptcp": ("missing", "MPTCP cannot be compared"),
 }
 _REQUIRED = {"rights", "openvswitch"}
-_NOT_USED = {"sch_tbf", "sch_htb", "sch_fq"}
+_LINK_QDISCS = ("sch_netem", "sch_tbf")
+_NOT_USED = {"sch_htb", "sch_fq"}
 """Probed for other users of `switch`; no experiment needs them."""
 
 
@@ -167,15 +169,15 @@ def check_system_switches(reason: str | None) -> Check:
 
 def check_links(probed: Mapping[str, Capability], emulator_problem: str | None) -> Check:
     """Return whether links can have a rate and a delay, by the kernel's netem or by the link emulator."""
-    if _has(probed, "sch_netem"):
-        return Check("links", "ok", "the kernel's netem", required=True)
+    if all(_has(probed, qdisc) for qdisc in _LINK_QDISCS):
+        return Check("links", "ok", "the kernel's netem and tbf", required=True)
     if emulator_problem is None:
         return Check("links", "ok", "the link emulator", required=True)
-    unknown = "sch_netem" in probed and from_capability(probed["sch_netem"]).state == "unknown"
+    unknown = any(q in probed and from_capability(probed[q]).state == "unknown" for q in _LINK_QDISCS)
     return Check(
         "links",
         "unknown" if unknown else "missing",
-        f"netem {'cannot be tried' if unknown else 'is missing'}, and {emulator_problem}",
+        f"netem or tbf {'cannot be tried' if unknown else 'is missing'}, and {emulator_problem}",
         "links cannot have the rates and delays asked for: the live engine cannot run",
         SETUP,
         required=True,

@@ -81,11 +81,7 @@ def versions() -> dict[str, str]:
 @functools.cache
 def available_qdiscs() -> list[str]:
     """Return which of the queueing disciplines that links can be made of the kernel has."""
-    probed = {
-        "netem": capabilities.probe_netem(),
-        "tbf": capabilities.probe_qdisc("tbf", ["rate", "10mbit", "burst", "15000", "limit", "15000"]),
-    }
-    return [name for name, capability in probed.items() if capability.available]
+    return [qdisc.name.removeprefix("sch_") for qdisc in capabilities.probe_link_qdiscs() if qdisc.available]
 
 
 @functools.cache

@@ -58,8 +58,7 @@ def probe() -> list[Capability]:
         probe_kernel_datapath(),
         probe_netdev_datapath(),
         probe_af_xdp(),
-        probe_netem(),
-        probe_qdisc("tbf", ["rate", "10mbit", "burst", "15000", "limit", "15000"]),
+        *probe_link_qdiscs(),
         probe_qdisc("htb", ["default", "1"]),
         probe_qdisc("fq", []),
         probe_xdp(),
@@ -163,9 +162,12 @@ def probe_af_xdp() -> Capability:
     return Capability("af_xdp", True, "AF_XDP sockets open")
 
 
-def probe_netem() -> Capability:
-    """Return whether the kernel can delay packets (sch_netem)."""
-    return probe_qdisc("netem", ["delay", "1ms", "rate", "10mbit"])
+def probe_link_qdiscs() -> tuple[Capability, Capability]:
+    """Return whether the kernel can delay packets (sch_netem) and cut them into segments (sch_tbf)."""
+    return (
+        probe_qdisc("netem", ["delay", "1ms", "rate", "10mbit"]),
+        probe_qdisc("tbf", ["rate", "10mbit", "burst", "15000", "limit", "15000"]),
+    )
 
 
 def probe_qdisc(kind: str, options: Sequence[str]) -> Capability:

@@ -1,9 +1,12 @@
-"""Links by the kernel: one netem queueing discipline at each end of a veth pair.
+"""Links by the kernel: a netem queueing discipline at each end of a veth pair.
 
 netem keeps a virtual clock: with `rate` each packet leaves after the one before it, and after its own
 serialisation and the delay. That is a link to the nanosecond, where a token bucket (tbf, htb) lets the first
 packets after a pause pass at once. Its one limit counts the packets in propagation too, so a queue of N
 packets becomes N plus what the link holds at its full rate.
+
+A host's TCP hands several segments to its interface as one packet (GSO), which netem would delay and drop as
+one. There a token bucket that is always full stands above it: it cuts what is longer than a frame.
 
 netem draws losses and jitter from the kernel's random numbers, which take no seed before Linux 6.6: runs with
 loss differ from each other here.
@@ -16,13 +19,15 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from switch.capabilities import probe_netem
+from switch.capabilities import probe_link_qdiscs
 from topologies.commands import disable_ipv6, ip, remove_interface, run, within
 from topologies.errors import LinkNotFaithful
 from topologies.model import Link
 from topologies.wires import DirectionCounters, End, Wire
 
 UNLIMITED_PACKETS = 10_000_000
+TBF_RATE = "1tbit"
+"""More than any link has: the bucket holds nothing back."""
 TIME_STEP_S = 2e-6 + 64e-9
 """tc cuts times to whole microseconds, then to ticks of 64 ns, and what it shows to microseconds again: of
 100 us it makes 99.968 and shows 99."""
@@ -41,17 +46,17 @@ class NetemBackend:
         frame_bytes: size of a full Ethernet frame, by which queues are converted.
 
     Raises:
-        LinkNotFaithful: the kernel has no netem.
+        LinkNotFaithful: the kernel has no netem, or no tbf.
     """
 
     name = "netem"
 
     def __init__(self, frame_bytes: int) -> None:
         self._frame_bytes = frame_bytes
-        netem = probe_netem()
-        if not netem.available:
-            reason = f"{netem.detail}: {netem.remedy}, or use the link emulator (link_backend=emulator)"
-            raise LinkNotFaithful("all links", self.name, reason)
+        for qdisc in probe_link_qdiscs():
+            if not qdisc.available:
+                reason = f"{qdisc.detail}: {qdisc.remedy}, or use the link emulator (link_backend=emulator)"
+                raise LinkNotFaithful("all links", self.name, reason)
 
     def make(self, wires: Sequence[Wire]) -> None:
         """Make a veth pair between the two nodes of each."""
@@ -89,23 +94,24 @@ class NetemBackend:
 
     def check(self, wires: list[Wire]) -> None:
         """Compare the queueing disciplines with what was asked for."""
-        roots = _roots(wires)
+        netems = _netems(wires)
         for wire in wires:
             for end in wire.ends:
-                problem = netem_difference(_root(roots, end), wire.link, self._frame_bytes)
+                netem = _netem(netems, end)
+                problem = netem_difference(netem, wire.link, self._frame_bytes)
+                if not problem and _segments(end) and netem.get("root"):
+                    problem = "no tbf above its netem"
                 if problem:
                     raise LinkNotFaithful(wire.link.name, self.name, f"{end.interface} has {problem}")
 
     def counters(self, wires: list[Wire]) -> list[DirectionCounters]:
         """Read the counters of the queueing disciplines."""
-        roots = _roots(wires)
-        return [_direction(roots, wire, index) for wire in wires for index in (0, 1)]
+        netems = _netems(wires)
+        return [_direction(netems, wire, index) for wire in wires for index in (0, 1)]
 
     def describe(self, wire: Wire) -> list[str]:
         """Return the lines of `tc qdisc show`."""
-        return [
-            run(within(e.pid, ["tc", "qdisc", "show", "dev", e.interface, "root"])).strip() for e in wire.ends
-        ]
+        return [run(within(e.pid, ["tc", "qdisc", "show", "dev", e.interface])).strip() for e in wire.ends]
 
     def remove(self, wires: Sequence[Wire]) -> None:
         """Remove the veth pairs; either end takes the other with it."""
@@ -121,52 +127,52 @@ class NetemBackend:
 
     def _replace(self, wire: Wire, options: list[str]) -> None:
         for end in wire.ends:
-            command = [
-                "tc",
-                "qdisc",
-                "replace",
-                "dev",
-                end.interface,
-                "root",
-                "handle",
-                "1:",
-                "netem",
-                *options,
-            ]
-            run(within(end.pid, command))
+            lines, parent = [], "root"
+            if _segments(end):
+                bucket = f"rate {TBF_RATE} burst {self._frame_bytes} limit {self._frame_bytes}"
+                lines, parent = [f"root handle 1: tbf {bucket}"], "parent 1:1"
+            lines.append(f"{parent} handle 2: netem {' '.join(options)}")
+            batch = "".join(f"qdisc replace dev {end.interface} {line}\n" for line in lines)
+            run(within(end.pid, ["tc", "-batch", "-"]), batch)
 
 
-_Roots: TypeAlias = dict[tuple[int | None, str], dict[str, Any]]
-"""Entries of `tc -j -s qdisc show` by the process that holds the namespace, and the interface."""
+def _segments(end: End) -> bool:
+    """Return whether packets of several segments come to an end: to a host's, in a namespace of its own."""
+    return end.pid is not None
 
 
-def _roots(wires: list[Wire]) -> _Roots:
-    """Return the root queueing disciplines at the ends of links, asked for once in each namespace."""
-    roots: _Roots = {}
+_Netems: TypeAlias = dict[tuple[int | None, str], dict[str, Any]]
+"""netem's entries in `tc -j -s qdisc show` by the process that holds the namespace, and the interface."""
+
+
+def _netems(wires: list[Wire]) -> _Netems:
+    """Return the netems at the ends of links, asked for once in each namespace."""
+    netems: _Netems = {}
     for pid in dict.fromkeys(end.pid for wire in wires for end in wire.ends):
         text = run(within(pid, ["tc", "-j", "-s", "qdisc", "show"]))
-        roots.update({(pid, each["dev"]): each for each in json.loads(text or "[]") if each.get("root")})
-    return roots
+        shown = json.loads(text or "[]")
+        netems.update({(pid, each["dev"]): each for each in shown if each["kind"] == "netem"})
+    return netems
 
 
-def _root(roots: _Roots, end: End) -> dict[str, Any]:
-    return roots.get((end.pid, end.interface), {"kind": "no root qdisc"})
+def _netem(netems: _Netems, end: End) -> dict[str, Any]:
+    return netems.get((end.pid, end.interface), {"kind": "another qdisc"})
 
 
-def _direction(roots: _Roots, wire: Wire, index: int) -> DirectionCounters:
+def _direction(netems: _Netems, wire: Wire, index: int) -> DirectionCounters:
     tail, head = wire.ends[index], wire.ends[1 - index]
-    root = _root(roots, tail)
+    netem = _netem(netems, tail)
     return DirectionCounters(
         link=wire.link.name,
         tail=tail.node,
         head=head.node,
-        packets=root.get("packets", 0),
-        bytes=root.get("bytes", 0),
-        dropped=root.get("drops", 0),
+        packets=netem.get("packets", 0),
+        bytes=netem.get("bytes", 0),
+        dropped=netem.get("drops", 0),
         lost=None,
         dropped_by_machine=0,
-        queued_packets=root.get("qlen", 0),
-        queued_bytes=root.get("backlog", 0),
+        queued_packets=netem.get("qlen", 0),
+        queued_bytes=netem.get("backlog", 0),
         lateness=None,
     )
 

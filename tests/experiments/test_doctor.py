@@ -63,12 +63,13 @@ def test_switches_of_the_system_are_wanted_by_mn_alone() -> None:
     assert "openvswitch-switch" in silent.remedy
 
 
-def test_links_need_netem_or_the_emulator() -> None:
-    netem = "sch_netem"
-    assert doctor.check_links({netem: has(netem)}, "not built").state == "ok"
-    assert doctor.check_links({netem: lacks(netem)}, None).state == "ok"
-    assert doctor.check_links({netem: lacks(netem)}, "not built").state == "missing"
-    assert doctor.check_links({netem: lacks(netem, tried=False)}, "not built").state == "unknown"
+@pytest.mark.parametrize("lacking", ["sch_netem", "sch_tbf"])
+def test_links_need_netem_with_tbf_or_the_emulator(lacking: str) -> None:
+    there = {name: has(name) for name in ("sch_netem", "sch_tbf")}
+    assert doctor.check_links(there, "not built").state == "ok"
+    assert doctor.check_links(there | {lacking: lacks(lacking)}, None).state == "ok"
+    assert doctor.check_links(there | {lacking: lacks(lacking)}, "not built").state == "missing"
+    assert doctor.check_links(there | {lacking: lacks(lacking, tried=False)}, "not built").state == "unknown"
     assert doctor.check_links({}, "not built").blocks
 
 

@@ -18,7 +18,7 @@ import pytest
 import topologies
 from experiments.engines.live.machine_drops import MachineDrops
 from switch import PrivateInstance, SwitchError
-from switch.capabilities import probe_netem
+from switch.capabilities import probe_link_qdiscs
 from tests.fakes.waiting import wait_until
 from tests.sandbox import ROOT, run_in_sandbox, snapshot
 from topologies.errors import LinkNotFaithful
@@ -278,7 +278,7 @@ def refuse_netem() -> list[Any]:
 
 
 def test_links_that_the_kernel_cannot_make_are_refused() -> None:
-    if probe_netem().available:
+    if all(qdisc.available for qdisc in probe_link_qdiscs()):
         pytest.skip("needs a kernel without netem")
     text, is_clean = run_in_sandbox(refuse_netem)
     assert "netem" in text
@@ -298,8 +298,8 @@ def build_with_netem() -> dict[str, Any]:
 
 
 def test_links_of_netem() -> None:
-    if not probe_netem().available:
-        pytest.skip("needs sch_netem")
+    if not all(qdisc.available for qdisc in probe_link_qdiscs()):
+        pytest.skip("needs sch_netem and sch_tbf")
     outcome = run_in_sandbox(build_with_netem)
     assert len(outcome["rtts"]) == 10
     assert min(outcome["rtts"]) >= outcome["least"]
