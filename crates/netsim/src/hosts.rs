@@ -112,9 +112,9 @@ impl Hosts {
     }
 
     /// Write bytes to an endpoint that share no segment with those after them.
-    pub fn write_apart(&mut self, _now: Nanos, endpoint: u32, bytes: u32) {
+    pub fn write_apart(&mut self, now: Nanos, endpoint: u32, bytes: u32) {
         self.touch(endpoint);
-        let taken = self.get_mut(endpoint).tcp.write_apart(bytes);
+        let taken = self.get_mut(endpoint).tcp.write_apart(now, bytes);
         debug_assert_eq!(taken, bytes, "a subflow's buffer is never the limit");
     }
 

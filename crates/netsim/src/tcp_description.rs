@@ -41,6 +41,8 @@ pub struct TcpDescription {
     pub limited_transmit: Option<bool>,
     /// Duplicate ACKs after which data is taken for lost.
     pub duplicate_threshold: Option<u32>,
+    /// Whether the window falls in pauses longer than the retransmission timeout (profile `linux`).
+    pub slow_start_after_idle: Option<bool>,
     /// Hold small segments back while data is unacknowledged.
     pub nagle: Option<bool>,
     /// `reno`, `cubic`, `bbr`, or `MODULE:NAME` of one's own.
@@ -281,6 +283,10 @@ impl TcpDescription {
         set(&mut config.limited_transmit, self.limited_transmit);
         set(&mut config.duplicate_threshold, self.duplicate_threshold);
         set(&mut config.nagle, self.nagle);
+        set(
+            &mut config.slow_start_after_idle,
+            self.slow_start_after_idle,
+        );
         set(&mut config.rto.min, self.rto_min_s.map(seconds));
         set(&mut config.rto.initial, self.rto_initial_s.map(seconds));
         set(&mut config.rto.max, self.rto_max_s.map(seconds));

@@ -117,6 +117,7 @@ def tcp_of(plan: RunPlan) -> dict[str, Any]:
         "congestion_control": _of_one_path(tcp.congestion_control),
         "send_buffer_bytes": tcp.send_buffer_bytes,
         "receive_buffer_bytes": tcp.receive_buffer_bytes,
+        "slow_start_after_idle": tcp.slow_start_after_idle,
         "sack": True if "sack" in tcp.response else tcp.sack,
         "timestamps": tcp.timestamps if tcp.reordering is None else tcp.has_timestamps,
         "window_scaling": tcp.window_scaling,

@@ -6,7 +6,8 @@ use super::Builder;
 use crate::bundle::mptcp::scheduler::{by_name as scheduler_by_name, NAMES as SCHEDULERS};
 use crate::bundle::mptcp::DuplicateAcks;
 use crate::bundle::{
-    Bundle, Mptcp, MptcpSettings, Mstcp, MstcpSettings, Plain, StreamSettings, SubflowSettings,
+    Bundle, Mptcp, MptcpSettings, Mstcp, MstcpSettings, Plain, Room, StreamSettings,
+    SubflowSettings,
 };
 use crate::description::{Binding, CoupledName, DupackName, FlowDescription, Protocol};
 use crate::error::Error;
@@ -177,14 +178,18 @@ impl Builder<'_> {
     ) -> Result<Box<dyn Bundle>, Error> {
         let ends = self.connection(place, (index, 0), flow, paths, 1.0)?;
         let rate_bps = paths.iter().map(|path| path.weight).sum();
-        let piece_bytes = match flow.protocol {
-            Protocol::Mstcp => {
+        let room = match (flow.protocol, flow.mstcp.binding) {
+            (Protocol::Mstcp, Binding::Late) => {
                 let segment = self.description.tcp.config(None).mss_bytes;
-                unsent_limit_bytes(rate_bps, segment) / PLAIN_PIECES
+                let unsent_bytes = unsent_limit_bytes(rate_bps, segment);
+                Room {
+                    unsent_bytes,
+                    piece_bytes: unsent_bytes / PLAIN_PIECES,
+                }
             }
-            _ => u32::MAX,
+            _ => Room::UNLIMITED,
         };
-        Ok(Box::new(Plain::new(ends, piece_bytes)))
+        Ok(Box::new(Plain::new(ends, room)))
     }
 
     /// An MPTCP connection with a subflow for each path.

@@ -7,7 +7,7 @@ mod plain;
 
 pub use mptcp::{Mptcp, MptcpSettings, SubflowSettings};
 pub use mstcp::{Mstcp, MstcpSettings, StreamSettings};
-pub use plain::Plain;
+pub use plain::{Plain, Room};
 
 use crate::error::Error;
 use crate::hosts::{Hosts, Side};

@@ -11,41 +11,76 @@ use crate::time::Nanos;
 pub struct Plain {
     ends: [u32; 2],
     written: u64,
-    /// What the socket is given at once, at most.
-    piece_bytes: u32,
-    /// When the last piece was given to it, and how much more it might have had.
+    room: Room,
+    /// When the last piece was given to the socket, and how much more it might have had.
     piece: (Nanos, u32),
+    /// What was written and not given to the socket, and whether that waits for room.
+    waiting_bytes: u32,
+    is_blocked: bool,
+}
+
+/// What the socket of a connection is given.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// What may wait unsent in it.
+    pub unsent_bytes: u32,
+    /// What it is given at once, at most.
+    pub piece_bytes: u32,
+}
+
+impl Room {
+    /// As much as it takes.
+    pub const UNLIMITED: Self = Self {
+        unsent_bytes: u32::MAX,
+        piece_bytes: u32::MAX,
+    };
 }
 
 impl Plain {
     /// A flow over the connection between these endpoints, client and server.
-    pub fn new(ends: [u32; 2], piece_bytes: u32) -> Self {
+    pub fn new(ends: [u32; 2], room: Room) -> Self {
         Self {
             ends,
             written: 0,
-            piece_bytes,
+            room,
             piece: (0, 0),
+            waiting_bytes: 0,
+            is_blocked: false,
+        }
+    }
+
+    /// Give the socket pieces of what waits, while it has room.
+    fn give(&mut self, now: Nanos, hosts: &mut Hosts) {
+        let client = self.ends[0];
+        let limit = self.room.unsent_bytes;
+        while self.waiting_bytes > 0 && !self.is_blocked {
+            let continues = self.piece.0 == now && self.piece.1 > 0;
+            if !continues {
+                self.piece = (now, self.room.piece_bytes);
+            }
+            let part = self.waiting_bytes.min(self.piece.1);
+            let unsent = hosts.get(client).tcp.unsent_bytes();
+            self.is_blocked = unsent.saturating_add(part.min(limit / 2)) > limit;
+            if self.is_blocked {
+                return;
+            }
+            if continues {
+                hosts.get_mut(client).tcp.continue_packet();
+            }
+            self.written += u64::from(hosts.write(now, client, part));
+            self.piece.1 -= part;
+            self.waiting_bytes -= part;
         }
     }
 }
 
 impl Bundle for Plain {
     fn write(&mut self, now: Nanos, bytes: u32, hosts: &mut Hosts) -> Result<bool, Error> {
-        if hosts.send_buffer_free(self.ends[0]) < bytes {
+        if hosts.send_buffer_free(self.ends[0]) < self.waiting_bytes + bytes {
             return Ok(false);
         }
-        let mut left_bytes = bytes;
-        while left_bytes > 0 {
-            if self.piece.0 == now && self.piece.1 > 0 {
-                hosts.get_mut(self.ends[0]).tcp.continue_packet();
-            } else {
-                self.piece = (now, self.piece_bytes);
-            }
-            let part = left_bytes.min(self.piece.1);
-            self.written += u64::from(hosts.write(now, self.ends[0], part));
-            self.piece.1 -= part;
-            left_bytes -= part;
-        }
+        self.waiting_bytes += bytes;
+        self.give(now, hosts);
         Ok(true)
     }
 
@@ -65,6 +100,13 @@ impl Bundle for Plain {
         hosts: &mut Hosts,
     ) -> Result<u64, Error> {
         let endpoint = self.ends[place.side as usize];
+        // The kernel calls the socket writable once half of the room is free.
+        if self.is_blocked
+            && hosts.get(self.ends[0]).tcp.unsent_bytes() < self.room.unsent_bytes / 2
+        {
+            self.is_blocked = false;
+            self.give(now, hosts);
+        }
         if hosts.readable(endpoint) == 0 {
             return Ok(0);
         }

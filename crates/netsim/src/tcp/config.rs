@@ -215,6 +215,8 @@ pub enum Repair {
 pub enum WindowGrowth {
     /// While the window is what limits the sender (RFC 7661).
     WhenUsed,
+    /// While it is, or was in the last round trip, and in slow start to twice what is out (Linux).
+    WhenUsedLately,
     /// Even if the application or the receiver is what limits it (ns-3).
     Always,
 }
@@ -330,6 +332,8 @@ pub struct Config {
     pub repair: Repair,
     /// When the window may grow.
     pub growth: WindowGrowth,
+    /// Whether the window falls in pauses (RFC 5681, 4.1), where its use is followed.
+    pub slow_start_after_idle: bool,
     /// When the timer's back-off ends.
     pub backoff_end: BackoffEnd,
     /// Where samples of the round-trip time come from.
@@ -413,6 +417,7 @@ impl Config {
             repair: Repair::All,
             detection: Detection::DuplicateAcks,
             growth: WindowGrowth::WhenUsed,
+            slow_start_after_idle: true,
             backoff_end: BackoffEnd::Sample,
             sampling: Sampling::Echoes,
             acks: AckRules {
@@ -435,6 +440,7 @@ impl Config {
             reduction: Reduction::Prr,
             grows_on_exit: true,
             detection: Detection::Rack,
+            growth: WindowGrowth::WhenUsedLately,
             spurious: Spurious::Linux,
             dsack: true,
             impatient: Impatient::Never,

@@ -248,11 +248,11 @@ impl Endpoint {
     }
 
     /// Write bytes that share no segment with what is written after them; give how many were taken.
-    pub fn write_apart(&mut self, bytes: u32) -> u32 {
+    pub fn write_apart(&mut self, now: Nanos, bytes: u32) -> u32 {
         if self.close_requested || matches!(self.state, State::Closed | State::TimeWait) {
             return 0;
         }
-        self.sender.write_apart(u64::from(bytes)) as u32
+        self.sender.write_apart(now, u64::from(bytes)) as u32
     }
 
     /// Whether the retransmission timer has expired, and nothing was acknowledged since.
@@ -271,11 +271,11 @@ impl Endpoint {
     }
 
     /// Write `bytes`; give how many the send buffer took. What is written before the handshake is over waits.
-    pub fn write(&mut self, _now: Nanos, bytes: u32) -> u32 {
+    pub fn write(&mut self, now: Nanos, bytes: u32) -> u32 {
         if self.close_requested || matches!(self.state, State::Closed | State::TimeWait) {
             return 0;
         }
-        self.sender.write(u64::from(bytes)) as u32
+        self.sender.write(now, u64::from(bytes)) as u32
     }
 
     /// Let the next write go into the packet of the last one, unless that has left.

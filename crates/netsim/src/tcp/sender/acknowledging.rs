@@ -151,7 +151,7 @@ impl Sender {
             srtt: self.rtt.srtt(),
             rtt: None,
             window: self.window,
-            window_limited: self.window_limited,
+            window_limited: self.is_window_limited(),
             flight: self.board.outstanding(),
             unsent: self.unsent() > 0,
         }

@@ -34,6 +34,9 @@ impl Sender {
         self.recovery.on_sent(now, &transmission);
         self.pace(now, transmission.payload_bytes);
         self.end_packet();
+        if let Some(usage) = &mut self.usage {
+            usage.on_sent(now);
+        }
         let edge_again =
             self.times_edge && transmission.again && transmission.start == self.board.start();
         if (self.retransmit_at == OFF || edge_again) && !self.board.is_empty() {

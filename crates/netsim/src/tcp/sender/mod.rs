@@ -3,10 +3,12 @@
 mod acknowledging;
 mod choosing;
 mod timers;
+mod usage;
 
 use std::collections::VecDeque;
 
-use super::config::{BackoffEnd, Config, Detection, Sampling, TimeoutRule};
+use self::usage::Usage;
+use super::config::{BackoffEnd, Config, Detection, Sampling, TimeoutRule, WindowGrowth};
 use super::congestion::{CongestionControl, Window};
 use super::delivery_rate::SampleRule;
 use super::events::{Events, PathState};
@@ -70,6 +72,10 @@ pub struct Sender {
     timeouts_in_row: u32,
     /// Whether the congestion window was what held data back last.
     window_limited: bool,
+    /// How the window is used, where it grows and falls by that (Linux).
+    usage: Option<Usage>,
+    /// Whether it falls in a pause.
+    restarts: bool,
     /// Whether pacing holds data back.
     paced: bool,
     /// Whether somebody else watches the peer's window.
@@ -138,6 +144,8 @@ impl Sender {
             persist_wait: 0,
             timeouts_in_row: 0,
             window_limited: false,
+            usage: (config.growth == WindowGrowth::WhenUsedLately).then(Usage::default),
+            restarts: config.slow_start_after_idle,
             paced: false,
             outside_window: false,
             ends: VecDeque::new(),
@@ -168,8 +176,8 @@ impl Sender {
     }
 
     /// Take bytes into the buffer that share no segment with those after them.
-    pub fn write_apart(&mut self, bytes: u64) -> u64 {
-        let taken = self.write(bytes);
+    pub fn write_apart(&mut self, now: Nanos, bytes: u64) -> u64 {
+        let taken = self.write(now, bytes);
         self.ends.push_back(self.written);
         taken
     }
@@ -246,10 +254,11 @@ impl Sender {
     }
 
     /// Take bytes into the buffer; give how many.
-    pub fn write(&mut self, bytes: u64) -> u64 {
+    pub fn write(&mut self, now: Nanos, bytes: u64) -> u64 {
         if self.closing {
             return 0;
         }
+        self.note_pause(now);
         let taken = bytes.min(self.free());
         self.written += taken;
         if self.pacer.is_at_rate() && taken > 0 {
@@ -283,6 +292,9 @@ impl Sender {
     pub fn on_open(&mut self, now: Nanos) {
         let srtt = self.rtt.srtt();
         self.congestion.on_open(now, &mut self.window, srtt);
+        if let Some(usage) = &mut self.usage {
+            usage.on_sent(now);
+        }
         if self.as_ns3 {
             self.least_rtt = srtt;
         }

@@ -94,8 +94,9 @@ impl Sender {
         self.tail_probe = verdict.probe;
     }
 
-    /// Look after the persist timer once no more can be sent.
+    /// Look after the window's use and the persist timer once no more can be sent.
     pub fn settle(&mut self, now: Nanos) {
+        self.note_usage();
         self.watch_window(now);
     }
 }
