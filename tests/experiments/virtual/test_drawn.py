@@ -11,12 +11,12 @@ from benchmarks.random_networks.draw import CASE, PROTOCOLS, WORKLOADS, draw
 
 pytestmark = pytest.mark.timeout(1800)
 
-SEEDS = (201, 202, 203, 204, 206, 208, 209, 217, 219, 225, 226, 229)
+SEEDS = (201, 203, 206, 208, 209, 217, 219, 225, 226, 229, 1022, 1034)
 """In these networks nothing saturates, and all protocols and workloads are among them."""
 DELAY_TOLERANCE = 0.02
 """A fifth of what networks in general are held to."""
-FURTHER_APART = {202: 0.04, 209: 0.10}
-"""Networks whose delays differ by more: answers whose segments the kernel's first link has as one packet."""
+FURTHER_APART = {1034: 0.04}
+"""Networks whose delays differ by more: users who think after each answer, so that a difference grows."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)

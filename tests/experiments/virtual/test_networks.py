@@ -42,6 +42,20 @@ def test_a_built_in_scenario(name: str, tmp_path: Path) -> None:
     check(golden.run(tmp_path / "out", "--protocol", "ospf", *BRIEF, scenario=name))
 
 
+def test_one_full_path_of_two_has_no_standing_delay(tmp_path: Path) -> None:
+    """The rates leave the short way round nothing to spare: what waits once, waits for ever."""
+    options = ("--protocol", "mstcp", "--case", "1", "--set", "warm_up_s=0", "--duration", "1")
+    delays_s = []
+    for engine in ("virtual", "sim"):
+        (run,) = golden.run(tmp_path / engine, *options, scenario="ring", engine=engine).runs
+        (flow,) = run.flows
+        assert flow.delay_s is not None
+        assert max(flow.series.delay_mean_s) < 1.05 * min(flow.series.delay_mean_s)
+        delays_s.append(flow.delay_s.mean)
+    kernel, ours = delays_s
+    assert ours == pytest.approx(kernel, rel=0.03)
+
+
 IPV6_PAYLOAD_BYTES = {"mstcp": 590 - 74 - 8, "mptcp-sdn": 590 - 74 - 28}
 """Beside headers, and identifiers or data sequence signals."""
 

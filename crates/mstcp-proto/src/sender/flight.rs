@@ -26,8 +26,8 @@ pub(super) struct Flight {
     /// Application bytes that were sent and are not reported, and how many these may be.
     bytes: u64,
     limit_bytes: u64,
-    /// It was as full as it may be since the last report.
-    was_full: bool,
+    /// It was at least half as full as it may be since the last report: one that grows only when it is full holds the stream up.
+    was_used: bool,
     /// The bytes reported since the last look, and when the newest of them were sent.
     reported: Option<(u64, u64)>,
     /// The least time that a frame took from being sent to being reported.
@@ -41,7 +41,7 @@ impl Default for Flight {
         Self {
             bytes: 0,
             limit_bytes: INITIAL_BYTES,
-            was_full: false,
+            was_used: false,
             reported: None,
             least_age_ns: u64::MAX,
             lowered_ns: None,
@@ -62,7 +62,7 @@ impl Flight {
     /// Note that a frame is on its way.
     pub(super) fn on_sent(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
-        self.was_full |= self.bytes >= self.limit_bytes;
+        self.was_used |= self.bytes >= self.limit_bytes / 2;
     }
 
     /// Note that frames were reported, the newest of which was sent then. When is known at the next look.
@@ -101,7 +101,7 @@ impl Flight {
         let lateness = age_ns as f64 / target_ns as f64;
         let is_burst = bytes >= self.limit_bytes / 2;
         if lateness <= 1.0 || is_burst {
-            if std::mem::take(&mut self.was_full) {
+            if std::mem::take(&mut self.was_used) {
                 let waited_ns = age_ns.saturating_sub(self.least_ns(round_trip_ns));
                 let most = if self.lowered_ns.is_none() { 2.0 } else { 1.0 };
                 let gain = most * (1.0 - waited_ns as f64 / HEADROOM_NS as f64);
@@ -241,6 +241,22 @@ mod tests {
         assert_eq!(flight.rate_bps(2 * MS), None);
     }
 
+    /// 10 Mbit/s that are reported every 50 ms, as an ACK may wait for so long, and at first more often.
+    #[test]
+    fn a_stream_at_its_rate_is_never_full() {
+        let (mut flight, mut report_ms) = (Flight::default(), 20);
+        for now_ms in 1..2_000 {
+            flight.on_sent(1250);
+            assert!(!flight.is_full(), "{now_ms} ms");
+            if now_ms == report_ms {
+                let on_way_bytes = 12 * 1250;
+                flight.on_reported(flight.bytes - on_way_bytes, (now_ms - 12) * MS);
+                flight.look(now_ms * MS, 12 * MS);
+                report_ms += (now_ms / 4).clamp(10, 50);
+            }
+        }
+    }
+
     #[test]
     fn a_long_round_trip_doubles_what_may_be_on_its_way() {
         let (mut flight, mut now_ns) = (Flight::default(), 0);
@@ -252,7 +268,7 @@ mod tests {
             for _ in 0..8 {
                 flight.on_reported(sent_bytes / 8, now_ns);
                 flight.look(now_ns + 420 * MS, 400 * MS);
-                flight.was_full = true;
+                flight.was_used = true;
             }
             now_ns += 420 * MS;
         }
