@@ -346,11 +346,6 @@ impl Link {
         };
     }
 
-    /// Whether the link is down.
-    pub fn is_down(&self) -> bool {
-        self.state == State::Down
-    }
-
     /// The packets that arrive before a time, in order.
     pub(crate) fn arriving(&self, before: Nanos) -> impl Iterator<Item = InFlight> + '_ {
         let all = std::iter::once(self.flight.first()).chain(self.flight.rest().copied());

@@ -225,11 +225,6 @@ impl Medium {
         std::mem::take(&mut self.outcomes)
     }
 
-    /// Count a packet that found its link down.
-    pub fn count_down(&mut self, pair: u32) {
-        self.pairs[pair as usize].counters.dropped_down += 1;
-    }
-
     /// What one direction of a link has carried.
     pub fn counters(&self, pair: u32) -> Counters {
         self.pairs[pair as usize].counters

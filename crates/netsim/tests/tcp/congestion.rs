@@ -1,8 +1,12 @@
 //! Growth of the window: Reno (RFC 5681) and CUBIC (RFC 9438), against their formulas.
 
-use netsim::tcp::config::{CongestionAlgorithm, CubicSettings, RenoGrowth};
+use netsim::tcp::config::{CongestionAlgorithm, CubicSettings, RenoGrowth, WindowGrowth};
 use netsim::tcp::congestion::{build, Acked, Window};
+use netsim::tcp::Config;
 use netsim::time::{Nanos, MILLISECOND, SECOND};
+
+use super::common::script::Script;
+use super::plain;
 
 const MSS: u32 = 1000;
 
@@ -75,6 +79,37 @@ fn slow_start_ends_at_the_threshold() {
     assert_eq!(window.ssthresh, 5_000);
     control.on_loss(0, &mut window, 1_000);
     assert_eq!(window.ssthresh, 2_000);
+}
+
+/// `tcp_cwnd_validate` and `tcp_cwnd_restart`: in slow start to twice what was out; in a pause half for each timeout.
+#[test]
+fn with_linux_the_window_follows_its_use() {
+    for (slow_start_after_idle, after_pause) in [(true, 4_000), (false, 7_000)] {
+        let mut script = Script::connected(Config {
+            growth: WindowGrowth::WhenUsedLately,
+            congestion: CongestionAlgorithm::Reno(RenoGrowth::Segments),
+            rto: Config::linux().rto,
+            slow_start_after_idle,
+            ..plain()
+        });
+        script.run(&format!(
+            "0 write 3000
+             +0 > . 1:1001 ack 1
+             +0 > . 1001:2001 ack 1
+             +0 > . 2001:3001 ack 1
+             +100 < . 1:1 ack 3001 win 65535
+             +0 ? cwnd 7000
+             +0 write 3000
+             +0 > . 3001:4001 ack 1
+             +0 > . 4001:5001 ack 1
+             +0 > . 5001:6001 ack 1
+             +100 < . 1:1 ack 6001 win 65535
+             +0 ? cwnd 7000
+             +2000 write 1000
+             +0 > . 6001:7001 ack 1
+             +0 ? cwnd {after_pause}"
+        ));
+    }
 }
 
 /// Let CUBIC lose at 1000 segments and watch it for `seconds`, at a round trip of 100 ms; windows in segments after each.

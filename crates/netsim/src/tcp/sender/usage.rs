@@ -60,7 +60,7 @@ impl Sender {
             self.window.ssthresh = self.window.ssthresh.max(cwnd / 4 * 3);
         }
         let initial = self.initial_segments * self.window.segment();
-        let segments = cwnd / self.window.segment() >> ((pause - 1) / rto).min(32);
+        let segments = (cwnd / self.window.segment()) >> ((pause - 1) / rto).min(32);
         let halved = segments * self.window.segment();
         self.congestion
             .on_reduction(&mut self.window, halved.max(initial.min(cwnd)));
