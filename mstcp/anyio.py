@@ -153,6 +153,7 @@ class _LoopStream(MstcpStream):
         self._reader = reader
         self._writer = writer
         self._is_closed = False
+        self._sends = False
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         _check_size(max_bytes)
@@ -171,19 +172,36 @@ class _LoopStream(MstcpStream):
     async def send(self, item: bytes) -> None:
         with self._sending:
             await anyio.lowlevel.checkpoint()
-            if self._is_closed:
-                raise anyio.ClosedResourceError
-            with _anyio_errors():
-                if (lost := self._writer.transport.lost) is not None:
-                    raise lost
-                self._writer.write(item)
-                await self._writer.drain()
+            self._sends = True
+            try:
+                await self._send(item)
+            except anyio.BrokenResourceError:
+                if self._is_closed:
+                    raise anyio.ClosedResourceError from None
+                raise
+            finally:
+                self._sends = False
+
+    async def _send(self, item: bytes) -> None:
+        if self._is_closed:
+            raise anyio.ClosedResourceError
+        with _anyio_errors():
+            if (lost := self._writer.transport.lost) is not None:
+                raise lost
+            # First, so that nothing goes of what is cancelled while it waits for room.
+            await self._writer.drain()
+            self._writer.write(item)
+            await self._writer.drain()
+        if self._is_closed:
+            raise anyio.ClosedResourceError
 
     async def send_eof(self) -> None:
         self._writer.write_eof()
 
     async def aclose(self) -> None:
         self._is_closed = True
+        if self._sends:  # what waits for room will not go
+            self.abort()
         self._writer.close()
         self._reader.feed_eof()  # who waits to receive
         is_done = False

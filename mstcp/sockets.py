@@ -20,6 +20,16 @@ _ORIGINAL_DESTINATION = 80
 """SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST of the kernel's netfilter."""
 
 
+def _has_timestamps() -> bool:
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/net/ipv4/tcp_timestamps").read_text().strip() != "0"
+    return True
+
+
+_HAS_TIMESTAMPS = _has_timestamps()
+"""Read once, when no event loop runs yet: tools that find what blocks one object to files."""
+
+
 def bind_stream(
     family: socket.AddressFamily,
     address: str | None,
@@ -84,10 +94,7 @@ def congestion_control(sock: socket.socket) -> str | None:
 
 def segment_overhead_bytes(family: socket.AddressFamily) -> int:
     """Return Ethernet, IP and TCP header bytes of a data segment as this host sends them (no checksum)."""
-    timestamps = True
-    with contextlib.suppress(OSError):
-        timestamps = Path("/proc/sys/net/ipv4/tcp_timestamps").read_text().strip() != "0"
-    return _ETHERNET_TCP_HEADERS[family] + (_TIMESTAMP_OPTION_BYTES if timestamps else 0)
+    return _ETHERNET_TCP_HEADERS[family] + (_TIMESTAMP_OPTION_BYTES if _HAS_TIMESTAMPS else 0)
 
 
 def set_keepalive(sock: socket.socket, idle_s: float | None, probes: int) -> None:

@@ -179,3 +179,54 @@ def test_streams_behave_as_anyios_own(count: int, backend: str) -> None:
             await stream.aclose()
 
     run(backend, main)
+
+
+def test_a_send_that_waits_for_room_ends_with_what_closes_or_cancels_it() -> None:
+    """Nothing of a send that was cancelled while it waited goes out, and one is closed under ends at once."""
+
+    async def main() -> None:
+        got = bytearray()
+        reads = anyio.Event()
+
+        async def read_late(stream: MstcpStream) -> None:
+            async with stream:
+                await reads.wait()
+                async for data in stream:
+                    got.extend(data)
+
+        async with await mstcp.anyio.listen("127.0.0.1") as listener, anyio.create_task_group() as tasks:
+            tasks.start_soon(listener.serve, read_late)
+            stream = await mstcp.anyio.connect(*listener.address, streams=STREAMS)
+            waits = False
+            while not waits:
+                with anyio.move_on_after(0.5) as full:
+                    await stream.send(bytes(1 << 20))
+                waits = full.cancelled_caught
+            with anyio.move_on_after(0.2) as full:
+                await stream.send(b"cancelled")
+            assert full.cancelled_caught
+            reads.set()
+            await stream.send(b"sent")
+            await stream.send_eof()
+            while not got.endswith(b"sent"):
+                await anyio.sleep(0.01)
+            assert b"cancelled" not in got
+            await stream.aclose()
+
+            reads = anyio.Event()
+            closed = await mstcp.anyio.connect(*listener.address, streams=STREAMS)
+
+            async def send_for_ever() -> None:
+                with pytest.raises(anyio.ClosedResourceError):
+                    while True:
+                        await closed.send(bytes(1 << 20))
+
+            async with anyio.create_task_group() as sending:
+                sending.start_soon(send_for_ever)
+                await anyio.wait_all_tasks_blocked()
+                await anyio.sleep(0.5)
+                await closed.aclose()
+            reads.set()
+            tasks.cancel_scope.cancel()
+
+    run("asyncio", main)
