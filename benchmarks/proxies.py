@@ -95,7 +95,7 @@ def cpu_s(pids: Sequence[int]) -> float:
 def measure(rounds: int, count: int) -> dict[str, float]:
     """Return the medians over the rounds, and the ratios within each."""
     module = [sys.executable, "-m", "benchmarks.proxies", "--relay"]
-    proxy = [sys.executable, "-m", "mstcp.cli", "proxy"]
+    proxy = [sys.executable, "-m", "mstcp.tools.cli", "proxy"]
     redis = ["redis-server", "--port", str(REDIS_PORT), "--save", "", "--appendonly", "no"]
     relays = [
         [*module, str(RELAY_PORTS[0]), str(RELAY_PORTS[1])],

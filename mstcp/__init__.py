@@ -19,8 +19,7 @@ except ModuleNotFoundError:
 
 from mstcp import blocking
 from mstcp.aio.streams import StreamReader, StreamWriter
-from mstcp.allocation import Allocation, AllocationChanged, RequestedPath
-from mstcp.client import create_connection, open_connection
+from mstcp.control.allocation import Allocation, AllocationChanged, RequestedPath
 from mstcp.errors import (
     BufferLimitExceeded,
     ConnectionClosed,
@@ -35,7 +34,8 @@ from mstcp.errors import (
 )
 from mstcp.limits import ServerLimits, limit_receive_memory
 from mstcp.network import Interfaces
-from mstcp.server import Server, create_server, start_server
+from mstcp.open.client import create_connection, open_connection
+from mstcp.open.server import Server, create_server, start_server
 from mstcp.stats import ConnectionStats, StreamStats, TcpInfo
 from mstcp.streams import ConnectionCounters, StreamCounters, StreamInfo, StreamSpec
 from mstcp.transport import ConnectionTransport

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal, final
 
 from mstcp.asked import AskedStream
-from mstcp.opening import Options
+from mstcp.open.opening import Options
 
 __all__ = [
     "CONFIRM_BYTES",

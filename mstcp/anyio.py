@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mstcp import blocking
 from mstcp.background import background
-from mstcp.client import open_connection
 from mstcp.errors import ConnectionClosed, DependencyMissing, LocalProtocolError
-from mstcp.server import Server, start_server
+from mstcp.open.client import open_connection
+from mstcp.open.server import Server, start_server
 
 try:
     import anyio
@@ -154,6 +154,7 @@ class _LoopStream(MstcpStream):
         self._writer = writer
         self._is_closed = False
         self._sends = False
+        self._has_ended = False
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         _check_size(max_bytes)
@@ -185,6 +186,8 @@ class _LoopStream(MstcpStream):
     async def _send(self, item: bytes) -> None:
         if self._is_closed:
             raise anyio.ClosedResourceError
+        if self._has_ended:
+            raise anyio.BrokenResourceError("send_eof() ended this direction: nothing can be sent after it")
         with _anyio_errors():
             if (lost := self._writer.transport.lost) is not None:
                 raise lost
@@ -196,6 +199,7 @@ class _LoopStream(MstcpStream):
             raise anyio.ClosedResourceError
 
     async def send_eof(self) -> None:
+        self._has_ended = True
         self._writer.write_eof()
 
     async def aclose(self) -> None:

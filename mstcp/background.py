@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mstcp import _core
 from mstcp.errors import ConnectionClosed
-from mstcp.handovers import Handovers
+from mstcp.open.handovers import Handovers
 
 if TYPE_CHECKING:
     from mstcp.transport import ConnectionTransport

@@ -8,7 +8,21 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from mstcp.preamble import Destination
+
+@dataclass(frozen=True)
+class Destination:
+    """Where to connect to.
+
+    Attributes:
+        host: Name or address.
+        port: TCP port.
+    """
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def parse_endpoint(text: str, *, default_host: str | None = None) -> Destination:

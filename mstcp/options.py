@@ -14,7 +14,6 @@ from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from mstcp import _core
-from mstcp.allocation import OnAllocationChanged, RequestedPath
 from mstcp.checks import (
     MOST_BPS,
     check_address,
@@ -26,6 +25,7 @@ from mstcp.checks import (
     check_type,
     check_whole,
 )
+from mstcp.control.allocation import OnAllocationChanged, RequestedPath
 from mstcp.endpoints import parse_endpoints
 from mstcp.errors import LocalProtocolError, MstcpError
 from mstcp.limits import ServerLimits

@@ -13,9 +13,9 @@ from experiments.apps.config import SinkConfig, SocketSettings, SourceConfig
 from experiments.apps.path_manager import create_subflow, token_of
 from experiments.apps.transports import Accepting
 from mstcp import ConnectionTransport, ServerLimits, StreamSpec, sockets
-from mstcp.opening import open_transport
+from mstcp.open.opening import open_transport
+from mstcp.open.reception import Reception
 from mstcp.options import ClientOptions, ServerOptions
-from mstcp.reception import Reception
 from topologies.model import ip_version
 
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33

@@ -17,8 +17,8 @@ from mstcp.blocking.bridge import Bridge
 from mstcp.blocking.deadline import check_timeout
 from mstcp.blocking.listener import Listener
 from mstcp.blocking.socket import Socket
-from mstcp.client import create_connection as _open
-from mstcp.server import create_server as _serve
+from mstcp.open.client import create_connection as _open
+from mstcp.open.server import create_server as _serve
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -21,7 +21,7 @@ QUEUED_BYTES = 1 << 21
 class Bridge(asyncio.Protocol):
     """What the event loop's thread and the application's threads share of one connection.
 
-    The application's threads drive it themselves (`waiter`, see mstcp/handovers.py).
+    The application's threads drive it themselves (`waiter`, see mstcp/open/handovers.py).
     """
 
     def __init__(self, background: BackgroundLoop, on_made: Callable[[Bridge], None] | None = None) -> None:

@@ -15,7 +15,7 @@ from mstcp.blocking.bridge import Bridge, WithTimeout
 from mstcp.blocking.deadline import Deadline
 from mstcp.blocking.socket import Socket
 from mstcp.errors import ConnectionClosed
-from mstcp.server import Server
+from mstcp.open.server import Server
 
 LOGGER = logging.getLogger("mstcp")
 

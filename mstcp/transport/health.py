@@ -8,10 +8,10 @@ from typing import Any
 
 from mstcp import sockets
 from mstcp.errors import LocalProtocolError
-from mstcp.open_stream import OpenStream
 from mstcp.stats import ConnectionStats, Meter, tcp_info
 from mstcp.streams import ConnectionCounters, StreamCounters, StreamInfo
 from mstcp.trace import EVERY_S, Trace
+from mstcp.transport.open_stream import OpenStream
 from mstcp.transport.shell import Shell
 
 

@@ -12,9 +12,9 @@ from typing import Any
 from mstcp import network
 from mstcp.asked import ask
 from mstcp.errors import ConnectionClosed, LocalProtocolError
-from mstcp.open_stream import OpenStream
 from mstcp.streams import StreamSpec, check_specs, weights_of
 from mstcp.transport.health import Health
+from mstcp.transport.open_stream import OpenStream
 from mstcp.transport.shell import Shell
 
 _OWN_OPTIONS = (

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from mstcp import _core
 from mstcp.errors import ConnectionClosed, ConnectionLost
-from mstcp.open_stream import OpeningStream, OpenStream, strerror
 from mstcp.streams import StreamSpec
 from mstcp.transport.delivery import Delivery
+from mstcp.transport.open_stream import OpeningStream, OpenStream, strerror
 from mstcp.transport.setup import Setup, wake_all
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ async def mstcp_command(*arguments: str, **environment: str) -> AsyncIterator[Co
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "mstcp.cli",
+        "mstcp.tools.cli",
         *arguments,
         cwd=ROOT,
         env={**os.environ, **environment},

@@ -37,18 +37,18 @@ from controller.state.live_network import LiveNetwork
 from experiments.errors import ExperimentError
 from experiments.model import scenario
 from mstcp import MstcpError, RemoteProtocolError, _core
-from mstcp.endpoints import parse_endpoint, parse_rule
-from mstcp.preamble import (
+from mstcp.endpoints import Destination, parse_endpoint, parse_rule
+from mstcp.proto import control_pb2
+from mstcp.stats import parse_tcp_info
+from mstcp.tools.preamble import (
     ANSWER_BYTES,
     REQUEST_BYTES,
-    Destination,
     check_answer,
     decode_request,
     encode_answer,
+    encode_request,
     host_bytes,
 )
-from mstcp.proto import control_pb2
-from mstcp.stats import parse_tcp_info
 from switch.model import ModelSwitch
 from switch.model import openflow as wire
 from topologies.errors import TopologyError
@@ -113,7 +113,7 @@ def preamble(data: bytes) -> None:
         head = data[:REQUEST_BYTES]
         length = host_bytes(head)
         destination = decode_request(head, data[REQUEST_BYTES : REQUEST_BYTES + length])
-        assert destination.encode() == data[: REQUEST_BYTES + length]
+        assert encode_request(destination) == data[: REQUEST_BYTES + length]
     except MstcpError as error:
         assert str(error)
     try:
@@ -267,7 +267,7 @@ def seeds(name: str) -> list[bytes]:
         ],
         "hello": [first.bytes, first.bytes + _core.encode_close(2, "why")],
         "preamble": [
-            Destination("10.0.0.3", 22).encode(),
+            encode_request(Destination("10.0.0.3", 22)),
             encode_answer(3, "no such name"),
             b"[::1]:22",
             b"10.0.0.0/8:22",

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from mstcp.channels import FRAME_BYTES, WINDOW_BYTES, Channels, Kind
 from mstcp.errors import RemoteProtocolError
+from mstcp.tools.channels import FRAME_BYTES, WINDOW_BYTES, Channels, Kind
 
 
 class Side:

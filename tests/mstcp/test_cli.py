@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 import mstcp
-from mstcp.cli import main
-from mstcp.progress import Progress, progress_line
 from mstcp.proto.generate import ROOT
+from mstcp.tools.cli import main
+from mstcp.tools.progress import Progress, progress_line
 from tests.fakes.flow_controller import FlowController
 
 
@@ -47,7 +47,7 @@ def test_being_told_to_end_interrupts_no_callback(number: int, monkeypatch: pyte
             seen.append("the work's last line")
         return 0
 
-    monkeypatch.setattr("mstcp.cli._bench", work)
+    monkeypatch.setattr("mstcp.tools.cli._bench", work)
     before = signal.getsignal(number)
     assert main(["bench"]) == 130
     assert seen == ["the callback's last line", "the work's last line"]
@@ -58,7 +58,7 @@ async def run(*arguments: str) -> tuple[int | None, str, str]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "mstcp.cli",
+        "mstcp.tools.cli",
         *arguments,
         cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,
@@ -160,7 +160,7 @@ async def test_a_folder_that_is_not_there_is_told_with_the_files_name(tmp_path: 
 async def test_an_interrupted_receiver_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("before")
     port = await free_port()
-    argv = [sys.executable, "-m", "mstcp.cli", "receive", port, str(tmp_path / "target")]
+    argv = [sys.executable, "-m", "mstcp.tools.cli", "receive", port, str(tmp_path / "target")]
     process = await asyncio.create_subprocess_exec(
         *argv, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
@@ -184,7 +184,7 @@ async def test_an_interrupted_receiver_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_background_job_ends_when_it_is_told_to() -> None:
-    argv = [sys.executable, "-m", "mstcp.cli", "bench", "--serve", "127.0.0.1:0"]
+    argv = [sys.executable, "-m", "mstcp.tools.cli", "bench", "--serve", "127.0.0.1:0"]
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         process = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -200,7 +200,7 @@ def test_a_background_job_ends_when_it_is_told_to() -> None:
 
 def test_a_signal_that_linux_delivers_in_another_thread_ends_it() -> None:
     """Any thread may take a signal of the process (signal(7)), while the main one waits for its sockets."""
-    argv = [sys.executable, "-m", "mstcp.cli", "bench", "--serve", "127.0.0.1:0"]
+    argv = [sys.executable, "-m", "mstcp.tools.cli", "bench", "--serve", "127.0.0.1:0"]
     with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()

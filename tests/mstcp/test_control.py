@@ -18,7 +18,7 @@ import mstcp
 from mstcp.background import background
 from mstcp.control import ControllerAddress, ControllerClient
 from mstcp.proto import control_pb2 as pb
-from mstcp.relay import relay
+from mstcp.tools.relay import relay
 from tests.fakes.flow_controller import FlowController, split_evenly
 from tests.fakes.tcp_server import tcp_server
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import mstcp
-from mstcp import StreamSpec, opening
+from mstcp import StreamSpec
+from mstcp.open import opening
 
 CONNECT_S = 0.8
 """As long as nobody accepts: TCP then tries again a second after the first time."""
@@ -81,7 +82,7 @@ async def test_a_long_path_opens_one_connection_with_all_its_streams(monkeypatch
     # Streams that were connected and not needed are no plain connections.
     options: dict[str, Any] = {"plain": False, "on_rejected": lambda *_: None, "early_data": True}
     async with await mstcp.start_server(answer, "127.0.0.1", **options) as server:
-        monkeypatch.setattr("mstcp.client.resolve", twice)
+        monkeypatch.setattr("mstcp.open.client.resolve", twice)
         async with far_away(server.sockets[0].getsockname()[1]) as port:
             _, writer = await mstcp.open_connection(
                 "127.0.0.1", port, streams=[StreamSpec()] * 3, early_data=b"early", join_timeout=20

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from mstcp import namespace, proxy, redirect
-from mstcp.executables import uses_libc
+from mstcp.tools import namespace, proxy, redirect
+from mstcp.tools.executables import uses_libc
 from tests.fakes.mstcp_command import ended, mstcp_command
 from tests.fakes.tcp_server import tcp_server
 from tests.fakes.waiting import wait_until
@@ -178,7 +178,7 @@ def test_a_command_that_can_have_no_namespace_says_what_to_do(programs: dict[str
         *denied,
         sys.executable,
         "-m",
-        "mstcp.cli",
+        "mstcp.tools.cli",
         "run",
         "--via",
         "127.0.0.1:1",
@@ -237,7 +237,7 @@ def gateway(program: str, led: str) -> dict[str, str]:
         subprocess.run([*enter[0], "ip", "route", "add", "default", "via", "10.1.0.1"], check=True)
         sh("ip rule add fwmark 1 lookup 100; ip route add local default dev lo table 100")
         subprocess.run(["nft", f"table ip mstcp {{\nchain led {{\n{LED[led]}\n}}\n}}"], check=True)
-        mstcp = (sys.executable, "-m", "mstcp.cli", "proxy")
+        mstcp = (sys.executable, "-m", "mstcp.tools.cli", "proxy")
         started(*enter[1], sys.executable, "-c", SERVE)
         proxies = [
             started(*enter[1], *mstcp, "exit", "10.2.0.2:9000", stdout=subprocess.PIPE),

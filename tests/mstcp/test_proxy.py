@@ -20,21 +20,21 @@ import pytest
 
 import mstcp
 from mstcp import StreamSpec, _core, sockets
-from mstcp.bypass import opened, parse_table
-from mstcp.endpoints import parse_endpoint, parse_rule
-from mstcp.preamble import (
+from mstcp.endpoints import Destination, parse_endpoint, parse_rule
+from mstcp.tools.bypass import opened, parse_table
+from mstcp.tools.preamble import (
     ANSWER_BYTES,
     NOT_ALLOWED,
     REQUEST_BYTES,
-    Destination,
     DestinationRefused,
     check_answer,
     decode_request,
     encode_answer,
+    encode_request,
     host_bytes,
 )
-from mstcp.preload import SHIM
-from mstcp.proxy import Entry, Exit, SharedUpstream, Upstream
+from mstcp.tools.preload import SHIM
+from mstcp.tools.proxy import Entry, Exit, SharedUpstream, Upstream
 from tests.fakes.flow_controller import FlowController
 from tests.fakes.mstcp_command import ended, mstcp_command
 from tests.fakes.tcp_server import keep_silent, tcp_server
@@ -231,7 +231,7 @@ async def test_a_connection_that_asks_for_nothing_is_told_so(data: bytes) -> Non
 
 def test_the_preamble_says_what_it_is_told() -> None:
     for host, port in (("10.0.0.3", 22), ("::1", 65535), ("höst.example", 1)):
-        data = Destination(host, port).encode()
+        data = encode_request(Destination(host, port))
         head, rest = data[:REQUEST_BYTES], data[REQUEST_BYTES:]
         assert host_bytes(head) == len(rest)
         assert decode_request(head, rest) == Destination(host, port)
@@ -241,7 +241,7 @@ def test_the_preamble_says_what_it_is_told() -> None:
     assert caught.value.status == NOT_ALLOWED
     for wrong in (Destination("", 1), Destination("x" * 256, 1), Destination("x", 0)):
         with pytest.raises(ValueError, match="a destination is"):
-            wrong.encode()
+            encode_request(wrong)
 
 
 def test_endpoints_and_rules() -> None:

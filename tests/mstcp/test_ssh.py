@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from mstcp.preload import SHIM
+from mstcp.tools.preload import SHIM
 from tests.fakes.mstcp_command import Command, ended, mstcp_command
 
 _PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin"

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from mstcp.cli import main
-from mstcp.preload import SHIM
+from mstcp.tools.cli import main
+from mstcp.tools.preload import SHIM
 from tests.fakes.mstcp_command import ended, mstcp_command
 from tests.fakes.tcp_server import tcp_server
 

@@ -33,7 +33,7 @@ impl<'py> FromPyObject<'py> for Address {
     }
 }
 
-/// A stream to be opened (`mstcp.opening.AskedStream`).
+/// A stream to be opened (`mstcp.open.opening.AskedStream`).
 #[derive(FromPyObject)]
 pub(crate) struct AskedStream {
     source: Option<Address>,
@@ -57,7 +57,7 @@ impl AskedStream {
     }
 }
 
-/// How a client's connection is to be (`mstcp.opening.Options`).
+/// How a client's connection is to be (`mstcp.open.opening.Options`).
 #[derive(FromPyObject)]
 pub(crate) struct Options {
     secret: Vec<u8>,

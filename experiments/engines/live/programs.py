@@ -19,7 +19,7 @@ from topologies.mininet_builder import Emulation
 
 EXIT_PORT = 7077
 """Where hosts turn MSTCP connections of programs into connections to their own servers."""
-MSTCP = (sys.executable, "-m", "mstcp.cli")
+MSTCP = (sys.executable, "-m", "mstcp.tools.cli")
 OUTPUT_CHARACTERS = 4000
 """What is kept of a program's output: its end."""
 END_S = 5.0

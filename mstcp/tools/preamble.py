@@ -8,8 +8,8 @@ Answer: version 1 (8 bits), status (8 bits), length of a sentence (8 bits), sent
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
 
+from mstcp.endpoints import Destination
 from mstcp.errors import MstcpError, RemoteProtocolError
 
 MAGIC = b"\x93MSP"
@@ -54,27 +54,12 @@ class DestinationRefused(MstcpError):
         return self.reason
 
 
-@dataclass(frozen=True)
-class Destination:
-    """Where to connect to.
-
-    Attributes:
-        host: Name or address.
-        port: TCP port.
-    """
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    def encode(self) -> bytes:
-        """Return the request; ValueError if the host has more than 255 bytes or the port is none."""
-        host = self.host.encode()
-        if not 0 < len(host) < 256 or not 0 < self.port < 1 << 16:
-            raise ValueError(f"a destination is a host of up to 255 bytes and a port, not {self}")
-        return MAGIC + bytes([VERSION]) + self.port.to_bytes(2, "big") + bytes([len(host)]) + host
+def encode_request(to: Destination) -> bytes:
+    """Return the request; ValueError if the host has more than 255 bytes or the port is none."""
+    host = to.host.encode()
+    if not 0 < len(host) < 256 or not 0 < to.port < 1 << 16:
+        raise ValueError(f"a destination is a host of up to 255 bytes and a port, not {to}")
+    return MAGIC + bytes([VERSION]) + to.port.to_bytes(2, "big") + bytes([len(host)]) + host
 
 
 def host_bytes(head: bytes) -> int:

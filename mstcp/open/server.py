@@ -14,8 +14,8 @@ from mstcp.aio.streams import DEFAULT_LIMIT, StreamProtocol, StreamReader, Strea
 from mstcp.checks import check_address
 from mstcp.errors import ConnectionLost, LocalProtocolError, MstcpError, RemoteProtocolError
 from mstcp.limits import HalfOpen, ServerLimits
+from mstcp.open.reception import Arrival, ProtocolFactory, Reception
 from mstcp.options import ServerArguments, ServerOptions, check_limit
-from mstcp.reception import Arrival, ProtocolFactory, Reception
 from mstcp.tls import TlsSettings, server_settings
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mstcp import _core
-from mstcp.controller_arguments import add_controller
+from mstcp.tools.controller_arguments import add_controller
 
 __all__ = [
     "add_connection",

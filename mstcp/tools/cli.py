@@ -15,8 +15,12 @@ from types import FrameType
 from typing import Any
 
 import mstcp
-from mstcp import opening, sockets
-from mstcp.arguments import (
+from mstcp import sockets
+from mstcp.endpoints import Destination, Rule, parse_endpoint, parse_rule
+from mstcp.errors import sentence
+from mstcp.open import opening
+from mstcp.options import DEFAULT_MAX_PATHS
+from mstcp.tools.arguments import (
     add_connection,
     checked,
     count_argument,
@@ -24,12 +28,8 @@ from mstcp.arguments import (
     rate_argument,
     seconds_argument,
 )
-from mstcp.controller_arguments import add_controller, controller_of
-from mstcp.endpoints import Rule, parse_endpoint, parse_rule
-from mstcp.errors import sentence
-from mstcp.options import DEFAULT_MAX_PATHS
-from mstcp.preamble import Destination
-from mstcp.tls_arguments import add_tls, client_tls, server_tls
+from mstcp.tools.controller_arguments import add_controller, controller_of
+from mstcp.tools.tls_arguments import add_tls, client_tls, server_tls
 
 EPILOG = """\
 examples:
@@ -282,7 +282,7 @@ def _add_send(commands: Any) -> None:
 
 
 async def _send(arguments: argparse.Namespace) -> None:
-    from mstcp.transfer import send_file
+    from mstcp.tools.transfer import send_file
 
     to = Destination(arguments.host, arguments.port)
     print(await send_file(to, arguments.file, _connection(arguments)))
@@ -300,7 +300,7 @@ def _add_receive(commands: Any) -> None:
 
 
 async def _receive(arguments: argparse.Namespace) -> None:
-    from mstcp.transfer import receive_file
+    from mstcp.tools.transfer import receive_file
 
     at = Destination(arguments.host, arguments.port)
     digest = await receive_file(at, arguments.file, _server(arguments))
@@ -370,7 +370,7 @@ def _add_proxy(commands: Any) -> None:
 
 
 async def _enter(arguments: argparse.Namespace) -> None:
-    from mstcp.proxy import Entry, Upstream
+    from mstcp.tools.proxy import Entry, Upstream
 
     to, is_transparent = arguments.to, arguments.transparent
     if is_transparent and arguments.target is not None:
@@ -384,7 +384,7 @@ async def _enter(arguments: argparse.Namespace) -> None:
 
 
 async def _exit(arguments: argparse.Namespace) -> None:
-    from mstcp.proxy import Exit
+    from mstcp.tools.proxy import Exit
 
     if arguments.target is not None and arguments.allow:
         raise ValueError("--allow is for connections that ask for their destination, and one is given")
@@ -440,8 +440,8 @@ def _via(text: str) -> Destination:
 
 
 async def _run(arguments: argparse.Namespace) -> int:
-    from mstcp.proxy import SharedUpstream, Upstream
-    from mstcp.redirect import Interception, run
+    from mstcp.tools.proxy import SharedUpstream, Upstream
+    from mstcp.tools.redirect import Interception, run
 
     if arguments.allocate is not None and arguments.controller is None:
         raise ValueError("--allocate says what a controller allocates for: give --controller")
@@ -479,7 +479,7 @@ def _add_bench(commands: Any) -> None:
 
 
 async def _bench(arguments: argparse.Namespace) -> None:
-    from mstcp.transfer import bench, serve_bench
+    from mstcp.tools.transfer import bench, serve_bench
 
     if arguments.serve is not None:
         if arguments.to is not None:

@@ -16,14 +16,14 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mstcp.bypass import BypassWatch
-from mstcp.carrier import Carrier, Started
-from mstcp.endpoints import plain_address
+from mstcp.endpoints import Destination, plain_address
 from mstcp.errors import MstcpError
-from mstcp.preamble import Destination, DestinationRefused
-from mstcp.relay import LIMIT_BYTES, Pair, Tasks, abort
+from mstcp.tools.bypass import BypassWatch
+from mstcp.tools.carrier import Carrier, Started
+from mstcp.tools.preamble import DestinationRefused
+from mstcp.tools.relay import LIMIT_BYTES, Pair, Tasks, abort
 
-SHIM = Path(__file__).resolve().parent / "libmstcp_shim.abi3.so"
+SHIM = Path(__file__).resolve().parents[1] / "libmstcp_shim.abi3.so"
 _REQUEST_BYTES = 20
 _CLAIM_S = 10.0
 """How long an open connection waits for the program to connect to us."""

@@ -19,13 +19,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from pathlib import Path
 from typing import IO, Any
 
-from mstcp.client import open_connection
-from mstcp.endpoints import parse_endpoint
+from mstcp.endpoints import Destination, parse_endpoint
 from mstcp.errors import ConnectionLost, MstcpError, sentence
-from mstcp.preamble import Destination
-from mstcp.progress import Progress
-from mstcp.relay import LIMIT_BYTES, Pair, abort
-from mstcp.server import start_server
+from mstcp.open.client import open_connection
+from mstcp.open.server import start_server
+from mstcp.tools.progress import Progress
+from mstcp.tools.relay import LIMIT_BYTES, Pair, abort
 
 CHUNK_BYTES = 1 << 18
 _LINE_BYTES = 512
@@ -278,7 +277,7 @@ async def bench(
     if to is not None:
         return await _bench(to, seconds, options)
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "mstcp.cli", "bench", "--serve", "127.0.0.1:0", *serving),
+        *(sys.executable, "-m", "mstcp.tools.cli", "bench", "--serve", "127.0.0.1:0", *serving),
         stdout=asyncio.subprocess.PIPE,
     )
     try:

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mstcp import sockets
-from mstcp.client import open_connection
-from mstcp.endpoints import Rule, is_own_address
+from mstcp.endpoints import Destination, Rule, is_own_address
 from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError, sentence
-from mstcp.preamble import (
+from mstcp.open.client import open_connection
+from mstcp.open.server import Server, start_server
+from mstcp.tools.preamble import (
     ANSWER_BYTES,
     CHANNELS_REQUEST,
     CONNECTED,
@@ -24,16 +25,15 @@ from mstcp.preamble import (
     TIMED_OUT,
     UNKNOWN_NAME,
     UNREACHABLE,
-    Destination,
     DestinationRefused,
     check_answer,
     decode_request,
     encode_answer,
+    encode_request,
     host_bytes,
 )
-from mstcp.relay import LIMIT_BYTES, Pair, Tasks, abort, relay
-from mstcp.server import Server, start_server
-from mstcp.sharing import Channel, SharedConnection
+from mstcp.tools.relay import LIMIT_BYTES, Pair, Tasks, abort, relay
+from mstcp.tools.sharing import Channel, SharedConnection
 
 Report = Callable[[str], None]
 
@@ -67,7 +67,7 @@ class Upstream:
         host = self.host or (to.host if to is not None else "")
         if to is None:
             return await open_connection(host, self.port, limit=LIMIT_BYTES, **self.options)
-        return await self.ask(host, to.encode())
+        return await self.ask(host, encode_request(to))
 
     async def ask(self, host: str, request: bytes) -> Pair:
         """Open a connection, on which the far proxy answers a request; raises as `open`."""
@@ -99,7 +99,7 @@ class SharedUpstream:
         """As `Upstream.open`; without a destination nothing is shared."""
         if to is None:
             return await self._upstream.open(None)
-        channel = (await self._connection(self._upstream.host or to.host)).open(to.encode())
+        channel = (await self._connection(self._upstream.host or to.host)).open(encode_request(to))
         with _breaking_on_error(channel.pair):
             answer = await asyncio.wait_for(channel.answer, CONNECT_S + REQUEST_S)
             check_answer(answer[:ANSWER_BYTES], answer[ANSWER_BYTES:])

@@ -11,8 +11,8 @@ import logging
 import socket
 from collections.abc import Callable
 
-from mstcp.allocation import Allocation
 from mstcp.asked import ask
+from mstcp.control.allocation import Allocation
 from mstcp.errors import LocalProtocolError, MstcpError
 from mstcp.streams import StreamSpec
 from mstcp.transport import ConnectionTransport

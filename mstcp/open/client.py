@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, TypeVar
 from mstcp import sockets
 from mstcp.aio.opening import OpeningStreams
 from mstcp.aio.streams import DEFAULT_LIMIT, StreamProtocol, StreamReader, StreamWriter
-from mstcp.allocation import Allocation, AllocationChanged
 from mstcp.asked import Address
 from mstcp.checks import check_address
+from mstcp.control.allocation import Allocation, AllocationChanged
 from mstcp.errors import ControllerError, LocalProtocolError
-from mstcp.growing import GrowingStreams
-from mstcp.opening import bind, closing_on_error, open_transport, resolve
+from mstcp.open.growing import GrowingStreams
+from mstcp.open.opening import bind, closing_on_error, open_transport, resolve
 from mstcp.options import ClientArguments, ClientOptions, check_limit
 from mstcp.tls import TlsSettings, client_settings
 from mstcp.transport import ConnectionTransport

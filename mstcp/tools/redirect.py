@@ -9,13 +9,13 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
-from mstcp.carrier import Carrier
 from mstcp.endpoints import Rule
 from mstcp.errors import MstcpError
-from mstcp.executables import uses_libc
-from mstcp.namespace import Namespace
-from mstcp.preload import Preload
-from mstcp.proxy import SharedUpstream, Upstream
+from mstcp.tools.carrier import Carrier
+from mstcp.tools.executables import uses_libc
+from mstcp.tools.namespace import Namespace
+from mstcp.tools.preload import Preload
+from mstcp.tools.proxy import SharedUpstream, Upstream
 
 _PATIENCE_S = 1.0
 """After so long one is told why the end takes time."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mstcp.allocation import Allocation, RequestedPath
+from mstcp.control.allocation import Allocation, RequestedPath
 from mstcp.endpoints import parse_endpoints
 from mstcp.errors import ControllerError, DependencyMissing, LocalProtocolError, MstcpError
 from mstcp.streams import StreamSpec

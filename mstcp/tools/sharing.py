@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from mstcp.channels import MOST_CHANNELS, WINDOW_BYTES, Channels, Kind, Received
 from mstcp.errors import ConnectionLost, RemoteProtocolError
-from mstcp.relay import Pair, keep_alive
+from mstcp.tools.channels import MOST_CHANNELS, WINDOW_BYTES, Channels, Kind, Received
+from mstcp.tools.relay import Pair, keep_alive
 
 CHANNEL_LIMIT_BYTES = 1 << 17
 """Of a channel's reader."""

@@ -17,10 +17,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mstcp import sockets
-from mstcp.carrier import Carrier, Started
-from mstcp.endpoints import Rule
-from mstcp.preamble import Destination
-from mstcp.relay import LIMIT_BYTES, Pair, Tasks, abort
+from mstcp.endpoints import Destination, Rule
+from mstcp.tools.carrier import Carrier, Started
+from mstcp.tools.relay import LIMIT_BYTES, Pair, Tasks, abort
 
 _CHILD = Path(__file__).with_name("namespace_child.py")
 NAME_SERVICE_PORT = 53

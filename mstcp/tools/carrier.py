@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from mstcp.endpoints import Rule, plain_address
+from mstcp.endpoints import Destination, Rule, plain_address
 from mstcp.errors import sentence
-from mstcp.preamble import Destination
-from mstcp.proxy import SharedUpstream, Upstream
-from mstcp.relay import Pair, Tasks, abort, relay
+from mstcp.tools.proxy import SharedUpstream, Upstream
+from mstcp.tools.relay import Pair, Tasks, abort, relay
 
 _ACCEPTING_TURNS = 20
 """Turns of the event loop after which connections that were made before are taken up."""

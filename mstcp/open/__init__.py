@@ -1,0 +1,1 @@
+"""How connections are opened and accepted: addresses, streams, hellos."""

@@ -1,0 +1,1 @@
+"""The command `mstcp`, and what its subcommands do."""
