@@ -38,6 +38,7 @@ __all__ = [
     "keep_waiting_threads",
     "limit_receive_memory",
     "receive_memory",
+    "sends_timestamps",
 ]
 
 MAGIC: bytes
@@ -502,6 +503,9 @@ class Admission:
 
 def encode_close(code: int, reason: str, /) -> bytes:
     """Return a CLOSE frame; the reason is cut to 256 bytes."""
+
+def sends_timestamps() -> bool:
+    """Return whether this network namespace's TCP sends timestamps; True where it does not say."""
 
 def decode_frames(data: bytes, frame_payload_bytes: int, /) -> list[tuple[Any, ...]]:
     """Return what a stream's bytes bring; what is cut short at their end is left out.

@@ -7,8 +7,8 @@ import math
 import socket
 import struct
 import sys
-from pathlib import Path
 
+from mstcp import _core
 from mstcp.errors import LocalProtocolError
 
 LINUX = sys.platform == "linux"
@@ -18,16 +18,6 @@ _TIMESTAMP_OPTION_BYTES = 12
 _IP_TRANSPARENT, _IPV6_TRANSPARENT = 19, 75
 _ORIGINAL_DESTINATION = 80
 """SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST of the kernel's netfilter."""
-
-
-def _has_timestamps() -> bool:
-    with contextlib.suppress(OSError):
-        return Path("/proc/sys/net/ipv4/tcp_timestamps").read_text().strip() != "0"
-    return True
-
-
-_HAS_TIMESTAMPS = _has_timestamps()
-"""Read once, when no event loop runs yet: tools that find what blocks one object to files."""
 
 
 def bind_stream(
@@ -94,7 +84,8 @@ def congestion_control(sock: socket.socket) -> str | None:
 
 def segment_overhead_bytes(family: socket.AddressFamily) -> int:
     """Return Ethernet, IP and TCP header bytes of a data segment as this host sends them (no checksum)."""
-    return _ETHERNET_TCP_HEADERS[family] + (_TIMESTAMP_OPTION_BYTES if _HAS_TIMESTAMPS else 0)
+    # Asked in Rust: a file that Python reads in an event loop is a mistake to tools that look for those.
+    return _ETHERNET_TCP_HEADERS[family] + (_TIMESTAMP_OPTION_BYTES if _core.sends_timestamps() else 0)
 
 
 def set_keepalive(sock: socket.socket, idle_s: float | None, probes: int) -> None:

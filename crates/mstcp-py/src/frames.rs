@@ -45,6 +45,13 @@ fn convert<'py>(py: Python<'py>, parsed: &Parsed<'_>) -> PyResult<Bound<'py, PyT
     }
 }
 
+/// Whether this network namespace's TCP sends timestamps; true where it does not say.
+#[pyfunction]
+fn sends_timestamps() -> bool {
+    std::fs::read_to_string("/proc/sys/net/ipv4/tcp_timestamps")
+        .map_or(true, |value| value.trim() != "0")
+}
+
 #[pyfunction]
 #[pyo3(signature = (data, frame_payload_bytes, /))]
 fn decode_frames<'py>(
@@ -69,5 +76,6 @@ fn decode_frames<'py>(
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(encode_close, module)?)?;
+    module.add_function(wrap_pyfunction!(sends_timestamps, module)?)?;
     module.add_function(wrap_pyfunction!(decode_frames, module)?)
 }
