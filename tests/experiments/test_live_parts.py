@@ -282,8 +282,10 @@ def test_sockets_are_read_from_what_ss_prints() -> None:
         "ESTAB 0 8 10.0.0.1:61001 10.0.0.3:5001 timer:(on,200ms,0) ts sack cubic rto:204 rtt:33.7/0.5 "
         "mss:536 cwnd:20 bytes_sent:900 retrans:0/7 reord_seen:3 tcp-ulp-mptcp flags:Jj token:0\n"
         "ESTAB 0 0 [fd00::1]:61000 [fd00::3]:5001 reno wscale:2,2 cwnd:9\n"
+        "SYN-SENT 0 1 10.0.0.1:61002 10.0.0.3:5001 timer:(on,1sec,0) cubic rto:1000 tcp-ulp-mptcp flags:j\n"
     )
-    first, second = parse_sockets(text)
+    first, second, third = parse_sockets(text)
+    assert [state.is_open for state in (first, second, third)] == [True, True, False]
     assert (first.source_ip, second.source_ip) == ("fd00::1", "10.0.0.1")
     assert (first.source_port, first.congestion_control, first.is_subflow) == (61000, "reno", False)
     assert first.options == ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import topologies
@@ -23,6 +25,9 @@ def test_a_connection_as_asked_for_has_no_mismatch() -> None:
     asked = Tcp(congestion_control="cubic", sack=True, timestamps=False)
     assert mismatches(asked, "cubic", "1", [socket_with("cubic", "sack")]) == []
     assert mismatches(Tcp(), "reno", "1", [socket_with("reno", "ts", "sack"), socket_with("reno")]) == []
+    # A subflow whose join is under way has not agreed on options yet.
+    joining = replace(socket_with("cubic"), is_open=False)
+    assert mismatches(asked, "cubic", "1", [socket_with("cubic", "sack"), joining]) == []
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,9 @@ def _measure(
         to_change_s = min(((at_ns - now_ns) * 1e-9 for at_ns, _ in pending), default=left_s)
         if program_s is not None:
             to_change_s = min(to_change_s, program_s - elapsed_s)
-        time.sleep(min(settings.sample_s, max(min(left_s, to_change_s), 0.001)))
+        # A long interval passes over the time to look, but does not end the measurement without it.
+        to_end_s = left_s if looked or left_s > settings.sample_s else left_s - LOOK_S
+        time.sleep(min(settings.sample_s, max(min(to_end_s, to_change_s), 0.001)))
 
 
 def _programs(traffic: Traffic, ovs: PrivateInstance) -> dict[str, int]:

@@ -13,7 +13,7 @@ from switch.tcp import given_name
 if TYPE_CHECKING:
     from topologies.mininet_builder import Emulation
 
-_LINE = re.compile(r"^\S+\s+\d+\s+\d+\s+\[?(\S+?)\]?:(\d+)\s+\S+?:(\d+)\s+(.*)$")
+_LINE = re.compile(r"^(\S+)\s+\d+\s+\d+\s+\[?(\S+?)\]?:(\d+)\s+\S+?:(\d+)\s+(.*)$")
 _FLAGS = ("ts", "sack", "ecn", "ecnseen", "fastopen")
 """What `ss` writes before the name of the congestion control."""
 _COUNTS = ("bytes_sent", "bytes_retrans", "bytes_acked", "data_segs_out", "retrans", "lost")
@@ -27,6 +27,7 @@ class SocketState:
 
     Attributes:
         rtt_s: The smoothed round-trip time (RFC 6298, SRTT); None before the first measurement.
+        is_open: Whether its handshake is over, and so its options agreed on.
     """
 
     source_ip: str
@@ -37,6 +38,7 @@ class SocketState:
     options: tuple[str, ...]
     rtt_s: float | None
     counts: dict[str, int]
+    is_open: bool = True
 
     def evidence(self) -> ConnectionEvidence:
         """Return it as it stands in the results."""
@@ -57,7 +59,7 @@ def parse_sockets(text: str) -> list[SocketState]:
 
 
 def _socket(match: re.Match[str]) -> SocketState:
-    words = match[4].split()
+    words = match[5].split()
     options = tuple(word for word in words if word in _FLAGS)
     names = (word for word in words if word not in _FLAGS and ":" not in word and not word.startswith("("))
     counts: dict[str, int] = {}
@@ -71,14 +73,15 @@ def _socket(match: re.Match[str]) -> SocketState:
         elif name == "rtt":  # SRTT and its variation, in milliseconds
             rtt_s = float(value.partition("/")[0]) / 1000
     return SocketState(
-        source_ip=match[1],
-        source_port=int(match[2]),
-        destination_port=int(match[3]),
+        source_ip=match[2],
+        source_port=int(match[3]),
+        destination_port=int(match[4]),
         congestion_control=next(map(given_name, names), None),
         is_subflow="tcp-ulp-mptcp" in words,
         options=options,
         rtt_s=rtt_s,
         counts=counts,
+        is_open=not match[1].startswith("SYN-"),
     )
 
 

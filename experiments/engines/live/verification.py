@@ -21,7 +21,7 @@ def mismatches(tcp: Tcp, congestion_control: str, flow: str, states: Sequence[So
     ]
     for name, option in _OPTIONS.items():
         asked = tcp.response.get(name, getattr(tcp, name))
-        used = {option in state.options for state in states}
+        used = {option in state.options for state in states if state.is_open}
         if asked is not None and used - {asked}:
             actual = "without" if asked else "with"
             reasons.append(f"flow {flow} sent {actual} tcp_{name}, which was set to {int(asked)}")

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.random_networks import compare
 from benchmarks.random_networks.draw import CASE, PROTOCOLS, WORKLOADS, draw
+from experiments import runner
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -29,6 +30,16 @@ def test_both_engines_agree(seed: int, tmp_path: Path) -> None:
         kernel, ours = pair.delays_s
         tolerance = FURTHER_APART.get(seed, DELAY_TOLERANCE)
         assert not pair.is_told or ours == pytest.approx(kernel, rel=tolerance), pair
+
+
+def test_connections_are_looked_at_before_the_end_whatever_the_interval_of_samples_is(tmp_path: Path) -> None:
+    """At the first look the second subflow's handshake is under way: nothing tells its options yet."""
+    outcome = runner.run(draw(28).job("virtual", out=tmp_path, parallel=1), lambda event: None)
+    (run,) = outcome.results.runs
+    assert run.valid, run.why_invalid
+    subflows = run.evidence.flows["1"].connections
+    assert [state.options for state in subflows] == [["ts", "sack"]] * 2
+    assert all(state.counters["bytes_sent"] > 1000 for state in subflows)
 
 
 @pytest.mark.parametrize(("packets", "problems"), [(40, 0), (400, 1)])
