@@ -20,6 +20,7 @@ from experiments.errors import MissingRequirement, RunFailed
 from experiments.model.plan import RunPlan
 from experiments.model.results import FlowResult, Results, RunResult
 from tests.experiments.sim.sim_plans import plan_of
+from tests.experiments.stream_rates import check_run
 from tests.fakes.simulations import stop_simulating
 
 PAPER = ("mstcp", "ppfs", "ospf")
@@ -112,6 +113,14 @@ def test_a_result_agrees_with_itself() -> None:
     packets = result.evidence.network
     ended = packets["packets_delivered"] + packets["packets_dropped"] + packets["packets_in_flight"]
     assert packets["packets_sent"] == ended
+
+
+@pytest.mark.parametrize("protocol", [*PAPER, "mptcp-sdn", "mptcp"])
+def test_what_streams_have_sent_is_not_what_was_written(protocol: str) -> None:
+    """While a file fills the send buffer, and the queues of links behind it."""
+    file = {"kind": "bulk", "size_bytes": 4_000_000}
+    plan = plan_of(protocol, duration_s=2, warm_up_s=0, workload=file, sim__sample_s=0.05)
+    check_run(simulate(plan), plan.network)
 
 
 def test_round_trips_are_the_paths_and_their_queues() -> None:
