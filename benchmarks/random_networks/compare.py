@@ -19,6 +19,8 @@ BUSY = 0.9
 FEW_PACKETS, FEW_SPLIT_PACKETS = 50, 1000
 """Of fewer, chance decides on the mean delay: which packets met others on a link, and, where the paths of
 packets are drawn, which took which."""
+FEW_ANSWERS = 100
+"""Of fewer, the sizes of those that came after the end decide on the mean time."""
 
 
 @dataclass(frozen=True)
@@ -26,23 +28,26 @@ class Pair:
     """A flow's figures on both engines, the kernel's first.
 
     `is_told` is whether its mean delay says something of the network, and not of a full send buffer or of a
-    few packets; `packets` how many the kernel brought during the measurement.
+    few packets; `cut` the share of the kernel's goodput that the end of the measurement may have come
+    before or after: a packet, or the answers that were under way.
     """
 
     flow: str
     is_told: bool
-    packets: float
+    cut: float
     goodputs_bps: tuple[float, float]
     delays_s: tuple[float | None, float | None]
     completions_s: tuple[float | None, float | None]
     """Of a file."""
+    answers_s: tuple[float | None, float | None] = (None, None)
+    """Mean time to an answer, of many."""
 
     def problems(self) -> list[str]:
         """Return a sentence for each figure that differs by more than it may."""
         named = (
-            # The end of the measurement may come before or after a packet.
-            ("goodput", "Mbit/s", 1e-6, max(GOODPUT_TOLERANCE, 1 / max(self.packets, 1)), self.goodputs_bps),
+            ("goodput", "Mbit/s", 1e-6, max(GOODPUT_TOLERANCE, self.cut), self.goodputs_bps),
             ("file", "s", 1.0, GOODPUT_TOLERANCE, self.completions_s),
+            ("mean time to an answer", "ms", 1e3, DELAY_TOLERANCE, self.answers_s),
             ("mean delay", "ms", 1e3, DELAY_TOLERANCE if self.is_told else float("inf"), self.delays_s),
         )
         return [
@@ -113,7 +118,8 @@ def _pair(drawn: Drawn, kernel: FlowResult, ours: FlowResult) -> Pair:
     # looks for now and then: its delay is that of a full buffer.
     flow = drawn.scenario.case(CASE).flows[kernel.flow]
     waits = flow.workload.kind == "bulk" and not protocols.get(drawn.protocol).writes_at_assigned_rate
-    packets = kernel.goodput_bps * drawn.scenario.duration_s / 8 / drawn.scenario.packet_bytes
+    measured_bytes = kernel.goodput_bps * drawn.scenario.duration_s / 8
+    packets = measured_bytes / drawn.scenario.packet_bytes
     is_split = drawn.protocol == "ppfs" and len(kernel.allocated) > 1
     delays = [flow.delay_s.mean if flow.delay_s else None for flow in (kernel, ours)]
     # The kernel's runs go on until everything has arrived, simulations end with the measurement.
@@ -121,14 +127,25 @@ def _pair(drawn: Drawn, kernel: FlowResult, ours: FlowResult) -> Pair:
     done_s = [
         time_s if (time_s or 0.0) < left_s else None for time_s in (kernel.completion_s, ours.completion_s)
     ]
+    cut_bytes = max(drawn.scenario.packet_bytes, *(_under_way_bytes(drawn, each) for each in (kernel, ours)))
+    answers_s = [each.fct_s.mean if each.fct_s else None for each in (kernel, ours)]
+    answered = min(each.transfers.completed if each.transfers else 0 for each in (kernel, ours))
     return Pair(
         flow=kernel.flow,
-        packets=packets,
+        cut=min(1.0, cut_bytes / measured_bytes) if measured_bytes else 1.0,
         is_told=not waits and packets >= (FEW_SPLIT_PACKETS if is_split else FEW_PACKETS),
         goodputs_bps=(kernel.goodput_bps, ours.goodput_bps),
         delays_s=(delays[0], delays[1]),
         completions_s=(done_s[0], done_s[1]),
+        answers_s=(answers_s[0], answers_s[1]) if answered >= FEW_ANSWERS else (None, None),
     )
+
+
+def _under_way_bytes(drawn: Drawn, flow: FlowResult) -> float:
+    """Return the bytes of answers that had not arrived when the measurement ended; 0 without requests."""
+    if flow.workload_kind != "requests":
+        return 0.0
+    return flow.bytes_written - flow.goodput_bps * drawn.scenario.duration_s / 8
 
 
 def _apart(results: list[RunResult]) -> Literal["saturates", "resends"] | None:

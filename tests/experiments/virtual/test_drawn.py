@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,10 +43,14 @@ def test_connections_are_looked_at_before_the_end_whatever_the_interval_of_sampl
     assert all(state.counters["bytes_sent"] > 1000 for state in subflows)
 
 
-@pytest.mark.parametrize(("packets", "problems"), [(40, 0), (400, 1)])
-def test_a_packet_more_or_less_at_the_end_is_no_difference(packets: float, problems: int) -> None:
-    pair = compare.Pair("1", True, packets, (1e6, 0.976e6), (0.01, 0.01), (None, None))
+@pytest.mark.parametrize(("cut", "problems"), [(1 / 40, 0), (1 / 400, 1)])
+def test_what_is_cut_off_by_the_end_is_no_difference(cut: float, problems: int) -> None:
+    pair = compare.Pair("1", True, cut, (1e6, 0.976e6), (0.01, 0.01), (None, None))
     assert len(pair.problems()) == problems
+    slower = replace(pair, cut=1.0, answers_s=(0.0198, 0.0158))
+    assert [text.partition(" simulated")[0] for text in slower.problems()] == [
+        "flow 1: mean time to an answer 15.800 ms"
+    ]
 
 
 def test_the_draws_have_every_protocol_and_workload() -> None:
