@@ -115,6 +115,16 @@ def test_a_result_agrees_with_itself() -> None:
     assert packets["packets_sent"] == ended
 
 
+def test_a_seed_moves_what_one_path_carries_and_allocated_pacing_leaves_it_unpaced() -> None:
+    runs = [
+        simulate(plan_of("ospf", seed=seed, sim__pacing=how)) for seed, how in ((1, None), (2, "allocated"))
+    ]
+    for one, other in zip(*(run.flows for run in runs), strict=True):
+        assert mean_delay_s(one) != mean_delay_s(other)
+        assert one.goodput_bps == pytest.approx(other.goodput_bps, rel=0.001)
+    assert runs[0].flows[0].goodput_bps == pytest.approx(4.54e6, rel=0.005)
+
+
 @pytest.mark.parametrize("protocol", [*PAPER, "mptcp-sdn", "mptcp"])
 def test_what_streams_have_sent_is_not_what_was_written(protocol: str) -> None:
     """While a file fills the send buffer, and the queues of links behind it."""
