@@ -104,6 +104,18 @@ def test_a_generated_network(network: str, tmp_path: Path) -> None:
         check(golden.run(tmp_path / "out", *extend, *BRIEF, scenario=str(file)))
 
 
+def test_links_that_an_extension_changes_are_in_the_results_or_make_the_run_invalid(tmp_path: Path) -> None:
+    file = tmp_path / "line.toml"
+    file.write_text(SCENARIO.format(network="line:3", src="h1", dst="h3"))
+    extend = ("--extend", str(EXTENSION.with_name("meddling.py")), "--protocol", "meddling")
+    (run,) = golden.run(tmp_path / "out", *extend, *BRIEF, scenario=str(file)).runs
+    assert [(change.link, change.settings) for change in run.link_changes] == [("s1-s2", {"delay_us": 2000})]
+    assert not run.valid
+    (reason,) = run.why_invalid
+    assert "changed past `Emulation.set_link`" in reason
+    assert "s2-eth" in reason
+
+
 def test_no_generator_is_left_out() -> None:
     networks = [scenario.load(name).network for name in WIRED] + OTHER_GENERATED
     assert {network.partition(":")[0] for network in networks} >= set(GENERATORS)
