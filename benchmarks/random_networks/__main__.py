@@ -34,6 +34,7 @@ def main(argv: list[str] | None = None) -> int:
         core = cores.get()
         # Of this thread alone: the virtual engine takes the first core that it may use.
         os.sched_setaffinity(0, {core})
+        shutil.rmtree(args.out / str(seed), ignore_errors=True)  # of an earlier call
         try:
             return run(draw(seed, args.protocol, args.workload), args.out / str(seed))
         finally:

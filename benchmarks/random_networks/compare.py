@@ -39,6 +39,8 @@ class Pair:
     delays_s: tuple[float | None, float | None]
     completions_s: tuple[float | None, float | None]
     """Of a file."""
+    last_frame_s: float = 0.0
+    """What a frame takes on the slowest of several streams, which may have a file's last one or not."""
     answers_s: tuple[float | None, float | None] = (None, None)
     """Mean time to an answer, of many."""
 
@@ -46,7 +48,7 @@ class Pair:
         """Return a sentence for each figure that differs by more than it may."""
         named = (
             ("goodput", "Mbit/s", 1e-6, max(GOODPUT_TOLERANCE, self.cut), self.goodputs_bps),
-            ("file", "s", 1.0, GOODPUT_TOLERANCE, self.completions_s),
+            ("file", "s", 1.0, max(GOODPUT_TOLERANCE, self._last_frame), self.completions_s),
             ("mean time to an answer", "ms", 1e3, DELAY_TOLERANCE, self.answers_s),
             ("mean delay", "ms", 1e3, DELAY_TOLERANCE if self.is_told else float("inf"), self.delays_s),
         )
@@ -56,6 +58,11 @@ class Pair:
             for name, unit, scale, tolerance, (kernel, ours) in named
             if not _alike(kernel, ours, tolerance)
         ]
+
+    @property
+    def _last_frame(self) -> float:
+        """Share of the kernel's time of a file that one frame of the slowest stream takes."""
+        return self.last_frame_s / (self.completions_s[0] or float("inf"))
 
     def __str__(self) -> str:
         goodputs, delays = (
@@ -129,6 +136,7 @@ def _pair(drawn: Drawn, kernel: FlowResult, ours: FlowResult) -> Pair:
     ]
     cut_bytes = max(drawn.scenario.packet_bytes, *(_under_way_bytes(drawn, each) for each in (kernel, ours)))
     answers_s = [each.fct_s.mean if each.fct_s else None for each in (kernel, ours)]
+    rates_bps = [path.rate_bps for path in kernel.allocated if path.rate_bps]
     answered = min(each.transfers.completed if each.transfers else 0 for each in (kernel, ours))
     return Pair(
         flow=kernel.flow,
@@ -137,6 +145,7 @@ def _pair(drawn: Drawn, kernel: FlowResult, ours: FlowResult) -> Pair:
         goodputs_bps=(kernel.goodput_bps, ours.goodput_bps),
         delays_s=(delays[0], delays[1]),
         completions_s=(done_s[0], done_s[1]),
+        last_frame_s=drawn.scenario.packet_bytes * 8 / min(rates_bps) if len(rates_bps) > 1 else 0.0,
         answers_s=(answers_s[0], answers_s[1]) if answered >= FEW_ANSWERS else (None, None),
     )
 

@@ -47,6 +47,8 @@ def test_connections_are_looked_at_before_the_end_whatever_the_interval_of_sampl
 def test_what_is_cut_off_by_the_end_is_no_difference(cut: float, problems: int) -> None:
     pair = compare.Pair("1", True, cut, (1e6, 0.976e6), (0.01, 0.01), (None, None))
     assert len(pair.problems()) == problems
+    file = replace(pair, cut=1.0, completions_s=(0.933, 1.005))
+    assert [len(replace(file, last_frame_s=wait_s).problems()) for wait_s in (0.08, 0.02)] == [0, 1]
     slower = replace(pair, cut=1.0, answers_s=(0.0198, 0.0158))
     assert [text.partition(" simulated")[0] for text in slower.problems()] == [
         "flow 1: mean time to an answer 15.800 ms"
