@@ -50,7 +50,7 @@ fn paths_whose_relays_take_more_than_they_carry_hold_nothing_up() {
 #[test]
 fn both_sides_agree_on_the_end_though_the_last_acknowledgement_is_lost_with_the_last_stream() {
     // In each of them the client learns on a further stream that the server has closed with everything delivered.
-    for seed in [15, 43, 147, 480] {
+    for seed in [15, 57, 147, 480] {
         let report = run(seed, 16);
         assert!(report.is_equal, "seed {seed}: {report:?}");
         assert!(report.longest_close_s <= 1.0, "seed {seed}: {report:?}");
