@@ -25,7 +25,7 @@ _CHILD = Path(__file__).with_name("namespace_child.py")
 NAME_SERVICE_PORT = 53
 _ANSWER_S = 5.0
 _QUESTIONS = 256
-"""At most so many wait for a name server's answer; a program asks again."""
+"""How many may wait for a name server's answer; a program asks again."""
 
 
 class Namespace:
