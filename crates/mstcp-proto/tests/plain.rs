@@ -13,9 +13,9 @@ fn taken(pieces: &[&[u8]]) -> Result<Vec<u8>, Error> {
     for piece in pieces {
         connection.on_received(0, piece, &mut out)?;
     }
-    assert!(connection.on_stream_end(0)?);
     let mut late = Vec::new();
     connection.release_opening(&mut late);
+    assert!(connection.on_stream_end(0)?);
     out.extend(late.iter().flat_map(|slice| slice.to_vec()));
     Ok(out)
 }

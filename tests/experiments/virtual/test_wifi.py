@@ -16,26 +16,38 @@ BOUNDED = ("--set", "tcp.receive_buffer_bytes=262144")
 """Of two round trips, so that no queue overflows: how slow start ends is TCP's affair, not the medium's."""
 
 
-def goodput_bps(folder: Path, engine: str, distance_m: int) -> float:
-    return run(folder, engine, distance_m).runs[0].flows[0].goodput_bps
+NEAR_M = 10
 
 
-def run(folder: Path, engine: str, distance_m: int) -> Results:
-    options = ["--set", f"links.AP-STA.distance_m={distance_m}", "--set", "sim.profile=linux"]
-    return golden.run(
-        folder / f"{engine}-{distance_m}", *SETTLED, *BOUNDED, *options, scenario="wifi", engine=engine
-    )
+def run(folder: Path, engine: str, distance_m: int, seeds: int = 1) -> Results:
+    options = [
+        "--set",
+        f"links.AP-STA.distance_m={distance_m}",
+        "--set",
+        "sim.profile=linux",
+        "--seeds",
+        str(seeds),
+    ]
+    return golden.run(folder / engine, *SETTLED, *BOUNDED, *options, scenario="wifi", engine=engine)
 
 
-@pytest.mark.parametrize("distance_m", [10, 30, 40])
-def test_tcp_has_the_simulators_goodput_at_each_distance(distance_m: int, tmp_path: Path) -> None:
-    simulated = goodput_bps(tmp_path, "sim", distance_m)
-    assert goodput_bps(tmp_path, "virtual", distance_m) == pytest.approx(simulated, rel=0.05)
+@pytest.fixture(scope="module")
+def near(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Return the runs of two seeds."""
+    return run(tmp_path_factory.mktemp("near"), "virtual", NEAR_M, seeds=2)
 
 
-def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
-    options = ("--protocol", "ospf", "--duration", "1", "--seeds", "2")
-    first, second = (golden.run(tmp_path / name, *options, scenario="wifi") for name in ("a", "longer"))
-    assert first.model_dump_json(include={"runs"}) == second.model_dump_json(include={"runs"})
-    assert first.environment.link_backend == "emulator"
-    assert first.runs[0].digest != first.runs[1].digest
+@pytest.mark.parametrize("distance_m", [NEAR_M, 30, 40])
+def test_tcp_has_the_simulators_goodput_at_each_distance(
+    near: Results, distance_m: int, tmp_path: Path
+) -> None:
+    kernel = near if distance_m == NEAR_M else run(tmp_path, "virtual", distance_m)
+    simulated = run(tmp_path, "sim", distance_m).runs[0].flows[0].goodput_bps
+    assert kernel.runs[0].flows[0].goodput_bps == pytest.approx(simulated, rel=0.05)
+
+
+def test_the_same_seed_gives_the_same_bytes(near: Results, tmp_path: Path) -> None:
+    again = run(tmp_path / "a-longer-name", "virtual", NEAR_M)
+    assert again.runs[0].model_dump_json() == near.runs[0].model_dump_json()
+    assert near.environment.link_backend == "emulator"
+    assert near.runs[0].digest != near.runs[1].digest
