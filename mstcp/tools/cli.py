@@ -317,12 +317,7 @@ def _add_proxy(commands: Any) -> None:
     )
     ends = proxy.add_subparsers(dest="end", required=True, metavar="END")
     enter = ends.add_parser("enter", help="accept TCP, forward over MSTCP")
-    enter.add_argument(
-        "listen",
-        type=checked(_listening),
-        metavar="[HOST:]PORT",
-        help="address to accept TCP connections on",
-    )
+    _add_listen(enter, "TCP")
     enter.add_argument(
         "to",
         type=checked(_via),
@@ -345,12 +340,7 @@ def _add_proxy(commands: Any) -> None:
     _add_security(enter, connects=True)
     enter.set_defaults(work=_enter)
     leave = ends.add_parser("exit", help="accept MSTCP, connect over TCP")
-    leave.add_argument(
-        "listen",
-        type=checked(_listening),
-        metavar="[HOST:]PORT",
-        help="address to accept MSTCP connections on",
-    )
+    _add_listen(leave, "MSTCP")
     leave.add_argument(
         "target",
         nargs="?",
@@ -367,6 +357,11 @@ def _add_proxy(commands: Any) -> None:
     )
     _add_security(leave, listens=True)
     leave.set_defaults(work=_exit)
+
+
+def _add_listen(parser: argparse.ArgumentParser, what: str) -> None:
+    where = f"address to accept {what} connections on"
+    parser.add_argument("listen", type=checked(_listening), metavar="[HOST:]PORT", help=where)
 
 
 async def _enter(arguments: argparse.Namespace) -> None:

@@ -164,9 +164,9 @@ class Entry:
 
     Args:
         upstream: The far proxy.
-        to: Where that shall connect to; None: it knows.
+        to: Where that connects to; None: it knows.
         report: Gets a sentence for each connection that fails.
-        transparent: Connections are led here by nftables: the far proxy shall connect to where they went.
+        transparent: nftables leads connections here, and the far proxy connects to where they went.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ impl<'py> FromPyObject<'py> for Address {
     }
 }
 
-/// A stream to be opened (`mstcp.open.opening.AskedStream`).
+/// A stream to be opened (`mstcp.asked.AskedStream`).
 #[derive(FromPyObject)]
 pub(crate) struct AskedStream {
     source: Option<Address>,
