@@ -17,6 +17,7 @@ import pytest
 
 import mstcp
 from mstcp import StreamSpec, blocking
+from mstcp.blocking.bridge import QUEUED_BYTES
 
 Pair = tuple[blocking.Socket, blocking.Socket]
 
@@ -103,6 +104,21 @@ def test_a_writer_waits_for_a_reader_that_does_not_read() -> None:
         rest.start()
         assert len(read_all(theirs)) == sent
         rest.join()
+
+
+def test_who_watches_a_queue_that_is_full_to_the_byte_is_told_of_room() -> None:
+    with connected() as (client, server):
+        client.settimeout(0)
+        core = client._bridge.transport.shell.core
+        with contextlib.suppress(BlockingIOError):
+            # The sockets take a part of each piece, in the end none.
+            while True:
+                client.send(bytes(max(1, QUEUED_BYTES - core.queued_bytes)))
+        told = threading.Event()
+        with client.watched(told.set):
+            while not told.is_set():
+                server.recv(1 << 20)
+        assert client.send(b"x") == 1
 
 
 def test_timeouts() -> None:

@@ -60,7 +60,8 @@ pub enum Wish<'a> {
     Bytes(Target<'a>),
     /// Bytes, to be copied here and received later.
     Peek(Target<'a>),
-    /// Room: less than `most` queued; once it had to wait, no more than `few`.
+    /// Room: no more than `most` queued; once it had to wait, no more than `few`. The driver pauses above its own limit likewise:
+    /// a wish for that much, refused, is followed by [`crate::driver::Action::ResumeWriting`].
     Room {
         /// Bytes that may be queued.
         most: usize,
@@ -403,10 +404,10 @@ impl Locked<'_> {
                 }
             }
             Wish::Room { most, few } => {
-                if !self.is_over() && self.queued_bytes() < *most {
+                if !self.is_over() && self.queued_bytes() <= *most {
                     return Ok(Some(Outcome::Done(0)));
                 }
-                *most = *few + 1;
+                *most = *few;
                 if let Some(threads) = &mut self.0.threads {
                     threads.few_bytes = *few;
                 }
