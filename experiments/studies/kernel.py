@@ -39,6 +39,8 @@ HOST_RATE_BPS = 10e9
 ALLOCATED_SHARE = 0.9
 """Of a link, which leaves room for headers: the controller pins subflows to paths that fit."""
 MOST_BYTES = 1 << 44
+DRAIN_S = 3600.0
+"""Enough for send buffers of megabytes over Wi-Fi at its range; in virtual time waiting costs nothing."""
 KNOWN: Mapping[str, frozenset[str]] = {
     "description": frozenset({"format", "seed", "duration_s", "warm_up_s", "tcp", "links", "flows"}),
     "tcp": frozenset(
@@ -213,6 +215,7 @@ def _scenario(study: Study, description: Mapping[str, Any], network: Network) ->
         "packet_bytes": tcp.get("mss_bytes", 1448 - DSS_BYTES) + DSS_BYTES + headers,
         "duration_s": study.duration_s,
         "warm_up_s": description.get("warm_up_s", 0.0),
+        "drain_s": DRAIN_S,
         "tcp": {key: tcp[key] for key in ("congestion_control", "reordering", "timestamps") if key in tcp},
         "mptcp": {
             key: mptcp[key]
