@@ -3,7 +3,8 @@
     python -m benchmarks.kernel_tcp controls --seeds 10      # one bottleneck, MPTCP over TCP
     python -m benchmarks.kernel_tcp singles --seeds 4        # the same, sent segment by segment
     python -m benchmarks.kernel_tcp windows --seeds 2        # and their windows over time
-    python -m benchmarks.kernel_tcp bottlenecks --seeds 3    # two, with a TCP on each
+    python -m benchmarks.kernel_tcp bottlenecks --seeds 4    # two, with a TCP on each, 100 s
+    python -m benchmarks.kernel_tcp losses --seeds 16        # one TCP whose packets are lost at random
     python -m benchmarks.kernel_tcp reordering --seeds 5     # 2 % of packets 15 ms late
 
 Neither root nor an idle machine is needed; each seed is a kernel of its own. It prints 95 % intervals.
@@ -54,18 +55,22 @@ def in_kernel(orders: Sequence[Order], core: int) -> list[Told]:
 
 def simulated(order: Order) -> Told:
     """Run an order in the simulator, which delays no packets by chance."""
-    coupled = "uncoupled" if order.control == "reno" else order.control
     delay_us = order.round_trip_s * 1e6
     links: list[dict[str, Any]] = []
     for index in range(order.bottlenecks):
-        links.append(_link(f"R{index}", f"D{index}", order.rate_bps, delay_us / 2, order.queue_packets))
+        narrow = _link(f"R{index}", f"D{index}", order.rate_bps, delay_us / 2, order.queue_packets)
+        links.append(narrow | {"loss": order.loss})
         links += [_link("M", f"R{index}"), _link(f"T{index}", f"R{index}"), _link(f"D{index}", "B")]
     ways = [["M", f"R{index % order.bottlenecks}", f"D{index % order.bottlenecks}", "B"] for index in (0, 1)]
-    mptcp = {"mss_bytes": MSS_BYTES - DSS_BYTES, "mptcp": {"congestion_control": coupled}}
-    flows = [_flow("m", "M", "mptcp", ways) | mptcp]
+    if order.kind == "mptcp":
+        coupled = "uncoupled" if order.control == "reno" else order.control
+        mptcp = {"mss_bytes": MSS_BYTES - DSS_BYTES, "mptcp": {"congestion_control": coupled}}
+        flows = [_flow("m", "M", "mptcp", ways) | mptcp]
+    else:
+        flows = [_flow("m", "M", "tcp", ways[:1]) | {"congestion_control": order.control}]
     flows += [
         _flow(f"t{index}", f"T{index}", "tcp", [[f"T{index}", f"R{index}", f"D{index}", "B"]])
-        for index in range(order.bottlenecks)
+        for index in range(order.bottlenecks if order.competes else 0)
     ]
     for number, flow in enumerate(flows):
         flow["start_s"] = (order.seed * 0.37 + number * 0.61) % 1
@@ -120,7 +125,22 @@ def windows(seed: int) -> dict[str, Order]:
 
 def bottlenecks(seed: int) -> dict[str, Order]:
     """Return MPTCP over two bottlenecks with a TCP on each, by control."""
-    return {name: replace(order, bottlenecks=2) for name, order in controls(seed).items()}
+    return {
+        name: replace(order, bottlenecks=2, rate_bps=12.5e6, seconds=100.0)
+        for name, order in controls(seed).items()
+    }
+
+
+def losses(seed: int) -> dict[str, Order]:
+    """Return the settings of `benchmarks.kernel_tcp.settings` that lose packets at random."""
+    alone = Order("cubic", seed, kind="tcp", competes=False, queue_packets=83, seconds=60.0)
+    near, far = replace(alone, round_trip_s=0.05), replace(alone, round_trip_s=0.2)
+    return {
+        "CUBIC, 50 ms, 1 BDP, 0.1 % lost": replace(near, loss=0.001),
+        "CUBIC, 50 ms, 1 BDP, 2 % lost": replace(near, loss=0.02),
+        "Reno, 200 ms, 0.25 BDP, 0.1 % lost": replace(far, control="reno", loss=0.001),
+        "BBR, 200 ms, 0.25 BDP, 1 % lost": replace(far, control="bbr", loss=0.01),
+    }
 
 
 def reordering(seed: int) -> dict[str, Order]:
@@ -173,6 +193,7 @@ TABLES: dict[str, Callable[[int], dict[str, Order]]] = {
     "singles": singles,
     "windows": windows,
     "bottlenecks": bottlenecks,
+    "losses": losses,
     "reordering": reordering,
 }
 

@@ -28,8 +28,8 @@ PORT = 5001
 class Order:
     """One run: MPTCP with two subflows, or one TCP, which may compete with a TCP of Reno on each bottleneck.
 
-    Rates are in bit/s, times in seconds; `late` of all packets come `late_s` later. Windows are looked
-    at each `look_s`, never if that is 0.
+    Rates are in bit/s, times in seconds; `late` of all packets come `late_s` later, `loss` of them are lost
+    each way. Windows are looked at each `look_s`, never if that is 0.
     """
 
     control: str
@@ -125,12 +125,12 @@ def _bottleneck(order: Order, index: int) -> None:
         "r",
         f"tc qdisc add dev e{there} root tbf rate {order.rate_bps:.0f}bit burst 1600 limit {waiting_bytes}",
     )
-    _ns("b", f"tc qdisc add dev e{last} root netem delay {order.round_trip_s * 1e3}ms limit 10000")
-    if order.late:
-        late = f"delay {order.late_s * 1e3}ms reorder {100 * (1 - order.late):g}%"
-        _ns("d", f"tc qdisc add dev e{last} root netem {late} limit 10000")
-    elif order.loss:
-        _ns("d", f"tc qdisc add dev e{last} root netem loss {100 * order.loss:g}% limit 10000")
+    loss = f"loss {100 * order.loss:g}%" if order.loss else ""
+    back = f"delay {order.round_trip_s * 1e3}ms {loss}"
+    late = f"delay {order.late_s * 1e3}ms reorder {100 * (1 - order.late):g}%" if order.late else loss
+    for host, changes in (("b", back), ("d", late)):
+        if changes:
+            _ns(host, f"tc qdisc add dev e{last} root netem {changes} limit 10000")
     if index:
         _ns("b", "ip mptcp limits set subflow 2", f"ip mptcp endpoint add 10.0.{last}.2 dev e{last} signal")
 
