@@ -4,6 +4,7 @@
     python -m benchmarks.kernel_tcp singles --seeds 4        # the same, sent segment by segment
     python -m benchmarks.kernel_tcp windows --seeds 2        # and their windows over time
     python -m benchmarks.kernel_tcp bottlenecks --seeds 4    # two, with a TCP on each, 100 s
+    python -m benchmarks.kernel_tcp bottlenecks-singly --seeds 3
     python -m benchmarks.kernel_tcp losses --seeds 16        # one TCP whose packets are lost at random
     python -m benchmarks.kernel_tcp reordering --seeds 5     # 2 % of packets 15 ms late
 
@@ -33,6 +34,8 @@ from experiments.protocols.mptcp import DSS_BYTES
 CONTROLS = ("reno", "lia", "olia", "balia", "fully_coupled")
 MSS_BYTES = 1448
 LOOK_S = 0.05
+JITTER_US = 1000.0
+SEGMENT_BY_SEGMENT = ("ipv4.tcp_min_tso_segs=1",)
 Rates = list[float]
 
 
@@ -54,13 +57,16 @@ def in_kernel(orders: Sequence[Order], core: int) -> list[Told]:
 
 
 def simulated(order: Order) -> Told:
-    """Run an order in the simulator, which delays no packets by chance."""
+    """Run an order in the simulator."""
     delay_us = order.round_trip_s * 1e6
     links: list[dict[str, Any]] = []
     for index in range(order.bottlenecks):
         narrow = _link(f"R{index}", f"D{index}", order.rate_bps, delay_us / 2, order.queue_packets)
         links.append(narrow | {"loss": order.loss})
-        links += [_link("M", f"R{index}"), _link(f"T{index}", f"R{index}"), _link(f"D{index}", "B")]
+        links += [_link("M", f"R{index}"), _link(f"T{index}", f"R{index}")]
+        # Without chance two bottlenecks fall into one of two cycles for ever.
+        jitter_us = JITTER_US if order.bottlenecks > 1 else 0.0
+        links.append(_link(f"D{index}", "B") | {"jitter_us": jitter_us})
     ways = [["M", f"R{index % order.bottlenecks}", f"D{index % order.bottlenecks}", "B"] for index in (0, 1)]
     if order.kind == "mptcp":
         coupled = "uncoupled" if order.control == "reno" else order.control
@@ -114,8 +120,11 @@ def controls(seed: int) -> dict[str, Order]:
 
 def singles(seed: int) -> dict[str, Order]:
     """Return the same where each segment is built and sent by itself, as the simulator's are."""
-    alone = ("ipv4.tcp_min_tso_segs=1",)
-    return {name: replace(order, sysctls=alone) for name, order in controls(seed).items()}
+    return _singly(controls(seed))
+
+
+def _singly(orders: dict[str, Order]) -> dict[str, Order]:
+    return {name: replace(order, sysctls=SEGMENT_BY_SEGMENT) for name, order in orders.items()}
 
 
 def windows(seed: int) -> dict[str, Order]:
@@ -129,6 +138,11 @@ def bottlenecks(seed: int) -> dict[str, Order]:
         name: replace(order, bottlenecks=2, rate_bps=12.5e6, seconds=100.0)
         for name, order in controls(seed).items()
     }
+
+
+def bottlenecks_singly(seed: int) -> dict[str, Order]:
+    """Return the same sent segment by segment."""
+    return _singly(bottlenecks(seed))
 
 
 def losses(seed: int) -> dict[str, Order]:
@@ -193,6 +207,7 @@ TABLES: dict[str, Callable[[int], dict[str, Order]]] = {
     "singles": singles,
     "windows": windows,
     "bottlenecks": bottlenecks,
+    "bottlenecks-singly": bottlenecks_singly,
     "losses": losses,
     "reordering": reordering,
 }
