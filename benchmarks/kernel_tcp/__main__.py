@@ -146,7 +146,7 @@ def bottlenecks_singly(seed: int) -> dict[str, Order]:
 
 
 def losses(seed: int) -> dict[str, Order]:
-    """Return the settings of `benchmarks.kernel_tcp.settings` that lose packets at random."""
+    """Return one TCP that loses packets at random each way."""
     alone = Order("cubic", seed, kind="tcp", competes=False, queue_packets=83, seconds=60.0)
     near, far = replace(alone, round_trip_s=0.05), replace(alone, round_trip_s=0.2)
     return {
