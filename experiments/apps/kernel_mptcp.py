@@ -61,10 +61,7 @@ async def connect(config: SourceConfig, source_ports: Sequence[int]) -> Connecti
     )
     destinations = [(sock.family, destination)]
     transport = await open_transport(destinations, [StreamSpec(source_port=port)], options, None, [sock])
-    sock = transport.get_extra_info("socket")
-    # As programs have it that say nothing.
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
-    transport.shell.information["subflows"] = partial(carried.by_port, sock)
+    transport.shell.information["subflows"] = partial(carried.by_port, transport.get_extra_info("socket"))
     transport.start()
     return transport
 
