@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::bundle::Place;
-use crate::tcp::Endpoint;
+use crate::tcp::{Endpoint, Segment};
 use crate::time::Nanos;
 
 /// The application's side of a connection.
@@ -53,6 +53,8 @@ pub struct Hosts {
     hosts: Vec<Host>,
     /// Endpoints that may have something to send, in the order in which they were touched.
     touched: VecDeque<u32>,
+    /// Segments that have left their endpoints and wait to be routed.
+    pushed: VecDeque<(u32, Segment)>,
 }
 
 impl Hosts {
@@ -105,10 +107,28 @@ impl Hosts {
         self.get(endpoint).tcp.send_buffer_free()
     }
 
-    /// Write to an endpoint: how many bytes its send buffer took.
+    /// Write to an endpoint: how many bytes its send buffer took. Where a rate paces, what may leave does at once, as Linux pushes each
+    /// write: it is a packet of its own, and not unsent when the writer asks for room.
     pub fn write(&mut self, now: Nanos, endpoint: u32, bytes: u32) -> u32 {
         self.touch(endpoint);
-        self.get_mut(endpoint).tcp.write(now, bytes)
+        let tcp = &mut self.get_mut(endpoint).tcp;
+        let taken = tcp.write(now, bytes);
+        if tcp.is_paced_at_rate() {
+            self.push(now, endpoint);
+        }
+        taken
+    }
+
+    /// Let what an endpoint may send leave before it is written to again.
+    pub fn push(&mut self, now: Nanos, endpoint: u32) {
+        while let Some(segment) = self.get_mut(endpoint).tcp.poll_transmit(now) {
+            self.pushed.push_back((endpoint, segment));
+        }
+    }
+
+    /// The next segment that has been pushed, and the endpoint that it left.
+    pub fn next_pushed(&mut self) -> Option<(u32, Segment)> {
+        self.pushed.pop_front()
     }
 
     /// Write bytes to an endpoint that share no segment with those after them.

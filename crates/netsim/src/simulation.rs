@@ -11,7 +11,7 @@ use crate::packet::{Arena, Content};
 use crate::queue::{Event, EventQueue, Target};
 use crate::switch::{Step, Switches};
 use crate::tcp::segment::MptcpKind;
-use crate::tcp::Endpoint;
+use crate::tcp::{Endpoint, Segment};
 use crate::time::Nanos;
 use crate::trace::Trace;
 use crate::wireless::Scheduled;
@@ -339,6 +339,9 @@ impl Simulation {
 
     /// Let all touched endpoints send what they have.
     pub(crate) fn settle(&mut self) -> Result<(), Error> {
+        while let Some((endpoint, segment)) = self.hosts.next_pushed() {
+            self.launch(endpoint, segment)?;
+        }
         while let Some(endpoint) = self.hosts.next_touched() {
             self.flush(endpoint)?;
         }
@@ -346,32 +349,31 @@ impl Simulation {
     }
 
     fn flush(&mut self, endpoint: u32) -> Result<(), Error> {
-        loop {
-            let host = self.hosts.get_mut(endpoint);
-            let Some(mut segment) = host.tcp.poll_transmit(self.now) else {
-                break;
-            };
-            let (route, peer) = (host.route, host.peer);
-            if host.wrapped {
-                let place = host.place();
-                if let Carrier::Connections(bundle) = &mut self.flows[host.flow as usize].carrier {
-                    bundle.on_transmit(place, &mut segment);
-                }
-            }
-            let options = host.tcp.option_layout().bytes(&segment);
-            let bytes =
-                self.packet_overhead_bytes + TCP_HEADER_BYTES + options + segment.payload_bytes;
-            self.send(
-                Content::Tcp {
-                    endpoint: peer,
-                    segment,
-                },
-                route,
-                bytes,
-            )?;
+        while let Some(segment) = self.hosts.get_mut(endpoint).tcp.poll_transmit(self.now) {
+            self.launch(endpoint, segment)?;
         }
         self.arm(endpoint);
         Ok(())
+    }
+
+    /// Put a segment that leaves an endpoint on its route.
+    #[inline(always)]
+    fn launch(&mut self, endpoint: u32, mut segment: Segment) -> Result<(), Error> {
+        let host = self.hosts.get(endpoint);
+        let (route, peer) = (host.route, host.peer);
+        if host.wrapped {
+            let place = host.place();
+            if let Carrier::Connections(bundle) = &mut self.flows[host.flow as usize].carrier {
+                bundle.on_transmit(place, &mut segment);
+            }
+        }
+        let options = host.tcp.option_layout().bytes(&segment);
+        let bytes = self.packet_overhead_bytes + TCP_HEADER_BYTES + options + segment.payload_bytes;
+        let content = Content::Tcp {
+            endpoint: peer,
+            segment,
+        };
+        self.send(content, route, bytes)
     }
 
     /// Make sure that a timer event comes no later than the endpoint's next timer.

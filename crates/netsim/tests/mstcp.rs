@@ -98,3 +98,23 @@ fn the_whole_protocol_binds_late() {
         "{error}"
     );
 }
+
+/// Four frames of a stream may wait unsent. What the initial window lets through does not wait: the kernel sends each write at once,
+/// and paces nothing before the tenth segment.
+#[test]
+fn the_first_window_of_a_paced_stream_leaves_at_once() {
+    let description = json!({
+        "format": 1, "seed": 1, "duration_s": 5.0, "tcp": { "mss_bytes": 1000 },
+        "links": [{ "ends": ["A", "B"], "rate_bps": 1e6, "delay_us": 2e5 }],
+        "flows": [{ "name": "1", "src": "A", "dst": "B", "protocol": "mstcp", "traffic": { "kind": "bulk", "total_bytes": 9_900 },
+                    "paths": [{ "path": ["A", "B"], "rate_bps": 1e5 }] }],
+    });
+    let description = Description::from_json(&description.to_string()).expect("a description");
+    let mut simulation = Simulation::new(&description).expect("a run");
+    simulation.run(u64::MAX).expect("the run comes to its end");
+    let completion_s = simulation.results().flows[0].completion_s;
+    // A round trip for the handshake, half of one for the data, and ten segments on the link.
+    let expected_s = 0.6 + 10.0 * 1054.0 * 8.0 / 1e6;
+    let ratio = completion_s.expect("the file has arrived") / expected_s;
+    assert!((ratio - 1.0).abs() < 0.05, "{completion_s:?}");
+}

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{Builder, MAX_TIME_S};
-use crate::description::{FlowDescription, Protocol, Sizes, Traffic, WhenFull};
+use crate::description::{Binding, FlowDescription, Protocol, Sizes, Traffic, WhenFull};
 use crate::error::Error;
 use crate::flow::{Application, Carrier, Flow};
 use crate::random::{generator, Purpose};
@@ -14,6 +14,9 @@ use crate::traffic::{Lateness, Listed, OnOff, Source, Ticks, WriteRate};
 
 use super::connections::FRAME_HEADER_BYTES;
 
+/// What an application with much before it writes at once to the library, which cuts it, in full segments; a quarter of the send
+/// buffer at most.
+const CHUNK_SEGMENTS: u32 = 8;
 /// The largest size that is drawn.
 const MAX_SIZE_BYTES: u64 = 1 << 50;
 
@@ -40,7 +43,7 @@ impl Builder<'_> {
             let place = format!("{place}.mstcp.send_buffer_s");
             return Err(Error::description(place, "a time above 0 in seconds"));
         }
-        let application = self.application(place, index, &flow.traffic, payload)?;
+        let application = self.application(place, index, flow, payload)?;
         let write_bytes = application.write_bytes;
         if flow.protocol == Protocol::Datagram
             && matches!(application.source, Source::Bulk | Source::Requests(_))
@@ -102,10 +105,12 @@ impl Builder<'_> {
         &self,
         place: &str,
         index: u32,
-        traffic: &Traffic,
+        flow: &FlowDescription,
         payload: u32,
     ) -> Result<Application, Error> {
         let place = &format!("{place}.traffic");
+        let traffic = &flow.traffic;
+        let mut write_segments = 1;
         let (bytes, when_full, write_rate_bps) = match *traffic {
             Traffic::Cbr {
                 write_bytes,
@@ -131,14 +136,22 @@ impl Builder<'_> {
                 write_bytes,
                 write_rate_bps,
                 ..
-            } => (write_bytes, WhenFull::Wait, write_rate_bps),
+            } => {
+                let is_late =
+                    flow.protocol == Protocol::Mstcp && flow.mstcp.binding == Binding::Late;
+                if is_late && write_rate_bps.is_none() {
+                    let buffer_bytes = self.description.tcp.config(None).send_buffer_bytes;
+                    write_segments = (buffer_bytes / 4 / payload).clamp(1, CHUNK_SEGMENTS);
+                }
+                (write_bytes, WhenFull::Wait, write_rate_bps)
+            }
             Traffic::Listed {
                 when_full,
                 write_rate_bps,
                 ..
             } => (None, when_full, write_rate_bps),
         };
-        let write_bytes = bytes.unwrap_or(payload);
+        let write_bytes = bytes.unwrap_or(write_segments * payload);
         require(
             (1..=65_536).contains(&write_bytes),
             place,

@@ -216,8 +216,9 @@ impl Mstcp {
         Ok(())
     }
 
-    /// Whether so little waits unsent in a stream's socket that its kernel calls it writable again.
-    fn has_room(&self, stream: usize, endpoint: u32, hosts: &Hosts) -> bool {
+    /// Whether so little waits unsent in a stream's socket that its kernel, which has sent what it may, calls it writable again.
+    fn has_room(&self, now: Nanos, stream: usize, endpoint: u32, hosts: &mut Hosts) -> bool {
+        hosts.push(now, endpoint);
         hosts.get(endpoint).tcp.unsent_bytes() < self.settings.unsent_limit_bytes[stream] / 2
     }
 
@@ -270,7 +271,7 @@ impl Mstcp {
                 let is_unanswered = hosts.get(endpoint).tcp.is_unanswered();
                 self.sides[side].on_unanswered(now, index, is_unanswered);
             }
-            if self.sides[side].is_blocked(index) && self.has_room(index, endpoint, hosts) {
+            if self.sides[side].is_blocked(index) && self.has_room(now, index, endpoint, hosts) {
                 self.sides[side].on_writable(index)?;
             }
         }
@@ -401,7 +402,7 @@ impl Bundle for Mstcp {
         };
         // With early binding the client's streams never count as blocked.
         if self.sides[side].is_blocked(stream)
-            && self.has_room(stream, self.streams[stream].ends[side], hosts)
+            && self.has_room(now, stream, self.streams[stream].ends[side], hosts)
         {
             self.sides[side].on_writable(stream)?;
             self.give(side, now, hosts)?;

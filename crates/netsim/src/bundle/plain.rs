@@ -2,7 +2,7 @@
 
 use super::{Bundle, BundleReport, Place};
 use crate::error::Error;
-use crate::hosts::Hosts;
+use crate::hosts::{Hosts, Side};
 use crate::tcp::Events;
 use crate::time::Nanos;
 
@@ -12,8 +12,6 @@ pub struct Plain {
     ends: [u32; 2],
     written: u64,
     room: Room,
-    /// When the last piece was given to the socket, and how much more it might have had.
-    piece: (Nanos, u32),
     /// What was written and not given to the socket, and whether that waits for room.
     waiting_bytes: u32,
     is_blocked: bool,
@@ -43,7 +41,6 @@ impl Plain {
             ends,
             written: 0,
             room,
-            piece: (0, 0),
             waiting_bytes: 0,
             is_blocked: false,
         }
@@ -54,21 +51,13 @@ impl Plain {
         let client = self.ends[0];
         let limit = self.room.unsent_bytes;
         while self.waiting_bytes > 0 && !self.is_blocked {
-            let continues = self.piece.0 == now && self.piece.1 > 0;
-            if !continues {
-                self.piece = (now, self.room.piece_bytes);
-            }
-            let part = self.waiting_bytes.min(self.piece.1);
+            let part = self.waiting_bytes.min(self.room.piece_bytes);
             let unsent = hosts.get(client).tcp.unsent_bytes();
             self.is_blocked = unsent.saturating_add(part.min(limit / 2)) > limit;
             if self.is_blocked {
                 return;
             }
-            if continues {
-                hosts.get_mut(client).tcp.continue_packet();
-            }
             self.written += u64::from(hosts.write(now, client, part));
-            self.piece.1 -= part;
             self.waiting_bytes -= part;
         }
     }
@@ -100,12 +89,13 @@ impl Bundle for Plain {
         hosts: &mut Hosts,
     ) -> Result<u64, Error> {
         let endpoint = self.ends[place.side as usize];
-        // The kernel calls the socket writable once half of the room is free.
-        if self.is_blocked
-            && hosts.get(self.ends[0]).tcp.unsent_bytes() < self.room.unsent_bytes / 2
-        {
-            self.is_blocked = false;
-            self.give(now, hosts);
+        if self.is_blocked && place.side == Side::Client {
+            // The kernel calls the socket writable once half of the room is free, and looks when it has sent.
+            hosts.push(now, endpoint);
+            if hosts.get(endpoint).tcp.unsent_bytes() < self.room.unsent_bytes / 2 {
+                self.is_blocked = false;
+                self.give(now, hosts);
+            }
         }
         if hosts.readable(endpoint) == 0 {
             return Ok(0);

@@ -20,15 +20,14 @@ fn paced() -> Script {
 #[test]
 fn a_write_leaves_as_a_packet_and_what_waits_as_one() {
     let mut script = paced();
-    script.run("5 < . 1:1 ack 8001 win 65535");
-    for bytes in [600, 600] {
-        script.endpoint.write(5_000_000, bytes);
-    }
     // The first is the ninth, the last that is not paced. What leaves late, as the fourth, halves the gap behind it.
     script.run(
-        "+0 write 700
+        "5 < . 1:1 ack 8001 win 65535
+         +0 write 600
          +0 > . 8001:8601 ack 1
+         +0 write 600
          +0 > . 8601:9201 ack 1
+         +0 write 700
          +0.6 > . 9201:9901 ack 1
          20 write 600
          +0 > . 9901:10501 ack 1
@@ -36,17 +35,5 @@ fn a_write_leaves_as_a_packet_and_what_waits_as_one() {
          +0 write 900
          +0.3 > . 10501:11501 ack 1
          +0 > . 11501:12001 ack 1",
-    );
-}
-
-#[test]
-fn a_write_may_continue_the_packet_of_the_last() {
-    let mut script = paced();
-    script.run("5 < . 1:1 ack 8001 win 65535");
-    script.endpoint.write(5_000_000, 300);
-    script.endpoint.continue_packet();
-    script.run(
-        "+0 write 300
-         +0 > . 8001:8601 ack 1",
     );
 }

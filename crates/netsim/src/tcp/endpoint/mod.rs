@@ -278,9 +278,9 @@ impl Endpoint {
         self.sender.write(now, u64::from(bytes)) as u32
     }
 
-    /// Let the next write go into the packet of the last one, unless that has left.
-    pub fn continue_packet(&mut self) {
-        self.sender.continue_packet();
+    /// Whether an allocated rate paces what is sent.
+    pub fn is_paced_at_rate(&self) -> bool {
+        self.sender.is_paced_at_rate()
     }
 
     /// Bytes that a write takes now.

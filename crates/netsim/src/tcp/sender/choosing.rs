@@ -19,12 +19,7 @@ impl Sender {
         } else {
             self.paced = false;
             let idle = self.measured && self.board.pipe() == 0;
-            let Some(chosen) = self.choose(now) else {
-                if self.pacer.is_at_rate() {
-                    self.ends.clear();
-                }
-                return None;
-            };
+            let chosen = self.choose(now)?;
             if idle {
                 self.congestion.on_restart(now, &mut self.window);
             }

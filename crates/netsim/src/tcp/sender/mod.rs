@@ -80,8 +80,7 @@ pub struct Sender {
     paced: bool,
     /// Whether somebody else watches the peer's window.
     outside_window: bool,
-    /// Where segments must end: what is mapped differently does not share one. Of a stream paced at a rate, where a write ended that
-    /// has not waited to be sent: Linux makes a packet of it, which the pacing of the next one counts from, and adds to what waits.
+    /// Where segments must end: what is mapped differently does not share one.
     ends: VecDeque<u64>,
     events: Events,
 }
@@ -168,6 +167,11 @@ impl Sender {
     pub fn ignore_peer_window(&mut self) {
         self.outside_window = true;
         self.peer_window = u64::MAX / 2;
+    }
+
+    /// Whether an allocated rate paces.
+    pub fn is_paced_at_rate(&self) -> bool {
+        self.pacer.is_at_rate()
     }
 
     /// Pace at another rate, where a rate paces.
@@ -259,22 +263,16 @@ impl Sender {
             return 0;
         }
         self.note_pause(now);
+        if self.pacer.is_at_rate() && self.unsent() == 0 {
+            // Linux makes a packet of what is written while nothing waits, which the pacing of the next one counts from.
+            self.pacer.end_burst();
+        }
         let taken = bytes.min(self.free());
         self.written += taken;
-        if self.pacer.is_at_rate() && taken > 0 {
-            self.ends.push_back(self.written);
-        }
         if self.as_ns3 {
             self.note_shortage();
         }
         taken
-    }
-
-    /// Let the next write go into the packet of the last one, unless that has left.
-    pub fn continue_packet(&mut self) {
-        if self.ends.back() == Some(&self.written) {
-            self.ends.pop_back();
-        }
     }
 
     /// In ns-3 the application limits the rate if what it writes makes no segment and the window has room.
