@@ -9,8 +9,8 @@ pub mod pipe;
 pub mod report;
 pub mod world;
 
-use mstcp_proto::rng::SplitMix64;
 use mstcp_proto::scheduler;
+use mstcp_proto::SplitMix64;
 
 use path::{Fault, Path};
 use world::{Transfer, World};

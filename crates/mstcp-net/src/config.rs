@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mstcp_proto::{budget::Budget, scheduler, Config, Connection};
+use mstcp_proto::{scheduler, Budget, Config, Connection};
 
 use crate::error::Error;
 use crate::interfaces::Interfaces;

@@ -61,7 +61,7 @@ pub enum Error {
     /// A client's stream is not let in, and was told so.
     #[error("{reason}")]
     NotLetIn {
-        /// See [`mstcp_proto::control::code`].
+        /// See [`mstcp_proto::code`].
         code: u16,
         /// Why, as a sentence.
         reason: String,
@@ -86,7 +86,7 @@ pub enum Error {
     /// The peer gave the connection up.
     #[error("the peer gave up: {reason}")]
     ClosedByPeer {
-        /// See [`mstcp_proto::control::code`].
+        /// See [`mstcp_proto::code`].
         code: u16,
         /// In the peer's words.
         reason: String,

@@ -127,8 +127,7 @@ impl Inbox {
         stream: usize,
         data: &[u8],
     ) -> Result<(), Error> {
-        let chunk = Arc::new(data.to_vec());
-        core.on_chunk(stream, &chunk, data.len(), &mut self.in_order)?;
+        core.on_slice(stream, &Slice::copy_of(data), &mut self.in_order)?;
         self.note_ready();
         Ok(())
     }
@@ -270,7 +269,9 @@ impl Inbox {
         };
         match result {
             Ok(count) => {
-                let outcome = core.on_chunk(stream, &chunk, count, &mut self.in_order);
+                let came = Slice::new(Arc::clone(&chunk), 0..count);
+                let outcome = core.on_slice(stream, &came, &mut self.in_order);
+                drop(came);
                 self.in_use.note(chunk);
                 outcome?;
                 self.note_ready();

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 
-use mstcp_proto::records::RECORD_OVERHEAD_BYTES;
+use mstcp_proto::RECORD_OVERHEAD_BYTES;
 
 use crate::inbox::Count;
 use crate::records::RecordLayer;

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
-use mstcp_proto::slice::Storage;
+use mstcp_proto::Storage;
 
 /// What one system call reads at most.
 pub const CHUNK_BYTES: usize = 1 << 18;

@@ -3,8 +3,8 @@
 use rustix::io::Errno;
 use std::time::Duration;
 
-use mstcp_proto::error::LocalError;
 use mstcp_proto::Connection;
+use mstcp_proto::LocalError;
 
 use crate::awaiting::Awaiting;
 use crate::sys;

@@ -1,11 +1,11 @@
 //! Streams whose bytes are authenticated without TLS: records between the core and a socket.
 
-use mstcp_proto::records::{RecordKeys, RecordReader, RecordWriter};
 use mstcp_proto::RemoteError;
+use mstcp_proto::{RecordKeys, RecordReader, RecordWriter};
 
 use crate::layers::Unsent;
 
-/// The records of one stream, in both directions; see [`mstcp_proto::records`].
+/// The records of one stream, in both directions; see [`mstcp_proto::RecordWriter`].
 #[derive(Debug)]
 pub struct RecordLayer {
     writer: RecordWriter,

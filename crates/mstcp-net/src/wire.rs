@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use mstcp_proto::hello::{self, PREFIX_BYTES};
-use mstcp_proto::records::RecordKeys;
+use mstcp_proto::RecordKeys;
 use rustix::io::Errno;
 
 use crate::error::Error;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use mstcp_net::inbox::Target;
 use mstcp_net::{Endpoint, Errno, OwnMemory};
-use mstcp_proto::rng::SplitMix64;
 use mstcp_proto::Connection;
+use mstcp_proto::SplitMix64;
 
 const PAYLOAD_BYTES: usize = 1448;
 const LIMIT: Duration = Duration::from_secs(30);

@@ -6,8 +6,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Instant;
 
 use mstcp_net::{Endpoint, Errno, OwnMemory};
-use mstcp_proto::control::Control;
 use mstcp_proto::frame::encode_control;
+use mstcp_proto::Control;
 use mstcp_proto::{scheduler, Config, Connection};
 use rustix::net::sockopt;
 

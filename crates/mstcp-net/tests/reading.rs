@@ -5,9 +5,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
 use mstcp_net::{Endpoint, OwnMemory, ReadError};
-use mstcp_proto::control::Control;
 use mstcp_proto::frame::{encode_control, encode_data};
-use mstcp_proto::rng::SplitMix64;
+use mstcp_proto::Control;
+use mstcp_proto::SplitMix64;
 use mstcp_proto::{scheduler, Config, Connection};
 
 const PAYLOAD_BYTES: usize = 1000;

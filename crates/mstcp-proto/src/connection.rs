@@ -21,7 +21,7 @@ use crate::scheduler::{Scheduler, StreamSet};
 use crate::send_buffer::SharedBytes;
 use crate::sender::{Sender, Transmit};
 use crate::slice::Slice;
-use crate::state::{ConnectionState, Event, StreamState};
+use crate::state::{ConnectionState, Event};
 use crate::MAX_STREAMS;
 
 pub use counters::{Counters, StreamCounters};
@@ -65,7 +65,6 @@ pub struct Connection {
     /// Of a client whose first hello has not been answered; and what makes further hellos, once it was.
     opening: Option<Opening>,
     client: Option<Client>,
-    pongs: u64,
     life: Life,
     doubts: Doubts,
     timers: Timers,
@@ -144,7 +143,6 @@ impl Connection {
             is_plain: false,
             opening: None,
             client: None,
-            pongs: 0,
             life: Life::default(),
             doubts: Doubts::default(),
             timers: Timers::default(),
@@ -178,7 +176,7 @@ impl Connection {
         self.receiver.trust_streams();
     }
 
-    /// See [`Receiver::share_budget`].
+    /// Promise no more than a part of what all connections of the process may promise, beyond 256 KiB.
     pub fn share_budget(&mut self, budget: Arc<Budget>) {
         self.receiver.share_budget(budget);
     }
@@ -188,39 +186,40 @@ impl Connection {
         self.receiver.leave_budget();
     }
 
-    /// See [`Sender::write`].
+    /// Queue a copy of application bytes.
     pub fn write(&mut self, data: &[u8]) -> Result<(), LocalError> {
         self.sender.write(data)?;
         self.note_written();
         Ok(())
     }
 
-    /// See [`Sender::write_shared`].
+    /// Queue application bytes without copying them.
     pub fn write_shared(&mut self, data: SharedBytes) -> Result<(), LocalError> {
         self.sender.write_shared(data)?;
         self.note_written();
         Ok(())
     }
 
-    /// See [`Sender::write_slice`].
+    /// Queue application bytes in memory that is kept by others too, without copying them.
     pub fn write_slice(&mut self, data: Slice) -> Result<(), LocalError> {
         self.sender.write_slice(data)?;
         self.note_written();
         Ok(())
     }
 
-    /// See [`Sender::end`].
+    /// Say that no more application bytes will come: after the last of them every stream gets a FIN.
     pub fn end(&mut self) {
         self.sender.end();
     }
 
-    /// See [`Sender::close_streams`].
-    pub fn close_streams(&mut self) {
+    /// Say that nothing more will be sent or awaited: each stream gets its LAST, once all else has been taken. Before it goes
+    /// what is known to have come: an acknowledgement on another stream may never arrive.
+    fn close_streams(&mut self) {
         let ack = (!self.trusting).then(|| self.receiver.make_ack());
         self.sender.close_streams(ack);
     }
 
-    /// Tell the peer that the connection is given up; see [`crate::control::code`].
+    /// Tell the peer that the connection is given up; see [`crate::code`].
     pub fn close(&mut self, code: u16, reason: &str) {
         if self.is_plain {
             return; // TCP has no words for it
@@ -230,7 +229,7 @@ impl Connection {
         self.sender.push_control(control, self.sender.alive());
     }
 
-    /// Ask the peer for a sign of life on every stream; [`Connection::pongs`] counts the answers.
+    /// Ask the peer for a sign of life on every stream.
     pub fn ping(&mut self, token: u64) {
         let alive = self.sender.alive();
         self.sender.note_pinged(self.now_ns);
@@ -266,44 +265,49 @@ impl Connection {
         self.receiver.on_early(early, out);
     }
 
-    /// See [`Sender::poll`].
+    /// Offer the next bytes to send as one slice: [`Connection::poll_frame`] with a copy.
     pub fn poll(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
         self.prepare(now_ns);
         self.sender.poll(now_ns)
     }
 
-    /// See [`Sender::poll_frame`].
+    /// Choose the frame that goes next and the stream that has room for it: the stream, and the bytes to be sent.
+    ///
+    /// The shell sends [`Connection::rest`] and reports by [`Connection::on_sent`]; until then the same frame is offered.
     pub fn poll_frame(&mut self, now_ns: u64) -> Option<(usize, usize)> {
         self.prepare(now_ns);
         self.sender.poll_frame(now_ns)
     }
 
-    /// See [`Sender::rest`].
+    /// Pass on what is left of the stream's frame, in pieces that are not copied.
     pub fn rest<'a>(&'a self, stream: usize, take: impl FnMut(&'a [u8])) {
         self.sender.rest(stream, take);
     }
 
-    /// See [`Sender::on_sent`].
+    /// Report how many of the offered bytes the stream's socket took; fewer than offered means that it is full.
+    ///
+    /// Returns true when the stream has sent its last byte: the shell then shuts its sending side down.
     pub fn on_sent(&mut self, stream: usize, count: usize) -> Result<bool, LocalError> {
         self.sender.on_sent(stream, count)
     }
 
-    /// See [`Sender::on_writable`].
+    /// Note that a stream's socket has room again.
     pub fn on_writable(&mut self, stream: usize) -> Result<(), LocalError> {
         self.sender.on_writable(stream)
     }
 
-    /// See [`Sender::set_weights`].
+    /// Take new weights, one for each stream: rates in bit/s, or any unit where rates are not known.
     pub fn set_weights(&mut self, weights: &[f64]) -> Result<(), LocalError> {
         self.sender.set_weights(weights)
     }
 
-    /// See [`Sender::set_delay`].
+    /// Take the one-way propagation delay of a stream's path.
     pub fn set_delay(&mut self, stream: usize, delay_ns: u64) -> Result<(), LocalError> {
         self.sender.set_delay(stream, delay_ns)
     }
 
-    /// See [`Sender::on_measured`].
+    /// Take what the shell measured a stream to carry, in bit/s, and how long that takes to arrive: for streams whose rates
+    /// nobody gave. A stream whose weight is 0 keeps it.
     pub fn on_measured(
         &mut self,
         stream: usize,
@@ -313,7 +317,7 @@ impl Connection {
         self.sender.on_measured(stream, rate_bps, delay_ns)
     }
 
-    /// See [`Sender::on_queue`].
+    /// Take how many bytes the shell found to wait on the path of a stream that it measured, and the delay without that.
     pub fn on_queue(
         &mut self,
         stream: usize,
@@ -323,7 +327,7 @@ impl Connection {
         self.sender.on_queue(stream, queue_bytes, least_delay_ns)
     }
 
-    /// See [`Sender::on_unsent`].
+    /// Take how many of a stream's bytes the shell measured to be still in the host; without such reports it is estimated.
     pub fn on_unsent(
         &mut self,
         now_ns: u64,
@@ -333,23 +337,19 @@ impl Connection {
         self.sender.on_unsent(now_ns, stream, unsent_bytes)
     }
 
-    /// See [`Receiver::on_consumed`].
+    /// Note that the application took bytes.
     pub fn on_consumed(&mut self, bytes: usize) {
         self.receiver.on_consumed(bytes);
     }
 
-    /// Take a stream out while the others go on; see [`Sender::retire`]. The peer does the same in its direction.
+    /// Take a stream out while the others go on: it gets no new frames, and its LAST once the peer has reported those it took. The
+    /// peer does the same in its direction.
     pub fn remove_stream(&mut self, stream: usize) -> Result<(), LocalError> {
         let stays = |slot: usize| slot != stream && !self.sender.is_retiring(slot);
         if !self.alive().iter().any(stays) {
             return Err(LocalError::LastStream);
         }
         self.sender.retire(stream)
-    }
-
-    /// Whether a stream is being taken out and has not sent its LAST: TCP's end may wait for that.
-    pub fn is_retiring(&self, stream: usize) -> bool {
-        self.sender.is_retiring(stream)
     }
 
     /// Note that TCP ended a stream, or that the shell gave it up; true if the peer had ended it by a LAST frame.
@@ -436,11 +436,6 @@ impl Connection {
     /// Where the connection is.
     pub fn state(&self) -> ConnectionState {
         self.state
-    }
-
-    /// Where a stream is; none if there never was one with this index.
-    pub fn stream_state(&self, slot: usize) -> Option<StreamState> {
-        self.sender.state(slot)
     }
 
     /// Use a stream by this priority from now on, 0 to 255, in both directions: the streams of the lowest value that work
@@ -532,10 +527,5 @@ impl Connection {
         self.closed
             .as_ref()
             .map(|(code, reason)| (*code, reason.as_str()))
-    }
-
-    /// How many pings were answered.
-    pub fn pongs(&self) -> u64 {
-        self.pongs
     }
 }

@@ -103,7 +103,7 @@ pub enum RemoteError {
         /// The highest that it speaks.
         highest: u32,
     },
-    /// The peer refuses the stream with this code; see [`crate::control::code`].
+    /// The peer refuses the stream with this code; see [`crate::code`].
     #[error("the peer refuses the stream: {why}", why = refusal(*.0))]
     Refused(u16),
     /// An answer does not fit the hello.

@@ -19,7 +19,7 @@ use crate::error::RemoteError;
 /// Bytes of a full-size frame's header: its 64-bit identifier.
 pub const HEADER_BYTES: usize = 8;
 /// Bytes of a short frame's header: identifier and 16 bits of length.
-pub const SHORT_HEADER_BYTES: usize = 10;
+const SHORT_HEADER_BYTES: usize = 10;
 /// Bytes of a long frame's header: identifier and 32 bits of length.
 pub const LONG_HEADER_BYTES: usize = 12;
 /// The greatest body of a control frame, in bytes.
@@ -27,9 +27,9 @@ pub const MAX_CONTROL_BYTES: usize = 1024;
 /// The greatest number of application bytes in a full-size or short frame.
 pub const MAX_PAYLOAD_BYTES: usize = u16::MAX as usize;
 /// The greatest number of application bytes in a long frame.
-pub const MAX_LONG_BYTES: usize = 1 << 20;
+pub(crate) const MAX_LONG_BYTES: usize = 1 << 20;
 /// Offset and length of a frame are less than this together, as the bytes of a direction are.
-pub const OFFSET_LIMIT: u64 = 1 << 62;
+pub(crate) const OFFSET_LIMIT: u64 = 1 << 62;
 
 const KIND_SHIFT: u32 = 62;
 const KIND_FULL: u64 = 0;
@@ -129,7 +129,7 @@ pub struct Expected {
 
 /// Some of a frame's payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub(crate) struct Part {
     /// Offset of the first byte.
     pub offset: u64,
     /// Whether the frame begins with it.
@@ -211,7 +211,7 @@ impl Parser {
     }
 
     /// Go on after this many bytes of a frame's payload, which the caller has; none if there are none.
-    pub fn skip(&mut self, count: usize) -> Option<Part> {
+    pub(crate) fn skip(&mut self, count: usize) -> Option<Part> {
         let State::Data {
             offset,
             rest,
@@ -242,16 +242,11 @@ impl Parser {
     }
 
     /// The payload that comes next, if the header before it has come: its offset, and how many bytes are left of it.
-    pub fn payload(&self) -> Option<(u64, usize)> {
+    pub(crate) fn payload(&self) -> Option<(u64, usize)> {
         match self.state {
             State::Data { offset, rest, .. } => Some((offset, rest)),
             _ => None,
         }
-    }
-
-    /// Whether a frame has begun and not ended.
-    pub fn in_frame(&self) -> bool {
-        !(matches!(self.state, State::Header) && self.kept.is_empty())
     }
 
     /// Keep bytes until there are `wanted`; false if the input ends before.

@@ -52,7 +52,7 @@ pub struct Hello {
     pub nonce: [u8; NONCE_BYTES],
     /// The client's first application bytes; on stream 0 only.
     pub early_data: Vec<u8>,
-    /// Of an answer: why the stream is refused, 0 if it is not; see [`crate::control::code`], one is added to each.
+    /// Of an answer: why the stream is refused, 0 if it is not; see [`crate::code`], one is added to each.
     pub refusal: u32,
     /// Streams of the lowest value that work are used, both directions; 0 to 255.
     pub priority: u32,

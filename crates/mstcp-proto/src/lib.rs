@@ -15,7 +15,6 @@
 //!
 //! ```
 //! use mstcp_proto::{scheduler, Config, Connection, Error, Slice};
-//! use std::sync::Arc;
 //!
 //! /// Bring what one end has to send to the other, whose sockets take everything.
 //! fn carry(now_ns: u64, from: &mut Connection, to: &mut Connection) -> Result<Vec<Slice>, Error> {
@@ -24,8 +23,7 @@
 //!         let mut bytes = Vec::new();
 //!         from.rest(stream, |piece| bytes.extend_from_slice(piece));
 //!         from.on_sent(stream, bytes.len())?;
-//!         let length = bytes.len();
-//!         to.on_chunk(stream, &Arc::new(bytes), length, &mut came)?;
+//!         to.on_slice(stream, &Slice::copy_of(&bytes), &mut came)?;
 //!     }
 //!     to.on_consumed(came.iter().map(|slice| slice.len()).sum());
 //!     while let Some(event) = from.poll_event() {
@@ -53,54 +51,55 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # The parts
-//! | module | holds |
+//! # What else is public
+//! | | |
 //! |---|---|
-//! | [`hello`] | the message that opens each stream |
-//! | [`handshake`] | proofs, the client's hellos, whom a server lets in |
-//! | [`frame`] | the layout of frames and the incremental parser |
-//! | [`control`] | control frames and error codes |
+//! | [`hello`], [`handshake`] | the message that opens each stream; proofs, the client's hellos, whom a server lets in |
+//! | [`frame`], [`Control`], [`code`] | the layout of frames and their incremental parser, control frames, error codes |
+//! | [`RecordWriter`], [`RecordReader`] | bytes that are authenticated without TLS |
 //! | [`scheduler`] | which stream carries the next frame |
-//! | [`send_buffer`] | the application's bytes until they are acknowledged |
-//! | [`sender`] | application bytes to frames, again over other streams when one is lost |
-//! | [`slice`] | received bytes that are not copied |
-//! | [`reassembly`] | bytes in any order to bytes in order |
-//! | [`receiver`] | streams' bytes to reassembly, and what is acknowledged |
-//! | [`redial`] | when a lost stream is opened again |
-//! | [`state`] | the states of streams and connections, and what a shell is told |
-//! | [`life`] | signs of life of the peer |
-//! | [`budget`] | what all connections of a process may promise to receive |
-//! | [`connection`] | both directions of one connection |
+//! | [`Slice`], [`Storage`] | received bytes that are not copied |
+//! | [`Redial`] | when a lost stream is opened again |
+//! | [`Budget`] | what all connections of a process may promise to receive |
+//! | [`SplitMix64`] | the generator of all draws |
 #![forbid(unsafe_code)]
 
-pub mod budget;
-pub mod connection;
-pub mod control;
+mod budget;
+mod connection;
+mod control;
 mod doubt;
-pub mod error;
+mod error;
 pub mod frame;
 pub mod handshake;
 pub mod hello;
-pub mod life;
-pub mod reassembly;
-pub mod receiver;
-pub mod records;
-pub mod redial;
-pub mod rng;
+mod life;
+mod reassembly;
+mod receiver;
+mod records;
+mod redial;
+mod rng;
 pub mod scheduler;
-pub mod send_buffer;
-pub mod sender;
-pub mod slice;
-pub mod state;
+mod send_buffer;
+mod sender;
+mod slice;
+mod state;
 
 pub use budget::Budget;
 pub use connection::{Config, Connection, Counters, StreamCounters};
+pub use control::{code, Control};
 pub use error::{Error, LocalError, RemoteError};
-pub use hello::Hello;
-pub use scheduler::{Scheduler, Stochastic, StreamSet};
+#[doc(hidden)] // for its fuzz target alone
+pub use reassembly::Reassembly;
+pub use records::{
+    RecordKeys, RecordReader, RecordWriter, MAX_RECORD_BYTES, RECORD_OVERHEAD_BYTES,
+};
+pub use redial::{Attempt, Redial};
+pub use rng::SplitMix64;
+pub use scheduler::{Scheduler, StreamSet};
+pub use send_buffer::SharedBytes;
 pub use sender::Transmit;
-pub use slice::Slice;
-pub use state::{ConnectionState, Event, Outcome, StreamState};
+pub use slice::{Slice, Storage};
+pub use state::{ConnectionState, Event, Outcome};
 
 /// The most streams that a connection may have.
 pub const MAX_STREAMS: usize = 64;

@@ -175,7 +175,6 @@ impl Receiver {
         self.told_limit = OFFSET_LIMIT;
     }
 
-    /// Promise no more than a part of what all connections of the process may promise, beyond 256 KiB.
     pub fn share_budget(&mut self, budget: Arc<Budget>) {
         self.share = Some(Share::new(budget));
     }
@@ -306,8 +305,6 @@ impl Receiver {
         Ok(())
     }
 
-    /// How many bytes can be read from a stream to where the application wants the next ones: they are the payload of a frame
-    /// whose header has come.
     pub fn next_in_place(&self, slot: usize) -> usize {
         let Some(stream) = self.streams.get(slot) else {
             return 0;
@@ -325,14 +322,11 @@ impl Receiver {
         }
     }
 
-    /// Whether a stream brings nothing next but payload of a large frame.
     pub fn expects_payload(&self, slot: usize) -> bool {
         let expects = |expected: Expected| expected.payload_bytes > 0;
         self.plain.is_none() && self.expected(slot).is_some_and(expects)
     }
 
-    /// Take note of this many bytes, [`Receiver::next_in_place`] at most, that were read to where the application wants them;
-    /// append to `out` what is in order after them.
     pub fn on_in_place(
         &mut self,
         slot: usize,
@@ -456,14 +450,11 @@ impl Receiver {
         Ok(stream.last)
     }
 
-    /// Note that the application took bytes.
     pub fn on_consumed(&mut self, bytes: usize) {
         self.consumed += bytes as u64;
         self.note_promise();
     }
 
-    /// What is likely to come next on a stream whose frames are large; see [`Parser::expected`]. On a plain connection any number
-    /// of bytes, which all can stay where they are read to.
     pub fn expected(&self, stream: usize) -> Option<Expected> {
         if let Some(opening) = &self.plain {
             return matches!(opening, Opening::Decided).then_some(Expected {

@@ -53,13 +53,6 @@ impl SendBuffer {
         self.end
     }
 
-    /// Bytes that are kept, acknowledged ones of a begun segment included.
-    pub fn memory_bytes(&self) -> usize {
-        self.segments
-            .front()
-            .map_or(0, |first| (self.end - first.start) as usize)
-    }
-
     /// Append a copy.
     pub fn push_copy(&mut self, bytes: &[u8]) {
         let end = self.end;

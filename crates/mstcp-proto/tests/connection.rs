@@ -1,7 +1,8 @@
 //! How a connection offers frames. What comes of them is in failover.rs.
 
-use mstcp_proto::rng::SplitMix64;
-use mstcp_proto::{scheduler, Config, Connection, LocalError, Slice, Stochastic};
+use mstcp_proto::scheduler::Stochastic;
+use mstcp_proto::SplitMix64;
+use mstcp_proto::{scheduler, Config, Connection, LocalError, Slice};
 
 fn connection_by(
     name: &str,

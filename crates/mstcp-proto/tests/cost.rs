@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use mstcp_proto::control::Control;
 use mstcp_proto::frame::encode_control;
+use mstcp_proto::Control;
 use mstcp_proto::{scheduler, Config, Connection};
 
 const MS: u64 = 1_000_000;

@@ -2,7 +2,7 @@
 
 use mstcp_proto::handshake::{Admission, Client, NotAdmitted};
 use mstcp_proto::hello::{rest_bytes, PREFIX_BYTES};
-use mstcp_proto::records::RecordReader;
+use mstcp_proto::RecordReader;
 use mstcp_proto::{scheduler, Config, Connection, ConnectionState, Event, Outcome};
 
 const MS: u64 = 1_000_000;

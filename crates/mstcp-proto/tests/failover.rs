@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use mstcp_proto::rng::SplitMix64;
-use mstcp_proto::{scheduler, Config, Connection};
+use mstcp_proto::SplitMix64;
+use mstcp_proto::{scheduler, Config, Connection, Slice};
 use proptest::prelude::*;
 
 /// One direction of a stream.
@@ -260,10 +260,8 @@ fn no_more_than_the_window_waits_for_an_application_that_takes_nothing() {
         pair.pump(0);
         for slot in 0..2 {
             let data: Vec<u8> = pair.pipes[slot][0].bytes.drain(..).collect();
-            let length = data.len();
-            pair.ends[1]
-                .on_chunk(slot, &std::sync::Arc::new(data), length, &mut slices)
-                .unwrap();
+            let slice = Slice::copy_of(&data);
+            pair.ends[1].on_slice(slot, &slice, &mut slices).unwrap();
         }
         pair.pump(1);
         for slot in 0..2 {
@@ -289,7 +287,7 @@ fn a_stream_ends_properly_after_last_alone() {
         pair.step(false);
     }
     assert!(!pair.ends[0].on_stream_end(0).unwrap());
-    pair.ends[0].close_streams();
+    pair.ends[0].shut();
     for _ in 0..100 {
         pair.step(false);
     }

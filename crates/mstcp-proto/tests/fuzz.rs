@@ -6,10 +6,10 @@
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
 
-use mstcp_proto::control::Control;
 use mstcp_proto::frame::{encode_control, encode_data};
 use mstcp_proto::hello::Hello;
-use mstcp_proto::rng::SplitMix64;
+use mstcp_proto::Control;
+use mstcp_proto::SplitMix64;
 
 const LONGEST: usize = 4096;
 

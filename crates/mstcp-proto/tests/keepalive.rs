@@ -1,6 +1,6 @@
 //! Signs of life that an application asks for.
 
-use mstcp_proto::control::Control;
+use mstcp_proto::Control;
 use mstcp_proto::{frame, scheduler, Config, Connection, Event, Outcome};
 
 const IDLE_NS: u64 = 1_000_000_000;

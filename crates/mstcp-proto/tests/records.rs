@@ -1,8 +1,8 @@
 //! What somebody in the path does to a stream whose frames are authenticated: nothing of it comes through.
 
 use mstcp_proto::handshake::{Admission, Client};
-use mstcp_proto::records::{RecordKeys, RecordReader, RecordWriter, MAX_RECORD_BYTES};
 use mstcp_proto::RemoteError;
+use mstcp_proto::{RecordKeys, RecordReader, RecordWriter, MAX_RECORD_BYTES};
 
 const SECRET: &[u8] = b"between us";
 

@@ -1,11 +1,11 @@
 //! The core against the test vectors (tests/vectors), which are made from docs/protocol.md alone.
 
-use mstcp_proto::control::Control;
 use mstcp_proto::frame::{encode_control, encode_data, Parsed, Parser};
 use mstcp_proto::handshake::{confirm_frame, Admission, Client};
 use mstcp_proto::hello::{encode_version_refusal, rest_bytes, split, Hello, PREFIX_BYTES};
-use mstcp_proto::records::{RecordReader, RecordWriter};
+use mstcp_proto::Control;
 use mstcp_proto::{scheduler, Config, Connection, Error, RemoteError};
+use mstcp_proto::{RecordReader, RecordWriter};
 use serde_json::{json, Value};
 
 fn vectors() -> Value {

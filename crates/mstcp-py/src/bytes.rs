@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use mstcp_net::memory::keep_freed_memory;
 use mstcp_net::Memory;
-use mstcp_proto::slice::Storage;
 use mstcp_proto::Slice;
+use mstcp_proto::Storage;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

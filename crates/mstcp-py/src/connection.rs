@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mstcp_net::shared::Locked;
 use mstcp_net::{Driver, MappedFile, SharedDriver, SocketId, StreamId};
-use mstcp_proto::error::LocalError;
+use mstcp_proto::LocalError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

@@ -1,7 +1,7 @@
 //! `mstcp._core.decode_frames` and `encode_close`.
 
-use mstcp_proto::control::Control;
 use mstcp_proto::frame::{encode_control, Parsed, Parser, MAX_PAYLOAD_BYTES};
+use mstcp_proto::Control;
 use mstcp_proto::LocalError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};

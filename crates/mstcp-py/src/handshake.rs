@@ -2,7 +2,7 @@
 
 use mstcp_proto::handshake::{self, Admitted, NotAdmitted, Proof};
 use mstcp_proto::hello::{self, Hello};
-use mstcp_proto::records::RECORD_OVERHEAD_BYTES;
+use mstcp_proto::RECORD_OVERHEAD_BYTES;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

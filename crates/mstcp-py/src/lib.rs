@@ -16,8 +16,8 @@ mod receive_memory;
 mod server;
 mod waiter;
 
-use mstcp_proto::error::{LocalError, RemoteError};
 use mstcp_proto::{frame, scheduler};
+use mstcp_proto::{LocalError, RemoteError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

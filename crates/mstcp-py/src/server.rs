@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mstcp_net::{Error, Incoming as Core, PlainTcp, Progress, ServerConfig, TransportConfig};
-use mstcp_proto::control::code;
+use mstcp_proto::code;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use mstcp_net::inbox::Target;
 use mstcp_net::memory::keep_freed_memory;
 use mstcp_net::shared::{self, Clock, Outcome, SharedDriver, Use, WaitError, Wish};
-use mstcp_proto::error::LocalError;
+use mstcp_proto::LocalError;
 use pyo3::exceptions::{PyBlockingIOError, PyTimeoutError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

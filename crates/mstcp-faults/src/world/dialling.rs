@@ -1,10 +1,10 @@
 //! The client's streams: hellos on paths that work, and again where they were lost.
 
-use mstcp_proto::control::code;
+use mstcp_proto::code;
 use mstcp_proto::handshake::{Greeting, NotAdmitted, CONFIRM_BYTES};
 use mstcp_proto::hello::{self, PREFIX_BYTES};
-use mstcp_proto::redial::Redial;
-use mstcp_proto::rng::SplitMix64;
+use mstcp_proto::Redial;
+use mstcp_proto::SplitMix64;
 
 use super::network::Stream;
 use super::{World, MS};

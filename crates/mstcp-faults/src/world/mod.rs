@@ -5,9 +5,9 @@ mod host;
 mod network;
 
 use mstcp_proto::handshake::{Admission, Client};
-use mstcp_proto::redial::Redial;
-use mstcp_proto::rng::SplitMix64;
 use mstcp_proto::Outcome;
+use mstcp_proto::Redial;
+use mstcp_proto::SplitMix64;
 
 use crate::path::Path;
 use crate::report::Pauses;

@@ -1,6 +1,6 @@
 //! What the application wants of a connection: to write, to read, and to end it.
 
-use mstcp_proto::control::code;
+use mstcp_proto::code;
 use mstcp_proto::Slice;
 
 use super::{Action, Driver};

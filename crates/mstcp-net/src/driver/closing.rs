@@ -2,7 +2,7 @@
 
 use std::os::fd::AsRawFd;
 
-use mstcp_proto::control::code;
+use mstcp_proto::code;
 use rustix::net::sockopt;
 
 use super::Driver;

@@ -5,12 +5,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mstcp_proto::control::Control;
 use mstcp_proto::frame::{Parsed, Parser, HEADER_BYTES, MAX_PAYLOAD_BYTES};
 use mstcp_proto::handshake::{Client, Greeting};
 use mstcp_proto::hello::MAGIC;
-use mstcp_proto::records::RECORD_OVERHEAD_BYTES;
+use mstcp_proto::Control;
 use mstcp_proto::RemoteError;
+use mstcp_proto::RECORD_OVERHEAD_BYTES;
 use rustix::io::Errno;
 
 use super::SocketId;

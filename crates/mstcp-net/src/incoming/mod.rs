@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use mstcp_proto::control::code;
+use mstcp_proto::code;
 use mstcp_proto::handshake::{confirm_frame, Admitted, NotAdmitted, CONFIRM_BYTES};
 use mstcp_proto::hello::MAGIC;
 use mstcp_proto::RemoteError;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use mstcp_proto::control::code;
+use mstcp_proto::code;
 use mstcp_proto::handshake::{Admission, Admitted, NotAdmitted, Proof};
 use mstcp_proto::hello::{self, Hello};
 

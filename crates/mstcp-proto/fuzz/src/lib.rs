@@ -7,13 +7,13 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
-use mstcp_proto::control::Control;
 use mstcp_proto::frame::{self, Parsed, Parser, MAX_CONTROL_BYTES};
 use mstcp_proto::handshake::{confirm_frame, Admission, Client, Greeting, NotAdmitted};
 use mstcp_proto::hello::{self, Hello, PREFIX_BYTES};
-use mstcp_proto::reassembly::Reassembly;
-use mstcp_proto::records::{RecordReader, RecordWriter};
+use mstcp_proto::Control;
+use mstcp_proto::Reassembly;
 use mstcp_proto::{scheduler, Config, Connection, Event, Slice};
+use mstcp_proto::{RecordReader, RecordWriter};
 
 /// A target's name and function.
 pub type Target = (&'static str, fn(&[u8]));
@@ -371,7 +371,7 @@ pub fn connection(data: &[u8]) {
                 connection.add_stream(next_id, 1e6).expect("64 may be");
                 next_id += 1;
             }
-            4 => connection.close_streams(),
+            4 => connection.shut(),
             5 => {
                 let _ = connection.remove_stream(slot);
             }

@@ -1,7 +1,5 @@
 //! What comes on the streams: bytes for the application, and what the peer says.
 
-use std::sync::Arc;
-
 use super::Connection;
 use crate::control::Control;
 use crate::error::{Error, RemoteError};
@@ -28,20 +26,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Take bytes of a stream that lie in `chunk`; append to `out` what is now in order, without copying.
+    /// Take bytes of a stream in memory that may be kept; append to `out` what is now in order, without copying.
     ///
     /// What the application then takes is reported by [`Connection::on_consumed`].
-    pub fn on_chunk(
-        &mut self,
-        stream: usize,
-        chunk: &Arc<Vec<u8>>,
-        length: usize,
-        out: &mut Vec<Slice>,
-    ) -> Result<(), Error> {
-        self.on_slice(stream, &Slice::new(Arc::clone(chunk), 0..length), out)
-    }
-
-    /// Take bytes of a stream in memory that may be kept; append to `out` what is now in order, without copying.
     pub fn on_slice(
         &mut self,
         stream: usize,
@@ -61,17 +48,19 @@ impl Connection {
         self.receive(stream, data, None, out)
     }
 
-    /// See [`Receiver::next_in_place`].
+    /// How many bytes can be read from a stream to where the application wants the next ones: they are the payload of a frame
+    /// whose header has come.
     pub fn next_in_place(&self, stream: usize) -> usize {
         self.receiver.next_in_place(stream)
     }
 
-    /// See [`Receiver::expects_payload`].
+    /// Whether a stream brings nothing next but payload of a large frame.
     pub fn expects_payload(&self, stream: usize) -> bool {
         self.receiver.expects_payload(stream)
     }
 
-    /// See [`Receiver::on_in_place`]. The bytes count as taken by the application.
+    /// Take note of this many bytes, [`Connection::next_in_place`] at most, that were read to where the application wants them;
+    /// append to `out` what is in order after them. The bytes count as taken by the application.
     pub fn on_in_place(
         &mut self,
         stream: usize,
@@ -86,7 +75,8 @@ impl Connection {
         Ok(())
     }
 
-    /// See [`Receiver::expected`].
+    /// What is likely to come next on a stream whose frames are large; see [`Parser::expected`](crate::frame::Parser::expected). On a plain connection any number
+    /// of bytes, which all can stay where they are read to.
     pub fn expected(&self, stream: usize) -> Option<Expected> {
         self.receiver.expected(stream)
     }
@@ -141,10 +131,7 @@ impl Connection {
                 self.sender.push_control(Control::Pong(token), back);
                 self.timers.is_asked = true;
             }
-            Control::Pong(_) => {
-                self.pongs += 1;
-                self.sender.note_pong(self.now_ns, slot);
-            }
+            Control::Pong(_) => self.sender.note_pong(self.now_ns, slot),
             Control::Seen(streams) => self.sender.on_seen(self.now_ns, &streams)?,
             Control::Gone(id) => {
                 if let Some(slot) = self.sender.slot_of(id) {

@@ -43,7 +43,7 @@ impl Admitted {
 /// Why a stream is not let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotAdmitted {
-    /// It is told so: a code of [`crate::control::code`], the sentence, and the bytes to send before its end.
+    /// It is told so: a code of [`crate::code`], the sentence, and the bytes to send before its end.
     Refused {
         /// Error code.
         code: u16,

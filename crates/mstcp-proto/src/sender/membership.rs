@@ -54,11 +54,6 @@ impl Sender {
         self.note_eligible();
     }
 
-    /// Where a stream is; none if there never was one in this place.
-    pub fn state(&self, slot: usize) -> Option<StreamState> {
-        self.streams.get(slot).map(|stream| stream.state)
-    }
-
     /// Have a stream be in a state; the one place where the sets follow.
     pub(super) fn set_state(&mut self, slot: usize, state: StreamState) {
         self.streams[slot].state = state;

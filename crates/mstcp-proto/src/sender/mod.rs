@@ -228,21 +228,18 @@ impl Sender {
         self.limit = u64::MAX;
     }
 
-    /// Queue a copy of application bytes.
     pub fn write(&mut self, data: &[u8]) -> Result<(), LocalError> {
         self.admit(data.len())?;
         self.buffer.push_copy(data);
         Ok(())
     }
 
-    /// Queue application bytes without copying them.
     pub fn write_shared(&mut self, data: SharedBytes) -> Result<(), LocalError> {
         self.admit((*data).as_ref().len())?;
         self.buffer.push_shared(data);
         Ok(())
     }
 
-    /// Queue application bytes in memory that is kept by others too, without copying them.
     pub fn write_slice(&mut self, data: Slice) -> Result<(), LocalError> {
         self.admit(data.len())?;
         self.buffer.push_slice(data);
@@ -265,21 +262,15 @@ impl Sender {
         Ok(())
     }
 
-    /// Say that no more application bytes will come: after the last of them every stream gets a FIN.
     pub fn end(&mut self) {
         self.ended = true;
     }
 
-    /// Say that nothing more will be sent or awaited: each stream gets its LAST, once all else has been taken. Before it
-    /// goes `ack`, what is known to have come: an acknowledgement on another stream may never arrive.
     pub fn close_streams(&mut self, ack: Option<Control>) {
         self.closing = true;
         self.last_ack = ack;
     }
 
-    /// Choose the frame that goes next and the stream that has room for it: the stream, and the bytes to be sent.
-    ///
-    /// The shell sends [`Sender::rest`] and reports by [`Sender::on_sent`]; until then the same frame is offered.
     pub fn poll_frame(&mut self, now_ns: u64) -> Option<(usize, usize)> {
         let stream = match self.draft {
             Some((stream, _)) => stream,
@@ -291,7 +282,6 @@ impl Sender {
         Some((stream, self.streams[stream].out.rest()))
     }
 
-    /// Offer the next bytes to send as one slice: [`Sender::poll_frame`] with a copy.
     pub fn poll(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
         let (stream, _) = self.poll_frame(now_ns)?;
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -304,7 +294,6 @@ impl Sender {
         })
     }
 
-    /// Pass on what is left of the stream's frame, in pieces that are not copied.
     pub fn rest<'a>(&'a self, stream: usize, mut take: impl FnMut(&'a [u8])) {
         let out = &self.streams[stream].out;
         let header_bytes = out.header.len();
@@ -318,9 +307,6 @@ impl Sender {
         }
     }
 
-    /// Report how many of the offered bytes the stream's socket took; fewer than offered means that it is full.
-    ///
-    /// Returns true when the stream has sent its last byte: the shell then shuts its sending side down.
     pub fn on_sent(&mut self, stream: usize, count: usize) -> Result<bool, LocalError> {
         let Some(out) = self.streams.get(stream).map(|stream| &stream.out) else {
             return Err(LocalError::NoSuchStream(stream));
@@ -368,7 +354,6 @@ impl Sender {
         Ok(ends_stream)
     }
 
-    /// Note that a stream's socket has room again.
     pub fn on_writable(&mut self, stream: usize) -> Result<(), LocalError> {
         if stream >= self.streams.len() {
             return Err(LocalError::NoSuchStream(stream));
@@ -379,7 +364,6 @@ impl Sender {
         Ok(())
     }
 
-    /// Take new weights, one for each stream: rates in bit/s, or any unit where rates are not known.
     pub fn set_weights(&mut self, weights: &[f64]) -> Result<(), LocalError> {
         check_weights(weights)?;
         if weights.len() != self.views.len() {

@@ -11,8 +11,6 @@ const MOST_UNSEEN_S: f64 = 1.0;
 const MOST_HOST_WAIT_NS: f64 = 100e6;
 
 impl Sender {
-    /// Take what the shell measured a stream to carry, in bit/s, and how long that takes to arrive: for streams whose rates
-    /// nobody gave. A stream whose weight is 0 keeps it.
     pub fn on_measured(
         &mut self,
         stream: usize,
@@ -32,7 +30,6 @@ impl Sender {
         Ok(())
     }
 
-    /// Take how many bytes the shell found to wait on the path of a stream that it measured, and the delay without that.
     pub fn on_queue(
         &mut self,
         stream: usize,
@@ -45,7 +42,6 @@ impl Sender {
         Ok(())
     }
 
-    /// Take the one-way propagation delay of a stream's path.
     pub fn set_delay(&mut self, stream: usize, delay_ns: u64) -> Result<(), LocalError> {
         let view = self.view_mut(stream)?;
         view.delay_ns = delay_ns;
@@ -53,7 +49,6 @@ impl Sender {
         Ok(())
     }
 
-    /// Take how many of a stream's bytes the shell measured to be still in the host; without such reports it is estimated.
     pub fn on_unsent(
         &mut self,
         now_ns: u64,

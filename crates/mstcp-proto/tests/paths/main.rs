@@ -6,7 +6,7 @@ mod late;
 mod only_stream;
 mod overtaking;
 
-use mstcp_proto::control::Control;
+use mstcp_proto::Control;
 use mstcp_proto::{frame, scheduler, Config, Connection, Event, LocalError, Outcome};
 
 const PAYLOAD_BYTES: usize = 1000;

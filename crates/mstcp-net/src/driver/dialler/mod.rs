@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use mstcp_proto::handshake::Client;
-use mstcp_proto::redial::Redial;
+use mstcp_proto::Redial;
 
 use super::opening::{Opened, Opening, Progress, REASON};
 use super::{SocketId, StreamId};
