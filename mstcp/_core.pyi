@@ -7,58 +7,28 @@ from mstcp.asked import AskedStream
 from mstcp.open.opening import Options
 
 __all__ = [
-    "CONFIRM_BYTES",
-    "FRAME_HEADER_BYTES",
-    "HELLO_PREFIX_BYTES",
-    "HELLO_PROOF_BYTES",
-    "MAGIC",
     "MAX_EARLY_BYTES",
-    "MAX_FRAME_PAYLOAD_BYTES",
     "MAX_PRIORITY",
     "MAX_STREAMS",
-    "PROTOCOL_VERSION",
-    "RECORD_OVERHEAD_BYTES",
     "SCHEDULERS",
     "Action",
-    "Admission",
     "Bell",
-    "Client",
     "Connection",
     "Counters",
-    "Greeting",
     "Incoming",
     "Readiness",
     "Server",
-    "Verdict",
     "Waiter",
-    "decode_frames",
-    "decode_hello",
-    "encode_close",
-    "hello_rest_bytes",
     "keep_waiting_threads",
     "limit_receive_memory",
     "receive_memory",
     "sends_timestamps",
 ]
 
-MAGIC: bytes
-"""The first bytes on every stream."""
-HELLO_PREFIX_BYTES: int
-"""Bytes before the hello message: the magic and the message's length."""
-HELLO_PROOF_BYTES: int
-"""Bytes of the proof after the message."""
-CONFIRM_BYTES: int
-"""Bytes of a CONFIRM frame."""
 MAX_EARLY_BYTES: int
 """The most application bytes that may come with the first hello."""
 MAX_PRIORITY: int
-RECORD_OVERHEAD_BYTES: int
-"""What a record costs beside its bytes."""
-FRAME_HEADER_BYTES: int
-"""What a full-size frame costs beside its payload."""
-MAX_FRAME_PAYLOAD_BYTES: int
 MAX_STREAMS: int
-PROTOCOL_VERSION: int
 SCHEDULERS: list[str]
 """The names of the schedulers."""
 
@@ -427,107 +397,11 @@ class Waiter:
     def claim(self) -> bool:
         """Take the connection back unless one of the threads polls it now; return whether the loop has it."""
 
-@final
-class Greeting:
-    """A hello that was said."""
-
-    @property
-    def bytes(self) -> bytes:
-        """What to send."""
-
-    @property
-    def stream_id(self) -> int: ...
-
-@final
-class Client:
-    """What a client needs to open the streams of one connection."""
-
-    def __new__(
-        cls,
-        secret: bytes,
-        connection_id: bytes,
-        stream_count: int,
-        frame_payload_bytes: int,
-        has_records: bool = False,
-        /,
-    ) -> Client: ...
-    def greet(self, nonce: bytes, priority: int, early_data: bytes, /) -> Greeting:
-        """Make the hello of the next stream: the first, or once that was answered another."""
-
-    def answered(self, greeting: Greeting, answer: bytes, /) -> bytes:
-        """Take a whole answer; return the CONFIRM frame. RemoteProtocolError if it does not fit."""
-
-@final
-class Verdict:
-    """A stream that is let in or, with a code, turned down."""
-
-    @property
-    def code(self) -> int | None:
-        """The error code if it is turned down."""
-
-    @property
-    def reason(self) -> str: ...
-    @property
-    def answer(self) -> bytes:
-        """What to send; of a stream that is turned down with its CLOSE."""
-
-    @property
-    def confirm(self) -> bytes:
-        """The proof that the stream's first frame must be."""
-
-    @property
-    def confirm_frame(self) -> bytes:
-        """That frame."""
-
-    @property
-    def stream_id(self) -> int: ...
-    @property
-    def frame_payload_bytes(self) -> int: ...
-    @property
-    def priority(self) -> int: ...
-    @property
-    def early_data(self) -> bytes: ...
-
-@final
-class Admission:
-    """Who may open a connection of a server or join one."""
-
-    def __new__(
-        cls, secret: bytes, most_connections: int, requires_records: bool = False, /
-    ) -> Admission: ...
-    def admit(self, now_ns: int, opening: bytes, nonce: bytes, alive_streams: int | None, /) -> Verdict:
-        """Look at a whole hello; RemoteProtocolError if it is none.
-
-        `alive_streams` are those of the connection that it names, None if that takes no more.
-        """
-
-def encode_close(code: int, reason: str, /) -> bytes:
-    """Return a CLOSE frame; the reason is cut to 256 bytes."""
-
 def sends_timestamps() -> bool:
     """Return whether this network namespace's TCP sends timestamps; True where it does not say."""
-
-def decode_frames(data: bytes, frame_payload_bytes: int, /) -> list[tuple[Any, ...]]:
-    """Return what a stream's bytes bring; what is cut short at their end is left out.
-
-    ("data", offset, bytes, begins a frame, ends it), ("fin", total), ("ack", received, limit, [(stream id,
-    frames)]), ("last",), ("close", code, reason), ("ping", token), ("pong", token),
-    ("confirm", proof), ("seen", [(stream id, ACKs)]), ("gone", stream id), ("status", stream id, priority),
-    ("unknown",).
-    """
 
 def limit_receive_memory(limit_bytes: int, /) -> None:
     """Bound what all connections may promise to receive beyond 256 KiB each."""
 
 def receive_memory() -> tuple[int, int]:
     """Return what is promised now, and the bound, in bytes."""
-
-def hello_rest_bytes(prefix: bytes, /) -> int:
-    """Return how many bytes follow the prefix, message and proof; RemoteProtocolError if it is no hello's."""
-
-def decode_hello(body: bytes, /) -> tuple[tuple[int, int], bytes, int, int, int, bytes, bytes, int, int, int]:
-    """Return what a hello's message says.
-
-    Highest and lowest version, connection id, stream id and count, frame payload bytes, nonce, early data,
-    refusal, priority and records.
-    """

@@ -32,7 +32,6 @@ def generate(into: Path) -> list[Path]:
         f"--mypy_grpc_out=quiet:{into}",
     ]
     for proto, options in (
-        (f"{FOLDER}/hello.proto", outputs),
         (f"{FOLDER}/control.proto", outputs + services),
         (f"{STORE}/etcd.proto", outputs),
     ):

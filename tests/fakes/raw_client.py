@@ -66,24 +66,57 @@ class RawClient:
         writer.write(self.confirm(answer, stream_id))
 
 
+def fields_of(message: bytes) -> dict[int, int | bytes]:
+    """Return the fields of a whole hello or answer by their numbers; more may follow it."""
+    fields: dict[int, int | bytes] = {}
+    (length,) = struct.unpack_from(">I", message, PREFIX_BYTES - 4)
+    body, place = message[PREFIX_BYTES : PREFIX_BYTES + length], 0
+    while place < len(body):
+        tag, place = _varint(body, place)
+        value, place = _varint(body, place)
+        if tag & 7 == 2:
+            fields[tag >> 3], place = body[place : place + value], place + value
+        else:
+            fields[tag >> 3] = value
+    return fields
+
+
+def answer_to(hello: bytes, nonce: bytes) -> bytes:
+    """Return the answer of a server without a secret to a first hello."""
+    asked, hello = fields_of(hello), hello[:-32]
+    repeated = {number: asked.get(number, 0) for number in (2, 3, 4, 5)}
+    answer = generate.message({**repeated, 1: generate.VERSION, 6: nonce, 8: generate.VERSION})
+    key = generate.proof(b"", b"mstcp 3 connection", hello, answer)
+    return answer + generate.proof(key, b"answer", hello, answer)
+
+
 async def read_answer(reader: asyncio.StreamReader) -> bytes:
-    """Return a whole answer."""
+    """Return a whole answer, or a hello."""
     prefix = await reader.readexactly(PREFIX_BYTES)
     (length,) = struct.unpack(">I", prefix[-4:])
     return prefix + await reader.readexactly(length + 32)
 
 
 def refusal_of(answer: bytes) -> int | None:
-    """Return the error code of an answer that refuses, from field 9 of its message."""
-    body, place = answer[PREFIX_BYTES:-32], 0
-    while place < len(body):
-        tag, place = _varint(body, place)
-        value, place = _varint(body, place)
-        if tag == 9 << 3:
-            return value - 1
-        if tag & 7 == 2:
-            place += value
-    return None
+    """Return the error code of an answer that refuses."""
+    refusal = fields_of(answer).get(9)
+    return refusal - 1 if isinstance(refusal, int) else None
+
+
+def closes_in(data: bytes, payload_bytes: int) -> list[tuple[int, str]]:
+    """Return code and sentence of each CLOSE in a stream's bytes."""
+    closes, place = [], 0
+    while place + 8 <= len(data):
+        (word,) = struct.unpack_from(">Q", data, place)
+        kind, place = word >> 62, place + 8
+        length = payload_bytes if kind == 0 else word & 0xFFFF
+        if kind % 2:
+            count = 2 if kind == 1 else 4
+            length, place = int.from_bytes(data[place : place + count], "big"), place + count
+        body, place = data[place : place + length], place + length
+        if kind == 2 and word >> 56 & 0x3F == 4:
+            closes.append((int.from_bytes(body[:2], "big"), body[2:].decode()))
+    return closes
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:

@@ -36,7 +36,7 @@ from controller.state.hosts import HostTable
 from controller.state.live_network import LiveNetwork
 from experiments.errors import ExperimentError
 from experiments.model import scenario
-from mstcp import MstcpError, RemoteProtocolError, _core
+from mstcp import MstcpError
 from mstcp.endpoints import Destination, parse_endpoint, parse_rule
 from mstcp.proto import control_pb2
 from mstcp.stats import parse_tcp_info
@@ -91,19 +91,6 @@ def topology_file(data: bytes) -> None:
     try:
         load_topology(str(path))
     except TopologyError as error:
-        assert str(error)
-
-
-def hello(data: bytes) -> None:
-    """The first message of a stream, and what may follow it."""
-    try:
-        prefix = data[: _core.HELLO_PREFIX_BYTES].ljust(_core.HELLO_PREFIX_BYTES)
-        end = _core.HELLO_PREFIX_BYTES + _core.hello_rest_bytes(prefix)
-        verdict = _core.Admission(b"", 1).admit(0, data[:end], bytes(32), 1)
-        assert verdict.code is not None or verdict.stream_id == 0
-        said = _core.decode_hello(data[_core.HELLO_PREFIX_BYTES : end - _core.HELLO_PROOF_BYTES])
-        _core.decode_frames(data[end:], said[4])
-    except RemoteProtocolError as error:
         assert str(error)
 
 
@@ -243,7 +230,6 @@ TARGETS: dict[str, Target] = {
     "rest": rest,
     "scenario": scenario_file,
     "topology": topology_file,
-    "hello": hello,
     "preamble": preamble,
 }
 
@@ -257,7 +243,6 @@ def seeds(name: str) -> list[bytes]:
         return [path.read_bytes() for path in sorted((root / "topologies" / "networks").glob("*.toml"))]
     if name in ("openflow", "counters", "configuration", "lldp", "neighbours", "grpc"):
         return _controller_seeds(name)
-    first = _core.Client(b"", bytes(range(16)), 2, 1428).greet(bytes(32), 0, b"early")
     return {
         "rest": [
             b'{"source": "T0", "destination": "T2", "destination_port": 5001, "rate_bps": 8.5e6}',
@@ -265,7 +250,6 @@ def seeds(name: str) -> list[bytes]:
             b' "source_ports": [1, 2], "max_paths": 2, "paths": [{"nodes": ["a", "b"], "rate_bps": 1e6}]}',
             b'{"rate_bps": 1e6}',
         ],
-        "hello": [first.bytes, first.bytes + _core.encode_close(2, "why")],
         "preamble": [
             encode_request(Destination("10.0.0.3", 22)),
             encode_answer(3, "no such name"),

@@ -8,8 +8,9 @@ import time
 
 import mstcp
 from benchmarks.faults.relay import HOST
-from mstcp import StreamSpec, _core
+from mstcp import StreamSpec
 from tests.fakes.broken_paths import over_paths
+from tests.fakes.raw_client import answer_to, read_answer
 from tests.fakes.waiting import until
 
 
@@ -79,17 +80,16 @@ async def test_a_peer_that_never_reads_is_not_polled_again_and_again_while_closi
 
 async def test_a_path_that_answers_too_late_is_not_confirmed() -> None:
     """A server would take its connection for one that may come back."""
-    admission, is_confirmed = _core.Admission(b"", 10), asyncio.Event()
+    is_confirmed = asyncio.Event()
     behind: list[bytes] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         is_first, number = not behind, len(behind)
         behind.append(b"")
-        prefix = await reader.readexactly(_core.HELLO_PREFIX_BYTES)
-        opening = prefix + await reader.readexactly(_core.hello_rest_bytes(prefix))
+        hello = await read_answer(reader)
         if is_first:
             await is_confirmed.wait()
-        writer.write(admission.admit(0, opening, bytes([number]) * 32, 1).answer)
+        writer.write(answer_to(hello, bytes([number + 1]) * 32))
         with contextlib.suppress(ConnectionError):
             behind[number] = await reader.read(1)
         is_confirmed.set()

@@ -1,7 +1,8 @@
-"""The programs in docs/mstcp.md run as they stand there."""
+"""The programs in docs/mstcp.md run as they stand there; the test vectors are those of docs/protocol.md."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mstcp.proto.generate import ROOT
+from tests.vectors import generate
 
 PROGRAMS = re.findall(
     r"<!-- run -->\n```python\n(.*?)```", (ROOT / "docs" / "mstcp.md").read_text(), re.DOTALL
@@ -32,3 +34,7 @@ def test_the_programs_pass_a_strict_type_checker(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "mypy", "--strict", *map(str, files)]
     result = subprocess.run(argv, check=False, cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert result.returncode == 0, result.stdout
+
+
+def test_the_vectors_are_what_their_script_makes() -> None:
+    assert json.loads(json.dumps(generate.vectors())) == json.loads(generate.PATH.read_text())

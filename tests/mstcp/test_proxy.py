@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import mstcp
-from mstcp import StreamSpec, _core, sockets
+from mstcp import StreamSpec, sockets
 from mstcp.endpoints import Destination, parse_endpoint, parse_rule
 from mstcp.tools.bypass import opened, parse_table
 from mstcp.tools.preamble import (
@@ -39,6 +39,7 @@ from tests.fakes.flow_controller import FlowController
 from tests.fakes.mstcp_command import ended, mstcp_command
 from tests.fakes.tcp_server import keep_silent, tcp_server
 from tests.fakes.waiting import until
+from tests.vectors.generate import MAGIC
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
 
@@ -314,10 +315,10 @@ sys.stdout.buffer.write(data)
 async def test_a_client_that_goes_before_its_hello_is_not_told_of() -> None:
     async with mstcp_command("proxy", "exit", "0") as leave:
         host, _, port = (await leave.address()).rpartition(":")
-        for begun in (b"", _core.MAGIC[:5], _core.MAGIC + b"\xff" * 64):
+        for begun in (b"", MAGIC[:5], MAGIC + b"\xff" * 64):
             with socket.create_connection((host, int(port))) as client:
                 client.sendall(begun)
-                if len(begun) > len(_core.MAGIC):
+                if len(begun) > len(MAGIC):
                     with contextlib.suppress(ConnectionError):
                         await asyncio.to_thread(client.recv, 100)
                 else:

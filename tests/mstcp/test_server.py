@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import mstcp
-from mstcp import StreamSpec, _core
+from mstcp import StreamSpec
 from tests.fakes.echo_server import EchoServer
 from tests.fakes.raw_client import RawClient, refusal_of
 from tests.fakes.waiting import until
+from tests.vectors.generate import MAGIC
 
 # Error codes of docs/protocol.md.
 UNKNOWN_CONNECTION, NOT_AUTHORISED = 3, 4
@@ -76,7 +77,7 @@ async def test_short_and_empty_plain_connections() -> None:
     async with serving() as server:
         assert await ask(server.port, b"") == b""
         assert await ask(server.port, b"\x93") == b"\x93"
-        assert await ask(server.port, _core.MAGIC[:7]) == _core.MAGIC[:7]
+        assert await ask(server.port, MAGIC[:7]) == MAGIC[:7]
         assert server.protocols == ["tcp"] * 3
 
 
@@ -129,11 +130,11 @@ async def test_plain_false_rejects_what_is_no_hello() -> None:
 @pytest.mark.parametrize(
     ("opening", "reason"),
     [
-        (_core.MAGIC + b"\xff\xff\xff\xff", "announces 4294967295 bytes"),
-        (_core.MAGIC + b"\0\0\0\x03\x08\x03\x40" + bytes(32), "cut short"),
-        (_core.MAGIC + b"\0\0\0\x03\x08\x03\xff" + bytes(32), "cut short"),
-        (_core.MAGIC + b"\0\0\0\x02\x08\x03" + bytes(32), "connection_id is not 16 bytes"),
-        (_core.MAGIC + b"\0\0\0\x50", "ended within its hello"),
+        (MAGIC + b"\xff\xff\xff\xff", "announces 4294967295 bytes"),
+        (MAGIC + b"\0\0\0\x03\x08\x03\x40" + bytes(32), "cut short"),
+        (MAGIC + b"\0\0\0\x03\x08\x03\xff" + bytes(32), "cut short"),
+        (MAGIC + b"\0\0\0\x02\x08\x03" + bytes(32), "connection_id is not 16 bytes"),
+        (MAGIC + b"\0\0\0\x50", "ended within its hello"),
         (hello(count=65), "stream_count is not 1 to 64"),
         (hello(payload=0), "frame_payload_bytes is not"),
     ],
@@ -184,7 +185,7 @@ async def test_streams_that_do_not_fit_their_connection_are_refused_alone() -> N
 
 async def test_a_hello_that_never_ends_is_not_waited_for_forever() -> None:
     async with serving(hello_timeout=0.2) as server:
-        assert await ask(server.port, _core.MAGIC + b"\0", eof=False) == b""
+        assert await ask(server.port, MAGIC + b"\0", eof=False) == b""
         await until(lambda: server.rejected)
         assert server.rejected == ["no complete hello came in time"]
 

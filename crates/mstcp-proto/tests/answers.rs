@@ -1,9 +1,11 @@
-//! Fields that only one of the two sides may set, and confirmations of other streams.
+//! Hellos, answers and confirmations that were changed, swapped or cut on the way, and fields that only one side may set.
 
 use mstcp_proto::handshake::{Admission, Client, Greeting, NotAdmitted};
 use mstcp_proto::hello::{split, Hello, PROOF_BYTES};
 use mstcp_proto::scheduler::Earliest;
 use mstcp_proto::{Config, Connection, RemoteError};
+
+type Change = fn(&mut Hello);
 
 fn greeting() -> (Client, Greeting) {
     let mut client = Client::new(b"", [7; 16], 2, 1000);
@@ -27,7 +29,7 @@ fn a_hello_that_refuses_is_malformed() {
 
 #[test]
 fn an_answer_says_nothing_that_only_a_client_may_say() {
-    let changes: [fn(&mut Hello); 3] = [
+    let changes: [Change; 3] = [
         |answer| answer.priority = 1,
         |answer| answer.early_data = vec![1],
         |answer| answer.least_version = 2,
@@ -39,6 +41,68 @@ fn an_answer_says_nothing_that_only_a_client_may_say() {
         let error = client.on_answer(&greeting, &answer).unwrap_err();
         assert!(matches!(error, RemoteError::WrongAnswer(_)), "{error}");
     }
+}
+
+/// A client's and a server's first words.
+fn opened(client: &mut Client, admission: &mut Admission, nonce: u8) -> (Greeting, Vec<u8>) {
+    let greeting = client.greet([nonce; 32], 0, &[]).unwrap();
+    let admitted = admission.admit(0, &greeting.bytes, [nonce | 128; 32], |_| Some(1));
+    (greeting, admitted.unwrap().answer)
+}
+
+#[test]
+fn an_answer_that_was_changed_swapped_or_cut_is_not_taken() {
+    let mut admission = Admission::new(b"ours", 10);
+    let mut client = Client::new(b"ours", [7; 16], 3, 100);
+    let (first, answer) = opened(&mut client, &mut admission, 1);
+    let mut stranger = Client::new(b"ours", [8; 16], 3, 100);
+    let (_, other) = opened(&mut stranger, &mut admission, 2);
+    let damaged = [&answer[..answer.len() - 1], &[answer[answer.len() - 1] ^ 1]].concat();
+    let changes: [(Change, &str); 6] = [
+        (|said| said.connection_id = [0; 16], "another connection"),
+        (|said| said.stream_id = 9, "another stream"),
+        (|said| said.stream_count = 2, "stream_count differs"),
+        (
+            |said| said.frame_payload_bytes = 99,
+            "frame_payload_bytes differs",
+        ),
+        (|said| said.nonce = [3; 32], "does not prove"),
+        (|said| said.version = 9, "none that was offered"),
+    ];
+    let changes = changes.map(|(change, why)| (changed(&answer, change), why));
+    let whole = [(damaged, "does not prove"), (other, "another connection")];
+    for (wrong, why) in whole.into_iter().chain(changes) {
+        let error = client.on_answer(&first, &wrong).unwrap_err();
+        assert!(error.to_string().contains(why), "{error} instead of {why}");
+    }
+    client.on_answer(&first, &answer).unwrap();
+    let joins = [5, 6].map(|nonce| opened(&mut client, &mut admission, nonce));
+    for ((greeting, own), (_, others)) in joins.iter().zip(joins.iter().rev()) {
+        for (wrong, why) in [
+            (others, "another stream"),
+            (&greeting.bytes, "our own nonce"),
+        ] {
+            let error = client.on_answer(greeting, wrong).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+        }
+        for length in 0..own.len() {
+            client.on_answer(greeting, &own[..length]).unwrap_err();
+        }
+        client.on_answer(greeting, own).unwrap();
+    }
+}
+
+#[test]
+fn every_byte_of_a_hello_is_proved() {
+    let mut client = Client::new(b"ours", [0; 16], 3, 100);
+    let hello = client.greet([1; 32], 0, b"early").unwrap().bytes;
+    let admit = |hello: &[u8]| Admission::new(b"ours", 10).admit(0, hello, [0; 32], |_| None);
+    for place in 0..hello.len() {
+        let mut damaged = hello.clone();
+        damaged[place] ^= 1;
+        admit(&damaged).expect_err("no byte may differ");
+    }
+    admit(&hello).unwrap();
 }
 
 #[test]

@@ -1,8 +1,61 @@
-//! The hello codec. That it equals protobuf's is tested from Python, where protobuf is.
+//! The hello codec: it is protobuf's, byte for byte, both ways.
 
 use mstcp_proto::hello::{rest_bytes, split, Hello, MAGIC, PREFIX_BYTES, PROOF_BYTES};
 use mstcp_proto::RemoteError;
 use proptest::prelude::*;
+use prost::Message as _;
+
+/// `Hello` of mstcp/proto/hello.proto.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Message {
+    #[prost(uint32, tag = "1")]
+    version: u32,
+    #[prost(bytes = "vec", tag = "2")]
+    connection_id: Vec<u8>,
+    #[prost(uint32, tag = "3")]
+    stream_id: u32,
+    #[prost(uint32, tag = "4")]
+    stream_count: u32,
+    #[prost(uint32, tag = "5")]
+    frame_payload_bytes: u32,
+    #[prost(bytes = "vec", tag = "6")]
+    nonce: Vec<u8>,
+    #[prost(bytes = "vec", tag = "7")]
+    early_data: Vec<u8>,
+    #[prost(uint32, tag = "8")]
+    least_version: u32,
+    #[prost(uint32, tag = "9")]
+    refusal: u32,
+    #[prost(uint32, tag = "10")]
+    priority: u32,
+    #[prost(uint32, tag = "11")]
+    records: u32,
+}
+
+impl From<&Hello> for Message {
+    fn from(hello: &Hello) -> Self {
+        Self {
+            version: hello.version,
+            connection_id: hello.connection_id.to_vec(),
+            stream_id: hello.stream_id,
+            stream_count: hello.stream_count,
+            frame_payload_bytes: hello.frame_payload_bytes,
+            nonce: hello.nonce.to_vec(),
+            early_data: hello.early_data.clone(),
+            least_version: hello.least_version,
+            refusal: hello.refusal,
+            priority: hello.priority,
+            records: hello.records,
+        }
+    }
+}
+
+/// What is read is what protobuf reads; what protobuf cannot read is refused.
+fn check_read(body: &[u8]) {
+    if let Ok(hello) = Hello::decode_body(body) {
+        assert_eq!(Message::decode(body), Ok(Message::from(&hello)));
+    }
+}
 
 fn example() -> Hello {
     Hello {
@@ -38,6 +91,7 @@ proptest! {
             version, connection_id, stream_id, stream_count, frame_payload_bytes, nonce, early_data, refusal, priority,
             ..example()
         };
+        prop_assert_eq!(hello.encode_body(), Message::from(&hello).encode_to_vec());
         let mut encoded = hello.encode();
         encoded.extend([1; PROOF_BYTES]);
         let prefix: &[u8; PREFIX_BYTES] = encoded[..PREFIX_BYTES].try_into().unwrap();
@@ -49,18 +103,20 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_never_panic(body in prop::collection::vec(any::<u8>(), 0..300)) {
-        let _ = Hello::decode_body(&body);
+    fn arbitrary_bytes_are_read_as_protobuf_reads_them(body in prop::collection::vec(any::<u8>(), 0..300)) {
+        check_read(&body);
     }
 
     #[test]
-    fn a_damaged_hello_never_panics(at in 0usize..70, byte: u8) {
+    fn a_damaged_hello_is_read_as_protobuf_reads_it(changes in prop::collection::vec((0usize..70, any::<u8>()), 1..4), end in 0usize..90) {
         let mut body = example().encode_body();
-        if let Some(place) = body.get_mut(at) {
-            *place = byte;
+        for (at, byte) in changes {
+            if let Some(place) = body.get_mut(at) {
+                *place = byte;
+            }
         }
-        let _ = Hello::decode_body(&body);
-        let _ = Hello::decode_body(&body[..at.min(body.len())]);
+        check_read(&body);
+        check_read(&body[..end.min(body.len())]);
     }
 }
 

@@ -1,10 +1,10 @@
 //! The core against the test vectors (tests/vectors), which are made from docs/protocol.md alone.
 
 use mstcp_proto::frame::{encode_control, encode_data, Parsed, Parser};
-use mstcp_proto::handshake::{confirm_frame, Admission, Client};
-use mstcp_proto::hello::{encode_version_refusal, rest_bytes, split, Hello, PREFIX_BYTES};
+use mstcp_proto::handshake::{confirm_frame, Admission, Client, NotAdmitted};
+use mstcp_proto::hello::{encode_version_refusal, rest_bytes, split, Hello, PREFIX_BYTES, VERSION};
 use mstcp_proto::Control;
-use mstcp_proto::{scheduler, Config, Connection, Error, RemoteError};
+use mstcp_proto::{code, scheduler, Config, Connection, Error, RemoteError};
 use mstcp_proto::{RecordReader, RecordWriter};
 use serde_json::{json, Value};
 
@@ -78,6 +78,19 @@ fn handshakes_are_made_and_taken() {
         for stream in streams {
             let hello = bytes(&stream["hello"]);
             let (said, proved, rest) = read_hello(&hello).unwrap();
+            if said.version > VERSION {
+                // Nobody in the path can turn the version down.
+                let mut cut = hello.clone();
+                cut[PREFIX_BYTES + 1] = VERSION as u8;
+                let refused = admission.admit(0, &cut, [0; 32], |_| Some(1)).unwrap_err();
+                assert!(matches!(
+                    refused,
+                    NotAdmitted::Refused {
+                        code: code::NOT_AUTHORISED,
+                        ..
+                    }
+                ));
+            }
             assert_eq!(
                 (json!(said.stream_id), rest.len()),
                 (stream["stream_id"].clone(), 0)

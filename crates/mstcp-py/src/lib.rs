@@ -10,16 +10,12 @@ mod client;
 mod connection;
 mod convert;
 mod counters;
-mod frames;
-mod handshake;
 mod receive_memory;
 mod server;
 mod waiter;
 
-use mstcp_proto::{frame, scheduler};
-use mstcp_proto::{LocalError, RemoteError};
+use mstcp_proto::{hello, scheduler, LocalError, RemoteError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 pyo3::import_exception!(mstcp.errors, BufferLimitExceeded);
 pyo3::import_exception!(mstcp.errors, ConnectionLost);
@@ -45,21 +41,22 @@ fn remote(error: RemoteError) -> PyErr {
     }
 }
 
+/// Whether this network namespace's TCP sends timestamps; true where it does not say.
+#[pyfunction]
+fn sends_timestamps() -> bool {
+    std::fs::read_to_string("/proc/sys/net/ipv4/tcp_timestamps")
+        .map_or(true, |value| value.trim() != "0")
+}
+
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add(
-        "MAGIC",
-        PyBytes::new(module.py(), &mstcp_proto::hello::MAGIC),
-    )?;
-    module.add("FRAME_HEADER_BYTES", frame::HEADER_BYTES)?;
-    module.add("MAX_FRAME_PAYLOAD_BYTES", frame::MAX_PAYLOAD_BYTES)?;
     module.add("MAX_STREAMS", mstcp_proto::MAX_STREAMS)?;
+    module.add("MAX_EARLY_BYTES", hello::MAX_EARLY_BYTES)?;
+    module.add("MAX_PRIORITY", hello::MAX_PRIORITY)?;
     module.add("SCHEDULERS", scheduler::NAMES)?;
-    module.add("PROTOCOL_VERSION", mstcp_proto::hello::VERSION)?;
+    module.add_function(wrap_pyfunction!(sends_timestamps, module)?)?;
     connection::register(module)?;
     waiter::register(module)?;
     receive_memory::register(module)?;
-    frames::register(module)?;
-    server::register(module)?;
-    handshake::register(module)
+    server::register(module)
 }
