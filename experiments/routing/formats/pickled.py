@@ -1,17 +1,18 @@
 """Pickled NumPy arrays, as Teal's traffic matrices are, read without running anything.
 
-Python's own unpickler calls what a file names. This reader goes through the file's operations itself and
-builds no object but numbers, texts, bytes and tuples; a call is remembered, not made. What is then there has
-to be a NumPy array of numbers, as NumPy 1 and 2 pickle it (protocols 0 to 5), and is put together from its
-bytes.
+Python's unpickler calls what a file names; here every name stands for a `Call`, which remembers what it was
+given. What is then there has to be a NumPy array of numbers, as NumPy 1 and 2 pickle it (protocols 0 to 5),
+and is put together from its bytes.
 """
 
 from __future__ import annotations
 
+import io
+import math
+import pickle
 import pickletools
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,10 @@ from experiments.routing.formats.reading import Context, ReadDemands
 
 NAME = "pickled NumPy"
 SUFFIXES = (".pkl", ".pickle")
-RECONSTRUCT = {("numpy.core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "_reconstruct")}
-FROM_BUFFER = {("numpy.core.numeric", "_frombuffer"), ("numpy._core.numeric", "_frombuffer")}
-DTYPE = ("numpy", "dtype")
-ENCODE = ("_codecs", "encode")
+RECONSTRUCT = {"numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct"}
+FROM_BUFFER = {"numpy.core.numeric._frombuffer", "numpy._core.numeric._frombuffer"}
+DTYPE, ENCODE = "numpy.dtype", "_codecs.encode"
+KNOWN = {*RECONSTRUCT, *FROM_BUFFER, DTYPE, ENCODE, "numpy.ndarray"}
 _NUMBERS = re.compile(r"[<>|=]?[fiu][1248]")
 
 
@@ -35,26 +36,23 @@ class NotAnArray(ValueError):
     """The file is no pickled array of numbers; its text says what it is instead."""
 
 
-@dataclass(frozen=True)
-class Name:
-    """Something that the file names, such as a function of a module."""
-
-    module: str
-    name: str
-
-    @property
-    def pair(self) -> tuple[str, str]:
-        """Module and name."""
-        return self.module, self.name
-
-
-@dataclass
 class Call:
-    """A call that the file asks for, which is not made; `state` is what it would then be given."""
+    """A call that the file asks for, which is not made; `state` is what its result would then be given."""
 
-    function: Any
-    arguments: Any
-    state: Any = None
+    def __init__(self, name: str, *arguments: Any) -> None:
+        self.name, self.arguments = name, arguments
+        self.state: Any = None
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        """Return what stands for a function or class."""
+        if f"{module}.{name}" not in KNOWN:
+            raise NotAnArray(f"it wants to call {module}.{name}, which is not done")
+        return partial(Call, f"{module}.{name}")
 
 
 def recognises(path: Path, content: bytes) -> bool:
@@ -74,147 +72,45 @@ def read(file: str, content: bytes, context: Context) -> ReadDemands:
 def load_array(content: bytes) -> NDArray[Any]:
     """Return the array that was pickled (NotAnArray: it is anything else)."""
     try:
-        result = _Machine().run(content)
+        # As no length is, no number of an object is beyond the file: memory is taken for all before it.
+        if any(
+            "PUT" in opcode.name and int(argument or 0) > len(content)
+            for opcode, argument, _ in pickletools.genops(content)
+        ):
+            raise NotAnArray("it numbers what it does not hold")
+        return _array(_Unpickler(io.BytesIO(content), encoding="latin1").load())
     except NotAnArray:
         raise
-    except (ValueError, IndexError, KeyError, TypeError, UnicodeDecodeError, AttributeError) as error:
+    except Exception as error:
         raise NotAnArray(f"the pickle is damaged ({error})") from None
-    return _array(result)
-
-
-class _Machine:
-    """The stack machine that a pickle is a programme for, without any calls."""
-
-    def __init__(self) -> None:
-        self._stack: list[Any] = []
-        self._marks: list[int] = []
-        self._memo: dict[int, Any] = {}
-
-    def run(self, content: bytes) -> Any:
-        for opcode, argument, _ in pickletools.genops(content):
-            name = opcode.name
-            if name == "STOP":
-                return self._stack.pop()
-            if name in _VALUES:
-                self._stack.append(argument)
-            elif name in _CONSTANTS:
-                self._stack.append(_CONSTANTS[name])
-            elif name in _TUPLES:
-                self._tuple_of(_TUPLES[name])
-            elif name in _ACTIONS:
-                _ACTIONS[name](self, argument)
-            elif name not in _IGNORED:
-                raise NotAnArray(f"it holds {name}, which no array of numbers needs")
-        raise NotAnArray("it has no end")
-
-    def _pop_mark(self) -> list[Any]:
-        start = self._marks.pop()
-        items = self._stack[start:]
-        del self._stack[start:]
-        return items
-
-    def _mark(self, _: Any) -> None:
-        self._marks.append(len(self._stack))
-
-    def _tuple(self, _: Any) -> None:
-        self._stack.append(tuple(self._pop_mark()))
-
-    def _tuple_of(self, count: int) -> None:
-        items = tuple(self._stack[len(self._stack) - count :])
-        del self._stack[len(self._stack) - count :]
-        self._stack.append(items)
-
-    def _memoize(self, number: Any) -> None:
-        self._memo[len(self._memo) if number is None else int(number)] = self._stack[-1]
-
-    def _recall(self, number: Any) -> None:
-        self._stack.append(self._memo[int(number)])
-
-    def _global(self, argument: Any) -> None:
-        module, _, name = str(argument).partition(" ")
-        self._stack.append(Name(module, name))
-
-    def _stack_global(self, _: Any) -> None:
-        name, module = self._stack.pop(), self._stack.pop()
-        self._stack.append(Name(str(module), str(name)))
-
-    def _reduce(self, _: Any) -> None:
-        arguments, function = self._stack.pop(), self._stack.pop()
-        if not isinstance(function, Name):
-            raise NotAnArray("it calls what it has made itself")
-        if function.pair not in {*RECONSTRUCT, *FROM_BUFFER, DTYPE, ENCODE}:
-            raise NotAnArray(f"it wants to call {function.module}.{function.name}, which is not done")
-        self._stack.append(Call(function, arguments))
-
-    def _build(self, _: Any) -> None:
-        state = self._stack.pop()
-        if not isinstance(self._stack[-1], Call):
-            raise NotAnArray("it changes what is no array")
-        self._stack[-1].state = state
-
-
-_VALUES = {
-    "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "STRING",
-    "BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8", "UNICODE",
-    "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8",
-}  # fmt: skip
-_IGNORED = {"PROTO", "FRAME"}
-_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
-_CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
-_ACTIONS: dict[str, Callable[[_Machine, Any], None]] = {
-    "MARK": _Machine._mark,
-    "TUPLE": _Machine._tuple,
-    "MEMOIZE": _Machine._memoize,
-    "PUT": _Machine._memoize,
-    "BINPUT": _Machine._memoize,
-    "LONG_BINPUT": _Machine._memoize,
-    "GET": _Machine._recall,
-    "BINGET": _Machine._recall,
-    "LONG_BINGET": _Machine._recall,
-    "GLOBAL": _Machine._global,
-    "STACK_GLOBAL": _Machine._stack_global,
-    "REDUCE": _Machine._reduce,
-    "BUILD": _Machine._build,
-}
 
 
 def _array(call: Any) -> NDArray[Any]:
     """Return the array that calls as NumPy pickles them stand for."""
     if not isinstance(call, Call):
         raise NotAnArray(f"it is a {type(call).__name__}")
-    try:
-        if call.function.pair in RECONSTRUCT:
-            _, shape, dtype, is_fortran, data = call.state
-            order = "F" if is_fortran else "C"
-        elif call.function.pair in FROM_BUFFER:
-            data, dtype, shape, order = call.arguments
-        else:
-            raise NotAnArray(f"it is a {call.function.name}")
-        return _put_together(_bytes(data), _dtype(dtype), tuple(shape), str(order))
-    except (TypeError, ValueError) as error:
-        if isinstance(error, NotAnArray):
-            raise
-        raise NotAnArray(f"its parts are not those of an array ({error})") from None
-
-
-def _put_together(data: bytes, dtype: np.dtype[Any], shape: tuple[Any, ...], order: str) -> NDArray[Any]:
-    if order not in ("C", "F") or not all(isinstance(n, int) and n >= 0 for n in shape):
+    if call.name in RECONSTRUCT:
+        _, shape, dtype, is_fortran, data = call.state
+        order = "F" if is_fortran else "C"
+    elif call.name in FROM_BUFFER:
+        data, dtype, shape, order = call.arguments
+    else:
+        raise NotAnArray(f"it is a {call.name}")
+    kind, data = _dtype(dtype), _bytes(data)
+    if order not in ("C", "F") or not all(isinstance(extent, int) and extent >= 0 for extent in shape):
         raise NotAnArray("its shape is not one")
-    count = 1
-    for extent in shape:
-        count *= extent
-    if count * dtype.itemsize != len(data):
-        raise NotAnArray(f"it has {len(data)} bytes where its shape needs {count * dtype.itemsize}")
-    return np.frombuffer(data, dtype).reshape(shape, order="C" if order == "C" else "F")
+    if (needed := math.prod(shape) * kind.itemsize) != len(data):
+        raise NotAnArray(f"it has {len(data)} bytes where its shape needs {needed}")
+    array: NDArray[Any] = np.frombuffer(data, kind).reshape(shape, order="C" if order == "C" else "F")
+    return array
 
 
 def _bytes(data: Any) -> bytes:
-    if isinstance(data, Call) and data.function.pair == ENCODE:
-        text, encoding = data.arguments  # how protocols 0 to 2 write bytes
-        if encoding != "latin1" or not isinstance(text, str):
+    if isinstance(data, Call) and data.name == ENCODE:
+        data, encoding = data.arguments  # how protocols 0 to 2 write bytes
+        if encoding != "latin1":
             raise NotAnArray("its bytes are encoded in another way than Python does")
-        return text.encode("latin-1")
-    if isinstance(data, str):  # Python 2
+    if isinstance(data, str):  # also Python 2
         return data.encode("latin-1")
     if isinstance(data, bytes | bytearray):
         return bytes(data)
@@ -222,11 +118,9 @@ def _bytes(data: Any) -> bytes:
 
 
 def _dtype(dtype: Any) -> np.dtype[Any]:
-    if not (isinstance(dtype, Call) and dtype.function.pair == DTYPE and isinstance(dtype.state, tuple)):
+    if not (isinstance(dtype, Call) and dtype.name == DTYPE and isinstance(dtype.state, tuple)):
         raise NotAnArray("its type is none of NumPy's")
     kind, order = dtype.arguments[0], dtype.state[1]
-    if isinstance(kind, bytes):
-        kind = kind.decode("ascii")
     text = f"{order if order in ('<', '>') else ''}{kind}"
     if not _NUMBERS.fullmatch(text):
         raise NotAnArray(f"it holds {kind}, not numbers")
