@@ -1,8 +1,8 @@
 # What maintainers call: long tests, what is generated, measurements. Included by the Makefile; `make help-maintenance` lists it.
 
 .PHONY: soak
-soak: setup ## MSTCP transfers of 1 GiB over streams that break, 50 seeds (about half an hour)
-	@$(VENV)/python -m benchmarks.soak
+soak: setup ## MSTCP over paths that break: the core in virtual time, the library over relays
+	@$(VENV)/python -m benchmarks.faults
 
 SOAK_MINUTES ?= 30
 .PHONY: soak-controller

@@ -15,7 +15,7 @@ import mstcp
 from benchmarks.faults.relay import HOST, Path, listening
 
 _WRITE_BYTES = 1 << 16
-_WINDOW_BYTES = 4 << 20
+WINDOW_BYTES = 4 << 20
 _NOMINAL_S = 6.0
 _STUCK_S = 60.0
 """Nothing arrived for so long, though a path works in each direction: nothing will."""
@@ -30,6 +30,8 @@ class Outcome:
     longest_unused_s: float
     close_s: float
     resent_bytes: int
+    faults: int
+    reorder_max_bytes: int
 
 
 @dataclass
@@ -61,18 +63,18 @@ async def transfer(seed: int, total_bytes: int) -> Outcome:
         await accepted.put((reader, writer))
 
     async with contextlib.AsyncExitStack() as stack:
-        server = await mstcp.start_server(accept, HOST, 0, reorder_buffer_bytes=_WINDOW_BYTES)
+        server = await mstcp.start_server(accept, HOST, 0, reorder_buffer_bytes=WINDOW_BYTES)
         stack.push_async_exit(server)
         rate_bps = total_bytes * 8 / _NOMINAL_S / count
         paths = [Path(server.sockets[0].getsockname()[1], rate_bps) for _ in range(count)]
         front = await stack.enter_async_context(listening(paths))
         specs = [mstcp.StreamSpec() for _ in paths]
         client = await mstcp.open_connection(
-            HOST, front, streams=specs, seed=seed, reorder_buffer_bytes=_WINDOW_BYTES
+            HOST, front, streams=specs, seed=seed, reorder_buffer_bytes=WINDOW_BYTES
         )
         peer = await asyncio.wait_for(accepted.get(), 20)
-        directions = [_Direction(), _Direction()]
-        troubling = asyncio.create_task(_trouble(paths, rng, directions))
+        directions, faults = [_Direction(), _Direction()], list[int]()
+        troubling = asyncio.create_task(_trouble(paths, rng, directions, faults))
         sending = asyncio.gather(
             _send(client[1], seed, total_bytes),
             _send(peer[1], seed + 1, total_bytes),
@@ -95,6 +97,8 @@ async def transfer(seed: int, total_bytes: int) -> Outcome:
         max(path.longest_unused_s for path in paths),
         close_s,
         sum(stream.resent_bytes for end in ends for stream in end.streams),
+        len(faults),
+        max(end.reorder_max_bytes or 0 for end in ends),
     )
 
 
@@ -130,7 +134,9 @@ async def _receive(reader: asyncio.StreamReader, direction: _Direction) -> None:
     direction.digest = digest.hexdigest()
 
 
-async def _trouble(paths: list[Path], rng: random.Random, directions: list[_Direction]) -> None:
+async def _trouble(
+    paths: list[Path], rng: random.Random, directions: list[_Direction], faults: list[int]
+) -> None:
     """Do something to a path every 0.2 to 2 s; one in each direction always works."""
     while True:
         fair = all(any(path.carries(direction) for path in paths) for direction in range(2))
@@ -155,6 +161,7 @@ async def _trouble(paths: list[Path], rng: random.Random, directions: list[_Dire
             path.slow_down()
         else:
             path.repair()
+        faults += [victim] * (deed < 6)
         if not all(any(path.carries(direction) for path in paths) for direction in range(2)):
             paths[(victim + 1) % len(paths)].repair()
 
