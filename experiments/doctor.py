@@ -88,6 +88,9 @@ def can_run_live(checks: Iterable[Check]) -> bool:
 def examine() -> list[Check]:
     """Probe everything, by a boot of the virtual kernel too; takes some two seconds."""
     probed = {capability.name: capability for capability in capabilities.probe()}
+    meter = CpuMeter()
+    time.sleep(CPU_SAMPLE_S)
+    busy = meter.busy()
     return [
         *(from_capability(capability) for name, capability in probed.items() if name not in _NOT_USED),
         check_datapaths(probed),
@@ -98,7 +101,7 @@ def examine() -> list[Check]:
         check_packages(_is_importable),
         check_core(_is_importable),
         check_virtual(_virtual_problem()),
-        check_cpu(_cpu_busy()),
+        check_cpu(busy),
         check_memory(_memory_available(Path("/proc/meminfo"))),
         check_disk(shutil.disk_usage(Path.cwd()).free),
     ]
@@ -115,100 +118,105 @@ def from_capability(capability: Capability) -> Check:
     return Check(capability.name, state, capability.detail, meaning, capability.remedy, required)
 
 
+def _either(
+    name: str,
+    found: str | None,
+    lack: str,
+    meaning: str,
+    remedy: str,
+    state: State = "missing",
+    *,
+    needed: bool,
+) -> Check:
+    """Return the check for what was found; where that is None, for its lack."""
+    if found is not None:
+        return Check(name, "ok", found, required=needed)
+    return Check(name, state, lack, meaning, remedy, needed)
+
+
 def check_datapaths(probed: Mapping[str, Capability]) -> Check:
     """Return whether Open vSwitch has any datapath."""
-    names = [name for name in ("ovs-kernel-datapath", "ovs-userspace-datapath") if _has(probed, name)]
-    if names:
-        chosen = "the kernel" if names[0] == "ovs-kernel-datapath" else "userspace"
-        return Check("datapath", "ok", f"Open vSwitch will forward in {chosen}", required=True)
-    remedy = probed["ovs-userspace-datapath"].remedy if "ovs-userspace-datapath" in probed else SETUP
-    meaning = "switches cannot forward: the live engine cannot run"
-    return Check(
-        "datapath", "missing", "neither the kernel's nor the userspace one", meaning, remedy, required=True
+    known = {"ovs-kernel-datapath": "the kernel", "ovs-userspace-datapath": "userspace"}
+    chosen = next((place for name, place in known.items() if _has(probed, name)), None)
+    return _either(
+        "datapath",
+        chosen and f"Open vSwitch will forward in {chosen}",
+        "neither the kernel's nor the userspace one",
+        "switches cannot forward: the live engine cannot run",
+        probed["ovs-userspace-datapath"].remedy if "ovs-userspace-datapath" in probed else SETUP,
+        needed=True,
     )
 
 
 def check_programs(which: Callable[[str], str | None]) -> Check:
     """Return whether the programs that the live engine starts are on PATH."""
     missing = [name for name in (*PROGRAMS, "unshare") if which(name) is None]
-    if not missing:
-        return Check("programs", "ok", f"{', '.join(PROGRAMS)}", required=True)
     packages = sorted({PROGRAMS.get(name, "util-linux") for name in missing})
-    return Check(
+    return _either(
         "programs",
-        "missing",
+        None if missing else ", ".join(PROGRAMS),
         f"not on PATH: {', '.join(missing)}",
         "the live engine cannot run",
         f"apt-get install {' '.join(packages)}",
-        required=True,
+        needed=True,
     )
 
 
 def check_mininet(folder: Path | None) -> Check:
     """Return whether Mininet was found."""
-    if folder is None:
-        meaning = "there is no emulated network: the live engine cannot run"
-        return Check(
-            "mininet",
-            "missing",
-            "Mininet is not installed",
-            meaning,
-            "apt-get install mininet",
-            required=True,
-        )
-    return Check("mininet", "ok", str(folder), required=True)
+    meaning = "there is no emulated network: the live engine cannot run"
+    found = None if folder is None else str(folder)
+    return _either(
+        "mininet", found, "Mininet is not installed", meaning, "apt-get install mininet", needed=True
+    )
 
 
 def check_system_switches(reason: str | None) -> Check:
     """Return whether `mn --custom` has switches; our own commands start an Open vSwitch of their own."""
-    if reason is None:
-        return Check("system-switches", "ok", "ovsdb-server answers, as mn --custom needs")
+    found = "ovsdb-server answers, as mn --custom needs" if reason is None else None
     meaning = "mn --custom cannot run; mstcp-lab starts its own and needs none"
-    return Check("system-switches", "degraded", reason, meaning, system_switches.REMEDY)
+    remedy = system_switches.REMEDY
+    return _either("system-switches", found, reason or "", meaning, remedy, "degraded", needed=False)
 
 
 def check_links(probed: Mapping[str, Capability], emulator_problem: str | None) -> Check:
     """Return whether links can have a rate and a delay, by the kernel's netem or by the link emulator."""
+    found = "the link emulator" if emulator_problem is None else None
     if all(_has(probed, qdisc) for qdisc in _LINK_QDISCS):
-        return Check("links", "ok", "the kernel's netem and tbf", required=True)
-    if emulator_problem is None:
-        return Check("links", "ok", "the link emulator", required=True)
+        found = "the kernel's netem and tbf"
     unknown = any(q in probed and from_capability(probed[q]).state == "unknown" for q in _LINK_QDISCS)
-    return Check(
+    return _either(
         "links",
-        "unknown" if unknown else "missing",
+        found,
         f"netem or tbf {'cannot be tried' if unknown else 'is missing'}, and {emulator_problem}",
         "links cannot have the rates and delays asked for: the live engine cannot run",
         SETUP,
-        required=True,
+        "unknown" if unknown else "missing",
+        needed=True,
     )
 
 
 def check_packages(importable: Callable[[str], bool]) -> Check:
     """Return whether the Python packages of the laboratory are installed for this interpreter."""
     missing = [name for name in PACKAGES if not importable(name)]
-    if missing:
-        meaning = "the controller, the experiments or the report cannot run"
-        detail = f"not importable: {', '.join(missing)}"
-        return Check("python-packages", "missing", detail, meaning, SETUP, required=True)
-    return Check(
-        "python-packages", "ok", f"{len(PACKAGES)} packages, Python {sys.version.split()[0]}", required=True
-    )
+    found = None if missing else f"{len(PACKAGES)} packages, Python {sys.version.split()[0]}"
+    meaning = "the controller, the experiments or the report cannot run"
+    detail = f"not importable: {', '.join(missing)}"
+    return _either("python-packages", found, detail, meaning, SETUP, needed=True)
 
 
 def check_core(importable: Callable[[str], bool]) -> Check:
     """Return whether the library's compiled core is built."""
-    if importable("mstcp._core"):
-        return Check("compiled-core", "ok", "mstcp._core", required=True)
+    found = "mstcp._core" if importable("mstcp._core") else None
     meaning = "the MSTCP library cannot run"
-    return Check("compiled-core", "missing", "mstcp._core is not built", meaning, SETUP, required=True)
+    return _either("compiled-core", found, "mstcp._core is not built", meaning, SETUP, needed=True)
 
 
 def check_virtual(problem: MissingRequirement | None) -> Check:
     """Return whether the kernel of the virtual engine boots."""
-    if problem is None:
-        return Check("virtual-kernel", "ok", f"User-Mode Linux {kernel_image.record().release} boots")
-    return Check("virtual-kernel", "missing", problem.what, "the virtual engine cannot run", problem.remedy)
+    what, remedy = (problem.what, problem.remedy) if problem else ("", "")
+    found = None if problem else f"User-Mode Linux {kernel_image.record().release} boots"
+    return _either("virtual-kernel", found, what, "the virtual engine cannot run", remedy, needed=False)
 
 
 def check_cpu(busy: float | None) -> Check:
@@ -271,12 +279,6 @@ def _is_importable(name: str) -> bool:
         return importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:  # of the package around it
         return False
-
-
-def _cpu_busy() -> float | None:
-    meter = CpuMeter()
-    time.sleep(CPU_SAMPLE_S)
-    return meter.busy()
 
 
 def _memory_available(meminfo: Path) -> int | None:

@@ -40,10 +40,7 @@ def read_sysctl(name: str) -> str | None:
 def describe(*, link_backend: str | None, datapath: str | None, simulated: bool = False) -> Environment:
     """Describe this machine; what its programs are is looked up once, for they are those that were loaded.
 
-    Args:
-        link_backend: what the links are made of, where an engine has links.
-        datapath: of Open vSwitch, likewise.
-        simulated: the kernel had no part in the runs, so its queueing disciplines and settings are left out.
+    The kernel has no part in simulated runs, so its queueing disciplines and settings are left out of those.
     """
     names = () if simulated else SYSCTLS
     sysctls = {name: value for name in names if (value := read_sysctl(name)) is not None}

@@ -10,7 +10,6 @@
     ├── ClusterUnreachable     a cluster that does not answer, or cannot make the runs
     ├── OutputError            the results cannot be written where they were asked for
     ├── RunFailed              a run that did not come to its end
-    │   └── CheckFailed        a run whose transfers were not what was sent
     └── Interrupted            the user stopped the runs
 
 Every message is a sentence that says what is wrong and what to do.
@@ -159,10 +158,6 @@ class RunFailed(ExperimentError):
         if not self.log:
             return failed
         return f"{failed}{'' if failed.endswith(('.', '!', '?')) else '.'} Its logs are in {self.log}."
-
-
-class CheckFailed(RunFailed):
-    """A run came to its end, but what arrived is not what was sent."""
 
 
 @dataclass(eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from experiments.engines.base import Engine
@@ -24,9 +24,10 @@ from experiments.model.events import (
     RunStarted,
     ignore,
 )
-from experiments.model.job import Job, write_atomically
+from experiments.model.job import Job
 from experiments.model.plan import RunPlan
 from experiments.model.results import RunResult
+from experiments.model.whole_files import write_atomically
 
 TRACEBACK = "traceback.txt"
 FLOWS_NAMED = 8
@@ -109,7 +110,7 @@ def _execute_together(
     report(RunsBegun(planned=len(pending)))
     load = os.getloadavg()
 
-    def run_one(_: int, numbered: tuple[int, RunPlan]) -> RunResult:
+    def run_one(numbered: tuple[int, RunPlan]) -> RunResult:
         number, plan = numbered
         report(InRun(number=number, told=RunStarted(run=plan.label, number=number, planned=planned)))
         logs = job.out / "logs" / plan.slug
@@ -118,8 +119,7 @@ def _execute_together(
         _keep(job, number, result, engine, load)
         return result
 
-    together = run_together(pending, run_one, workers=workers, stop=engine.stop)
-    with closing(together) as ending:
+    with run_together(pending, run_one, workers=workers, stop=engine.stop) as ending:
         for _, (_, plan), future in ending:
             error = future.exception()
             if isinstance(error, RunFailed):

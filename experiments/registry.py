@@ -106,8 +106,7 @@ _loaded: set[Any] = set()
 def extend(paths: Iterable[str | Path]) -> None:
     """Load extensions from files and folders, in this process and in those that it starts from now on.
 
-    Args:
-        paths: Python files, or folders whose Python files are all extensions (but those named `_…`).
+    All Python files of a folder are extensions, but those named `_…`.
 
     Raises:
         ExtensionError: a file is not there or cannot be loaded.

@@ -21,12 +21,9 @@ from topologies.model import Network
 
 @dataclass(frozen=True)
 class Rerun:
-    """A job, and what else there is to know of it.
+    """A job whose runs are those of a document, with a sentence for each thing that is not as it was.
 
-    Attributes:
-        job: Its runs are those of the document.
-        folder: Where to make them, for methods that are named from there; None where it makes no difference.
-        notes: A sentence for each thing that is not as it was.
+    `folder` is where to make them, for methods that are named from there; None where it makes no difference.
     """
 
     job: Job
@@ -37,12 +34,8 @@ class Rerun:
 def rerun_of(results: Results, source: str, out: Path, given: Sequence[Path] = (), **options: Any) -> Rerun:
     """Return the job that a document is the result of; its extensions are loaded.
 
-    Args:
-        results: the document.
-        source: its path, as sentences name it.
-        out: folder for the new results.
-        given: extensions that are to be used, instead of those of the same names.
-        options: further fields of the job.
+    `source` is the document's path, as sentences name it; extensions that are `given` are used instead of
+    those of the same names; options are further fields of the job.
 
     Raises:
         ScenarioError: the document does not hold what it takes, or a file that it needs is not as it was.

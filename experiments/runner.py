@@ -18,18 +18,12 @@ from experiments import engines, places
 from experiments.analysis.fairness import bottlenecks
 from experiments.analysis.metrics import keep_further
 from experiments.engines.base import Engine
-from experiments.errors import (
-    CheckFailed,
-    ExperimentError,
-    Interrupted,
-    OutputError,
-    RunFailed,
-)
+from experiments.errors import ExperimentError, Interrupted, OutputError, RunFailed
 from experiments.model.events import Event, Report, RunBroken
-from experiments.model.job import JOB_FILE, Job, write_atomically
+from experiments.model.job import JOB_FILE, Job
 from experiments.model.own_files import used_files
 from experiments.model.results import AskedRuns, Environment, Results, RunResult
-from experiments.model.whole_files import writing
+from experiments.model.whole_files import write_atomically, writing
 
 MINIMUM_FREE_BYTES = 64 << 20
 """A run of the butterfly leaves about 5 MB of logs; less than this on the disk and the runs are not begun."""
@@ -83,13 +77,9 @@ def _check_output(out: Path, resume: bool) -> None:
 def checked_engine(job: Job, scheduler: str | None = None) -> Engine:
     """Return the engine of a job, after the checks that need no run.
 
-    Args:
-        job: what to run.
-        scheduler: address of the cluster that makes the runs; None for this machine.
-
     Raises:
         MissingRequirement: the machine lacks something.
-        ClusterUnreachable: there is no such cluster.
+        ClusterUnreachable: there is no cluster at the scheduler's address.
     """
     engine = engines.get(job.engine, scheduler)
     try:
@@ -105,11 +95,8 @@ def checked_engine(job: Job, scheduler: str | None = None) -> Engine:
 def run(job: Job, report: Report, *, resume: bool = False, engine: Engine | None = None) -> Outcome:
     """Run a job and collect its document, which is written to OUT/results.json.
 
-    Args:
-        job: what to run.
-        report: is given the events.
-        resume: whether OUT may hold results of this job, whose valid ones stay.
-        engine: what `checked_engine` returned for the job; None: it is asked for one that uses this machine.
+    OUT may hold results of this job only to resume it: valid ones stay. The engine is what `checked_engine`
+    returned for the job.
 
     Raises:
         MissingRequirement: the machine lacks something.
@@ -202,21 +189,17 @@ def _settings(job: Job) -> dict[str, Any]:
 def check_transfers(runs: Sequence[RunResult], *, drained: bool = True) -> list[str]:
     """Return a sentence for each transfer that did not arrive as it was sent.
 
-    Args:
-        runs: finished ones.
-        drained: whether all that was sent has had the time to arrive; a simulation ends with the measurement.
+    Where it was not drained, what was sent may not have had the time: a simulation ends with the measurement.
     """
     failures = []
     for result in runs:
         for flow in result.flows:
             name = f"Flow {flow.flow} of case {result.case} with {result.protocol}, seed {result.seed},"
             if flow.bytes_wrong:
-                failures.append(
-                    str(CheckFailed(name, f"{flow.bytes_wrong} bytes arrived other than they were sent."))
-                )
+                failures.append(f"{name} failed: {flow.bytes_wrong} bytes arrived other than they were sent.")
             elif flow.bytes_read > flow.bytes_written or (drained and flow.bytes_read < flow.bytes_written):
                 reason = f"{flow.bytes_written} bytes were sent and {flow.bytes_read} arrived."
-                failures.append(str(CheckFailed(name, reason)))
+                failures.append(f"{name} failed: {reason}")
     return failures
 
 
@@ -225,11 +208,6 @@ def default_output(scenario: str, now: float, root: Path = Path("results")) -> P
 
     Runs begun in the same second get -2, -3 and so on. A folder that cannot be made is returned all the same:
     `prepare_output` says why it cannot.
-
-    Args:
-        scenario: the first part of its name.
-        now: in seconds since the epoch.
-        root: the folder that it is made in.
     """
     name = f"{scenario}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now))}"
     for number in itertools.count(1):

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +23,7 @@ from experiments.analysis.metrics import METRICS, value_of
 from experiments.engines.sim.engine import SimEngine
 from experiments.engines.together import run_together
 from experiments.model import overrides, scenario
-from experiments.model.files import with_files
+from experiments.model.demands import with_files
 from experiments.model.given_paths import check_given_paths
 from experiments.model.plan import RunPlan
 from experiments.model.results import FlowResult, RunResult, SimulationCost
@@ -60,11 +59,9 @@ def make_network(
 
 @dataclass(frozen=True)
 class SimulationResults:
-    """What runs gave, as lists of flat dictionaries that `pandas.DataFrame` takes as they are.
+    """What runs gave, by protocol and then by seed, and what they took of the machine.
 
-    Attributes:
-        runs: The results of the runs, by protocol and then by seed.
-        costs: What each took of the machine.
+    Their tables are lists of flat dictionaries, which `pandas.DataFrame` takes as they are.
     """
 
     runs: list[RunResult]
@@ -233,13 +230,8 @@ class Simulation:
         engine = SimEngine()
         engine.most_at_once = workers or engine.most_at_once
         engine.check(plans)
-        results: dict[int, RunResult] = {}
-        together = run_together(
-            plans, lambda _, plan: engine.simulate(plan), workers=engine.most_at_once, stop=engine.stop
-        )
-        with closing(together) as ending:
-            for number, _, future in ending:
-                results[number] = future.result()
+        with run_together(plans, engine.simulate, workers=engine.most_at_once, stop=engine.stop) as ending:
+            results = {number: future.result() for number, _, future in ending}
         return SimulationResults([results[number] for number in sorted(results)], engine.costs())
 
     def _from_flows(self) -> Scenario:

@@ -103,11 +103,7 @@ class _Drill:
     """A network, its controller, and a transfer."""
 
     def __init__(
-        self,
-        folder: Path,
-        stack: ExitStack,
-        overrides: Mapping[str, Any] | None,
-        is_replicated: bool = False,
+        self, folder: Path, stack: ExitStack, overrides: Mapping[str, Any] | None, is_replicated: bool = False
     ) -> None:
         import topologies
         from topologies.interface_names import InterfaceNames
@@ -140,10 +136,7 @@ class _Drill:
         options += ["--insecure", "grpc", "--grpc", f"0.0.0.0:{_GRPC_PORT}"]
         with (self._folder / "controller.log").open("ab") as log:
             self._controller = subprocess.Popen(
-                [sys.executable, "-m", "controller.cli", *options],
-                cwd=ROOT,
-                stdout=log,
-                stderr=log,
+                [sys.executable, "-m", "controller.cli", *options], cwd=ROOT, stdout=log, stderr=log
             )
 
     def kill_controller(self) -> None:

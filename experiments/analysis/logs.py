@@ -8,6 +8,7 @@ quantiles are weighted by bytes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -147,15 +148,14 @@ def completion_statistics(times_s: Seconds) -> CompletionTimes | None:
     """Return the statistics of completion times; None where there are none."""
     if not times_s.size:
         return None
-    quantiles = weighted_quantiles(times_s, np.ones(times_s.size, dtype=np.int64), QUANTILES)
-    return CompletionTimes(
-        mean=float(times_s.mean()),
-        p50=float(quantiles[50]),
-        p95=float(quantiles[95]),
-        p99=float(quantiles[99]),
-        max=float(quantiles[100]),
-        quantiles=[float(value) for value in quantiles],
-    )
+    quantiles = weighted_quantiles(times_s, np.ones(times_s.size, dtype=np.int64), QUANTILES).tolist()
+    return CompletionTimes(**summary_of(float(times_s.mean()), quantiles), quantiles=quantiles)
+
+
+def summary_of(mean: float, quantiles: Sequence[float]) -> dict[str, float]:
+    """Return the statistics of a distribution with these `QUANTILES`."""
+    named = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
+    return {"mean": mean, **{name: quantiles[place] for name, place in named.items()}}
 
 
 def goodput_series(reads: Log, window: Window) -> list[float]:

@@ -23,6 +23,15 @@ RUN = (DOCUMENT, "case", "load", "protocol", "seed")
 """The columns that tell runs apart: values of one run are one measurement."""
 
 
+def leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield what nested tables of settings hold, with names as `tcp.sack`; an empty table is a value."""
+    for key, value in table.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
 @dataclass(frozen=True)
 class SampleSource:
     """One document: its name, its tables, and its settings by their dotted names."""
@@ -80,7 +89,8 @@ def select(sources: Sequence[SampleSource], question: Question) -> list[Sample]:
     found: dict[tuple[str, Value | None], dict[tuple[Any, ...], list[float]]] = {}
     for row in _rows(sources, table):
         value = row[question.measure]
-        if value is None or not math.isfinite(value) or not _is_asked_for(row, question):
+        is_asked_for = all(str(row[name]) in texts for name, texts in question.where.items())
+        if value is None or not math.isfinite(value) or not is_asked_for:
             continue
         at = None if question.over is None else row[question.over]
         runs = found.setdefault((str(row[question.by]), at), {})
@@ -116,16 +126,12 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_asked_for(row: Mapping[str, Any], question: Question) -> bool:
-    return all(str(row[name]) in texts for name, texts in question.where.items())
-
-
 def _table_of(sources: Sequence[SampleSource], question: Question) -> str:
     """Return the first table that has the measure and all else that is asked for."""
     candidates = [
         name
         for name in dict.fromkeys(name for source in sources for name in source.tables)
-        if any(_measured(source.tables.get(name, {}), question.measure) for source in sources)
+        if any(map(_is_number, _columns(sources, name, question.measure)))
     ]
     if not candidates:
         raise UnknownName("measure", question.measure, measures(sources))
@@ -138,8 +144,8 @@ def _table_of(sources: Sequence[SampleSource], question: Question) -> str:
     raise UnknownName(f"column beside {question.measure}", missing, [*columns, "or a setting as tcp.sack"])
 
 
-def _measured(table: Table, measure: str) -> bool:
-    return any(_is_number(value) for value in table.get(measure, ()))
+def _columns(sources: Sequence[SampleSource], table: str, column: str) -> Iterator[Any]:
+    return (value for source in sources for value in source.tables.get(table, {}).get(column, ()))
 
 
 def _names(sources: Sequence[SampleSource], table: str) -> list[str]:

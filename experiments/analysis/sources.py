@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.analysis.samples import SampleSource, Value
-from experiments.analysis.settings import leaves
+from experiments.analysis.samples import SampleSource, Value, leaves
 from experiments.analysis.tables import tables
-from experiments.model.reading import DOCUMENT, read_results
+from experiments.model.reading import name_of, read_results
 from experiments.model.results import Results
 from experiments.sweep.store import CONDITIONS, read_points
 
@@ -26,7 +25,7 @@ def read_sources(paths: Sequence[Path]) -> tuple[list[SampleSource], list[str]]:
             sources.append(_of_sweep(path))
             continue
         results = read_results(path)
-        name = str(path.parent if path.name == DOCUMENT and path.parent.name else path)
+        name = name_of(path)
         valid = [run for run in results.runs if run.valid]
         if valid and len(valid) < len(results.runs):
             notes.append(f"{name}: {len(results.runs) - len(valid)} runs are not valid and are left out.")
@@ -39,7 +38,7 @@ def read_sources(paths: Sequence[Path]) -> tuple[list[SampleSource], list[str]]:
 
 def _of_sweep(folder: Path) -> SampleSource:
     conditions, points = read_points(folder)
-    rows = [{**point.point.model_dump(), **point.model_dump(exclude={"point"})} for point in points]
+    rows = [point.row() for point in points]
     table = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
     return SampleSource(str(folder), {"points": table}, dict(_values(conditions.model_dump(mode="json"))))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -24,15 +24,9 @@ class Estimate:
 def estimate(
     values: Sequence[float], confidence: float = CONFIDENCE, *, trim: float = 0.0
 ) -> Estimate | None:
-    """Return mean and confidence interval of independent measurements.
+    """Return mean and confidence interval of independent measurements; None where there are none.
 
-    Args:
-        values: One measurement for each seed, in any unit.
-        confidence: Coverage of the interval, between 0 and 1.
-        trim: Share of the measurements that is left out at each end, below 0.5 (Tukey and McLaughlin 1963).
-
-    Returns:
-        The estimate in the unit of `values`, or None where there is no measurement.
+    `trim` is the share of them that is left out at each end, below 0.5 (Tukey and McLaughlin 1963).
     """
     count = len(values)
     if count == 0:
@@ -42,6 +36,19 @@ def estimate(
         return Estimate(kept.mean, None, count)
     quantile = student_t_quantile(0.5 + confidence / 2, len(kept.values) - 1)
     return Estimate(kept.mean, quantile * math.sqrt(kept.mean_variance), count)
+
+
+def estimate_of(values: Sequence[float], confidence: float = CONFIDENCE, *, trim: float = 0.0) -> Estimate:
+    """Return the same of measurements of which there is one at least."""
+    computed = estimate(values, confidence, trim=trim)
+    assert computed is not None, "there is a measurement"
+    return computed
+
+
+def mean_of(values: Iterable[float]) -> float | None:
+    """Return the mean; None where there is no value."""
+    known = list(values)
+    return math.fsum(known) / len(known) if known else None
 
 
 def estimate_of_seeds(values: Sequence[float]) -> Estimate | None:
@@ -71,16 +78,8 @@ def welch(
 ) -> Difference | None:
     """Return the mean of `b` less that of `a`, with its confidence interval (Welch, Biometrika 34, 1947).
 
-    The samples are independent; their variances need not be equal.
-
-    Args:
-        a: One measurement for each seed, in any unit.
-        b: Likewise.
-        confidence: Coverage of the interval, between 0 and 1.
-        trim: Share of each side that is left out at each end, below 0.5 (Yuen, Biometrika 61, 1974).
-
-    Returns:
-        The difference in the unit of the measurements, or None where a side has no measurement.
+    The samples are independent; their variances need not be equal. `trim` is the share of each that is left
+    out at each end, below 0.5 (Yuen, Biometrika 61, 1974). None where a side has no measurement.
     """
     if not a or not b:
         return None
@@ -163,15 +162,7 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
 
 @lru_cache(maxsize=64)
 def student_t_quantile(probability: float, degrees: float) -> float:
-    """Return the t that `probability` of Student's distribution lies below, by bisection.
-
-    Args:
-        probability: At least 0.5 and below 1.
-        degrees: Degrees of freedom, at least 1; they need not be whole.
-
-    Raises:
-        ValueError: An argument is out of its range.
-    """
+    """Return the t that `probability` (0.5 to 1) of Student's distribution lies below, by bisection."""
     if not 0.5 <= probability < 1 or degrees < 1:
         raise ValueError(
             f"no quantile of Student's t for probability {probability} and {degrees:g} degrees of freedom"

@@ -51,13 +51,8 @@ def why_invalid(
 ) -> list[str]:
     """Return a sentence for each sign that the machine was too slow for the run.
 
-    Args:
-        settings: the bounds.
-        cpu_busy: mean share of the cores that was busy during the measurement.
-        programs: what those that packets pass got of a processor.
-        links: with the lateness of the link emulator where it is used.
-        lost: packets that the kernel dropped because the emulator or a switch read them too late, by place,
-            as `at port 2 of S3`.
+    `lost` has the packets that the kernel dropped because the emulator or a switch read them too late, by
+    place, as `at port 2 of S3`.
     """
     reasons = []
     if cpu_busy is not None and cpu_busy > settings.cpu_busy_max:

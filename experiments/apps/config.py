@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
+from pydantic.dataclasses import dataclass
+from pydantic_core import to_json
 
 from experiments.workloads import Workload
 
 PORT = 5001
 _SEED_STRIDE = 1_000_003
 """Apart from each other, so that no two flows of nearby seeds share a scheduler's draws."""
-_WORKLOAD: TypeAdapter[Workload] = TypeAdapter(Workload)
 
 
 @dataclass(frozen=True)
@@ -109,24 +108,14 @@ def start_jitter_s(most_s: float, seed: int) -> float:
 
 def save(path: Path, configs: Sequence[SourceConfig | SinkConfig]) -> None:
     """Write what the sources or the sinks of a host are told."""
-    flows = [{**asdict(config), "workload": config.workload.model_dump()} for config in configs]
-    path.write_text(json.dumps(flows), encoding="utf-8")
+    path.write_bytes(to_json(configs))
 
 
 def load_sources(path: Path) -> list[SourceConfig]:
     """Return the sources that `save` wrote."""
-    return [SourceConfig(**data) for data in _load(path)]
+    return TypeAdapter(list[SourceConfig]).validate_json(path.read_bytes())
 
 
 def load_sinks(path: Path) -> list[SinkConfig]:
     """Return the sinks that `save` wrote."""
-    return [SinkConfig(**data) for data in _load(path)]
-
-
-def _load(path: Path) -> list[dict[str, Any]]:
-    flows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-    for data in flows:
-        data["sockets"] = SocketSettings(**data["sockets"])
-        data["timing"] = Timing(**data["timing"])
-        data["workload"] = _WORKLOAD.validate_python(data["workload"])
-    return flows
+    return TypeAdapter(list[SinkConfig]).validate_json(path.read_bytes())

@@ -44,16 +44,9 @@ def token_of(sock: socket.socket) -> int:
 
 
 def create_subflow(token: int, identity: int, source: tuple[str, int], destination: tuple[str, int]) -> None:
-    """Connect another subflow of an MPTCP connection.
+    """Connect another subflow of an MPTCP connection (OSError: the kernel refused).
 
-    Args:
-        token: of the connection.
-        identity: its address id, 1 to 255, of no other subflow of the connection.
-        source: IP address and port to connect from.
-        destination: IP address and port.
-
-    Raises:
-        OSError: the kernel refused.
+    `identity` is its address id, 1 to 255, of no other subflow; the ends are IP addresses with ports.
     """
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC) as sock:
         sock.settimeout(_TIMEOUT_S)

@@ -15,11 +15,7 @@ _STRIDE_BYTES = 618_031
 
 
 class Pattern:
-    """The payload of all flows of a run, made from a seed; `of` gives that of one.
-
-    Args:
-        seed: the same on both ends.
-    """
+    """The payload of all flows of a run, made from a seed; `of` gives that of one."""
 
     def __init__(self, seed: int) -> None:
         one = np.random.default_rng(seed).integers(0, 256, PERIOD_BYTES, dtype=np.uint8).tobytes()

@@ -103,11 +103,9 @@ async def serve(
 class Wrapped(asyncio.Protocol):
     """An asyncio transport as sources and sinks use it; the protocol that the event loop is given for it.
 
-    Args:
-        payload_bytes: what a full packet of the transport carries.
-        protocol: gets what arrives; a source sets its own later.
-        streams: what is known of the paths; one whose path is unknown by default.
-        subflows: returns what each path has carried, by its port, if that is known.
+    `payload_bytes` is what a full packet carries; `protocol` gets what arrives (a source sets its own later);
+    `streams` are the paths, one unknown by default; `subflows` returns what each has carried, by its port, if
+    that is known.
     """
 
     def __init__(

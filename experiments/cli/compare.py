@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from experiments.cli.arguments import JSON, Arguments, argument, repeatable
 from experiments.errors import ScenarioError
-from experiments.model.reading import DOCUMENT, read_results
+from experiments.model.reading import name_of, read_results
 
 NAME = "compare"
 HELP = "compare results: which settings and figures differ, and whether significantly"
@@ -40,7 +39,7 @@ def main(args: argparse.Namespace) -> int:
 
     if not 2 <= len(args.documents) <= MOST:
         raise ScenarioError("compare", "", f"takes 2 to {MOST} results, not {len(args.documents)}")
-    named = list(zip(_names(args.documents), map(read_results, args.documents), strict=True))
+    named = [(name_of(path), read_results(path)) for path in args.documents]
     try:
         comparison = compare(named, args.measure)
     except NotComparable as error:
@@ -57,8 +56,3 @@ def main(args: argparse.Namespace) -> int:
         page = write_comparison(comparison, args.out)
         print(f"Page: {page}", file=sys.stderr if args.json else sys.stdout)
     return 0
-
-
-def _names(paths: Sequence[Path]) -> Iterator[str]:
-    for path in paths:
-        yield str(path.parent if path.name == DOCUMENT and path.parent.name else path)

@@ -72,11 +72,7 @@ def _simulate_table(out: Path) -> None:
 
 
 def choose(asked: str) -> tuple[str, str]:
-    """Return the engine to take, and why.
-
-    Args:
-        asked: `live`, `virtual` or `auto`.
-    """
+    """Return the engine to take, and why: the one asked for or, of `auto`, what the machine can do now."""
     if asked != "auto":
         return asked, "live, as asked" if asked == "live" else "in virtual time, as asked"
     if os.geteuid() != 0:

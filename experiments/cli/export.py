@@ -13,7 +13,7 @@ from experiments.cli.arguments import Arguments, argument, repeatable
 from experiments.errors import MissingRequirement, ScenarioError
 from experiments.installation import extra_command
 from experiments.model.reading import read_results
-from experiments.model.whole_files import whole_file, write_whole, writing
+from experiments.model.whole_files import whole_file, write_atomically, writing
 
 NAME = "export"
 HELP = "export a results document as tables, in CSV, Parquet or LaTeX"
@@ -52,9 +52,7 @@ def main(args: argparse.Namespace) -> int:
     if args.latex:
         from experiments.report.latex import latex_table
 
-        text = latex_table(results, args.measure or MEASURES)
-        with writing(args.latex, "--latex"):
-            write_whole(args.latex, text)
+        write_atomically(args.latex, latex_table(results, args.measure or MEASURES), "--latex")
         sys.stdout.write(f"{args.latex}\n")
     return 0
 

@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +23,10 @@ from experiments.cli.arguments import (
 )
 from experiments.engines.sim.methods import absolute, is_own
 from experiments.engines.sim.process import SimulationFailed
+from experiments.engines.together import run_together
 from experiments.errors import RunFailed, ScenarioError
 from experiments.report.terminal import filled, printing
 from experiments.scheduling.progress import RunsProgress
-from experiments.scheduling.scheduler import each
 from experiments.scheduling.simulator import simulator
 from experiments.studies.own_methods import FIGURES, KINDS, check, describe
 
@@ -86,8 +85,8 @@ def _run(
     """Make the runs; returns the results of the flow by method, in the order of the seeds."""
     simulations = simulator(address)
 
-    def simulate(run: tuple[int, tuple[str, dict[str, Any]]]) -> Mapping[str, Any]:
-        _, (name, description) = run
+    def simulate(run: tuple[str, dict[str, Any]]) -> Mapping[str, Any]:
+        name, description = run
         try:
             flow: Mapping[str, Any] = simulations.run(description).document["flows"][0]
         except SimulationFailed as error:
@@ -95,16 +94,15 @@ def _run(
         return flow
 
     results: dict[int, Mapping[str, Any]] = {}
-    numbered = list(enumerate(runs))
     with (
         RunsProgress(Console(stderr=True), len(runs)) as progress,
-        closing(each(numbered, simulate, simulations)) as ending,
+        run_together(runs, simulate, workers=simulations.at_once, stop=simulations.stop) as ending,
     ):
-        for (number, (name, description)), future in ending:
+        for number, (name, description), future in ending:
             results[number] = future.result()
             progress.end(f"{name}, seed {description['seed']}")
     by_name: dict[str, list[Mapping[str, Any]]] = {}
-    for number, (name, _) in numbered:
+    for number, (name, _) in enumerate(runs):
         by_name.setdefault(name, []).append(results[number])
     return by_name
 

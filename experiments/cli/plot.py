@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from experiments.cli.arguments import Arguments, argument, flag, positive, repeatable
 from experiments.errors import ScenarioError
-from experiments.model.whole_files import write_whole, writing
+from experiments.model.whole_files import write_atomically, writing
 
 if TYPE_CHECKING:
     from experiments.analysis.samples import Question, Sample
@@ -112,5 +112,4 @@ def _write_csv(path: Path, samples: Sequence[Sample], question: Question) -> Non
         mean = sample.mean
         values = " ".join(map(repr, sample.values))
         writer.writerow([sample.group, *at, mean.mean, mean.half_width, mean.count, values])
-    with writing(path, "--csv"):
-        write_whole(path, text.getvalue())
+    write_atomically(path, text.getvalue(), "--csv")

@@ -16,10 +16,10 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from experiments.cli.arguments import JSON, SCHEDULER, Arguments, argument, flag, seeds_argument
-from experiments.cli.stopping import resume_command, stop_on
+from experiments.cli.messages import resume_command, stop_on
 from experiments.errors import Interrupted, ScenarioError
-from experiments.model.job import write_atomically
 from experiments.model.problems import first_problem
+from experiments.model.whole_files import write_atomically
 from experiments.scheduling.progress import RunsProgress
 from experiments.scheduling.simulator import simulator
 from experiments.studies import kernel, measure, schema

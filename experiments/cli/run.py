@@ -21,7 +21,7 @@ from experiments.cli.run_and_report import make_runs
 from experiments.engines.base import Clock, Engine
 from experiments.errors import ScenarioError
 from experiments.model import overrides, scenario
-from experiments.model.files import with_files
+from experiments.model.demands import with_files
 from experiments.model.given_paths import check_given_paths
 from experiments.model.job import Job
 from experiments.model.scenario import Scenario

@@ -11,9 +11,8 @@ from pathlib import Path
 from rich.console import Console
 
 from experiments import engines, runner
-from experiments.cli.messages import exit_status
+from experiments.cli.messages import exit_status, stop_on
 from experiments.cli.progress import Display
-from experiments.cli.stopping import stop_on
 from experiments.cli.watch import watching
 from experiments.engines.base import Clock, Engine
 from experiments.model.events import Event
@@ -35,13 +34,9 @@ def run_and_report(
 ) -> list[str]:
     """Run a job, show its progress, and write its report if asked for; returns a sentence for each failure.
 
-    Args:
-        job: what to run.
-        json: print the results document alone on standard output, instead of the table.
-        has_report: whether page and plots are written.
-        resume: whether the job's folder may hold results of it.
-        engine: what `runner.checked_engine` returned for the job; None for one that uses this machine.
-        watch: is given the events too; what it raises ends the runs.
+    With `json` the results document alone is printed, instead of the table. `engine` is what
+    `runner.checked_engine` returned for the job. `watch` is given the events too; what it raises ends the
+    runs.
     """
     stop_on(signal.SIGTERM)
     engine = engine or runner.checked_engine(job)

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from experiments.cli.arguments import SET, Arguments, argument, between, mtu_bytes
-from experiments.cli.messages import EXIT_FAILED, EXIT_INTERRUPTED, complain, say
-from experiments.cli.stopping import stop_on
+from experiments.cli.messages import EXIT_FAILED, EXIT_INTERRUPTED, complain, say, stop_on
 from experiments.engines.live import requirements
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import REST_PORT

@@ -25,7 +25,7 @@ from experiments.cli.arguments import (
     seeds_argument,
     whole,
 )
-from experiments.cli.stopping import resume_command, stop_on
+from experiments.cli.messages import resume_command, stop_on
 from experiments.errors import Interrupted, RunFailed, UnknownName
 from experiments.model.whole_files import write_whole, writing
 
@@ -153,10 +153,9 @@ def sweep_from(args: argparse.Namespace) -> Sweep:
 def _write(sweep: Sweep, store: SweepStore, args: argparse.Namespace) -> None:
     """Write the folder's documents and print what was asked for; nothing where no point is finished."""
     # Matplotlib takes a second to import.
-    from experiments.sweep.page import render_sweep
     from experiments.sweep.plot import plot_sweep
     from experiments.sweep.summary import document, points_csv, rows
-    from experiments.sweep.table import print_table
+    from experiments.sweep.table import print_table, render_sweep
 
     results = store.results(sweep)
     if not results:

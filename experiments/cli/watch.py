@@ -40,7 +40,7 @@ def watching(job: Job, args: argparse.Namespace) -> Iterator[Callable[[Event], N
         log.changed = server.wake
         say(f"Watch the runs at {server.address}")
         try:
-            yield _Forgiving(watch.take)
+            yield _forgiving(watch.take)
         except BaseException as error:
             stopped = isinstance(error, KeyboardInterrupt | Interrupted)
             watch.end("stopped" if stopped else "failed", str(error), time.time())
@@ -53,18 +53,18 @@ def watching(job: Job, args: argparse.Namespace) -> Iterator[Callable[[Event], N
                 server.wait_for_pages()
 
 
-class _Forgiving:
-    """Hands events on until that fails once: no run ends by a fault of the page."""
+def _forgiving(take: Callable[[Event, float], None]) -> Callable[[Event], None]:
+    """Hand events on until that fails once: no run ends by a fault of the page."""
+    failed = False
 
-    def __init__(self, take: Callable[[Event, float], None]) -> None:
-        self._take = take
-        self._failed = False
-
-    def __call__(self, event: Event) -> None:
-        if self._failed:
+    def handed_on(event: Event) -> None:
+        nonlocal failed
+        if failed:
             return
         try:
-            self._take(event, time.time())
+            take(event, time.time())
         except Exception as error:
-            self._failed = True
+            failed = True
             say(f"The page shows nothing new any more ({type(error).__name__}: {error}); the runs go on.")
+
+    return handed_on

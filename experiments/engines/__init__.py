@@ -16,28 +16,23 @@ def _class(place: str) -> Any:
     return getattr(importlib.import_module(f"experiments.{module}"), name)
 
 
-register(
-    EngineEntry(
-        "live",
-        lambda _: _class("engines.live.engine:LiveEngine")(),
-        lambda: _class("places.namespaces:Namespaces")(),
-        description="Mininet, Open vSwitch, the controller and kernel TCP in real time (needs root)",
-    )
+def _register(name: str, engine: str, place: str, description: str, uses_clusters: bool = False) -> None:
+    def make(scheduler: str | None) -> Any:
+        return _class(f"engines.{engine}")(*([scheduler] if uses_clusters else []))
+
+    register(EngineEntry(name, make, lambda: _class(f"places.{place}")(), uses_clusters, description))
+
+
+_register(
+    *("live", "live.engine:LiveEngine", "namespaces:Namespaces"),
+    "Mininet, Open vSwitch, the controller and kernel TCP in real time (needs root)",
 )
-register(
-    EngineEntry(
-        "virtual",
-        lambda _: _class("engines.virtual.engine:VirtualEngine")(),
-        lambda: _class("places.virtual.place:VirtualKernel")(),
-        description="the live engine in virtual time, in a kernel of its own: the same bytes under any load",
-    )
+_register(
+    *("virtual", "virtual.engine:VirtualEngine", "virtual.place:VirtualKernel"),
+    "the live engine in virtual time, in a kernel of its own: the same bytes under any load",
 )
-register(
-    EngineEntry(
-        "sim",
-        lambda scheduler: _class("engines.sim.engine:SimEngine")(scheduler),
-        lambda: _class("places.in_process:InProcess")(),
-        uses_clusters=True,
-        description="packet-level simulator (crates/netsim): no root, the same bytes for the same seed",
-    )
+_register(
+    *("sim", "sim.engine:SimEngine", "in_process:InProcess"),
+    "packet-level simulator (crates/netsim): no root, the same bytes for the same seed",
+    uses_clusters=True,
 )

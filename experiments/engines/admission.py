@@ -14,9 +14,7 @@ from experiments.model.plan import RunPlan
 def check_routes(plans: Sequence[RunPlan], *, in_kernels: bool) -> None:
     """Route the flows of each case with each protocol, once for all seeds.
 
-    Args:
-        plans: what is to be run.
-        in_kernels: whether real hosts send them: a flow that is not admitted would end the run.
+    In kernels, where real hosts send, a flow that is not admitted would end the run.
 
     Raises:
         ScenarioError: with the case, the flow if one is to blame, and what to do.

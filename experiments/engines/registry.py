@@ -16,14 +16,10 @@ if TYPE_CHECKING:  # the processes that simulate import this package, and little
 
 @dataclass(frozen=True)
 class EngineEntry:
-    """An engine by its name.
+    """An engine by its name; `make` is given the address of the cluster that makes its runs, or None.
 
-    Attributes:
-        name: As in `--engine`.
-        make: Returns one, given the address of the cluster that makes its runs, or None for this machine.
-        place: Returns the place that its runs belong in (`experiments.places`).
-        uses_clusters: Whether a cluster can make its runs.
-        description: For people, in a line; known also where the engine cannot be made.
+    `place` returns where its runs belong (`experiments.places`); the description is known also where it
+    cannot be made.
     """
 
     name: str
@@ -38,11 +34,7 @@ register = ENGINES.register
 
 
 def get(name: str, scheduler: str | None = None) -> Engine:
-    """Return an engine.
-
-    Args:
-        name: of the engine.
-        scheduler: address of a cluster that makes its runs; None for this machine.
+    """Return an engine, whose runs the cluster at an address makes if one is given.
 
     Raises:
         UnknownName: there is none of this name.

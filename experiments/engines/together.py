@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
@@ -15,33 +16,32 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
+@contextmanager
 def run_together(
-    items: Sequence[_Item],
-    work: Callable[[int, _Item], _Result],
-    *,
-    workers: int,
-    stop: Callable[[], None],
-) -> Generator[tuple[int, _Item, Future[_Result]], None, None]:
-    """Yield number (from 0), item and result of each piece of work as it ends; close it to end what is left.
+    items: Sequence[_Item], work: Callable[[_Item], _Result], *, workers: int, stop: Callable[[], None]
+) -> Iterator[Iterator[tuple[int, _Item, Future[_Result]]]]:
+    """Do work on items in threads, begun in their order, this many at once.
 
-    Args:
-        items: what is to be done, begun in this order.
-        work: does one, given its number and the item, in a thread.
-        workers: how many are done at once.
-        stop: ends what is being done; called if anything goes wrong here.
+    Yields number (from 0), item and result of each as it ends. If anything goes wrong here or in the block,
+    `stop` is called: it ends what is being done, and nothing else is begun.
     """
     pool = ThreadPoolExecutor(max(1, workers))
-    try:
-        futures = {pool.submit(work, *numbered): numbered for numbered in enumerate(items)}
-        ended: SimpleQueue[Future[_Result]] = SimpleQueue()
-        for future in futures:
-            future.add_done_callback(ended.put)
+    futures: dict[Future[_Result], tuple[int, _Item]] = {}
+    ended: SimpleQueue[Future[_Result]] = SimpleQueue()
+
+    def each() -> Iterator[tuple[int, _Item, Future[_Result]]]:
         while futures:
             try:
                 future = ended.get(timeout=SIGNAL_S)
             except Empty:
                 continue
             yield (*futures.pop(future), future)
+
+    try:
+        futures |= {pool.submit(work, item): (number, item) for number, item in enumerate(items)}
+        for future in futures:
+            future.add_done_callback(ended.put)
+        yield each()
     except BaseException:
         # First: what is cancelled by then is never begun.
         pool.shutdown(wait=False, cancel_futures=True)

@@ -41,6 +41,16 @@ class Demand(Data):
     start_s: Seconds = 0.0
 
 
+def with_files(scenario: Scenario, folder: Path, hosts: Collection[str], cases: Collection[str]) -> Scenario:
+    """Return the scenario with what its files hold, so that a job stands alone: traces, and demands as flows.
+
+    Raises:
+        ScenarioError: a file that cannot be read, or a row that is wrong; it names the file and the row.
+    """
+    traces = tuple(each.model_copy(update={"trace": each.trace.read(folder)}) for each in scenario.traces)
+    return expand(scenario.model_copy(update={"traces": traces}), folder, hosts, cases)
+
+
 def expand(scenario: Scenario, folder: Path, hosts: Collection[str], cases: Collection[str]) -> Scenario:
     """Return the scenario with the demands of some cases as flows `d1`, `d2`, ... beside their own.
 

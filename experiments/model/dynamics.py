@@ -11,14 +11,13 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from experiments.model.data import Data
+from experiments.model.settings import Seconds
 from experiments.traces import LinkSettings, Trace
 from experiments.traces.base import SETTINGS
 from topologies.model import Link, Network
 
 MOST_STEPS = 100_000
 """Of a link's trace in a run."""
-
-Time = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,8 @@ class Event(LinkSettings):
     `host` stands for all links of a host. Without `cases` it is for all cases.
     """
 
-    at_s: Time | None = None
-    between_s: tuple[Time, Time] | None = None
+    at_s: Seconds | None = None
+    between_s: tuple[Seconds, Seconds] | None = None
     for_s: Annotated[float, Field(gt=0, le=86400)] | None = None
     link: str | None = None
     host: str | None = None

@@ -14,7 +14,6 @@ from experiments.model.plan import RunPlan
 from experiments.model.problems import what_is_wrong
 from experiments.model.results import RunResult
 from experiments.model.scenario import Scenario
-from experiments.model.whole_files import write_whole, writing
 from experiments.registry import extend
 from topologies.model import Network
 
@@ -73,7 +72,7 @@ class Job(Data):
         return [
             (number, plan)
             for number, plan in numbered
-            if self.only in (None, number) and not self._is_valid(number)
+            if self.only in (None, number) and not ((result := self.finished(number)) and result.valid)
         ]
 
     def finished(self, number: int) -> RunResult | None:
@@ -89,10 +88,6 @@ class Job(Data):
         """Return where a run says on what machine it was made."""
         return self.out / "environments" / f"{number:03}.json"
 
-    def _is_valid(self, number: int) -> bool:
-        result = self.finished(number)
-        return result is not None and result.valid
-
 
 def begun(out: Path) -> Job:
     """Return the job whose results are in a folder; ScenarioError if there is none."""
@@ -105,9 +100,3 @@ def begun(out: Path) -> Job:
         reason = f"is not a job of this version: {what_is_wrong(error)}"
         raise ScenarioError(str(path), "", reason) from None
     return job.model_copy(update={"out": out.absolute()})
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all; OutputError says why not."""
-    with writing(path):
-        write_whole(path, text)

@@ -75,12 +75,7 @@ def _parse_value(key: str, text: str) -> Any:
 
 
 def apply(scenario: Scenario, values: Mapping[str, Any], cases: Sequence[str]) -> Scenario:
-    """Return the scenario with overrides applied to it.
-
-    Args:
-        scenario: the scenario as loaded.
-        values: dotted keys and values; no network keys.
-        cases: the cases that are run, to which `flows.…` and `allocation` apply.
+    """Return the scenario with dotted keys and values applied to it, `flows.…` and `allocation` to the cases.
 
     Raises:
         OverrideError: a key that does not exist (with the nearest ones) or a value that does not fit.

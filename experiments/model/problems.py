@@ -11,7 +11,7 @@ from experiments.errors import nearest
 from topologies.validation import requirement
 
 KINDS: Mapping[int | str, frozenset[str]] = {
-    "sizes": frozenset({"fixed", "exponential", "web-search", "data-mining", "empirical"}),
+    "sizes": frozenset({"fixed", "exponential", "web-search", "data-mining", "empirical"})
 }
 """Values of `kind` in the tables that are told apart by it."""
 
@@ -19,9 +19,7 @@ KINDS: Mapping[int | str, frozenset[str]] = {
 def first_problem(error: ValidationError, schema: type[BaseModel] | None = None) -> tuple[str, str]:
     """Return place and reason of the first problem that pydantic found.
 
-    Args:
-        error: what it says.
-        schema: of the data, whose keys are offered for one that it does not have.
+    For a key that the schema does not have, the nearest of its keys is offered.
     """
     problem = error.errors(include_url=False)[0]
     place = ".".join(str(part) for part in _keys_alone(problem["loc"]))

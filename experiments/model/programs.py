@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from experiments.model.data import Data
+from experiments.model.settings import Seconds
 
 MOST_TIMES = 10_000
-Moment = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
 Span = Annotated[float, Field(gt=0, le=86400, allow_inf_nan=False)]
 
 
@@ -32,7 +32,7 @@ class Program(Data):
     host: str
     command: Annotated[tuple[str, ...], BeforeValidator(_words), Field(min_length=1)]
     server: bool = False
-    at_s: Moment = 0.0
+    at_s: Seconds = 0.0
     every_s: Span | None = None
     for_s: Span | None = None
     over: Literal["tcp", "mptcp", "mstcp"] = "tcp"

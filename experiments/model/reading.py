@@ -13,6 +13,11 @@ from experiments.model.results import Results
 DOCUMENT = "results.json"
 
 
+def name_of(path: Path) -> str:
+    """Return what sentences call a document: its folder, unless the file has another name."""
+    return str(path.parent if path.name == DOCUMENT and path.parent.name else path)
+
+
 def read_results(path: Path) -> Results:
     """Read a results folder, or the document in it.
 

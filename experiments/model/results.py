@@ -51,14 +51,9 @@ class TransferCounts(_Model):
     completed: int
 
 
-class CompletionTimes(_Model):
+class CompletionTimes(DelayStatistics):
     """Seconds from when a transfer was wanted to the in-order read of its last byte, each counting once."""
 
-    mean: float
-    p50: float
-    p95: float
-    p99: float
-    max: float
     quantiles: list[float]
     """The quantiles 0, 0.01, ..., 1 (101 values)."""
 

@@ -11,12 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from experiments.errors import ScenarioError, UnknownName
 from experiments.model.data import Data
@@ -339,7 +334,7 @@ def _of_results(path: Path) -> str | None:
 def load(spec: str) -> Scenario:
     """Read a scenario: the name of a built-in one, or the path of a TOML file.
 
-    Files that it names are not read yet: `experiments.model.files.with_files` does that, for a network.
+    Files that it names are not read yet: `experiments.model.demands.with_files` does that, for a network.
 
     Raises:
         UnknownName: no built-in scenario has this name, and it is no path either.

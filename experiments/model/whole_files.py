@@ -47,3 +47,9 @@ def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all, text in UTF-8; raises OSError."""
     with whole_file(path) as partial:
         partial.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def write_atomically(path: Path, content: str | bytes, option: str = "--out") -> None:
+    """Write a file as `write_whole` does (OutputError: it cannot be written where an option says)."""
+    with writing(path, option):
+        write_whole(path, content)

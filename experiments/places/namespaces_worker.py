@@ -76,8 +76,7 @@ def _stop_when_parent_goes() -> None:
 def prepare_namespaces(*keep: Path) -> None:
     """Bring loopback up and mount a /run and a /sys of our own, so that the host's are not used.
 
-    Args:
-        keep: files and folders that stay as they are even if they lie under /run.
+    Files and folders to keep stay as they are even if they lie under /run.
     """
     with ExitStack() as stack:
         descriptors = {path: os.open(path, os.O_RDONLY) for path in keep}

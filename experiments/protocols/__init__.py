@@ -15,8 +15,7 @@ from experiments.protocols import (  # isort: skip
     quic,
     mpquic,
 )
-from experiments.protocols.base import FlowPlan, ProtocolSpec
-from experiments.protocols.registry import PROTOCOLS, get, register, usual
+from experiments.protocols.base import PROTOCOLS, FlowPlan, ProtocolSpec, get, register, usual
 
 __all__ = ["PROTOCOLS", "FlowPlan", "ProtocolSpec", "get", "register", "usual"]
 

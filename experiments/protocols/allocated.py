@@ -34,9 +34,7 @@ def flow_request(plan: FlowPlan, protocol: str, port: int) -> dict[str, Any]:
 class AllocatedAgent(Agent):
     """Asks the controller for each flow's paths, which its source then sends from given ports.
 
-    Args:
-        lab: the running network.
-        request: returns what the controller is asked for, for a flow and its destination's port.
+    `request` returns what it is asked for, for a flow and its destination's port.
     """
 
     def __init__(self, lab: Lab, request: Callable[[FlowPlan, int], dict[str, Any]]) -> None:

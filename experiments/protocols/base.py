@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from experiments.apps.config import SocketSettings
 from experiments.model.scenario import Case, Flow, Scenario
 from experiments.protocols.look import Look
+from experiments.registry import Registry
 
 if TYPE_CHECKING:  # engines import protocols
     from contextlib import AsyncExitStack
@@ -118,3 +119,13 @@ class ProtocolSpec:
         """Return the simulator's transport: keys of a flow's description (docs/simulator.md)."""
         del scenario
         return {"protocol": "tcp"}
+
+
+PROTOCOLS: Registry[ProtocolSpec] = Registry("protocol")
+register = PROTOCOLS.register
+get = PROTOCOLS.find
+
+
+def usual() -> list[str]:
+    """Return the protocols that `all` stands for."""
+    return [name for name, each in PROTOCOLS.items() if not each.is_named_alone]

@@ -17,9 +17,8 @@ from experiments.engines.live.agent import Agent, CarriedPath, Lab
 from experiments.engines.live.arc_counts import Arc, peel_paths
 from experiments.model.evidence import FlowEvidence, PathEvidence
 from experiments.model.results import PathAllocation
-from experiments.protocols.base import FlowPlan, ProtocolSpec
+from experiments.protocols.base import FlowPlan, ProtocolSpec, register
 from experiments.protocols.look import ORANGE
-from experiments.protocols.registry import register
 from topologies.model import ip_version
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.engines.live.agent import Agent, Lab
 from experiments.protocols.allocated import AllocatedAgent, flow_request
-from experiments.protocols.base import FlowPlan
+from experiments.protocols.base import FlowPlan, register
 from experiments.protocols.look import YELLOW
 from experiments.protocols.quic import UDP_OVERHEAD_BYTES, Quic
-from experiments.protocols.registry import register
 
 if TYPE_CHECKING:
     from experiments.engines.sim.routing import Route, Routing

@@ -10,9 +10,8 @@ from experiments.apps.config import SocketSettings
 from experiments.engines.live.agent import Agent, Lab
 from experiments.engines.live.child import ChildFailed
 from experiments.model.scenario import Scenario
-from experiments.protocols.base import FlowPlan, ProtocolSpec
+from experiments.protocols.base import FlowPlan, ProtocolSpec, register
 from experiments.protocols.look import PINK, Look
-from experiments.protocols.registry import register
 
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from experiments.engines.live.agent import Agent, CarriedPath, Lab
 from experiments.model.evidence import FlowEvidence, PathEvidence
 from experiments.model.results import PathAllocation
+from experiments.protocols.base import register
 from experiments.protocols.look import WINE
 from experiments.protocols.mptcp import MAX_SUBFLOWS, Mptcp, MptcpAgent
-from experiments.protocols.registry import register
 from topologies.model import ip_version
 from topologies.second_interfaces import second_name
 

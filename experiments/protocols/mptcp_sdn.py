@@ -9,10 +9,9 @@ from experiments.engines.live.agent import Agent, Lab
 from experiments.model.evidence import FlowEvidence, PathEvidence
 from experiments.model.scenario import Scenario
 from experiments.protocols.allocated import AllocatedAgent, flow_request
-from experiments.protocols.base import FlowPlan
+from experiments.protocols.base import FlowPlan, register
 from experiments.protocols.look import VIOLET
 from experiments.protocols.mptcp import DSS_BYTES, MAX_SUBFLOWS, Mptcp, MptcpAgent
-from experiments.protocols.registry import register
 
 if TYPE_CHECKING:
     from experiments.engines.sim.routing import Route, Routing

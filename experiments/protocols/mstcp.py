@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from experiments.model.scenario import OBJECTIVES, Scenario
-from experiments.protocols.base import FlowPlan, ProtocolSpec
+from experiments.protocols.base import FlowPlan, ProtocolSpec, register
 from experiments.protocols.look import BLUE
-from experiments.protocols.registry import register
 from mstcp.options import DEFAULT_MAX_PATHS
 
 if TYPE_CHECKING:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.protocols.base import ProtocolSpec
+from experiments.protocols.base import ProtocolSpec, register
 from experiments.protocols.look import VERMILION
-from experiments.protocols.registry import register
 
 
 class Ospf(ProtocolSpec):

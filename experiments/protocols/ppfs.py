@@ -17,9 +17,8 @@ from experiments.errors import MissingRequirement
 from experiments.model.evidence import FlowEvidence, PathEvidence
 from experiments.model.settings import SPLIT_ACKS
 from experiments.protocols.allocated import AllocatedAgent, flow_request
-from experiments.protocols.base import FlowPlan, ProtocolSpec
+from experiments.protocols.base import FlowPlan, ProtocolSpec, register
 from experiments.protocols.look import GREEN, Look
-from experiments.protocols.registry import register
 from switch.ppfs import FlowKey, Splitter
 
 if TYPE_CHECKING:

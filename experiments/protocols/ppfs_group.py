@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from experiments.protocols.base import register
 from experiments.protocols.look import SKY
 from experiments.protocols.ppfs import Ppfs
-from experiments.protocols.registry import register
 
 
 class PpfsGroup(Ppfs):

@@ -18,9 +18,8 @@ from experiments.apps.carried import Carried
 from experiments.apps.config import SocketSettings
 from experiments.errors import MissingRequirement
 from experiments.model.scenario import Scenario
-from experiments.protocols.base import ProtocolSpec
+from experiments.protocols.base import ProtocolSpec, register
 from experiments.protocols.look import BLACK, Look
-from experiments.protocols.registry import register
 
 if TYPE_CHECKING:
     from experiments.apps.config import FlowConfig, SinkConfig, SourceConfig

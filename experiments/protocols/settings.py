@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.errors import OverrideError
-from experiments.protocols.registry import PROTOCOLS
+from experiments.protocols.base import PROTOCOLS
 
 
 def check_read(given: Mapping[str, Any], wanted: Sequence[str]) -> None:

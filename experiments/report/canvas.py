@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from experiments.model.whole_files import write_whole
-from experiments.report.palette import FAINT, INK, MUTED, PAPER
+from experiments.report.palette import FAINT, INK, MUTED, PAPER, Look
 
 POINTS_PER_INCH = 72
 CSS_PX_PER_INCH = 96
@@ -89,6 +89,17 @@ class Plot:
         write_whole(path, forms[path.suffix])
 
 
+@dataclass(frozen=True)
+class Bar:
+    """A bar of a chart, in the axis's unit: the text stands behind all bars, or alone without a length."""
+
+    name: str
+    look: Look
+    length: float | None
+    half_width: float | None
+    text: str
+
+
 @contextmanager
 def style(font_size_pt: float = FONT_SIZE_PT) -> Iterator[None]:
     """Draw in the report's style within this context, quiet about letters that the font lacks."""
@@ -123,6 +134,29 @@ def logarithmic_ticks(axis: Any, low: float, high: float) -> None:
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 1e3 else (1,)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
+
+
+def label_rows(axes: Any, names: Sequence[str]) -> None:
+    """Name the rows of a chart, from the top."""
+    axes.set_yticks(range(len(names)), [legend_label(name) for name in names])
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(names) - 0.45, -0.55)
+
+
+def draw_bars(axes: Any, bars: Sequence[Bar], reach: float) -> None:
+    """Draw bars with their intervals and texts; `reach` is the end of the longest."""
+    for row, bar in enumerate(bars):
+        if bar.length is not None:
+            look, size = bar.look, {"height": 0.68}
+            colours = {"color": look.colour, "hatch": look.hatch, "edgecolor": PAPER}
+            axes.barh(row, bar.length, linewidth=0, **size, **colours)
+            axes.barh(row, bar.length, fill=False, edgecolor=INK, linewidth=0.7, **size)
+            if bar.half_width is not None:
+                axes.errorbar(bar.length, row, xerr=bar.half_width, color=INK, linewidth=1.2, capsize=3)
+        axes.text(reach * (0.01 if bar.length is None else 1.04), row, bar.text, va="center", fontsize=8.5)
+    label_rows(axes, [bar.name for bar in bars])
+    axes.grid(visible=False, axis="y")
+    axes.set_xlim(0, reach * 1.18)
 
 
 def file_stem(*parts: str) -> str:

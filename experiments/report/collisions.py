@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from pydantic import ValidationError
 
+from experiments.analysis.statistics import mean_of
 from experiments.model.results import FlowResult, Results, RunResult
 from experiments.report.summary import CaseSummary
 from topologies import Network
@@ -85,8 +86,8 @@ def _of_protocol(case: str, protocol: str, runs: Sequence[RunResult], network: N
         flows=len(met),
         shared=sum(shares for _, shares in met),
         expected=expected,
-        alone_bps=_mean(flow.goodput_bps for flow, shares in met if not shares),
-        shared_bps=_mean(flow.goodput_bps for flow, shares in met if shares),
+        alone_bps=mean_of(flow.goodput_bps for flow, shares in met if not shares),
+        shared_bps=mean_of(flow.goodput_bps for flow, shares in met if shares),
     )
 
 
@@ -155,8 +156,3 @@ def _inner(path: Sequence[str], network: Network) -> Hops:
     return frozenset(
         hop for hop in itertools.pairwise(path) if hop[0] in network.switches and hop[1] in network.switches
     )
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    known = list(values)
-    return math.fsum(known) / len(known) if known else None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.analysis.metrics import MetricSpec, metrics_of
-from experiments.analysis.settings import leaves
+from experiments.analysis.samples import leaves
 from experiments.analysis.statistics import Difference, Estimate, estimate_of_seeds, welch_of_seeds
 from experiments.errors import UnknownName
 from experiments.model.results import Results
@@ -125,16 +125,14 @@ class Comparison:
 
 
 def compare(named: Sequence[tuple[str, Results]], measures: Sequence[str] = ()) -> Comparison:
-    """Compare each document with the first one.
+    """Compare each document with the first one; each has the name of its file or folder.
 
-    Args:
-        named: At least two and at most `MOST` documents, each with the name of its file or folder.
-        measures: Metrics that are compared beside those that always are.
+    `measures` are metrics that are compared beside those that always are.
 
     Raises:
         UnknownName: There is no such metric.
         NotComparable: The scenario or the nodes of the network differ, or nothing was run in both.
-        ValueError: There are too few or too many documents.
+        ValueError: There are fewer than two or more than `MOST` documents.
     """
     if not 2 <= len(named) <= MOST:
         raise ValueError(f"2 to {MOST} documents can be compared, not {len(named)}")
@@ -182,7 +180,8 @@ def _pair(first: ComparedResults, other: ComparedResults, metrics: Mapping[str, 
         reason = "no flow was run with the same protocol in the same case of both"
         raise NotComparable(first.name, other.name, reason)
     lonely = [
-        f"Only {document.letter} has {_listed(key for key in mine if key not in theirs)}."
+        f"Only {document.letter} has "
+        f"{', '.join(unique(f'{key[2]} in case {key[0]}' for key in mine if key not in theirs))}."
         for document, mine, theirs in ((first, a, b), (other, b, a))
         if any(key not in theirs for key in mine)
     ]
@@ -198,25 +197,13 @@ def _summaries(results: Results) -> dict[Key, FlowSummary]:
     }
 
 
-def _listed(keys: Iterable[Key]) -> str:
-    return ", ".join(unique(f"{protocol} in case {case}" for case, _, protocol in keys))
-
-
 def _row(a: FlowSummary, b: FlowSummary, metrics: Mapping[str, MetricSpec]) -> FlowComparison:
-    return FlowComparison(
-        case=a.case,
-        flow=a.flow,
-        protocol=a.protocol,
-        src=a.src,
-        dst=a.dst,
-        quantities={name: _quantity(a, b, metric) for name, metric in metrics.items()},
-        valid=a.valid and b.valid,
-    )
-
-
-def _quantity(a: FlowSummary, b: FlowSummary, metric: MetricSpec) -> Quantity:
-    first, other = (summary.values(metric) for summary in (a, b))
-    return Quantity(estimate_of_seeds(first), estimate_of_seeds(other), welch_of_seeds(first, other))
+    quantities = {}
+    for name, metric in metrics.items():
+        first, other = a.values(metric), b.values(metric)
+        difference = welch_of_seeds(first, other)
+        quantities[name] = Quantity(estimate_of_seeds(first), estimate_of_seeds(other), difference)
+    return FlowComparison(a.case, a.flow, a.protocol, a.src, a.dst, quantities, a.valid and b.valid)
 
 
 def differing_settings(documents: Sequence[ComparedResults]) -> tuple[Setting, ...]:

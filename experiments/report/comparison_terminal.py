@@ -111,11 +111,8 @@ def _column(name: str, rows: list[FlowComparison]) -> _Column:
 def _cells(quantity: Quantity, form: Callable[[float], str], scale: float) -> Iterator[str]:
     for side in (quantity.first, quantity.other):
         yield units.MISSING if side is None else form(side.mean)
-    yield difference_text(quantity, form, scale) + (" " + SIGNIFICANT if _significant(quantity) else "")
-
-
-def _significant(quantity: Quantity) -> bool:
-    return bool(quantity.difference and quantity.difference.significant)
+    is_significant = quantity.difference and quantity.difference.significant
+    yield difference_text(quantity, form, scale) + (" " + SIGNIFICANT if is_significant else "")
 
 
 def difference_text(quantity: Quantity, form: Callable[[float], str], scale: float) -> str:

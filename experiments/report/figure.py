@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.patches import Patch
 
-from experiments.analysis.samples import Question, Sample, Value
+from experiments.analysis.samples import Question, Sample
 from experiments.protocols import PROTOCOLS
 from experiments.report.canvas import Plot, finish, legend_label, logarithmic_ticks, new_figure, style
 from experiments.report.palette import Look, path_look, protocol_looks
@@ -111,8 +111,9 @@ def _draw_boxes(axes: Any, samples: Sequence[Sample], looks: dict[str, Look], sc
 
 
 def _draw_lines(axes: Any, samples: Sequence[Sample], looks: dict[str, Look], scale: float) -> None:
-    places = _in_order([sample.at for sample in samples])
+    places: list[Any] = list(dict.fromkeys(sample.at for sample in samples))
     are_numbers = all(isinstance(place, int | float) for place in places)
+    places = sorted(places) if are_numbers else places
     for group, look in looks.items():
         own = {sample.at: sample.mean for sample in samples if sample.group == group}
         at = [place for place in places if place in own]
@@ -138,15 +139,6 @@ def _draw_lines(axes: Any, samples: Sequence[Sample], looks: dict[str, Look], sc
 MOST_MARKERS = 25
 """A line of more points has none: they would hide it."""
 _DRAWN = {PlotKind.CDF: _draw_cdf, PlotKind.BOX: _draw_boxes, PlotKind.LINE: _draw_lines}
-
-
-def _in_order(places: Sequence[Value | None]) -> list[Any]:
-    distinct = list(dict.fromkeys(places))
-    return sorted(distinct, key=lambda place: place) if _are_numbers(distinct) else distinct
-
-
-def _are_numbers(places: Sequence[Value | None]) -> bool:
-    return all(isinstance(place, int | float) for place in places)
 
 
 def _label(axes: Any, question: Question, form: Form, measure: str) -> None:

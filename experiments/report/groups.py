@@ -7,13 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from experiments.analysis import logs
-from experiments.model.results import (
-    CompletionTimes,
-    DelayStatistics,
-    FlowResult,
-    FlowSeries,
-    TransferCounts,
-)
+from experiments.model.results import CompletionTimes, DelayStatistics, FlowResult, FlowSeries, TransferCounts
 
 
 def fold_groups(flows: Sequence[FlowResult]) -> list[FlowResult]:
@@ -87,14 +81,8 @@ def _completions(flows: list[FlowResult]) -> CompletionTimes | None:
     if not times:
         return None
     quantiles = _quantiles(times, weights)
-    return CompletionTimes(
-        mean=float(np.average(times, weights=weights)),
-        p50=quantiles[50],
-        p95=quantiles[95],
-        p99=quantiles[99],
-        max=max(times),
-        quantiles=quantiles,
-    )
+    mean = float(np.average(times, weights=weights))
+    return CompletionTimes(**logs.summary_of(mean, quantiles), quantiles=quantiles)
 
 
 def _quantiles(values: Sequence[float], weights: Sequence[float]) -> list[float]:
@@ -121,7 +109,7 @@ def _delay(flows: list[FlowResult]) -> DelayStatistics | None:
     if not cdf:
         return None
     mean = _weighted_mean(arrived, [flow.delay_s.mean if flow.delay_s else None for flow in arrived])
-    return DelayStatistics(mean=mean or 0.0, p50=cdf[50], p95=cdf[95], p99=cdf[99], max=cdf[100])
+    return DelayStatistics(**logs.summary_of(mean or 0.0, cdf))
 
 
 def _delay_cdf(flows: list[FlowResult]) -> list[float]:

@@ -38,8 +38,7 @@ def latex_table(results: Results, measures: Sequence[str]) -> str:
     ]
     for row in rows:
         figures = [_figure(row, metric, scale) for metric, (scale, _) in zip(metrics, units, strict=True)]
-        protocol = row.protocol if row.valid else f"{row.protocol} (invalid)"
-        lines.append(_line([*map(_escaped, (row.case, row.flow, protocol)), *figures]))
+        lines.append(_line([*map(_escaped, (row.case, row.flow, row.protocol + row.mark)), *figures]))
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
 

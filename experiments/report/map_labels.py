@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 Point = tuple[float, float]
+_Item = TypeVar("_Item")
 CELL_PT = 40.0
 GAP_PT = 2.0
 RING_COST = 0.4
@@ -100,22 +102,12 @@ def place_names(
 ) -> list[PlacedName]:
     """Return the names for which there is room, with their places.
 
-    Args:
-        names: Names of nodes, the most important first.
-        places: The middle of every node.
-        links: Lines that names should rather not cover.
-        page: What names have to stay in.
-        size_of: Width and height of a name.
-        radius: Of the nodes.
-        taken: What names must not cover besides nodes and each other.
-        rings: How far from its node a name may stand, in steps.
+    Names come with the most important first; they stay in the page, cover neither nodes, nor what is taken,
+    nor each other, and rather no links. `rings` is how far from its node a name may stand, in steps.
     """
-    solid, lines = _Grid(), _Lines(links)
-    nodes = _Nodes(places.values())
-    for place in places.values():
-        solid.add(around(place, radius))
-    for box in taken:
-        solid.add(box)
+    lines = _Grid((_surrounding(*line), line) for line in links)
+    nodes = _Grid((around(place, 0.0), place) for place in places.values())
+    solid = _Grid((box, box) for box in (*(around(place, radius) for place in places.values()), *taken))
     placed = []
     for name in names:
         width, height = size_of(name)
@@ -124,16 +116,16 @@ def place_names(
             if best is not None and penalty >= best[0]:
                 break
             box = Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
-            if not box.is_within(page) or solid.hits(box):
+            if not box.is_within(page) or any(other.overlaps(box) for other in solid.near(box)):
                 continue
-            total = penalty + lines.crossings(box)
-            if total < (best[0] if best else math.inf) and nodes.is_nearer_to_another(box, places[name]):
+            total = penalty + sum(box.is_crossed(*line) for line in lines.near(box))
+            if total < (best[0] if best else math.inf) and _is_nearer_to_another(box, places[name], nodes):
                 total += NEARER_TO_ANOTHER
             if best is None or (total, order) < best[:2]:
                 best = (total, order, PlacedName(name, x, y, box))
         if best is not None:
             placed.append(best[2])
-            solid.add(best[2].box)
+            solid.add(best[2].box, best[2].box)
     return placed
 
 
@@ -149,51 +141,30 @@ def _candidates(
             yield ring * RING_COST, x + dx * (aside + width / 2), y + dy * (aside + height / 2)
 
 
-class _Grid:
-    """Boxes by the cells of a grid, so that only near ones are compared."""
+class _Grid(Generic[_Item]):
+    """Things by the cells of a grid that boxes around them touch, so that only near ones are compared."""
 
-    def __init__(self) -> None:
-        self._cells: dict[tuple[int, int], list[Box]] = {}
+    def __init__(self, things: Iterable[tuple[Box, _Item]]) -> None:
+        self._cells: dict[tuple[int, int], list[_Item]] = {}
+        for box, thing in things:
+            self.add(box, thing)
 
-    def add(self, box: Box) -> None:
+    def add(self, box: Box, thing: _Item) -> None:
         for cell in _cells(box):
-            self._cells.setdefault(cell, []).append(box)
+            self._cells.setdefault(cell, []).append(thing)
 
-    def hits(self, box: Box) -> bool:
-        return any(other.overlaps(box) for cell in _cells(box) for other in self._cells.get(cell, ()))
-
-
-class _Nodes:
-    """Nodes by the cells of a grid."""
-
-    def __init__(self, places: Iterable[Point]) -> None:
-        self._cells: dict[tuple[int, int], list[Point]] = {}
-        for place in places:
-            for cell in _cells(around(place, 0.0)):
-                self._cells.setdefault(cell, []).append(place)
-
-    def is_nearer_to_another(self, box: Box, own: Point) -> bool:
-        reach = box.distance(own)
-        near = Box(box.left - reach, box.bottom - reach, box.right + reach, box.top + reach)
-        return any(
-            place != own and box.distance(place) < reach
-            for cell in _cells(near)
-            for place in self._cells.get(cell, ())
-        )
+    def near(self, box: Box) -> set[_Item]:
+        return {thing for cell in _cells(box) for thing in self._cells.get(cell, ())}
 
 
-class _Lines:
-    """Segments by the cells that their surrounding box touches."""
+def _is_nearer_to_another(box: Box, own: Point, nodes: _Grid[Point]) -> bool:
+    reach = box.distance(own)
+    around_it = Box(box.left - reach, box.bottom - reach, box.right + reach, box.top + reach)
+    return any(place != own and box.distance(place) < reach for place in nodes.near(around_it))
 
-    def __init__(self, links: Iterable[tuple[Point, Point]]) -> None:
-        self._cells: dict[tuple[int, int], list[tuple[Point, Point]]] = {}
-        for a, b in links:
-            for cell in _cells(Box(min(a[0], b[0]), min(a[1], b[1]), max(a[0], b[0]), max(a[1], b[1]))):
-                self._cells.setdefault(cell, []).append((a, b))
 
-    def crossings(self, box: Box) -> int:
-        near = {line for cell in _cells(box) for line in self._cells.get(cell, ())}
-        return sum(box.is_crossed(*line) for line in near)
+def _surrounding(a: Point, b: Point) -> Box:
+    return Box(min(a[0], b[0]), min(a[1], b[1]), max(a[0], b[0]), max(a[1], b[1]))
 
 
 def _cells(box: Box) -> Iterator[tuple[int, int]]:

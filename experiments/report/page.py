@@ -29,13 +29,7 @@ from experiments.report.plot_topology import plot_topology
 from experiments.report.recovery import Recovery, recoveries
 from experiments.report.sharing import sharing_sentences
 from experiments.report.splits import FlowSplit, flow_splits
-from experiments.report.summary import (
-    CaseSummary,
-    FlowSummary,
-    summarise,
-    summarise_links,
-    unique,
-)
+from experiments.report.summary import CaseSummary, FlowSummary, summarise, summarise_links, unique, worst
 from topologies import Network
 
 REPORT = "report.html"
@@ -46,21 +40,19 @@ class CaseSection:
     """One case on the page.
 
     `rows` holds for each flow its summaries with the marks of their footnotes, by cell; `links` for each
-    direction of a link its summary with each protocol; `splits` the shares of the flows' paths; `recoveries`
-    what TCP took for losses; `collisions` how often hashing let flows meet; `completions` the flows'
-    completion times; `gaps` says which plots are missing and why.
+    direction of a link its summary with each protocol; `gaps` says which plots are missing and why.
     """
 
     summary: CaseSummary
-    notes: Notes
-    rows: dict[str, list[tuple[FlowSummary, dict[str, str]]]]
     with_paper: bool
     with_paper_ratio: bool
+    notes: Notes
+    rows: dict[str, list[tuple[FlowSummary, dict[str, str]]]]
     links: dict[str, list[LinkResult | None]]
     splits: list[FlowSplit]
     recoveries: list[Recovery]
-    collisions: list[Collisions] = field(default_factory=list)
-    completions: dict[str, list[Completions]] = field(default_factory=dict)
+    collisions: list[Collisions]
+    completions: dict[str, list[Completions]]
     plots: dict[str, list[Plot]] = field(default_factory=dict)
     gaps: list[str] = field(default_factory=list)
 
@@ -91,7 +83,7 @@ def render(results: Results, sections: list[CaseSection]) -> str:
         sharing_sentences=sharing_sentences,
         change_sentences=change_sentences(results.runs),
         run_problems=run_problems,
-        worst_lateness_us=_worst_lateness_us,
+        worst_lateness_us=lambda run: worst(link.lateness_max_us for link in run.links),
         packets_dropped=_packets_dropped,
         lateness=[link for link in summarise_links(results.runs) if link.lateness_mean_us is not None],
         host_sysctls=_host_sysctls(results.runs),
@@ -101,41 +93,35 @@ def render(results: Results, sections: list[CaseSection]) -> str:
 def make_sections(results: Results) -> list[CaseSection]:
     """Summarise and draw each case; no two plots have the same name."""
     network = network_of(results)
-    sections = []
+    sections = [_section(summary, network) for summary in summarise(results)]
     taken: set[str] = set()
-    for summary in summarise(results):
-        section = _section(summary)
+    for section in sections:
         _draw(section, network)
-        section.completions = completions(summary.flows)
-        section.collisions = collisions(summary, network) if network else []
         section.plots = {kind: distinct(plots, taken) for kind, plots in section.plots.items()}
-        sections.append(section)
     return sections
 
 
-def _section(summary: CaseSummary) -> CaseSection:
+def _section(summary: CaseSummary, network: Network | None) -> CaseSection:
     papers = [entry.paper for group in summary.flows.values() for entry in group if entry.paper]
-    with_paper = bool(papers)
-    with_ratio = any(paper.goodput_ratio is not None for paper in papers)
     notes = Notes()
-    rows = {
-        flow: [(entry, _marks(entry, notes, with_paper)) for entry in group]
-        for flow, group in summary.flows.items()
-    }
     measured = [
         {link.link: link for link in summarise_links(summary.usable(name))} for name in summary.protocols
     ]
     names = unique(name for links in measured for name in links)
-    links = {name: [values.get(name) for values in measured] for name in names}
     return CaseSection(
         summary,
+        bool(papers),
+        any(paper.goodput_ratio is not None for paper in papers),
         notes,
-        rows,
-        with_paper,
-        with_ratio,
-        links,
+        {
+            flow: [(entry, _marks(entry, notes, bool(papers))) for entry in group]
+            for flow, group in summary.flows.items()
+        },
+        {name: [values.get(name) for values in measured] for name in names},
         flow_splits(summary.flows),
         recoveries(summary.flows),
+        collisions(summary, network) if network else [],
+        completions(summary.flows),
     )
 
 
@@ -176,10 +162,6 @@ def all_plots(sections: list[CaseSection]) -> Iterator[Plot]:
 def _dates(runs: list[RunResult]) -> str:
     days = sorted({run.started_at.partition("T")[0] for run in runs if run.started_at})
     return units.MISSING if not days else days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-
-
-def _worst_lateness_us(run: RunResult) -> float | None:
-    return max((link.lateness_max_us for link in run.links if link.lateness_max_us is not None), default=None)
 
 
 def _packets_dropped(run: RunResult) -> int | None:

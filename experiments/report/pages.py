@@ -30,7 +30,9 @@ def render_template(template: str, **values: Any) -> str:
     )
     environment.filters.update(
         mbps=units.mbps, ms=units.ms, percent=units.percent, size=units.size,
-        interval=units.interval, svg=inline, pretty=_pretty, groups=_thousands,
+        interval=units.interval, svg=inline,
+        pretty=lambda value: json.dumps(value, indent=1, ensure_ascii=False, default=str),
+        groups=lambda value: f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"),
     )  # fmt: skip
     stylesheet = (TEMPLATES / "report.css").read_text(encoding="utf-8")
     common = {"stylesheet": stylesheet, "missing": units.MISSING, "unique": unique, "units": units}
@@ -64,12 +66,3 @@ def distinct(plots: Iterable[Plot], taken: set[str]) -> list[Plot]:
         taken.add(name)
         named.append(replace(plot, name=name))
     return named
-
-
-def _pretty(value: object) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False, default=str)
-
-
-def _thousands(value: int) -> str:
-    """Return a whole number with thin spaces between its groups of three digits."""
-    return f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")

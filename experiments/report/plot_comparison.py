@@ -8,8 +8,8 @@ from typing import Any
 from matplotlib.lines import Line2D
 
 from experiments.analysis.statistics import Estimate
-from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, legend_label, new_figure, style
-from experiments.report.comparison import ComparedResults, Comparison, FlowComparison, Quantity
+from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, label_rows, new_figure, style
+from experiments.report.comparison import ComparedResults, Comparison
 from experiments.report.palette import MUTED, path_look
 from experiments.report.summary import unique
 
@@ -18,6 +18,7 @@ AROUND_IN = 1.15
 """Title, axis and legend."""
 GOODPUT = "Goodput"
 DELAY = "Mean delay"
+_METRICS = {GOODPUT: "goodput_bps", DELAY: "delay_mean_s"}
 _AXES = {GOODPUT: ("goodput in Mbit/s", 1e-6), DELAY: ("mean delay in ms", 1e3)}
 
 
@@ -40,13 +41,9 @@ def _estimates(comparison: Comparison, case: str, flow: str, kind: str) -> dict[
         for row in pair.rows:
             if (row.case, row.flow) == (case, flow):
                 sides = estimates.setdefault(row.protocol, [None] * len(comparison.documents))
-                quantity = _quantity(row, kind)
+                quantity = row.quantities[_METRICS[kind]]
                 sides[0], sides[index] = quantity.first, quantity.other
     return estimates
-
-
-def _quantity(row: FlowComparison, kind: str) -> Quantity:
-    return row.goodput_bps if kind == GOODPUT else row.delay_mean_s
 
 
 def _plot(
@@ -66,10 +63,8 @@ def _plot(
                 if side is not None:
                     _mark(axes, side, row + ((index + 1) / (count + 1) - 0.5), index, scale)
         axes.set_title(title)
-        axes.set_yticks(range(len(estimates)), [legend_label(name) for name in estimates])
-        axes.tick_params(axis="y", length=0)
+        label_rows(axes, list(estimates))
         axes.grid(visible=False, axis="y")
-        axes.set_ylim(len(estimates) - 0.45, -0.55)
         axes.set_xlim(left=0)
         axes.set_xlabel(label)
         drawn = [index for index in range(count) if any(sides[index] for sides in estimates.values())]
@@ -77,10 +72,7 @@ def _plot(
         case, flow = place
         caption = "Means over the seeds with their 95 % confidence intervals; without one, a single run."
         return finish(
-            figure,
-            file_stem("compare", kind, case, flow),
-            f"{kind} of flow {flow}, case {case}",
-            caption,
+            figure, file_stem("compare", kind, case, flow), f"{kind} of flow {flow}, case {case}", caption
         )
 
 

@@ -40,11 +40,10 @@ def plot_delays(case: CaseSummary) -> list[Plot]:
     for flow, group in case.flows.items():
         drawn = [(summary, curves) for summary in group if (curves := quantile_curves(summary)).size]
         if drawn:
-            name, title = (
-                file_stem("delay", case.name, flow),
-                f"Delay of flow {flow}, case {case.name}",
+            name = file_stem("delay", case.name, flow)
+            plots.append(
+                cumulative_plot(drawn, looks, name, f"Delay of flow {flow}, case {case.name}", TEXTS)
             )
-            plots.append(cumulative_plot(drawn, looks, name, title, TEXTS))
     return plots
 
 
@@ -61,14 +60,9 @@ def cumulative_plot(
     title: str,
     texts: tuple[str, str, str],
 ) -> Plot:
-    """Draw cumulative curves of one flow, those of each protocol with a row for each seed.
+    """Draw cumulative curves of one flow, by protocol: quantiles 0, 0.01, ..., 1 in ms, a row for each seed.
 
-    Args:
-        drawn: Summaries and quantiles 0, 0.01, ..., 1 in milliseconds.
-        looks: Of the protocols.
-        name: Of the plot's file.
-        title: Of the plot.
-        texts: Labels of both axes, upright first, and the caption.
+    `texts` are the labels of both axes, upright first, and the caption.
     """
     share, value, caption = texts
     with style():
@@ -76,8 +70,7 @@ def cumulative_plot(
         axes = figure.subplots()
         for summary, curves in drawn:
             _curve(axes, summary, curves, looks[summary.protocol])
-        first = drawn[0][0]
-        axes.set_title(f"Flow {first.flow}: {first.src} → {first.dst}")
+        axes.set_title(drawn[0][0].heading)
         axes.set_ylim(0, 1.01)
         axes.set_ylabel(share)
         axes.set_xlabel(value)
@@ -97,7 +90,7 @@ def _curve(axes: Any, flow: FlowSummary, curves: npt.NDArray[np.float64], look: 
     axes.plot(
         mean, np.linspace(0, 1, mean.size), color=look.colour, linestyle=look.dashes, linewidth=2,
         marker=look.marker, markersize=4.5, markevery=(5, 15), markeredgewidth=0,
-        label=legend_label(flow.protocol + ("" if flow.valid else " (invalid)")),
+        label=legend_label(flow.protocol + flow.mark),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from experiments.report import units
-from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, legend_label, new_figure, style
+from experiments.report.canvas import WIDTH_IN, Bar, Plot, draw_bars, file_stem, finish, new_figure, style
 from experiments.report.palette import INK, MUTED, PAPER, Look, protocol_looks
 from experiments.report.summary import CaseSummary, FlowSummary
 
@@ -35,49 +35,24 @@ def _plot(case: str, flow: str, group: list[FlowSummary], looks: dict[str, Look]
     with style():
         figure = new_figure(WIDTH_IN, BAR_IN * len(group) + AROUND_IN)
         axes = figure.subplots()
-        _bars(axes, group, looks)
+        draw_bars(axes, [_bar(each, looks) for each in group], (max(map(_reach, group)) or 1.0) / 1e6)
+        for row, each in enumerate(group):
+            if each.goodput_ratio is not None:
+                requested = each.requested_bps / 1e6
+                axes.plot([requested, requested], [row - 0.46, row + 0.46], **REQUESTED)
+            if each.paper:
+                axes.plot(each.paper.goodput_bps / 1e6, row, zorder=5, clip_on=False, **DIAMOND)
+        axes.set_title(group[0].heading)
         axes.set_xlabel("goodput in Mbit/s")
         figure.legend(handles=_legend(group), loc="outside lower center", ncols=3)
         title = f"Goodput of flow {flow}, case {case}"
         return finish(figure, file_stem("goodput", case, flow), title, _caption(group))
 
 
-def _bars(axes: Any, group: list[FlowSummary], looks: dict[str, Look]) -> None:
-    reach = max(_reach(flow) for flow in group) or 1.0
-    for row, flow in enumerate(group):
-        _bar(axes, row, flow, looks[flow.protocol])
-        text = units.mbps(flow.goodput_bps.mean) + ("" if flow.valid else " (invalid)")
-        axes.text(reach * 1.04 / 1e6, row, text, va="center", fontsize=8.5)
-    first = group[0]
-    axes.set_title(f"Flow {first.flow}: {first.src} → {first.dst}")
-    axes.set_yticks(range(len(group)), [legend_label(flow.protocol) for flow in group])
-    axes.tick_params(axis="y", length=0)
-    axes.grid(visible=False, axis="y")
-    axes.set_ylim(len(group) - 0.45, -0.55)
-    axes.set_xlim(0, reach * 1.18 / 1e6)
-
-
-def _bar(axes: Any, row: int, flow: FlowSummary, look: Look) -> None:
-    goodput = flow.goodput_bps
-    axes.barh(
-        row,
-        goodput.mean / 1e6,
-        height=0.68,
-        color=look.colour,
-        hatch=look.hatch,
-        edgecolor=PAPER,
-        linewidth=0,
-    )
-    axes.barh(row, goodput.mean / 1e6, height=0.68, fill=False, edgecolor=INK, linewidth=0.7)
-    if goodput.half_width is not None:
-        axes.errorbar(
-            goodput.mean / 1e6, row, xerr=goodput.half_width / 1e6, color=INK, linewidth=1.2, capsize=3
-        )
-    if flow.goodput_ratio is not None:
-        requested = flow.requested_bps / 1e6
-        axes.plot([requested, requested], [row - 0.46, row + 0.46], **REQUESTED)
-    if flow.paper:
-        axes.plot(flow.paper.goodput_bps / 1e6, row, zorder=5, clip_on=False, **DIAMOND)
+def _bar(flow: FlowSummary, looks: dict[str, Look]) -> Bar:
+    goodput, look = flow.goodput_bps, looks[flow.protocol]
+    half = None if goodput.half_width is None else goodput.half_width / 1e6
+    return Bar(flow.protocol, look, goodput.mean / 1e6, half, units.mbps(goodput.mean) + flow.mark)
 
 
 def _reach(flow: FlowSummary) -> float:
@@ -89,7 +64,7 @@ def _reach(flow: FlowSummary) -> float:
 def _legend(group: list[FlowSummary]) -> list[Any]:
     intervals = any(flow.goodput_bps.half_width is not None for flow in group)
     handles: list[Any] = [
-        Patch(facecolor=MUTED, edgecolor=INK, label="received, 95 % interval" if intervals else "received"),
+        Patch(facecolor=MUTED, edgecolor=INK, label="received, 95 % interval" if intervals else "received")
     ]
     if any(flow.goodput_ratio is not None for flow in group):
         handles.insert(0, Line2D([], [], label="requested", **REQUESTED))

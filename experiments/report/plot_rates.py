@@ -32,10 +32,7 @@ def _plot(case: str, flow: str, group: list[FlowSummary]) -> Plot:
     rows = -(-len(group) // columns)
     with style():
         figure = new_figure(WIDTH_IN, PANEL_IN * rows + LEGEND_ROW_IN * (len(named) + 2) + 0.6)
-        first = group[0]
-        figure.suptitle(
-            f"Flow {flow}: {first.src} → {first.dst}", x=0.01, ha="left", fontsize=9.5, fontweight="bold"
-        )
+        figure.suptitle(group[0].heading, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
         panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
         for axes, summary in zip(panels, group, strict=False):
             _panel(axes, summary, indices)
@@ -66,9 +63,7 @@ def path_indices(results: list[FlowResult]) -> dict[PathKey, int]:
 
 def _panel(axes: Any, flow: FlowSummary, indices: dict[PathKey, int]) -> None:
     series = flow.results[0].series
-    axes.set_title(
-        legend_label(flow.protocol + ("" if flow.valid else " (invalid)")), fontweight="normal", fontsize=9
-    )
+    axes.set_title(legend_label(flow.protocol + flow.mark), fontweight="normal", fontsize=9)
     if not series.time_s:
         axes.text(0.5, 0.5, "no series recorded", transform=axes.transAxes, ha="center", va="center")
         return

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.lines import Line2D
 
-from experiments.report.canvas import Plot, file_stem, finish, legend_label, new_figure, style
+from experiments.report.canvas import Plot, file_stem, finish, label_rows, legend_label, new_figure, style
 from experiments.report.palette import INK, LOOKS
 from experiments.report.study_tables import StudyTable
 
@@ -58,9 +58,7 @@ def _draw(axes: Any, table: StudyTable, column: str) -> None:
         if cell.paper is not None:
             axes.plot(cell.paper, height, **_PAPER_MARK)
     axes.set_title(legend_label(table.headings[column]))
-    axes.set_yticks(range(len(table.rows)), [legend_label(row) for row in table.rows])
-    axes.tick_params(axis="y", length=0)
-    axes.set_ylim(len(table.rows) - 0.45, -0.55)
+    label_rows(axes, table.rows)
     axes.set_xlim(*_range(table, column))
 
 

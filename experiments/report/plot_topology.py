@@ -99,17 +99,10 @@ def draw_network(
     nodes: Mapping[str, float] | None = None,
     caption: str | None = None,
 ) -> Plot:
-    """Draw the utilisation of each direction of each link.
+    """Draw the utilisation of each direction of each link, as `S0->S4`; hatched where it is None or missing.
 
-    Args:
-        network: The network.
-        links: Utilisation by direction, as `S0->S4`; hatched where it is None or missing.
-        name: Of the files.
-        heading: Text above the drawing.
-        title: What the drawing shows.
-        full_scale: The share that the last colour stands for.
-        nodes: Shares of nodes, which then have colours too.
-        caption: Says what the shares are, if not utilisation.
+    `full_scale` is the share that the last colour stands for. With `nodes` these have colours too. The
+    caption says what the shares are, if not utilisation.
     """
     canvas = arrange(network)
     labelled = set() if canvas.is_crowded else labelled_links(network, links, canvas)

@@ -11,7 +11,7 @@ STEPS = 20
 HEIGHT_IN = 2.6
 
 
-def plot_utilisations(utilisations: Sequence[float], name: str = "utilisation") -> Plot:
+def plot_utilisations(utilisations: Sequence[float]) -> Plot:
     """Draw the distribution of the utilisation of links."""
     counts = [0] * STEPS
     for used in utilisations:
@@ -41,7 +41,7 @@ def plot_utilisations(utilisations: Sequence[float], name: str = "utilisation") 
         axes.set_ylabel("directions of links")
         return finish(
             figure,
-            name,
+            "utilisation",
             "Distribution of link utilisation",
             "Directions of links by their utilisation, in steps of 5 %; the last holds those that are full.",
         )

@@ -6,10 +6,10 @@ flow's own where it is the only one there.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from experiments.analysis.statistics import mean_of
 from experiments.model.results import RunResult
 from experiments.report.summary import FlowSummary
 
@@ -24,15 +24,10 @@ _REORDERED = ("TCPSACKReorder", "TCPRenoReorder", "TCPTSReorder")
 class Recovery:
     """One flow with one protocol; means over its runs, None where it was not counted.
 
-    Attributes:
-        flow: whose.
-        retransmitted: share of the bytes sent that were sent again.
-        recoveries: fast recoveries begun, each of which cuts the window.
-        undone: recoveries found needless, whose window was restored in part or whole.
-        timeouts: retransmissions by timer.
-        reordered: times that the sender saw reordering.
-        reordering: duplicate acknowledgements that the connections came to await before they call it a loss,
-            the smallest and the largest over connections and runs.
+    `retransmitted` is the share of the bytes sent that were sent again; `recoveries` are fast recoveries
+    begun, each of which cuts the window, `undone` those found needless; `timeouts` are retransmissions by
+    timer, `reordered` the times that the sender saw reordering. `reordering` has the duplicate
+    acknowledgements that connections came to await before they call it a loss, the smallest and the largest.
     """
 
     flow: FlowSummary
@@ -82,5 +77,4 @@ def _counters(run: RunResult, flow: FlowSummary) -> dict[str, int] | None:
 
 def _mean(counters: Iterable[Mapping[str, int]], names: Iterable[str]) -> float | None:
     wanted = [f"TcpExt{name}" for name in names]
-    sums = [sum(counted.get(name, 0) for name in wanted) for counted in counters]
-    return math.fsum(sums) / len(sums) if sums else None
+    return mean_of(sum(counted.get(name, 0) for name in wanted) for counted in counters)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from pydantic import Field
@@ -53,15 +53,10 @@ class Reference(Data):
         return self._rows.get((case, flow, protocol))
 
 
-@lru_cache(maxsize=8)
-def load_reference(path: Path = REFERENCE) -> Reference:
-    """Read a table of published figures.
-
-    Raises:
-        OSError: The file cannot be read.
-        pydantic.ValidationError: The file is not such a table; the error names the place.
-    """
-    return Reference.model_validate(toml.loads(path.read_text(encoding="utf-8")))
+@cache
+def load_reference() -> Reference:
+    """Read the table of published figures."""
+    return Reference.model_validate(toml.loads(REFERENCE.read_text(encoding="utf-8")))
 
 
 def reference_for(scenario_file: str) -> Reference | None:

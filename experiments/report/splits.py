@@ -7,9 +7,10 @@ asked for, and the bytes sent on each stream what came about.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from experiments.analysis.statistics import mean_of
 from experiments.model.evidence import PathEvidence
 from experiments.model.results import FlowResult, RunResult
 from experiments.report.summary import FlowSummary
@@ -51,7 +52,10 @@ def flow_splits(groups: dict[str, list[FlowSummary]]) -> list[FlowSplit]:
 
 
 def _flow_split(flow: FlowSummary) -> FlowSplit:
-    per_run = [_entries(run, result) for run, result in zip(flow.runs, flow.results, strict=True)]
+    per_run = [
+        _evidence(run, result.flow) or list(_from_streams(result))
+        for run, result in zip(flow.runs, flow.results, strict=True)
+    ]
     by_path: dict[tuple[str, ...], list[tuple[PathEvidence, int | None]]] = {}
     for entries in per_run:
         total = _total(entries)
@@ -70,23 +74,12 @@ def _total(entries: Sequence[PathEvidence]) -> int | None:
 def _path_share(path: tuple[str, ...], evidence: Sequence[tuple[PathEvidence, int | None]]) -> PathShare:
     """Pool the runs: packets are added, so that long runs weigh more; other shares are averaged."""
     totals = [total for _, total in evidence if total is not None]
-    asked = _mean(evidence, lambda entry: entry.asked)
+    asked = mean_of(entry.asked for entry, _ in evidence if entry.asked is not None)
     if len(totals) < len(evidence) or not sum(totals):
-        return PathShare(path, asked, _mean(evidence, lambda entry: entry.realised), None, None)
+        realised = mean_of(entry.realised for entry, _ in evidence if entry.realised is not None)
+        return PathShare(path, asked, realised, None, None)
     packets, total = sum(entry.packets or 0 for entry, _ in evidence), sum(totals)
     return PathShare(path, asked, packets / total, packets, total)
-
-
-def _mean(
-    shares: Sequence[tuple[PathEvidence, int | None]], pick: Callable[[PathEvidence], float | None]
-) -> float | None:
-    values = [value for entry, _ in shares if (value := pick(entry)) is not None]
-    return math.fsum(values) / len(values) if values else None
-
-
-def _entries(run: RunResult, result: FlowResult) -> list[PathEvidence]:
-    evidence = _evidence(run, result.flow)
-    return list(_from_streams(result)) if evidence is None else evidence
 
 
 def _evidence(run: RunResult, flow: str) -> list[PathEvidence] | None:

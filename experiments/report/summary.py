@@ -43,6 +43,16 @@ class FlowSummary:
     paper: ReferenceRow | None
 
     @property
+    def heading(self) -> str:
+        """The flow with its ends."""
+        return f"Flow {self.flow}: {self.src} → {self.dst}"
+
+    @property
+    def mark(self) -> str:
+        """What stands behind names and figures of invalid runs."""
+        return "" if self.valid else " (invalid)"
+
+    @property
     def requested_bps(self) -> float:
         """Goodput that the application asked for."""
         return self.results[0].requested_bps
@@ -213,13 +223,14 @@ def _link(name: str, links: list[LinkResult]) -> LinkResult:
         capacity_bps=links[0].capacity_bps,
         utilisation=utilisation.mean if utilisation else None,
         packets_dropped=sum(dropped) if dropped else None,
-        lateness_mean_us=_worst(link.lateness_mean_us for link in links),
-        lateness_p99_us=_worst(link.lateness_p99_us for link in links),
-        lateness_max_us=_worst(link.lateness_max_us for link in links),
+        lateness_mean_us=worst(link.lateness_mean_us for link in links),
+        lateness_p99_us=worst(link.lateness_p99_us for link in links),
+        lateness_max_us=worst(link.lateness_max_us for link in links),
     )
 
 
-def _worst(values: Iterable[float | None]) -> float | None:
+def worst(values: Iterable[float | None]) -> float | None:
+    """Return the largest; None where there is none."""
     return max((value for value in values if value is not None), default=None)
 
 

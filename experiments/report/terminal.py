@@ -81,7 +81,7 @@ def _completion_rows(groups: Mapping[str, list[Completions]]) -> Rows:
             quantiles = (None if each.is_single else each.quantile_s(q) for q in ("p50", "p95", "p99", "max"))
             yield [
                 "" if row else flow,
-                each.flow.sender + ("" if each.flow.valid else " (invalid)"),
+                each.flow.sender + each.flow.mark,
                 f"{each.completed} of {each.started}",
                 units.with_interval(each.mean_s, _seconds, 1),
                 *(_or_missing(value, _seconds) for value in quantiles),

@@ -28,22 +28,14 @@ def ms(time_s: float) -> str:
 
 
 def interval(text: str, half_width: float) -> str:
-    """Return half the width of a confidence interval with as many decimals as the mean that `text` shows.
-
-    Args:
-        text: The mean as it is shown.
-        half_width: In the unit of `text`.
-    """
+    """Return half the width of an interval, in the unit of the mean that `text` shows, with its decimals."""
     return f"{half_width:.{len(text.partition('.')[2])}f}"
 
 
 def with_interval(value: Estimate | None, form: Callable[[float], str], scale: float) -> str:
     """Return a mean with half the width of its interval; a dash where it is missing.
 
-    Args:
-        value: The mean.
-        form: Makes a text of it.
-        scale: Leads to the unit of that text.
+    `form` makes a text of the mean, `scale` leads to the unit of that text.
     """
     if value is None:
         return MISSING
@@ -83,9 +75,7 @@ _AXIS_UNITS: dict[str, tuple[tuple[float, str], ...]] = {
 def axis_unit(name: str, largest: float) -> tuple[float, str]:
     """Return what values of a column are multiplied with on an axis, and the axis's label with the unit.
 
-    Args:
-        name: Of the column, with its unit: `delay_mean_s`.
-        largest: Of the values to be drawn.
+    The name has the column's unit, as `delay_mean_s`; `largest` is of the values to be drawn.
     """
     for suffix, units in _AXIS_UNITS.items():
         if name.endswith(suffix):

@@ -13,16 +13,10 @@ ALL_PAIRS = "all-pairs"
 
 
 class AllPairs:
-    """The demands between all pairs, in the order of the nodes.
+    """The demands between all pairs of at least two nodes, in their order (InvalidProblem: there are fewer).
 
-    The same arguments give the same demands on every machine.
-
-    Args:
-        nodes: Where flows begin and end, at least two.
-        seed: Of the masses of the nodes (`gomr.demands.gravity`).
-
-    Raises:
-        InvalidProblem: There are fewer than two nodes.
+    The seed is of the masses of the nodes (`gomr.demands.gravity`); the same one gives the same demands on
+    every machine.
     """
 
     def __init__(self, nodes: Sequence[str], seed: int) -> None:

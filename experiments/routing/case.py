@@ -28,14 +28,9 @@ GENERATED = (*MODELS, ALL_PAIRS)
 
 @dataclass(frozen=True)
 class RoutingCase:
-    """A problem that is ready to be built.
+    """A problem that is ready to be built; `arriving` makes a further flow like its demands, with an id.
 
-    Attributes:
-        network: The network.
-        demands: Its flows.
-        arriving: Makes a further flow like them, with an id.
-        described: The demands in words.
-        notes: Sentences on what was assumed or left out of the files.
+    Demands are described in words; notes are sentences on what was assumed or left out of the files.
     """
 
     network: Network
@@ -68,16 +63,10 @@ def make_case(
 ) -> RoutingCase:
     """Return the case of some demands on a network.
 
-    Args:
-        given: The network, with what is known from its file.
-        demands: A name in `GENERATED`, or the path of a file (`experiments.routing.formats`).
-        flows: How many to generate; a file says so itself.
-        load: As `gomr.load` defines it; None leaves a file's rates as they are.
-        seed: Of what is generated.
-        max_paths: Limit for every flow that has none of its own.
-        ack_ratio: As `Demand` has it, of every flow that has none of its own.
-        rate_unit_bps: What a file's rates without a unit count in; None if nothing is known.
-        time_limit: Of all this; None for no limit.
+    Demands are a name in `GENERATED`, of which `flows` are made by the seed, or the path of a file
+    (`experiments.routing.formats`), whose rates without a unit count in `rate_unit_bps`. `load` is as
+    `gomr.load` defines it; None leaves a file's rates as they are. `max_paths` and `ack_ratio` are of every
+    flow that has none of its own.
 
     Raises:
         ScenarioError: The file or an argument cannot be used.
@@ -85,9 +74,9 @@ def make_case(
         SolverError: The time is up, or the engine failed.
     """
     time_limit = time_limit or TimeLimit(None)
-    routable = given if isinstance(given, Routable) else Routable(given, _names(given))
-    network = routable.network
-    source: Callable[[str], Demand]
+    if isinstance(given, Network):
+        given = Routable(given, NodeNames(tuple(node.name for node in given.nodes)))
+    routable, network = given, given.network
     notes: tuple[str, ...] = ()
     made: Sequence[Demand]
     if demands in GENERATED:
@@ -105,7 +94,11 @@ def make_case(
         )
         read = read_demands(Path(demands), context, ", ".join(GENERATED))
         made, notes = _without_local(read)
-        source = _resampling(made, random.Random(seed))
+        rng, listed = random.Random(seed), made
+
+        def source(name: str) -> Demand:
+            """Return a copy of one of the file's flows."""
+            return replace(rng.choice(listed), id=name)
 
     def limited(demand: Demand) -> Demand:
         return replace(
@@ -158,10 +151,6 @@ def _scaled(demands: Sequence[Demand], factor: float) -> Sequence[Demand]:
     return demands.scaled(factor) if isinstance(demands, DemandColumns) else scaled(demands, factor)
 
 
-def _names(network: Network) -> NodeNames:
-    return NodeNames(tuple(node.name for node in network.nodes))
-
-
 def _generated(
     demands: str, ends: tuple[str, ...], flows: int | None, seed: int
 ) -> tuple[Sequence[Demand], Callable[[str], Demand]]:
@@ -175,8 +164,3 @@ def _generated(
         return matrix.flows(), matrix.flow
     traffic = Traffic(demands, ends, seed)
     return traffic.flows(DEFAULT_FLOWS if flows is None else flows), traffic.flow
-
-
-def _resampling(demands: Sequence[Demand], rng: random.Random) -> Callable[[str], Demand]:
-    """Return what makes flows like those of a file: each a copy of one of them."""
-    return lambda name: replace(rng.choice(demands), id=name)

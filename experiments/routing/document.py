@@ -45,16 +45,10 @@ class FlowRow:
 class Solved:
     """A problem, its allocation, and what they cost.
 
-    Attributes:
-        network: The network.
-        problem: The problem.
-        allocation: Its optimum.
-        build_ms: CPU time of this thread to make the checked problem of the network and its demands.
-        solve_ms: CPU time of this thread from the problem to the checked and certified allocation.
-        events: What events took; None if there were none.
-        survey: What is admitted after each failure; None if it was not asked for, or the time was up.
-        backups: Of the paths in use, as many as there was time for.
-        notes: Sentences on what was assumed or left out of the files.
+    Times are CPU time of the thread: `build_ms` for the checked problem of the network and its demands,
+    `solve_ms` from there to the certified allocation. `events` and `survey` are None if they were not asked
+    for, or the time was up; `backups` are as many as there was time for. Notes are on what was assumed or
+    left out of the files.
     """
 
     network: Network
@@ -66,10 +60,6 @@ class Solved:
     survey: Survey | None = None
     backups: tuple[Backup, ...] = ()
     notes: tuple[str, ...] = ()
-
-    def loads_bps(self) -> Mapping[str, float]:
-        """Return the load of every edge."""
-        return self._loads_bps
 
     def flows(self) -> Iterator[FlowRow]:
         """Yield every flow, in the order of the demands."""
@@ -86,7 +76,8 @@ class Solved:
         return sum(map(len, self.allocation.paths.values()))
 
     @cached_property
-    def _loads_bps(self) -> Mapping[str, float]:
+    def loads_bps(self) -> Mapping[str, float]:
+        """The load of every edge."""
         return loads_of_allocation(self.problem, self.allocation)
 
 
@@ -108,7 +99,12 @@ def summary(solved: Solved) -> dict[str, Any]:
             "gap": allocation.gap,
             "max_violation_bps": allocation.max_violation_bps,
         },
-        **_utilisation(allocation),
+        # Where that is what the objective is about.
+        **(
+            {"max_utilisation": allocation.max_utilisation}
+            if OBJECTIVES[allocation.objective].evens_load
+            else {}
+        ),
         "cpu_ms": {"build": solved.build_ms, "solve": solved.solve_ms},
     }
     if events is not None:
@@ -119,12 +115,6 @@ def summary(solved: Solved) -> dict[str, Any]:
     if solved.survey is not None:
         made["failures"] = failures_summary(solved.survey)
     return made
-
-
-def _utilisation(allocation: Allocation) -> dict[str, float]:
-    """Return the largest utilisation where that is what the objective is about."""
-    evens_load = OBJECTIVES[allocation.objective].evens_load
-    return {"max_utilisation": allocation.max_utilisation} if evens_load else {}
 
 
 def failures_summary(survey: Survey) -> dict[str, Any]:

@@ -35,13 +35,8 @@ def measure_events(
 ) -> EventTimes | None:
     """Let flows come and go by Poisson's law, then let links fail and return, one at a time.
 
-    Args:
-        live: The engine, with the flows of `problem`.
-        problem: The problem at the start.
-        arriving: Makes a flow with an id.
-        count: Flow events; a link fails for every fourth of them, at least one and no link twice.
-        seed: Of the times and of the choice of links.
-        time_limit: Of all this; half of what is left is for the flows.
+    The engine has the flows of the problem. A link fails for every fourth of `count` flow events, at least
+    one and no link twice. Half of the time that is left is for the flows.
 
     Returns:
         The times of as many events as there was time for; None where not one of each kind was.

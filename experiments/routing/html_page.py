@@ -26,7 +26,7 @@ def starved_first(solved: Solved) -> list[FlowRow]:
 
 def utilisations(solved: Solved) -> dict[str, float]:
     """Return the utilisation of every direction of a link that has a capacity, from 0 to 1."""
-    loads_bps = solved.loads_bps()
+    loads_bps = solved.loads_bps
     return {
         edge.id: min(1.0, loads_bps[edge.id] / edge.capacity_bps)
         for edge in solved.problem.edges

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -39,7 +40,7 @@ def busiest_links(solved: Solved) -> list[BusyLink]:
         for edge in {edge for path in paths for edge in path.edges}:
             over.setdefault(edge, []).append(flow)
     short = {demand.id for demand in solved.problem.demands if not _is_served(solved, demand)}
-    loads_bps = solved.loads_bps()
+    loads_bps = solved.loads_bps
     busy = [
         BusyLink(
             edge.id,
@@ -60,29 +61,17 @@ def slowest_flows(solved: Solved) -> list[FlowRow]:
     return sorted(flows, key=lambda row: -(row.delay_s or 0.0))
 
 
-@dataclass(frozen=True)
-class FlowCounts:
-    """How many flows get all, a part or nothing of what they ask for, and how many ask for nothing."""
+def flow_counts(solved: Solved) -> Counter[str]:
+    """Return how many flows get `full`, `part` or `nothing` of what they ask for, and how many are `idle`."""
 
-    full: int
-    part: int
-    nothing: int
-    idle: int
-
-
-def flow_counts(solved: Solved) -> FlowCounts:
-    """Return how the flows fare."""
-    full = part = nothing = idle = 0
-    for demand in solved.problem.demands:
+    def fares(demand: Demand) -> str:
         if demand.rate_bps == 0:
-            idle += 1
-        elif not solved.allocation.paths[demand.id]:
-            nothing += 1
-        elif _is_served(solved, demand):
-            full += 1
-        else:
-            part += 1
-    return FlowCounts(full, part, nothing, idle)
+            return "idle"
+        if not solved.allocation.paths[demand.id]:
+            return "nothing"
+        return "full" if _is_served(solved, demand) else "part"
+
+    return Counter(map(fares, solved.problem.demands))
 
 
 def _is_served(solved: Solved, demand: Demand) -> bool:
@@ -122,9 +111,9 @@ def results(solved: Solved, busy: list[BusyLink]) -> Iterator[str]:
     admitted = f"{rate_text(allocation.admitted_bps)} of {rate_text(asked_bps)}{share}"
     yield f"Admitted: {admitted}, {allocation.objective}"
     counts = flow_counts(solved)
-    idle = f", {counts.idle} that ask for nothing" if counts.idle else ""
+    idle = f", {counts['idle']} that ask for nothing" if counts["idle"] else ""
     yield (
-        f"Flows: {counts.full} in full, {counts.part} in part, {counts.nothing} with nothing{idle}, "
+        f"Flows: {counts['full']} in full, {counts['part']} in part, {counts['nothing']} with nothing{idle}, "
         f"over {solved.path_count} paths"
     )
     if allocation.admitted_bps:

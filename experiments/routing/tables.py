@@ -66,7 +66,7 @@ def links_csv(solved: Solved) -> Iterator[str]:
 
     def rows() -> Cells:
         for edge in solved.problem.edges:
-            load_bps = solved.loads_bps()[edge.id]
+            load_bps = solved.loads_bps[edge.id]
             used = load_bps / edge.capacity_bps if edge.capacity_bps else ""
             yield edge.tail, edge.head, edge.capacity_bps, load_bps, used, edge.delay_s
 
@@ -108,7 +108,7 @@ def _lines(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> Itera
 
 def allocation_json(solved: Solved) -> Iterator[str]:
     """Yield the document with every flow, its paths, and the load of every edge."""
-    loads_bps = solved.loads_bps()
+    loads_bps = solved.loads_bps
     head = {
         "format": 1,
         "network": solved.network.name,

@@ -19,28 +19,15 @@ class TimeLimit:
 
     def part(self, share: float) -> TimeLimit:
         """Return a limit for this share of the seconds that are left."""
-        if self._limit_s is None:
-            return TimeLimit(None, self._clock)
-        return TimeLimit(share * (self.rest_s or 0.0), self._clock)
+        rest_s = self.rest_s
+        return TimeLimit(None if rest_s is None else share * rest_s, self._clock)
 
     def left_s(self, stage: str) -> float | None:
-        """Return the seconds that are left; None without a limit.
-
-        Args:
-            stage: What is to be done with them, for the error.
-
-        Raises:
-            SolverError: There are none.
-        """
-        if self._limit_s is None:
-            return None
-        left_s = self._limit_s - (self._clock() - self._started_s)
-        if left_s <= 0:
-            reason = (
-                f"the time limit of {self._limit_s:g} s is used up before {stage}; give more by --time-limit"
-            )
-            raise SolverError("solve", reason)
-        return left_s
+        """Return the seconds left for a stage, None without a limit (SolverError: there are none)."""
+        if self.is_up:
+            reason = f"the time limit of {self._limit_s:g} s is used up before {stage}"
+            raise SolverError("solve", f"{reason}; give more by --time-limit")
+        return self.rest_s
 
     @property
     def rest_s(self) -> float | None:
@@ -52,4 +39,4 @@ class TimeLimit:
     @property
     def is_up(self) -> bool:
         """Whether no time is left."""
-        return self._limit_s is not None and self._clock() - self._started_s >= self._limit_s
+        return self.rest_s == 0.0

@@ -1,6 +1,5 @@
-"""Where simulations are made, and how many at once: the one scheduler of `run`, `sweep` and `reproduce`.
+"""Where simulations are made.
 
-`scheduler` makes many runs with a `Simulator`: processes of this machine (`engines.sim.process`) or the
-workers of a Dask cluster (`cluster`, which has `remote` called there). `journal` keeps what is finished,
-`progress` shows it.
+A `Simulator` is the processes of this machine (`engines.sim.process`) or the workers of a Dask cluster
+(`cluster`, which has `remote` called there). `journal` keeps what is finished, `progress` shows it.
 """

@@ -22,13 +22,7 @@ _Own = TypeVar("_Own", bound="RunsProgress")
 class RunsProgress:
     """One bar on a terminal, a line for each run elsewhere; a context manager.
 
-    Args:
-        console: on standard error.
-        planned: how many runs are made.
-        clock: seconds that only rise.
-
-    Attributes:
-        failed: how many runs have left no result.
+    `failed` counts the runs that have left no result.
     """
 
     def __init__(self, console: Console, planned: int, clock: Callable[[], float] = time.monotonic) -> None:

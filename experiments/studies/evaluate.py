@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from experiments.analysis.statistics import Estimate
+from experiments.model.data import Data
 from experiments.studies import ranks
 from experiments.studies.document import CheckedCell, CheckedClaim, Kernel, KernelClaim, StudyDocument
 from experiments.studies.judge import Figures, Judge
 from experiments.studies.measure import Measured
 from experiments.studies.schema import Cell, Claim, ClaimedRelation, Side, Study
+
+_Part = TypeVar("_Part", bound=Data)
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,10 @@ def evaluate(study: Study, measured: Measured, kernel: OnKernel | None = None) -
 
 def _cell(cell: Cell, judge: Judge) -> CheckedCell:
     ours = judge.mean(judge.figures(cell.ours))
+    half = ours.half_width
+    interval = None if half is None else (ours.mean - half, ours.mean + half)
     place = {"table": cell.table, "row": cell.row, "column": cell.column}
-    return CheckedCell(**place, paper=cell.paper, ours=ours.mean, interval=_interval(ours))
+    return CheckedCell(**place, paper=cell.paper, ours=ours.mean, interval=interval)
 
 
 def _on_kernel(study: Study, kernel: OnKernel) -> Kernel:
@@ -89,51 +94,34 @@ def _on_kernel(study: Study, kernel: OnKernel) -> Kernel:
 
 def together(name: str, documents: Sequence[StudyDocument]) -> StudyDocument:
     """Return several studies' documents as one, the study's name in front of its sources and tables."""
-    ranked = [
-        column.model_copy(update={"table": f"{document.study}: {column.table}"})
-        for document in documents
-        for column in document.ranks
-    ]
+
+    def named(pick: Callable[[StudyDocument], Sequence[_Part]], key: str) -> list[_Part]:
+        return [
+            part.model_copy(update={key: f"{document.study}: {getattr(part, key)}"})
+            for document in documents
+            for part in pick(document)
+        ]
+
+    def texts(pick: Callable[[StudyDocument], Sequence[str]]) -> list[str]:
+        return [f"{document.study}: {text}" for document in documents for text in pick(document)]
+
+    ranked = named(lambda document: document.ranks, "table")
     return StudyDocument(
         study=name,
-        claims=[
-            claim.model_copy(update={"source": f"{document.study}: {claim.source}"})
-            for document in documents
-            for claim in document.claims
-        ],
+        claims=named(lambda document: document.claims, "source"),
         columns=ranks.count(ranked),
-        cells=[
-            cell.model_copy(update={"table": f"{document.study}: {cell.table}"})
-            for document in documents
-            for cell in document.cells
-        ],
+        cells=named(lambda document: document.cells, "table"),
         ranks=ranked,
-        assumptions=[f"{document.study}: {text}" for document in documents for text in document.assumptions],
-        left_out=[f"{document.study}: {text}" for document in documents for text in document.left_out],
-        kernel=_kernels_together(documents),
+        assumptions=texts(lambda document: document.assumptions),
+        left_out=texts(lambda document: document.left_out),
+        kernel=Kernel(
+            claims=[claim for each in documents if each.kernel for claim in each.kernel.claims],
+            cells=named(lambda document: document.kernel.cells if document.kernel else (), "table"),
+            otherwise=texts(lambda document: document.kernel.otherwise if document.kernel else ()),
+        )
+        if any(document.kernel for document in documents)
+        else None,
     )
-
-
-def _kernels_together(documents: Sequence[StudyDocument]) -> Kernel | None:
-    sides = [(document.study, document.kernel) for document in documents if document.kernel is not None]
-    if not sides:
-        return None
-    cells = [
-        cell.model_copy(update={"table": f"{study}: {cell.table}"})
-        for study, side in sides
-        for cell in side.cells
-    ]
-    return Kernel(
-        claims=[claim for _, side in sides for claim in side.claims],
-        cells=cells,
-        otherwise=[f"{study}: {text}" for study, side in sides for text in side.otherwise],
-    )
-
-
-def _interval(ours: Estimate) -> tuple[float, float] | None:
-    if ours.half_width is None:
-        return None
-    return ours.mean - ours.half_width, ours.mean + ours.half_width
 
 
 def _check(claim: Claim, study: Study, judge: Judge) -> CheckedClaim:

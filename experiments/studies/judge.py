@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from experiments.analysis.statistics import CONFIDENCE, Difference, Estimate, estimate, welch
+from experiments.analysis.statistics import CONFIDENCE, Difference, Estimate, estimate_of, welch
 from experiments.studies.document import Judgement, Verdict
 from experiments.studies.figures import with_interval
 from experiments.studies.schema import ABOVE, BELOW, ClaimedRelation, Side
@@ -75,9 +75,7 @@ class Judge:
 
     def mean(self, values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
         """Return the mean of at least one run, trimmed as the study does, with its interval."""
-        mean = estimate(values, confidence, trim=self.trim)
-        assert mean is not None, "every case has been run with a seed at least"
-        return mean
+        return estimate_of(values, confidence, trim=self.trim)
 
     def _text(self, comparison: ClaimedRelation, by: str) -> str:
         """Return a comparison with its figures; metrics are named where they are not that of the sentence."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,10 @@ import netsim_native as sim
 
 from experiments.engines.sim.methods import load
 from experiments.engines.sim.process import SimulationFailed
+from experiments.engines.together import run_together
 from experiments.errors import OutputError, RunFailed, ScenarioError
 from experiments.model.whole_files import writing
 from experiments.scheduling.journal import Journal
-from experiments.scheduling.scheduler import each
 from experiments.scheduling.simulator import Simulator
 from experiments.studies.cases import cases
 from experiments.studies.schema import Study
@@ -78,18 +77,10 @@ def run(
     begin: Callable[[int], None] = lambda _: None,
     report: Callable[[str], None] = lambda _: None,
 ) -> list[Measured]:
-    """Run studies, all together; the result does not depend on where and how many runs are made at once.
+    """Return the figures of studies, whose cases are all run with the seeds 1 to `seeds`.
 
-    Args:
-        studies: what is run.
-        seeds: 1 to this number, each with every case.
-        simulator: makes the simulations.
-        keep: has what was finished earlier, and keeps what finishes.
-        begin: is told how many runs are to be made.
-        report: is told of each that has ended.
-
-    Returns:
-        The figures of each study.
+    `keep` has what was finished earlier, and keeps what finishes; `begin` is told how many runs are to be
+    made, `report` of each that has ended.
 
     Raises:
         ScenarioError: a case or metric is not what the simulator takes or gives.
@@ -108,16 +99,11 @@ def run(
 
     waiting = [one for runs in planned for one in runs if not store.has(one)]
     begin(len(waiting))
-    with closing(each(waiting, simulate, simulator)) as ending:
-        for one, future in ending:
+    with run_together(waiting, simulate, workers=simulator.at_once, stop=simulator.stop) as ending:
+        for _, one, future in ending:
             store.add(one, future.result())
             report(one.label)
     return [_measured(runs, store) for runs in planned]
-
-
-def measure(study: Study, seeds: int, simulator: Simulator) -> Measured:
-    """Run one study; see `run`."""
-    return run([study], seeds, simulator)[0]
 
 
 def _measured(planned: Sequence[Planned], store: StudyStore) -> Measured:

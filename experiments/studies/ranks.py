@@ -122,12 +122,8 @@ def _contrary(
 ) -> Array:
     """Return by how many standard errors the clearest pair of rows is in another order; 0 if none is.
 
-    Args:
-        ours: of each row its runs, on the last axis.
-        paper: the rows' figures, on the last axis.
-        pairs: the first rows, and the second ones.
-        trim: of our means.
-        paper_runs: of a figure of the paper.
+    Of each row, `ours` has its runs on the last axis; `paper` has the rows' figures there. Pairs are the
+    first rows and the second ones.
     """
     first, second = pairs
     variances = np.stack([runs.var(axis=-1, ddof=1) for runs in ours], axis=-1)

@@ -15,6 +15,7 @@ from gomr import Demand
 from gomr.solving import allocate
 
 from controller.wire import Framing
+from experiments.model.results import PathAllocation
 from experiments.routing.case import make_case
 from experiments.sweep.plan import Conditions
 from topologies.check import check_symmetric
@@ -35,27 +36,14 @@ LEAST_RATE_BPS = 1.0
 
 
 @dataclass(frozen=True)
-class Path:
-    """A path and the goodput allocated to it."""
-
-    nodes: tuple[str, ...]
-    rate_bps: float
-
-
-@dataclass(frozen=True)
 class Offered:
-    """A flow: the goodput it asks for, and the paths that the optimum gives it."""
+    """A flow: the goodput it asks for, and the paths that the optimum gives it, with theirs."""
 
     name: str
     src: str
     dst: str
     requested_bps: float
-    paths: tuple[Path, ...]
-
-    @property
-    def allocated_bps(self) -> float:
-        """The goodput of all its paths."""
-        return math.fsum(path.rate_bps for path in self.paths)
+    paths: tuple[PathAllocation, ...]
 
 
 class Offers:
@@ -130,5 +118,5 @@ def _offered(demand: Demand, path_rates: list[tuple[tuple[str, ...], float]]) ->
     goodput = [(nodes, FRAMING.goodput_bps(bps, len(kept))) for nodes, bps in kept]
     # What a single path saves by having no identifiers is not asked for.
     most = requested_bps / max(requested_bps, math.fsum(bps for _, bps in goodput))
-    paths = tuple(Path(nodes, bps * most) for nodes, bps in goodput)
+    paths = tuple(PathAllocation(path=list(nodes), rate_bps=bps * most) for nodes, bps in goodput)
     return Offered(demand.id, demand.source, demand.destination, requested_bps, paths)

@@ -15,17 +15,10 @@ Metric = Literal["delay", "hops"]
 class Conditions(Data):
     """What all points of a sweep have in common; two sweeps with the same ones can be one.
 
-    Attributes:
-        network: As `topologies.routable.load_routable` takes it.
-        demands: A model of `gomr.demands`, or the path of a file.
-        flows: How many flows to generate; None: the default, or what a file says.
-        capacity_bps: Rate of the links of a file that gives none; None: the loader's.
-        scale: Factor of all links' rates, which makes long runs short: the packets are fewer.
-        queue_packets: Bound of the queues for which the network gives none.
-        objective: Of the allocation.
-        metric: What is shortest on default routes.
-        warm_up_s: The measurement begins so long after the start.
-        duration_s: Length of the measurement.
+    The network is as `topologies.routable.load_routable` takes it, demands are a model of `gomr.demands` or a
+    file. `capacity_bps` is that of links without one in a file; `scale` multiplies all links' rates, which
+    makes long runs short; `queue_packets` bounds queues for which the network gives nothing. `metric` is what
+    is shortest on default routes.
     """
 
     network: str

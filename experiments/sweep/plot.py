@@ -8,14 +8,14 @@ from typing import Any
 from experiments.analysis.statistics import Estimate
 from experiments.report.canvas import Plot, finish, legend_label, new_figure, style
 from experiments.report.palette import MUTED, Look, protocol_looks
-from experiments.sweep.summary import LoadSummary
+from experiments.report.units import axis_unit
+from experiments.sweep.summary import SweepRow
 
 SIZE_IN = (7.2, 3.2)
-UNITS = ((1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 MS_PER_S = 1e3
 
 
-def plot_sweep(rows: Sequence[LoadSummary], title: str, seeds: int) -> Plot:
+def plot_sweep(rows: Sequence[SweepRow], title: str, seeds: int) -> Plot:
     """Draw goodput on the left and mean delay on the right, a line for each protocol."""
     protocols = list(dict.fromkeys(row.protocol for row in rows))
     looks = protocol_looks(protocols)
@@ -36,10 +36,10 @@ def plot_sweep(rows: Sequence[LoadSummary], title: str, seeds: int) -> Plot:
         return finish(figure, "sweep", f"Goodput and delay against load: {title}", caption)
 
 
-def _draw_goodput(axes: Any, rows: Sequence[LoadSummary], looks: dict[str, Look]) -> None:
+def _draw_goodput(axes: Any, rows: Sequence[SweepRow], looks: dict[str, Look]) -> None:
     largest_bps = max((row.requested_bps.mean for row in rows), default=0.0)
-    scale, unit = next(((s, u) for s, u in UNITS if largest_bps >= s), UNITS[-1])
-    requested = {row.load: row.requested_bps.mean / scale for row in rows}
+    scale, label = axis_unit("goodput_bps", largest_bps)
+    requested = {row.load: row.requested_bps.mean * scale for row in rows}
     axes.plot(
         [*requested],
         [*requested.values()],
@@ -56,18 +56,13 @@ def _draw_goodput(axes: Any, rows: Sequence[LoadSummary], looks: dict[str, Look]
         received = [row.received_bps for row in own]
         _line(axes, loads, received, look, scale, label=legend_label(protocol), markersize=4.5)
     axes.plot([], [], color=MUTED, marker="o", label="admitted", **hollow)
-    axes.set_ylabel(f"goodput in {unit}")
+    axes.set_ylabel(label)
 
 
-def _draw_delay(axes: Any, rows: Sequence[LoadSummary], looks: dict[str, Look]) -> None:
+def _draw_delay(axes: Any, rows: Sequence[SweepRow], looks: dict[str, Look]) -> None:
     for protocol, look in looks.items():
-        known = [
-            (row.load, row.delay_mean_s)
-            for row in rows
-            if row.protocol == protocol and row.delay_mean_s is not None
-        ]
-        loads, delays = [load for load, _ in known], [delay for _, delay in known]
-        _line(axes, loads, delays, look, 1 / MS_PER_S, markersize=4.5)
+        known = {row.load: row.delay_mean_s for row in rows if row.protocol == protocol and row.delay_mean_s}
+        _line(axes, [*known], [*known.values()], look, MS_PER_S, markersize=4.5)
     axes.set_ylabel("mean delay in ms")
 
 
@@ -77,8 +72,8 @@ def _line(
     halves = [value.half_width for value in values]
     axes.errorbar(
         loads,
-        [value.mean / scale for value in values],
-        yerr=None if None in halves else [half / scale for half in halves if half is not None],
+        [value.mean * scale for value in values],
+        yerr=None if None in halves else [half * scale for half in halves if half is not None],
         color=look.colour,
         marker=look.marker,
         capsize=2.5,

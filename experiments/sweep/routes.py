@@ -9,7 +9,6 @@ from dataclasses import replace
 from controller.compile.next_hops import equal_next_hops, next_hops
 from experiments.engines.sim.routing import Route, Routing, unrated
 from experiments.model.plan import RunPlan
-from experiments.model.results import PathAllocation
 from experiments.sweep.offer import Offered
 from experiments.sweep.plan import Metric
 from topologies.model import Network
@@ -80,11 +79,8 @@ class SweepRouting(Routing):
         """Return the paths of the optimum; acknowledgements of split flows go back along the shortest."""
         del overhead_bytes, max_paths
 
-        def route(name: str) -> Route:
-            flow = self._offered[name]
-            paths = tuple(
-                PathAllocation(path=list(path.nodes), rate_bps=path.rate_bps) for path in flow.paths
-            )
-            return Route(paths, None if acks is None else self._routes.shortest(flow.dst, flow.src))
-
-        return {name: route(name) for name in plan.case.flows}
+        offered = {name: self._offered[name] for name in plan.case.flows}
+        return {
+            name: Route(flow.paths, None if acks is None else self._routes.shortest(flow.dst, flow.src))
+            for name, flow in offered.items()
+        }

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import closing
 
 from gomr.errors import SolverError
 
 from experiments.engines.sim.process import SimulationFailed, SimulatorOutput
+from experiments.engines.together import run_together
 from experiments.errors import Interrupted, RunFailed
-from experiments.scheduling.scheduler import each
 from experiments.scheduling.simulator import Simulator
 from experiments.sweep.description import Admitted, admit, describe, plan_of
 from experiments.sweep.offer import Offers
@@ -25,26 +24,25 @@ Report = Callable[[PointResult | RunFailed], None]
 def run(
     sweep: Sweep, offers: Offers, store: SweepStore, report: Report, simulator: Simulator, workers: int
 ) -> None:
-    """Run the points that are not finished.
-
-    Args:
-        sweep: What is run.
-        offers: The flows of its conditions.
-        store: Has what is finished, and keeps what finishes.
-        report: Told of each point as it ends.
-        simulator: Makes the simulations.
-        workers: How many run at once; the results do not depend on it.
+    """Run the points that the store does not have, this many at once; `report` is told of each as it ends.
 
     Raises:
         OutputError: The folder cannot be written.
         Interrupted: The user stopped; what was finished is kept.
     """
     points = sweep.points()
-    runner = _Runner(offers, simulator)
     waiting = [point for point in points if point not in store.finished]
+    routes = DefaultRoutes(offers.network, offers.conditions.metric)
+
+    def run_point(point: Point) -> PointResult:
+        flows = offers.flows(point.load, point.seed)
+        plan = plan_of(offers.conditions, point, offers.network, flows)
+        admitted = admit(plan, routes, flows)
+        return summarise(point, admitted, simulator.run(describe(plan, admitted)))
+
     try:
-        with closing(each(waiting, runner.point, simulator, at_once=workers)) as ending:
-            for point, future in ending:
+        with run_together(waiting, run_point, workers=workers, stop=simulator.stop) as ending:
+            for _, point, future in ending:
                 _settle(future, point, store, report)
     except KeyboardInterrupt:
         finished = sum(point in store.finished for point in points)
@@ -59,22 +57,6 @@ def _settle(future: Future[PointResult], point: Point, store: SweepStore, report
         return
     store.add(result)
     report(result)
-
-
-class _Runner:
-    """Runs single points; they share networks, demands, allocations and routes."""
-
-    def __init__(self, offers: Offers, simulator: Simulator) -> None:
-        self._offers = offers
-        self._routes = DefaultRoutes(offers.network, offers.conditions.metric)
-        self._simulator = simulator
-
-    def point(self, point: Point) -> PointResult:
-        """Run a point; SimulationFailed or SolverError if it cannot be."""
-        flows = self._offers.flows(point.load, point.seed)
-        plan = plan_of(self._offers.conditions, point, self._offers.network, flows)
-        admitted = admit(plan, self._routes, flows)
-        return summarise(point, admitted, self._simulator.run(describe(plan, admitted)))
 
 
 def summarise(point: Point, flows: list[Admitted], simulated: SimulatorOutput) -> PointResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -20,26 +21,10 @@ POINTS = "points.jsonl"
 class PointResult(Data):
     """What a point found. Rates are goodput in bit/s over all flows, times seconds, missing values None.
 
-    Attributes:
-        point: Which one.
-        flows: Flows between two nodes.
-        flows_admitted: Those of them that the simulation held.
-        paths: Paths of all flows together.
-        requested_bps: What the applications asked for.
-        admitted_bps: What they were let write.
-        received_bps: What was read in order during the measurement.
-        delay_mean_s: From write to in-order read, weighted by bytes.
-        bytes_written: From the start of the run on.
-        bytes_read: Likewise.
-        bytes_wrong: Of those read, the ones that differ from what was written.
-        packets_sent: From the start on; all were delivered, dropped or in flight at the end.
-        packets_delivered: Likewise.
-        packets_dropped: Likewise.
-        packets_in_flight: At the end.
-        retransmits: Segments sent again.
-        events: Taken from the simulator's queue.
-        wall_s: Time that the simulation took.
-        peak_rss_bytes: Memory of its process.
+    Flows are those between two nodes, admitted those that the simulation held; packets and bytes count from
+    the start of the run on, received goodput and delay (from write to in-order read, weighted by bytes) in
+    the measurement alone. `bytes_wrong` differ from what was written; `wall_s` and memory are those of the
+    simulation's process.
     """
 
     point: Point
@@ -61,6 +46,10 @@ class PointResult(Data):
     events: int
     wall_s: float
     peak_rss_bytes: int
+
+    def row(self) -> dict[str, Any]:
+        """Return it as a row of a table."""
+        return {**self.point.model_dump(), **self.model_dump(exclude={"point"})}
 
 
 class SweepStore:
@@ -84,7 +73,7 @@ class SweepStore:
                     reason = "it holds a sweep already; --resume goes on with it"
                     raise OutputError(str(folder), reason)
                 _check_same(written, conditions)
-                self._read()
+                self.finished = {result.point: result for result in _points_of(self._points, self._journal)}
             else:
                 written.write_text(conditions.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
@@ -96,9 +85,6 @@ class SweepStore:
     def results(self, sweep: Sweep) -> list[PointResult]:
         """Return the finished points of a sweep, in its order."""
         return [self.finished[point] for point in sweep.points() if point in self.finished]
-
-    def _read(self) -> None:
-        self.finished.update((result.point, result) for result in _points_of(self._points, self._journal))
 
 
 def read_points(folder: Path) -> tuple[Conditions, list[PointResult]]:

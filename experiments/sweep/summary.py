@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from experiments.analysis.statistics import Estimate, estimate
+from experiments.analysis.statistics import Estimate, estimate, estimate_of
 from experiments.sweep.plan import Sweep
 from experiments.sweep.store import PointResult
 
 FORMAT = 1
+GOODPUTS = ("requested_bps", "admitted_bps", "received_bps")
 
 
 @dataclass(frozen=True)
-class LoadSummary:
+class SweepRow:
     """A protocol at a load: goodput of all flows in bit/s, delay in seconds, over the seeds."""
 
     load: float
@@ -29,7 +30,7 @@ class LoadSummary:
     delay_mean_s: Estimate | None
 
 
-def rows(sweep: Sweep, results: Sequence[PointResult]) -> list[LoadSummary]:
+def rows(sweep: Sweep, results: Sequence[PointResult]) -> list[SweepRow]:
     """Return a row for each load and protocol of which a point is finished."""
     return [
         _row(load, protocol, group)
@@ -39,23 +40,15 @@ def rows(sweep: Sweep, results: Sequence[PointResult]) -> list[LoadSummary]:
     ]
 
 
-def _row(load: float, protocol: str, group: list[PointResult]) -> LoadSummary:
-    return LoadSummary(
+def _row(load: float, protocol: str, group: list[PointResult]) -> SweepRow:
+    return SweepRow(
         load,
         protocol,
-        _mean([result.requested_bps for result in group]),
-        _mean([result.admitted_bps for result in group]),
-        _mean([result.received_bps for result in group]),
-        estimate([r.received_bps / r.admitted_bps for r in group if r.admitted_bps]),
-        estimate([r.received_bps / r.requested_bps for r in group if r.requested_bps]),
-        estimate([r.delay_mean_s for r in group if r.delay_mean_s is not None]),
+        received_of_admitted=estimate([r.received_bps / r.admitted_bps for r in group if r.admitted_bps]),
+        received_of_requested=estimate([r.received_bps / r.requested_bps for r in group if r.requested_bps]),
+        delay_mean_s=estimate([r.delay_mean_s for r in group if r.delay_mean_s is not None]),
+        **{name: estimate_of([getattr(result, name) for result in group]) for name in GOODPUTS},
     )
-
-
-def _mean(values: list[float]) -> Estimate:
-    interval = estimate(values)
-    assert interval is not None, "a row has a point"
-    return interval
 
 
 def document(sweep: Sweep, results: Sequence[PointResult]) -> dict[str, Any]:
@@ -71,12 +64,7 @@ def document(sweep: Sweep, results: Sequence[PointResult]) -> dict[str, Any]:
 def points_csv(results: Sequence[PointResult]) -> str:
     """Return a line for each point, with the names of the document's keys."""
     text = io.StringIO()
-    names = [*_flat(results[0])] if results else []
-    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer = csv.DictWriter(text, results[0].row() if results else (), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(map(_flat, results))
+    writer.writerows(result.row() for result in results)
     return text.getvalue()
-
-
-def _flat(result: PointResult) -> dict[str, Any]:
-    return {**result.point.model_dump(), **result.model_dump(exclude={"point"})}

@@ -1,4 +1,4 @@
-"""A sweep as a table on a terminal."""
+"""A sweep as a table on a terminal, and as one HTML page."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from rich.console import Console
 from experiments.analysis.statistics import Estimate
 from experiments.protocols import PROTOCOLS
 from experiments.report import units
+from experiments.report.canvas import Plot
+from experiments.report.pages import render_template
 from experiments.report.terminal import filled, printing, visible
 from experiments.sweep.plan import Sweep
 from experiments.sweep.store import PointResult
-from experiments.sweep.summary import LoadSummary, rows
+from experiments.sweep.summary import SweepRow, rows
 
 COLUMNS = (
     "asked\nMbit/s",
@@ -47,7 +49,22 @@ def print_table(sweep: Sweep, results: Sequence[PointResult], console: Console) 
             console.print(visible(note, plain), highlight=False)
 
 
-def cells(row: LoadSummary) -> list[str]:
+def render_sweep(sweep: Sweep, results: Sequence[PointResult], plot: Plot, title: str) -> str:
+    """Return the page: the picture, the table and the conditions."""
+    return render_template(
+        "sweep.html.j2",
+        sweep=sweep,
+        title=title,
+        plot=plot,
+        seeds=len({result.point.seed for result in results}),
+        columns=[name.replace("\n", " ") for name in COLUMNS],
+        rows=[(row, cells(row)) for row in rows(sweep, results)],
+        notes=notes(results),
+        conditions=sweep.conditions.model_dump(),
+    )
+
+
+def cells(row: SweepRow) -> list[str]:
     """Return a row's cells in the order of `COLUMNS`."""
     return [
         units.with_interval(row.requested_bps, units.mbps, 1e-6),

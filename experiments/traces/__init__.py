@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.traces.base import LinkSettings, Step, TraceBase
+from experiments.traces.base import TRACES, LinkSettings, Step, Trace, TraceBase, register
 from experiments.traces.csv_text import CsvTrace
 from experiments.traces.mahimahi import Mahimahi
-from experiments.traces.registry import TRACES, Trace, register
 
 __all__ = ["TRACES", "CsvTrace", "LinkSettings", "Mahimahi", "Step", "Trace", "TraceBase", "register"]

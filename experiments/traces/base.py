@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, SerializeAsAny
 
 from experiments.model.data import Data
+from experiments.registry import Kinds
 
 SETTINGS = ("rate_bps", "delay_us", "loss", "jitter_us", "queue_packets", "queue_bytes")
 """Properties of a link that can change."""
@@ -47,17 +48,20 @@ class TraceBase(Data):
     kind: str
 
     def read(self, folder: Path) -> TraceBase:
-        """Return it with what its file holds, so that results stand alone; ScenarioError if it holds none.
-
-        Args:
-            folder: what the file's name is relative to.
-        """
+        """Return it with what its file holds, so that results stand alone (ScenarioError: it holds none)."""
         del folder
         return self
 
     def steps(self, seed: int) -> Iterator[Step]:
         """Yield the steps in the order of time, with or without end."""
         raise NotImplementedError
+
+
+TRACES: Kinds[TraceBase] = Kinds("trace")
+register = TRACES.register_kind
+
+Trace: TypeAlias = Annotated[SerializeAsAny[TraceBase], BeforeValidator(TRACES.parse)]
+"""A table whose `kind` is that of a trace that was registered."""
 
 
 def repeated(steps: Sequence[Step], period_s: float) -> Iterator[Step]:

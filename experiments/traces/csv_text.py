@@ -11,8 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from experiments.errors import ScenarioError
-from experiments.traces.base import SETTINGS, LinkSettings, Step, TraceBase, repeated
-from experiments.traces.registry import register
+from experiments.traces.base import SETTINGS, LinkSettings, Step, TraceBase, register, repeated
 from topologies.validation import requirement
 
 

@@ -10,8 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from experiments.errors import ScenarioError
-from experiments.traces.base import Step, TraceBase, repeated
-from experiments.traces.registry import register
+from experiments.traces.base import Step, TraceBase, register, repeated
 
 PACKET_BITS = 1504 * 8
 """What one line stands for, by mahimahi's documentation."""

@@ -76,13 +76,9 @@ class Readers:
 
 @dataclass(frozen=True)
 class Content:
-    """What the page shows.
+    """What the page shows: documents, which it names by their indices, and what is run at the moment.
 
-    Attributes:
-        documents: Results, the page's own names for them are their indices.
-        watch: What is run at the moment (`Watch.plan`); None for finished results.
-        log: What happens meanwhile.
-        readers: Those who follow it.
+    `watch` is None for finished results; `log` has what happens meanwhile, `readers` are those who follow it.
     """
 
     documents: Sequence[OpenDocument]
@@ -92,12 +88,9 @@ class Content:
 
 
 def make_app(content: Content, token: str, hosts: Sequence[str]) -> ASGIApp:
-    """Return the ASGI application.
+    """Return the ASGI application, whose `/api` asks for the token.
 
-    Args:
-        content: what it shows.
-        token: what `/api` asks for.
-        hosts: what `Host` may be, with the port: another name could be a site's that was made to lead here.
+    `hosts` is what `Host` may be, with the port: another name could be a site's that was made to lead here.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     _serve_page(app)
@@ -188,9 +181,7 @@ def _serve_events(app: FastAPI, content: Content) -> None:
             content.readers.count -= 1
 
     @app.get(
-        "/api/events",
-        response_class=EventSourceResponse,
-        dependencies=[Depends(counted, scope="request")],
+        "/api/events", response_class=EventSourceResponse, dependencies=[Depends(counted, scope="request")]
     )
     async def events(
         last_event_id: str = Header(default="0", max_length=20),

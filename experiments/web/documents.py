@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from experiments.model.job import Job
-from experiments.model.results import FlowResult, Results, RunResult
+from experiments.model.results import Results, RunResult
 from experiments.report.palette import LOOKS, protocol_looks
 from topologies import Network, positions
 
@@ -41,24 +41,20 @@ class FinishedResults:
     def overview(self) -> dict[str, Any]:
         """Return all but the series."""
         results = self._results
-        runs = results.runs
-        return {
-            "kind": "results",
-            "source": self._source,
-            "scenario": results.scenario,
-            "engine": results.engine,
-            "variant": results.variant,
-            "overrides": results.overrides,
-            "network": network_of(Network.model_validate(results.network)),
-            "environments": [
+        return _overview(
+            results,
+            source=self._source,
+            scenario=results.scenario,
+            network=network_of(Network.model_validate(results.network)),
+            environments=[
                 each.model_dump(mode="json", exclude={"simulations"})
                 for each in (results.environment, *results.other_environments)
             ],
-            "valid": results.environment.valid,
-            "why": results.environment.why,
-            "looks": looks(run.protocol for run in runs),
-            "runs": [_row(number, run) for number, run in enumerate(runs, start=1)],
-        }
+            valid=results.environment.valid,
+            why=results.environment.why,
+            looks=looks(run.protocol for run in results.runs),
+            runs=[_row(number, run) for number, run in enumerate(results.runs, start=1)],
+        )
 
     def part(self, number: int, part: str) -> Any:
         """Return a part of a run."""
@@ -78,20 +74,17 @@ class GrowingResults:
     def overview(self) -> dict[str, Any]:
         """Return all but the series; what the machine was, the document alone has."""
         job = self._job
-        return {
-            "kind": "results",
-            "source": str(job.out),
-            "scenario": job.scenario.name,
-            "engine": job.engine,
-            "variant": job.variant,
-            "overrides": job.overrides,
-            "network": network_of(job.network),
-            "environments": [],
-            "valid": None,
-            "why": [],
-            "looks": looks(job.protocols),
-            "runs": [row for number in self._numbers if (row := self._row(number))],
-        }
+        return _overview(
+            job,
+            source=str(job.out),
+            scenario=job.scenario.name,
+            network=network_of(job.network),
+            environments=[],
+            valid=None,
+            why=[],
+            looks=looks(job.protocols),
+            runs=[row for number in self._numbers if (row := self._row(number))],
+        )
 
     def part(self, number: int, part: str) -> Any:
         """Return a part of a run."""
@@ -112,23 +105,27 @@ class GrowingResults:
         return known[1]
 
 
+def _overview(of: Results | Job, **fields: Any) -> dict[str, Any]:
+    common = {"engine": of.engine, "variant": of.variant, "overrides": of.overrides}
+    return {"kind": "results", **common, **fields}
+
+
 def part_of(number: int, run: RunResult, part: str) -> Any:
     """Return one of `PARTS` of a run."""
     match part:
         case "flows":
             return [
-                {"flow": flow.flow, "completions": _completions(flow), **flow.series.model_dump(mode="json")}
+                {
+                    "flow": flow.flow,
+                    "completions": flow.fct_s.quantiles if flow.fct_s else [],
+                    **flow.series.model_dump(mode="json"),
+                }
                 for flow in run.flows
             ]
         case "links":
             return [link.model_dump(mode="json") for link in run.links]
         case _:
             return _row(number, run)
-
-
-def _completions(flow: FlowResult) -> list[float]:
-    """Return the quantiles of the completion times; empty where there are none."""
-    return flow.fct_s.quantiles if flow.fct_s else []
 
 
 def _row(number: int, run: RunResult) -> dict[str, Any]:

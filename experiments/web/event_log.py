@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import json
+import operator
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Reversible
@@ -32,7 +33,7 @@ class EventLog:
     """
 
     def __init__(self) -> None:
-        self.changed: Callable[[], None] = _nothing
+        self.changed: Callable[[], None] = lambda: None
         """Called after each addition, by the thread that made it."""
         self._lock = threading.Lock()
         self._last = 0
@@ -78,16 +79,9 @@ class EventLog:
         self.changed()
 
 
-def _nothing() -> None:
-    """Tell nobody."""
-
-
-def _number(entry: Entry) -> int:
-    return entry.number
-
-
 def _newer(entries: Reversible[Entry], number: int) -> list[Entry]:
     """Return the entries after a number; `entries` has them in order and is read from its end."""
-    newer = list(itertools.takewhile(lambda entry: entry.number > number, reversed(entries)))
-    newer.reverse()
-    return newer
+    return list(itertools.takewhile(lambda entry: entry.number > number, reversed(entries)))[::-1]
+
+
+_number = operator.attrgetter("number")

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from experiments.errors import ScenarioError
+from experiments.model.data import Data
 from experiments.model.problems import what_is_wrong
-from experiments.model.reading import DOCUMENT, read_results
+from experiments.model.reading import DOCUMENT, name_of, read_results
 from experiments.sweep.plan import Sweep
 from experiments.sweep.store import PointResult
+from experiments.sweep.summary import SweepRow
 from experiments.web.documents import FinishedResults, NoSuchRun, OpenDocument, looks
-from experiments.web.views import SweepRow
 
 SWEEP = "sweep.json"
 SOLUTION = "solution.html"
@@ -33,7 +34,9 @@ def open_documents(path: Path) -> list[OpenDocument]:
         files = list(_below(path))
         if files:
             return [_open(file) for file in files]
-        _refuse_solution(path)
+        if (path / SOLUTION).exists():
+            reason = f"is what `mstcp-lab solve` wrote, which has no runs: open its {SOLUTION} in a browser"
+            raise ScenarioError(str(path), "", reason)
     return [_open(path)]
 
 
@@ -51,22 +54,14 @@ def _below(folder: Path) -> Iterator[Path]:
     yield from files
 
 
-def _refuse_solution(folder: Path) -> None:
-    if (folder / SOLUTION).exists():
-        reason = f"is what `mstcp-lab solve` wrote, which has no runs: open its {SOLUTION} in a browser"
-        raise ScenarioError(str(folder), "", reason)
-
-
 def _open(path: Path) -> OpenDocument:
     if path.name == SWEEP:
         return FinishedSweep(path)
-    return FinishedResults(read_results(path), str(path.parent if path.name == DOCUMENT else path))
+    return FinishedResults(read_results(path), name_of(path))
 
 
-class _Document(BaseModel):
+class _Document(Data):
     """As `experiments.sweep.summary.document` makes it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     format: int
     sweep: Sweep
@@ -80,14 +75,12 @@ class FinishedSweep:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._document = _Document.model_validate(json.loads(path.read_text(encoding="utf-8")))
+            self._document = _Document.model_validate_json(path.read_bytes())
         except OSError as error:
             raise ScenarioError(str(path), "", f"cannot be read: {error.strerror}") from None
         except ValidationError as error:
             reason = f"is not the document of a sweep: {what_is_wrong(error)}"
             raise ScenarioError(str(path), "", reason) from None
-        except ValueError:
-            raise ScenarioError(str(path), "", "is not the document of a sweep: it is not JSON") from None
 
     def overview(self) -> dict[str, Any]:
         """Return its conditions, and means over the seeds for each load and protocol."""
@@ -100,7 +93,7 @@ class FinishedSweep:
             "conditions": sweep.conditions.model_dump(mode="json"),
             "seeds": sweep.seeds,
             "looks": looks(sweep.protocols),
-            "rows": [row.model_dump(mode="json") for row in self._document.summary],
+            "rows": [asdict(row) for row in self._document.summary],
         }
 
     def part(self, number: int, part: str) -> Any:

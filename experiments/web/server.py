@@ -45,11 +45,7 @@ class PortTaken(ExperimentError):
 
 
 class PageServer:
-    """A context manager that serves a content on loopback.
-
-    Args:
-        content: what the page shows.
-        port: of 127.0.0.1, 0 for any that is free.
+    """A context manager that serves a content on a port of 127.0.0.1, 0 for any that is free.
 
     Raises:
         PortTaken: the port cannot be used.
@@ -66,7 +62,7 @@ class PageServer:
         self._loop = asyncio.new_event_loop()
         self._server = uvicorn.Server(
             uvicorn.Config(
-                make_app(content, self._token, self._hosts()),
+                make_app(content, self._token, [f"{name}:{self._port}" for name in (LOOPBACK, "localhost")]),
                 log_config=None,
                 access_log=False,
                 lifespan="off",
@@ -119,9 +115,6 @@ class PageServer:
         """Let the server's loop call something, unless it has ended."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function)
-
-    def _hosts(self) -> list[str]:
-        return [f"{LOOPBACK}:{self._port}", f"localhost:{self._port}"]
 
     def _run(self) -> None:
         # Of this thread alone (Linux).

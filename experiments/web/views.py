@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from experiments.analysis.statistics import Estimate
 from experiments.model import events
 from experiments.model.evidence import Evidence
 from experiments.model.results import (
@@ -18,6 +17,7 @@ from experiments.model.results import (
     RunResult,
     SimulationCost,
 )
+from experiments.sweep.summary import SweepRow
 
 
 class _View(BaseModel):
@@ -133,19 +133,6 @@ class ResultsOverview(_Overview):
     valid: bool | None
     why: list[str]
     runs: list[RunRow]
-
-
-class SweepRow(BaseModel):
-    """A protocol at a load, as in the document of a sweep (`experiments.sweep.summary.Row`)."""
-
-    load: float
-    protocol: str
-    requested_bps: Estimate
-    admitted_bps: Estimate
-    received_bps: Estimate
-    received_of_admitted: Estimate | None
-    received_of_requested: Estimate | None
-    delay_mean_s: Estimate | None
 
 
 class SweepOverview(_Overview):

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from experiments.workloads.base import Asking, Decision, Ended, Simulated, WorkloadBase
+from experiments.workloads.base import (
+    WORKLOADS,
+    Asking,
+    Decision,
+    Ended,
+    Simulated,
+    Workload,
+    WorkloadBase,
+    register,
+)
 from experiments.workloads.bulk import Bulk
 from experiments.workloads.cbr import Cbr
 from experiments.workloads.onoff import OnOff
-from experiments.workloads.registry import WORKLOADS, Workload, register
 from experiments.workloads.requests import Requests
 from experiments.workloads.sizes import Sizes
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field, SerializeAsAny
 
 from experiments.model.data import Data
+from experiments.registry import Kinds
 
 if TYPE_CHECKING:  # sources and sinks import this, and little else
     from experiments.analysis.logs import Log, Nanoseconds, Window
@@ -65,14 +66,8 @@ class Simulated:
 class Ended:
     """A flow after its end: what its source and sink noted, in any engine.
 
-    Attributes:
-        writes: The source's log.
-        reads: The sink's log.
-        window: The measurement.
-        start_ns: When the flow's source began.
-        seed: Of the flow.
-        asked_ns: When each request was wanted; empty without requests.
-        end_offset: Where in the stream its answer ends, in bytes.
+    `asked_ns` is when each request was wanted, empty without requests; `end_offset` where in the stream its
+    answer ends, in bytes. `start_ns` is when the flow's source began.
     """
 
     writes: Log
@@ -132,10 +127,7 @@ class WorkloadBase(Data):
     def decisions(self, rate_bps: float, payload_bytes: int, seed: int) -> Iterator[Decision]:
         """Yield a flow's decisions in the order of time, with or without end.
 
-        Args:
-            rate_bps: goodput that the flow asks for.
-            payload_bytes: of a full segment.
-            seed: of the flow.
+        `rate_bps` is the goodput that the flow asks for, `payload_bytes` what a full segment carries.
         """
         raise NotImplementedError
 
@@ -166,6 +158,13 @@ class WorkloadBase(Data):
             next(each for each in cls.__mro__ if name in vars(each)) for name in ("measured", "simulated")
         )
         return measuring not in (WorkloadBase, simulating)
+
+
+WORKLOADS: Kinds[WorkloadBase] = Kinds("workload")
+register = WORKLOADS.register_kind
+
+Workload: TypeAlias = Annotated[SerializeAsAny[WorkloadBase], BeforeValidator(WORKLOADS.parse)]
+"""A table whose `kind` is that of a workload that was registered."""
 
 
 def generator(seed: int, purpose: int) -> np.random.Generator:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from experiments.workloads.base import Decision, Ended, Simulated, Size, WorkloadBase
-from experiments.workloads.registry import register
+from experiments.workloads.base import Decision, Ended, Simulated, Size, WorkloadBase, register
 
 
 @register

@@ -6,8 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
-from experiments.workloads.base import Decision, Simulated, WorkloadBase
-from experiments.workloads.registry import register
+from experiments.workloads.base import Decision, Simulated, WorkloadBase, register
 
 
 @register

@@ -14,9 +14,9 @@ from experiments.workloads.base import (
     Simulated,
     WorkloadBase,
     generator,
+    register,
 )
 from experiments.workloads.cbr import ticks
-from experiments.workloads.registry import register
 
 _LENGTHS = 0
 

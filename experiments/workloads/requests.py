@@ -9,8 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from experiments.workloads import sizes as distributions
-from experiments.workloads.base import Asking, Decision, Ended, Simulated, WorkloadBase, generator
-from experiments.workloads.registry import register
+from experiments.workloads.base import Asking, Decision, Ended, Simulated, WorkloadBase, generator, register
 from experiments.workloads.sizes import Sizes
 
 _ARRIVALS, _SIZES, _THINKING = 1, 2, 3

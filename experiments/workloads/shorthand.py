@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from experiments.errors import OverrideError
-from experiments.workloads.registry import WORKLOADS
+from experiments.workloads.base import WORKLOADS
 
 _QUANTITY = re.compile(r"(\d+(?:\.\d*)?(?:e\d+)?)\s*(|[kMG]i?B|B|ms|s)", re.IGNORECASE)
 _UNITS = {

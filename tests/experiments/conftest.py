@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import socket
 from contextlib import ExitStack
 
 import pytest
+
+from experiments.engines.live.requirements import PROGRAMS
+
+
+@pytest.fixture
+def live_machine() -> None:
+    """Skip where no live run can be made."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    for program in ("unshare", *PROGRAMS):
+        if shutil.which(program) is None:
+            pytest.skip(f"needs {program}")
 
 
 @pytest.fixture

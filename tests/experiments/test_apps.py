@@ -120,8 +120,7 @@ def sink_config(
     folder: Path, port: int, workload: Workload, number: int = 0, run_seed: int = 3
 ) -> config.SinkConfig:
     return config.SinkConfig(
-        **common(folder, port, workload, number, run_seed),
-        log=str(folder / f"sink-{number + 1}.npz"),
+        **common(folder, port, workload, number, run_seed), log=str(folder / f"sink-{number + 1}.npz")
     )
 
 

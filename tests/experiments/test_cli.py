@@ -27,10 +27,7 @@ def status_of(*argv: str) -> int:
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (
-            ["run", "buterfly"],
-            "There is no scenario called 'buterfly'. Did you mean butterfly? Known: ",
-        ),
+        (["run", "buterfly"], "There is no scenario called 'buterfly'. Did you mean butterfly? Known: "),
         (["run", "butterfly", "--case", "1,3"], "no case of this scenario called '3'"),
         (["run", "butterfly", "--case", "1,,2"], "has an empty name"),
         (["run", "butterfly", "--protocol", "ospf,ospf"], "names one twice"),

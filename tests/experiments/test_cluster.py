@@ -111,7 +111,7 @@ def test_a_worker_that_is_killed_in_the_middle_costs_no_result_and_doubles_none(
     cluster: LocalCluster, tmp_path: Path
 ) -> None:
     study = schema.parse(STUDY, "small")
-    here = measure.measure(study, 6, Processes())
+    here = measure.run([study], 6, Processes())[0]
     ended: list[str] = []
 
     def report(label: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from experiments.engines.live.requirements import PROGRAMS
 from experiments.environment import read_sysctl
 from experiments.model.results import Results, RunResult
 from tests.fakes.waiting import wait_until
@@ -24,16 +22,7 @@ MIDDLE_PATH = ["T0", "S0", "S2", "S3", "S4", "T2"]
 BEGIN_S = 90.0
 """For the first run of a call to end, on a machine that does much else."""
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
-
-
-@pytest.fixture(autouse=True)
-def _possible() -> None:
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    for program in ("unshare", *PROGRAMS):
-        if shutil.which(program) is None:
-            pytest.skip(f"needs {program}")
+pytestmark = [pytest.mark.root, pytest.mark.timeout(600), pytest.mark.usefixtures("live_machine")]
 
 
 Lab = Callable[..., "subprocess.Popen[str]"]
@@ -273,17 +262,7 @@ def test_a_run_that_cannot_be_is_told_and_fails(tmp_path: Path, lab: Lab) -> Non
     out = tmp_path / "out"
     setting = "tcp.congestion_control=nosuch"
     process = lab(
-        "run",
-        "butterfly",
-        "--protocol",
-        "ospf",
-        "--case",
-        "1",
-        "--set",
-        setting,
-        "--json",
-        "--out",
-        str(out),
+        "run", "butterfly", "--protocol", "ospf", "--case", "1", "--set", setting, "--json", "--out", str(out)
     )
     stdout, stderr = process.communicate(timeout=120)
     assert process.returncode == 1

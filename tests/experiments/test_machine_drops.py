@@ -12,11 +12,7 @@ from pathlib import Path
 import pytest
 
 import topologies
-from experiments.engines.live.machine_drops import (
-    MachineDrops,
-    parse_devices,
-    parse_packet_sockets,
-)
+from experiments.engines.live.machine_drops import MachineDrops, parse_devices, parse_packet_sockets
 from switch import Port, PrivateInstance
 from switch.capabilities import probe_af_xdp
 from tests.fakes.waiting import wait_until

@@ -92,10 +92,7 @@ def test_network_keys_are_set_apart_and_all_are_recorded() -> None:
         ("packet_bytes=10", "--set packet_bytes: must be at least 200"),
         ("flows.1.requested_bps=0", "--set flows.1.requested_bps: must be greater than 0"),
         ("flows.1.dst=T0", "--set flows.1.dst: src and dst are both T0"),
-        (
-            "allocation=unfair",
-            "'unfair' is not given for flow 1, 2; known: even_split, fair, max_min, ",
-        ),
+        ("allocation=unfair", "'unfair' is not given for flow 1, 2; known: even_split, fair, max_min, "),
     ],
 )
 def test_a_wrong_override_is_refused_by_name(assignment: str, message: str) -> None:

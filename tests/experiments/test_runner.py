@@ -16,10 +16,10 @@ from experiments.errors import MissingRequirement, OutputError, RunFailed, Unkno
 from experiments.execution import execute
 from experiments.model import scenario
 from experiments.model.events import Event, PhaseBegun, Report, RunBroken, RunFinished, RunRepeated
-from experiments.model.job import Job, write_atomically
+from experiments.model.job import Job
 from experiments.model.plan import RunPlan
 from experiments.model.results import Environment, FlowResult, FlowSeries, Results, RunResult
-from experiments.model.whole_files import whole_file
+from experiments.model.whole_files import whole_file, write_atomically
 from experiments.report.notes import environment_sentences
 
 

@@ -97,11 +97,7 @@ def test_sysctls_are_those_asked_for() -> None:
         (('dst = "h2"', 'dst = "h1"'), "cases.a.flows.1", "two hosts"),
         (("format = 1", "format = 2"), "format", "1"),
         (('name = "small"', 'name = "small"\ncolour = "red"'), "colour", "no such key"),
-        (
-            ('name = "small"', 'name = "small"\npacket_bytes = 20'),
-            "packet_bytes",
-            "at least 200",
-        ),
+        (('name = "small"', 'name = "small"\npacket_bytes = 20'), "packet_bytes", "at least 200"),
         (
             ("[cases.a.flows.1]", '[cases.a]\nallocation = "best"\n[cases.a.flows.1]'),
             "cases.a",

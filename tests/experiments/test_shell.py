@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 import topologies
-from experiments.engines.live.requirements import PROGRAMS
 from tests.fakes.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -26,16 +25,7 @@ MARK = "MSTCP_LAB_TEST_OF_SHELL"
 BEGIN_S = 90.0
 """For the network to be built, on a machine that does much else."""
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
-
-
-@pytest.fixture(autouse=True)
-def _possible() -> None:
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    for program in ("unshare", *PROGRAMS):
-        if shutil.which(program) is None:
-            pytest.skip(f"needs {program}")
+pytestmark = [pytest.mark.root, pytest.mark.timeout(600), pytest.mark.usefixtures("live_machine")]
 
 
 @pytest.fixture

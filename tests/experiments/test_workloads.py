@@ -12,15 +12,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from experiments.errors import OverrideError
-from experiments.workloads import (
-    Bulk,
-    Cbr,
-    Decision,
-    OnOff,
-    Requests,
-    Sizes,
-    Workload,
-)
+from experiments.workloads import Bulk, Cbr, Decision, OnOff, Requests, Sizes, Workload
 from experiments.workloads.shorthand import parse_workload
 from experiments.workloads.sizes import NAMED, cdf_of, draws, mean_bytes
 

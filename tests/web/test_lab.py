@@ -30,8 +30,9 @@ from experiments.model.events import (
     TimeMeasured,
     ValidityMeasured,
 )
-from experiments.model.job import Job, write_atomically
+from experiments.model.job import Job
 from experiments.model.results import FlowResult, Results
+from experiments.model.whole_files import write_atomically
 from experiments.web.app import Content
 from experiments.web.documents import FinishedResults, GrowingResults
 from experiments.web.event_log import EventLog

@@ -42,11 +42,7 @@ class ColumnMaster:
     """A problem's programme, kept in the solver from one question to the next."""
 
     def __init__(
-        self,
-        problem: Problem,
-        objective: Objective,
-        unit_bps: float,
-        program: LinearProgram,
+        self, problem: Problem, objective: Objective, unit_bps: float, program: LinearProgram
     ) -> None:
         """State the problem.
 

@@ -112,10 +112,8 @@ class Agent:
     def look(self, counting: bool = True) -> None:
         """Read the state of the connections.
 
-        This is done twice: when all are open, and shortly before the measurement ends, when some are over.
-
-        Args:
-            counting: whether what the connections have counted is of interest yet.
+        This is done twice: when all are open, and what they have counted is of no interest yet, and shortly
+        before the measurement ends, when some are over.
         """
         flows = self.lab.plan.case.flows
         if not flows:

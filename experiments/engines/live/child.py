@@ -13,10 +13,11 @@ import time
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from experiments.engines.live.host_programs import Running
+from experiments.engines.live.host_programs import ForkedProgram
 
+Running: TypeAlias = "ForkedProgram | subprocess.Popen[bytes]"
 STOP_TIMEOUT_S = 5.0
 READ_BYTES = 65536
 SAMPLED = "sampled"
@@ -30,12 +31,9 @@ class ChildFailed(Exception):
 
 
 class Child:
-    """A process whose standard output is JSON lines.
+    """A process whose standard output is JSON lines; its standard error goes to `log`.
 
-    Args:
-        name: what to call it in sentences.
-        process: with binary pipes for standard input and output.
-        log: the file that its standard error goes to.
+    `name` is what sentences call it; its standard input and output are binary pipes.
     """
 
     def __init__(self, name: str, process: Running, log: Path) -> None:

@@ -29,15 +29,8 @@ REFUSED = 400
 class ControllerSubprocess:
     """Runs the controller for a network; a context manager.
 
-    It listens on loopback and, for the hosts, on the management network.
-
-    Args:
-        network: what it is told of the topology.
-        folder: for its topology file and log.
-        default_routing: of all traffic without an allocation, as `mstcp-controller --default-routing` has it.
-        planning_s: what planning a request takes in addition (`mstcp-controller --planning-time`).
-        store: as `mstcp-controller --store` has it.
-        number: of several controllers; ports are the usual ones and so much.
+    It listens on loopback and, for the hosts, on the management network. `default_routing`, `planning_s` and
+    `store` are as `mstcp-controller` has them. Of several controllers, ports are the usual ones and `number`.
     """
 
     def __init__(

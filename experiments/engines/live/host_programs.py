@@ -18,36 +18,12 @@ from collections.abc import Sequence
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 _PR_SET_NAME = 15
 _MOST_NAME_BYTES = 15
 _libc = ctypes.CDLL(None, use_errno=True)
 _context = multiprocessing.get_context("forkserver")
-
-
-class Running(Protocol):
-    """A program that was started, as `subprocess.Popen` has it."""
-
-    stdin: IO[bytes] | None
-    stdout: IO[bytes] | None
-    returncode: int | None
-
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-
-    def poll(self) -> int | None:
-        """Return its status, None while it runs."""
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end and return its status; subprocess.TimeoutExpired if that takes too long."""
-
-    def terminate(self) -> None:
-        """Send SIGTERM."""
-
-    def kill(self) -> None:
-        """Send SIGKILL."""
 
 
 def begin_imports(modules: Sequence[str]) -> None:
@@ -57,14 +33,10 @@ def begin_imports(modules: Sequence[str]) -> None:
 
 
 class ForkedProgram:
-    """A module's `serve(config)` in a host, with pipes for standard input and output.
+    """A module's `serve(config)` in a host, with pipes for standard input and output, as a `Popen` has it.
 
-    Args:
-        name: of the program; its first 15 characters are what `ps -o comm` shows.
-        host_pid: a process in the host.
-        module: name of the module; it should be among those that `begin_imports` was given.
-        config: what `serve` is given, which returns the exit status.
-        log: the file that standard error goes to.
+    The first 15 characters of `name` are what `ps -o comm` shows; `host_pid` is a process in the host; the
+    module should be among those that `begin_imports` was given; standard error goes to `log`.
     """
 
     def __init__(self, name: str, host_pid: int, module: str, config: Path, log: Path) -> None:

@@ -54,14 +54,8 @@ def read_devices() -> str:
 class MachineDrops:
     """Counts from when it is made. Bridges and wires are in the namespace of the caller.
 
-    The link emulator's sockets are left out: it counts itself what they drop.
-
-    Args:
-        network: what runs.
-        names: of its interfaces.
-        sockets: returns what `ss` says.
-        devices: returns /proc/net/dev.
-        has_af_xdp: whether the ports are read by AF_XDP: a full ring shows as drops of the port itself.
+    The link emulator's sockets are left out: it counts itself what they drop. Where ports are read by AF_XDP,
+    a full ring shows as drops of the port itself.
     """
 
     def __init__(

@@ -26,12 +26,7 @@ class _Counters(NamedTuple):
 
 
 class ProgramMeter:
-    """What programs ran and waited since it was made.
-
-    Args:
-        programs: process ids by what a sentence calls the program, as `the sink in T2`.
-        proc: the mounted procfs.
-    """
+    """What programs ran and waited since it was made: process ids by what a sentence calls them."""
 
     def __init__(self, programs: Mapping[str, int], proc: Path = Path("/proc")) -> None:
         self._programs = programs

@@ -144,13 +144,7 @@ class Programs:
 
     def _popen(self, host: str, argv: list[str], output: int | IO[str]) -> subprocess.Popen[str]:
         return self._emulation.popen(
-            host,
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            text=True,
-            errors="replace",
+            host, argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, text=True, errors="replace"
         )
 
     def _wait(self, started: _Started) -> None:

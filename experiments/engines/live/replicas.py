@@ -22,16 +22,10 @@ ETCD_PORTS = 2379, 2380
 
 
 class Replicas:
-    """Runs them, a single one without etcd; a context manager.
+    """Runs a number of them, a single one without etcd; a context manager.
 
-    Args:
-        network: what they are told of the topology.
-        folder: for topology file, logs, and etcd's data.
-        number: how many.
-
-    Attributes:
-        openflow: address and port of each, for switches.
-        grpc_for_hosts: of each, as `--controller` takes them.
+    `openflow` has address and port of each, for switches; `grpc_for_hosts` those of all, as `--controller`
+    takes them.
     """
 
     def __init__(self, network: Network, folder: Path, number: int) -> None:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from experiments.analysis import logs
-from experiments.analysis.logs import Window
+from experiments.analysis.logs import Log, Window
+from experiments.analysis.metrics import measured_fields
 from experiments.engines.live.agent import CarriedPath
 from experiments.engines.live.child import ChildFailed
-from experiments.engines.live.completions import workload_results
 from experiments.engines.live.traffic import Transfer
 from experiments.model.plan import RunPlan
 from experiments.model.results import FlowResult, FlowSeries, PathAllocation, StreamSeries
+from experiments.workloads import Ended
 from switch.tcp import given_name
 
 Route = Callable[[str, str], list[str] | None]
@@ -26,12 +27,8 @@ def flow_result(
 ) -> FlowResult:
     """Return the result of one flow.
 
-    Args:
-        transfer: a finished transfer.
-        plan: what was run.
-        window: the measurement.
-        route: returns the default path between two hosts, for flows that were given none.
-        carried: the flow's paths, where its source does not know them.
+    `route` returns the default path between two hosts, for flows that were given none; `carried` are the
+    flow's paths, where its source does not know them.
 
     Raises:
         ChildFailed: the sockets did not use the congestion control that was asked for.
@@ -167,3 +164,23 @@ def _carried_series(carried: list[CarriedPath], window: Window) -> list[StreamSe
         for each in carried
         if each.times_ns.size
     ]
+
+
+def workload_results(transfer: Transfer, writes: Log, reads: Log, window: Window) -> dict[str, Any]:
+    """Return the fields of a flow's result that depend on its workload.
+
+    Raises:
+        ChildFailed: requests did not arrive as they were made.
+    """
+    workload = transfer.flow.flow.workload
+    none = np.empty(0, dtype=np.int64)
+    asked_ns, end_offset = none, none
+    if workload.asking is not None:
+        made, arrived = transfer.received["request_bytes_written"], transfer.sent["request_bytes_read"]
+        if made != arrived:
+            raise ChildFailed(
+                f"flow {transfer.name}: {made} bytes of requests were sent and {arrived} arrived"
+            )
+        asked_ns, end_offset = transfer.requests()
+    ended = Ended(writes, reads, window, transfer.start_ns, transfer.source.seed, asked_ns, end_offset)
+    return {"workload": workload.model_dump(mode="json"), **measured_fields(workload, ended)}

@@ -20,12 +20,7 @@ def default_path(
 ) -> list[str] | None:
     """Return the nodes from `src` to `dst` as the rules send them, or None where they do not lead there.
 
-    Args:
-        network: names and port numbers.
-        src: host that sends.
-        dst: host that is meant.
-        dump: returns the rules for default routes of a switch, as `ovs-ofctl dump-flows` prints them.
-        version: of IP.
+    `dump` returns a switch's rules for default routes, as `ovs-ofctl dump-flows` prints them.
     """
     ways = LiveNetwork(network).ports
     heads = {(arc.tail, arc.tail_port): arc.head for arc in network.arcs()}

@@ -28,14 +28,7 @@ VALIDITY_EVERY_S = 1.0
 class Telling:
     """Makes events of what the engine has sampled anyway: nothing is measured for it but the processor.
 
-    Args:
-        plan: what is run.
-        traffic: its sources, started.
-        sampler: of the links.
-        agent: of the protocol.
-        window: the measurement.
-        report: takes the events.
-        busy: whether the processor's load matters, as it does where programs take time.
+    `busy` says whether the processor's load matters, as it does where programs take time.
     """
 
     def __init__(
@@ -81,9 +74,7 @@ class Telling:
     def sampled(self, now_ns: int, programs: ProgramMeter | None) -> None:
         """Tell what was measured since the last call; links and agent have been sampled just before.
 
-        Args:
-            now_ns: the time.
-            programs: since the start of the measurement; None before it.
+        `programs` are those since the start of the measurement, None before it.
         """
         seconds = (now_ns - self._window.start_ns) * NANOSECONDS
         streams_bps = self._streams_bps(now_ns)

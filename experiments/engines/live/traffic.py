@@ -82,14 +82,9 @@ class Transfer:
 class Traffic:
     """Sources and sinks of a plan; a context manager that ends their processes.
 
-    Args:
-        plan: what is run.
-        emulation: the running network.
-        out: folder for their logs.
-        controller: address and port of the controller's gRPC service as the hosts reach it.
-        timing: how their processes keep time.
-        controls: congestion controls that the kernel does not have by itself.
-        start_jitter_s: each flow starts up to so much later, drawn by the run's seed.
+    `controller` is the address of its gRPC service as the hosts reach it; `controls` are the congestion
+    controls that the kernel does not have by itself; each flow starts up to `start_jitter_s` later, drawn by
+    the run's seed.
     """
 
     def __init__(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments import protocols
-from experiments.analysis.measuring import logs_wanted
+from experiments.analysis.metrics import logs_wanted
 from experiments.apps.config import flow_seed, start_jitter_s
 from experiments.engines.sim.rerouting import Reroute
 from experiments.engines.sim.routing import Route
@@ -30,11 +30,8 @@ def describe(
 ) -> dict[str, Any]:
     """Return the description of a run, without the flows that are not admitted.
 
-    Args:
-        plan: what is run.
-        routes: of all its flows.
-        reroutes: the ways that they take later.
-        homes: hosts that are second interfaces, each with the host that it belongs to.
+    `reroutes` are the ways that flows take later; `homes` are hosts that are second interfaces, each with the
+    host that it belongs to.
     """
     scenario = plan.scenario
     description: dict[str, Any] = {
@@ -164,17 +161,12 @@ def _of_one_path(control: str) -> str:
 
 def way(src: str, dst: str, route: Route) -> dict[str, Any]:
     """Return the way of a flow between two hosts, as a description has it."""
-    paths = [{"path": _between(src, dst, path.path)} | _rate(path.rate_bps) for path in route.allocated]
+    paths = []
+    for path in route.allocated:
+        # One that begins and ends at second interfaces leads between the hosts all the same.
+        nodes = path.path if path.path[0] == src else [src, *path.path, dst]
+        paths.append({"path": nodes} | ({} if path.rate_bps is None else {"rate_bps": path.rate_bps}))
     return {"paths": paths} | ({} if route.acks is None else {"ack_path": route.acks})
-
-
-def _between(src: str, dst: str, path: list[str]) -> list[str]:
-    """Return a path that may begin and end at second interfaces as one between the hosts."""
-    return path if path[0] == src else [src, *path, dst]
-
-
-def _rate(rate_bps: float | None) -> dict[str, float]:
-    return {} if rate_bps is None else {"rate_bps": rate_bps}
 
 
 def _simulated(plan: RunPlan, number: int, name: str, route: Route, delayed_s: float) -> Simulated:

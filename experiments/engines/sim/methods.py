@@ -36,13 +36,11 @@ def absolute_names(value: Any) -> Any:
 def load(kind: str, name: str) -> Any:
     """Return a new object of a method; the simulator calls this for each connection.
 
-    Args:
-        kind: what it is to be, as in a sentence.
-        name: `MODULE:NAME` or `FILE.py:NAME`.
+    `kind` is what it is to be, as in a sentence; `name` is `MODULE:NAME` or `FILE.py:NAME`.
 
     Raises:
-        ImportError: the file or module cannot be loaded; TypeError: there is no such class in it, or it does
-            not take no arguments.
+        ImportError: the file or module cannot be loaded.
+        TypeError: there is no such class in it, or it does not take no arguments.
     """
     place, _, what = name.rpartition(":")
     if place.endswith(".py") and not Path(place).is_file():

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from experiments.engines.sim.routing import Route, routes
-from experiments.model.dynamics import NetworkChange
 from experiments.model.plan import RunPlan
 from experiments.model.results import PathAllocation
 from topologies.model import Network
@@ -41,12 +40,9 @@ def reroutes(plan: RunPlan, before: Mapping[str, Route]) -> dict[str, list[Rerou
         for name, route in _routes_without(plan, failed, latest).items():
             if route != latest[name]:
                 latest[name] = route
-                found[name].append(Reroute(change.time_s + _reaction_s(change), route))
+                reaction_s = SILENT_S if change.silent else TOLD_S
+                found[name].append(Reroute(change.time_s + reaction_s, route))
     return found
-
-
-def _reaction_s(change: NetworkChange) -> float:
-    return SILENT_S if change.silent else TOLD_S
 
 
 def _routes_without(plan: RunPlan, failed: Collection[str], before: Mapping[str, Route]) -> dict[str, Route]:
@@ -91,10 +87,6 @@ def _connected_parts(network: Network, failed: Collection[str]) -> dict[str, str
             part[node] = node = part[part[node]]
         return node
 
-    for a, b in _ends(network, failed):
+    for a, b in (link.ends for link in network.links if link.name not in failed):
         part[root(a)] = root(b)
     return {node: root(node) for node in part}
-
-
-def _ends(network: Network, failed: Collection[str]) -> Iterable[tuple[str, str]]:
-    return (link.ends for link in network.links if link.name not in failed)

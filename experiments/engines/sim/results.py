@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.analysis.logs import Log, Window
-from experiments.analysis.measuring import measured_fields
+from experiments.analysis.metrics import measured_fields
 from experiments.apps.config import flow_seed
 from experiments.engines.sim.rerouting import Reroute
 from experiments.engines.sim.routing import Route

@@ -86,19 +86,12 @@ class Routing:
         return {name: route(name, flow) for name, flow in plan.case.flows.items()}
 
     def allocated_routes(
-        self,
-        plan: RunPlan,
-        overhead_bytes: int,
-        acks: str | None = None,
-        max_paths: int | None = None,
+        self, plan: RunPlan, overhead_bytes: int, acks: str | None = None, max_paths: int | None = None
     ) -> dict[str, Route]:
         """Return the paths of the case's allocation: computed as its flows ask for them, or written down.
 
-        Args:
-            plan: what is run.
-            overhead_bytes: headers and options of each full segment.
-            acks: rule for the acknowledgements of flows that are split by packets; None for others.
-            max_paths: most paths of a flow; None for as many as the controller likes.
+        `overhead_bytes` are headers and options of each full segment; `acks` is the rule for the
+        acknowledgements of flows that are split by packets, None for others; `max_paths` the most of a flow.
         """
         given = plan.case.allocation not in OBJECTIVES
         paths = _given(plan) if given else self._computed(plan, overhead_bytes, acks, max_paths)

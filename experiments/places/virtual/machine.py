@@ -60,16 +60,10 @@ PROGRAMS = {"taskset": "util-linux", "setpriv": "util-linux"}
 
 @dataclass(frozen=True)
 class Order:
-    """What a machine is to do.
+    """What a machine is to do, pinned to a core of the host; its console goes to a file.
 
-    Attributes:
-        argv: The program and its arguments.
-        seed: Of the kernel's random numbers.
-        core: Of the host, which it is pinned to.
-        writable: Folders of the host that it may write to, by their names below GUEST_FOLDER.
-        readable: Folders of the host that it may read there, likewise.
-        console: The file that takes the console.
-        memory_mib: The machine's memory in MiB.
+    Folders of the host that it may write to and read are given by their names below GUEST_FOLDER; the seed is
+    that of the kernel's random numbers.
     """
 
     argv: Sequence[str]
@@ -145,9 +139,8 @@ class Machine:
     def wait(self, look: Callable[[], bool], silence_limit_s: float | None = None) -> int:
         """Wait for the program's end and return its exit status.
 
-        Args:
-            look: called often; says whether anything was heard from the machine since the last time.
-            silence_limit_s: how long nothing may be heard; None for SILENCE_LIMIT_S.
+        `look` is called often and says whether anything was heard from the machine since the last time; the
+        limit is for how long nothing may be, SILENCE_LIMIT_S without one.
 
         Raises:
             RunFailed: the machine ended before the program, or nothing was heard for too long.

@@ -6,7 +6,6 @@ import os
 import queue
 import tempfile
 import threading
-from contextlib import closing
 from pathlib import Path
 
 from experiments.engines.base import Engine
@@ -78,7 +77,7 @@ class VirtualKernel:
     ) -> None:
         report(RunsBegun(planned=len(pending)))
 
-        def run_one(_: int, numbered: tuple[int, RunPlan]) -> list[Event]:
+        def run_one(numbered: tuple[int, RunPlan]) -> list[Event]:
             """Return how the run ended; what it reports on the way is told with its number."""
             number, plan = numbered
             ends: list[Event] = []
@@ -92,8 +91,7 @@ class VirtualKernel:
             self._run_one(job, number, plan, cores, hear)
             return ends
 
-        together = run_together(pending, run_one, workers=workers, stop=self._stop)
-        with closing(together) as ending:
+        with run_together(pending, run_one, workers=workers, stop=self._stop) as ending:
             for _, _, future in ending:
                 for event in future.result():
                     report(event)

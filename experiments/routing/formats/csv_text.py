@@ -98,8 +98,7 @@ def _matrix(rows: list[tuple[int, list[str]]], file: str, context: Context) -> R
             rate_of(cell, unit_bps, file, f"{place}, column {column}") if cell else 0.0
             for column, cell in enumerate(cells, start=1)
         ]
-    made = of_matrix(matrix, names, 1.0, file)
-    return ReadDemands(made.demands, (*context.unit_notes(), *made.notes))
+    return of_matrix(matrix, names, 1.0, file, context.unit_notes())
 
 
 def _named(

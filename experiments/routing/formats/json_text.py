@@ -90,5 +90,4 @@ def _matrix(rows: object, names: tuple[str, ...] | None, file: str, context: Con
         [rate_of(value, unit_bps, file, f"[{i}][{j}]") for j, value in enumerate(row)]
         for i, row in enumerate(rows)
     ]
-    made = of_matrix(np.array(rates, dtype=np.float64), names, 1.0, file)
-    return ReadDemands(made.demands, (*context.unit_notes(), *made.notes))
+    return of_matrix(np.array(rates, dtype=np.float64), names, 1.0, file, context.unit_notes())

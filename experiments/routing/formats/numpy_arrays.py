@@ -66,5 +66,5 @@ def read_matrix(
         raise ScenarioError(file, "", reason)
     if array.ndim == 2 and names is None:
         names = order_of(array.shape[0], context, file)
-    made = of_matrix(array.astype(np.float64), names or (), context.bare_unit_bps(file), file)
-    return ReadDemands(made.demands, (*context.unit_notes(), *made.notes))
+    unit_bps = context.bare_unit_bps(file)
+    return of_matrix(array.astype(np.float64), names or (), unit_bps, file, context.unit_notes())

@@ -26,15 +26,10 @@ NO_UNIT = "rates without a unit are read as bit/s (--rate-unit says otherwise)"
 
 @dataclass(frozen=True)
 class Context:
-    """What a file of demands is read for.
+    """What a file of demands is read for: what it may call the nodes, and where flows may begin and end.
 
-    Attributes:
-        nodes: What the file may call the nodes.
-        ends: Where flows may begin and end, in the order of a matrix without names.
-        rate_unit_bps: What the caller says that numbers without a unit count in.
-        network_unit_bps: What such numbers count in where the network comes from; None if they have no unit
-            there either.
-        is_scaled: The rates only count relative to each other.
+    Numbers without a unit count in `rate_unit_bps` if the caller says so; where the network comes from they
+    count in `network_unit_bps`. If the rates are scaled they only count relative to each other.
     """
 
     nodes: NodeNames
@@ -146,14 +141,10 @@ def unique(demands: Sequence[Demand], file: str, places: Sequence[str]) -> tuple
     return tuple(demands)
 
 
-def of_matrix(matrix: NDArray[np.float64], names: Sequence[str], unit_bps: float, file: str) -> ReadDemands:
+def of_matrix(
+    matrix: NDArray[np.float64], names: Sequence[str], unit_bps: float, file: str, notes: tuple[str, ...] = ()
+) -> ReadDemands:
     """Return a demand `a->b` for each entry of a matrix above 0: row i column j is from node i to node j.
-
-    Args:
-        matrix: The rates.
-        names: The nodes that rows and columns stand for.
-        unit_bps: What the rates count in.
-        file: The file, for errors.
 
     Raises:
         ScenarioError: It is not square, or an entry is negative, not finite or absurd.
@@ -165,13 +156,12 @@ def of_matrix(matrix: NDArray[np.float64], names: Sequence[str], unit_bps: float
     demands = DemandColumns.from_matrix(names, off_diagonal)
     if not len(demands):
         raise ScenarioError(file, "", "asks for nothing between two nodes: all entries are 0")
-    notes = []
     empty = len(names) * (len(names) - 1) - len(demands)
     if empty:
-        notes.append(f"{empty} entries of 0 are no demands")
+        notes += (f"{empty} entries of 0 are no demands",)
     if on_diagonal:
-        notes.append(f"{on_diagonal} entries from a node to itself are left out")
-    return ReadDemands(demands, tuple(notes))
+        notes += (f"{on_diagonal} entries from a node to itself are left out",)
+    return ReadDemands(demands, notes)
 
 
 def _check_matrix(matrix: NDArray[np.float64], count: int, unit_bps: float, file: str) -> None:

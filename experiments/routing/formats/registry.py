@@ -13,12 +13,7 @@ FORMATS: tuple[DemandFormat, ...] = (numpy_arrays, pickled, sndlib, repetita, js
 
 
 def read_demands(path: Path, context: Context, models: str = "gravity, uniform, bimodal") -> ReadDemands:
-    """Return the demands of a file in any format.
-
-    Args:
-        path: The file.
-        context: What it is read for.
-        models: What else may be given in place of a file, for the error of one that is not there.
+    """Return the demands of a file in any format; `models` may be given in place of one, says the error.
 
     Raises:
         ScenarioError: It cannot be read or used; the text names the place.

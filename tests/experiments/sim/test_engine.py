@@ -262,7 +262,7 @@ def test_it_runs_all_that_it_has_by_default(tmp_path: Path) -> None:
     assert run_command(tmp_path, "--case", "1", "--duration", "0.5") == 0
     runs = Results.read(tmp_path / "results.json").runs
     assert [run.protocol for run in runs] == [
-        *("ospf", "ecmp", "mptcp", "mptcp-dualhomed", "mptcp-sdn", "ppfs", "mstcp"),
+        *("ospf", "ecmp", "mptcp", "mptcp-dualhomed", "mptcp-sdn", "ppfs", "mstcp")
     ]
 
 

@@ -180,18 +180,7 @@ def test_a_disk_that_is_full_is_told_and_keeps_no_half_trace(tmp_path: Path) -> 
 def test_the_command_writes_traces_beside_the_results(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = [
-        "run",
-        "butterfly",
-        "--engine",
-        "sim",
-        "--protocol",
-        "ospf",
-        "--case",
-        "1",
-        "--duration",
-        "0.5",
-    ]
+    run = ["run", "butterfly", "--engine", "sim", "--protocol", "ospf", "--case", "1", "--duration", "0.5"]
     assert cli.main([*run, "--trace", "csv", "--out", str(tmp_path)]) == 0
     assert (tmp_path / "logs" / "1-ospf-s1" / "packets.csv").stat().st_size > 1000
     assert cli.main([*run, "--trace", "xml"]) == 2

@@ -17,7 +17,7 @@ from experiments.studies import schema
 from experiments.studies.cases import cases
 from experiments.studies.document import StudyDocument
 from experiments.studies.evaluate import evaluate, together
-from experiments.studies.measure import Measured, measure
+from experiments.studies.measure import Measured, run
 from tests.fakes.simulations import stop_simulating
 
 SMALL = """
@@ -78,7 +78,7 @@ def small(*changes: tuple[str, str]) -> schema.Study:
 
 
 def measured(study: schema.Study, seeds: int) -> Measured:
-    return measure(study, seeds, simulator(None))
+    return run([study], seeds, simulator(None))[0]
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,8 @@ from experiments.model.events import (
     from_line,
     to_line,
 )
-from experiments.model.job import Job, write_atomically
+from experiments.model.job import Job
+from experiments.model.whole_files import write_atomically
 from experiments.web.event_log import EventLog
 from experiments.web.watching import Watch
 from tests.fakes.results import make_run
