@@ -14,11 +14,7 @@ from experiments.sweep.store import CONDITIONS, read_points
 
 
 def read_sources(paths: Sequence[Path]) -> tuple[list[SampleSource], list[str]]:
-    """Read folders of `run` or `sweep`; returns them and sentences on what was left out.
-
-    Raises:
-        ScenarioError: one of them is neither.
-    """
+    """Read folders of `run` or `sweep`, and say what was left out (ScenarioError: one is neither)."""
     sources, notes = [], []
     for path in paths:
         if (path / CONDITIONS).exists():

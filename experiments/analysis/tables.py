@@ -51,15 +51,18 @@ def columns_of(results: Results) -> dict[str, tuple[str, ...]]:
 
 def tables(results: Results) -> dict[str, Table]:
     """Return all tables of a document, by name; `columns_of` has what is in each."""
-    kinds = {
-        "runs": (_run_row(run) for run in results.runs),
-        "flows": (_flow_row(run, flow) for run in results.runs for flow in run.flows),
-        "links": (_link_row(run, link) for run in results.runs for link in run.links),
-        "series": (row for run in results.runs for flow in run.flows for row in _series(run, flow)),
-        "streams": (row for run in results.runs for flow in run.flows for row in _streams(run, flow)),
-        "link_series": (row for run in results.runs for link in run.links for row in _link_series(run, link)),
-        "commands": ({**_which(run), **each.model_dump()} for run in results.runs for each in run.commands),
-        "quantiles": (row for run in results.runs for flow in run.flows for row in _quantiles(run, flow)),
+    runs = results.runs
+    flows = [(run, flow) for run in runs for flow in run.flows]
+    links = [(run, link) for run in runs for link in run.links]
+    kinds: dict[str, Iterable[Row]] = {
+        "runs": map(_run_row, runs),
+        "flows": itertools.starmap(_flow_row, flows),
+        "links": itertools.starmap(_link_row, links),
+        "series": (row for each in flows for row in _series(*each)),
+        "streams": (row for each in flows for row in _streams(*each)),
+        "link_series": (row for each in links for row in _link_series(*each)),
+        "commands": ({**_which(run), **each.model_dump()} for run in runs for each in run.commands),
+        "quantiles": (row for each in flows for row in _quantiles(*each)),
     }
     same = {"scenario": results.scenario, "engine": results.engine}
     columns = columns_of(results)
@@ -108,26 +111,14 @@ def _flow_row(run: RunResult, flow: FlowResult) -> Row:
 
 
 def _link_row(run: RunResult, link: LinkResult) -> Row:
-    return {
-        **_which(run),
-        "valid": run.valid,
-        "link": link.link,
-        **{name: getattr(link, name) for name in _LINK},
-    }
+    shown = {name: getattr(link, name) for name in ("link", *_LINK)}
+    return {**_which(run), "valid": run.valid, **shown}
 
 
 def _series(run: RunResult, flow: FlowResult) -> Iterator[Row]:
-    series = flow.series
-    for time_s, goodput_bps, delay_s in zip(
-        series.time_s, series.goodput_bps, series.delay_mean_s, strict=True
-    ):
-        yield {
-            **_which(run),
-            "flow": flow.flow,
-            "time_s": time_s,
-            "goodput_bps": goodput_bps,
-            "delay_mean_s": delay_s,
-        }
+    names, series = ("time_s", "goodput_bps", "delay_mean_s"), flow.series
+    for values in zip(*(getattr(series, name) for name in names), strict=True):
+        yield {**_which(run), "flow": flow.flow, **dict(zip(names, values, strict=True))}
 
 
 def _streams(run: RunResult, flow: FlowResult) -> Iterator[Row]:

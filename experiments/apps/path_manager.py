@@ -33,11 +33,7 @@ _TOKEN = struct.Struct("=8xII")  # counters of a byte each, flags, token
 
 
 def token_of(sock: socket.socket) -> int:
-    """Return the kernel's number of an MPTCP connection.
-
-    Raises:
-        OSError: the socket is none, or fell back to TCP.
-    """
+    """Return the kernel's number of an MPTCP connection (OSError: it is none, or fell back to TCP)."""
     info = sock.getsockopt(_SOL_MPTCP, _MPTCP_INFO, 128)
     token: int = _TOKEN.unpack_from(info)[1]
     return token

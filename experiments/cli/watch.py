@@ -20,10 +20,7 @@ FLUSH_S = 0.5
 def watching(job: Job, args: argparse.Namespace) -> Iterator[Callable[[Event], None]]:
     """Serve a page about a job's runs while they are made; yields what takes their events.
 
-    What goes wrong with the page is said once, and the runs go on.
-
-    Raises:
-        PortTaken: the port cannot be used; nothing has been started then.
+    PortTaken is raised before anything is started; what goes wrong later is said once, and the runs go on.
     """
     if not args.watch:
         yield ignore

@@ -43,11 +43,7 @@ class Engine(Protocol):
     """How many runs one instance may be given at once, each by a thread."""
 
     def check(self, plans: list[RunPlan]) -> None:
-        """Refuse what cannot be run; called before anything is started.
-
-        Raises:
-            MissingRequirement: with the remedy.
-        """
+        """Refuse what cannot be run, before anything is started (MissingRequirement: with the remedy)."""
 
     def run_case(self, plan: RunPlan, out: Path, report: Report) -> RunResult:
         """Run one plan; `out` is a folder for its logs (RunFailed: the run did not come to its end)."""

@@ -46,11 +46,7 @@ class Overrides:
 
 
 def parse_assignments(assignments: Iterable[str]) -> Overrides:
-    """Parse `KEY=VALUE` texts; the last one of a key wins.
-
-    Raises:
-        OverrideError: an assignment without `=`, without key, or whose value is not TOML.
-    """
+    """Parse `KEY=VALUE` texts; the last one of a key wins (OverrideError: one is none, or has no value)."""
     overrides = Overrides()
     for assignment in assignments:
         key, equals, text = assignment.partition("=")

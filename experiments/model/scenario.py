@@ -237,11 +237,7 @@ class Scenario(Data):
 
 
 def parse(data: object, source: str) -> Scenario:
-    """Check a scenario's data against the schema.
-
-    Raises:
-        ScenarioError: with the place of the first thing that is wrong.
-    """
+    """Check a scenario's data against the schema (ScenarioError: with the first place that is wrong)."""
     try:
         return Scenario.model_validate(data)
     except ValidationError as error:
@@ -249,11 +245,7 @@ def parse(data: object, source: str) -> Scenario:
 
 
 def check_network(checked: Scenario, cases: Sequence[str], network: Network) -> None:
-    """Check that all that a scenario names is in the network, of flows those of some cases.
-
-    Raises:
-        ScenarioError: with what the network has instead.
-    """
+    """Check that all that a scenario names is in the network (ScenarioError: with what is there instead)."""
     named = [
         (f"cases.{case}.flows.{name}.{end}", "host", getattr(flow, end))
         for case in cases
@@ -310,11 +302,7 @@ def available() -> dict[str, Path]:
 
 
 def path_of(spec: str) -> Path:
-    """Return the file of a scenario: a built-in one's name, or its path.
-
-    Raises:
-        UnknownName: no built-in scenario has this name, and it is no path either.
-    """
+    """Return the file of a built-in scenario, or a path (UnknownName: it is neither)."""
     path = available().get(spec)
     if path is None:
         path = Path(spec)

@@ -12,11 +12,7 @@ from experiments.errors import OutputError
 
 @contextmanager
 def writing(path: Path, option: str = "--out") -> Iterator[None]:
-    """Say of an OSError in this block that a file or folder cannot be written, which an option names.
-
-    Raises:
-        OutputError: what the system says.
-    """
+    """Say of an OSError in this block that what an option names cannot be written (OutputError)."""
     try:
         yield
     except OSError as error:

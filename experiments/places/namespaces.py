@@ -34,11 +34,7 @@ UNSHARE = ("unshare", *NAMESPACES, "--fork", "--kill-child", "--mount-proc", "--
 
 
 def require_namespaces() -> None:
-    """Refuse where namespaces cannot be made, with what to do.
-
-    Raises:
-        MissingRequirement: this is not root, or a program or the system does not let it.
-    """
+    """Refuse where namespaces cannot be made (MissingRequirement: with what to do)."""
     if os.geteuid() != 0:
         command = " ".join(["sudo", *sys.argv])
         raise MissingRequirement(

@@ -10,11 +10,7 @@ from experiments.protocols.base import PROTOCOLS
 
 
 def check_read(given: Mapping[str, Any], wanted: Sequence[str]) -> None:
-    """Refuse settings that none of the protocols which are run reads.
-
-    Raises:
-        OverrideError: with those that would read the first such setting.
-    """
+    """Refuse settings that none of the wanted protocols reads (OverrideError: with those that would)."""
     for key, value in given.items():
         readers = [name for name, spec in PROTOCOLS.items() if _reads(name, spec.reads, key, value)]
         if readers and not set(readers) & set(wanted):

@@ -40,11 +40,7 @@ def render_template(template: str, **values: Any) -> str:
 
 
 def write_page(page: str, plots: Iterable[Plot], out_dir: Path, name: str) -> Path:
-    """Write a page and its plots, each as SVG, PNG and PDF; returns the page's path.
-
-    Raises:
-        OutputError: The folder or a file in it cannot be written.
-    """
+    """Write a page and its plots, each as SVG, PNG and PDF; returns its path (OutputError: it fails)."""
     path = out_dir / name
     folder = out_dir / PLOTS
     with writing(out_dir):

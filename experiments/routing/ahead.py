@@ -23,11 +23,7 @@ _MORE = "give more by --time-limit"
 def measure(
     solved: Solved, case: RoutingCase, live: Engine, count: int, seed: int, time_limit: TimeLimit
 ) -> Solved:
-    """Return what was solved with the times of events, and a note where there was no time for all of them.
-
-    Raises:
-        SolverError: The engine failed.
-    """
+    """Return what was solved with the times of events, and a note where time was short of all of them."""
     events = None
     if not time_limit.is_up:
         events = measure_events(live, solved.problem, case.arriving, count, seed, time_limit)
@@ -39,11 +35,7 @@ def measure(
 
 
 def look_ahead(solved: Solved, kinds: str, objective: str, time_limit: TimeLimit) -> Solved:
-    """Return what was solved with failures and backups, and notes on what there was no time for.
-
-    Raises:
-        SolverError: The engine failed.
-    """
+    """Return what was solved with failures and backups, and notes on what there was no time for."""
     survey = _survey(solved, kinds, objective, time_limit)
     backups = tuple(
         takewhile(lambda _: not time_limit.is_up, backup_paths(solved.problem, solved.allocation))

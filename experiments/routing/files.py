@@ -26,11 +26,7 @@ def to_json(document: dict[str, Any]) -> str:
 
 
 def write_files(solved: Solved, described: str, folder: Path) -> None:
-    """Write the page, the tables as CSV, the documents as JSON and the map.
-
-    Raises:
-        OutputError: A file cannot be written.
-    """
+    """Write the page, tables as CSV, documents as JSON and the map (OutputError: one cannot be)."""
     # Matplotlib takes a second to import, which only those should wait for who get a drawing.
     from experiments.report.pages import write_page
     from experiments.routing.html_page import draw_map, plots_of, render_page

@@ -87,11 +87,7 @@ def _possible(study: Study, case: str, description: dict[str, Any], seeds: int, 
 def run(
     study: Study, seeds: int, out: Path | None, begin: Callable[[int], None], report: Callable[[str], None]
 ) -> OnKernel:
-    """Make the runs of a study in the virtual kernel, going on where a folder has some.
-
-    Raises:
-        ExperimentError: a run failed, or the user stopped.
-    """
+    """Make the runs of a study in the virtual kernel, going on where a folder has some (RunFailed)."""
     with ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mstcp-lab-")))
         planned, reasons = jobs(study, seeds, folder / "kernel")

@@ -50,11 +50,7 @@ class Planned:
 
 
 def plan(study: Study, seeds: int) -> list[Planned]:
-    """Return the runs of a study: each case with the seeds 1 to `seeds`.
-
-    Raises:
-        ScenarioError: a case is not what the simulator takes, with its place.
-    """
+    """Return the runs of a study, each case with each seed (ScenarioError: the simulator refuses one)."""
     planned = []
     for case, description in cases(study).items():
         try:

@@ -16,6 +16,14 @@ from experiments.errors import ScenarioError
 from experiments.model import settings
 
 MEGA = 1e-6
+
+
+def _flow(protocol: str, **further: Any) -> list[dict[str, Any]]:
+    ends = {"name": "1", "src": "S", "dst": "D"}
+    return [{**ends, "protocol": protocol, "traffic": {"kind": "bulk"}, **further}]
+
+
+TWO_PATHS = [{"path": ["S", "A", "D"]}, {"path": ["S", "B", "D"]}]
 MPTCP: dict[str, Any] = {
     "format": 1,
     "tcp": {"profile": "linux", "mss_bytes": 1400, "congestion_control": "reno"},
@@ -25,17 +33,11 @@ MPTCP: dict[str, Any] = {
         {"ends": ["S", "B"], "rate_bps": 10e6, "delay_us": 30000, "queue_packets": 50, "loss": 0.0005},
         {"ends": ["B", "D"], "rate_bps": 1e9, "delay_us": 10},
     ],
-    "flows": [
-        {
-            "name": "1",
-            "src": "S",
-            "dst": "D",
-            "protocol": "mptcp",
-            "traffic": {"kind": "bulk"},
-            "paths": [{"path": ["S", "A", "D"]}, {"path": ["S", "B", "D"]}],
-            "mptcp": {"receive_buffer_bytes": 400_000, "congestion_control": "uncoupled"},
-        }
-    ],
+    "flows": _flow(
+        "mptcp",
+        paths=TWO_PATHS,
+        mptcp={"receive_buffer_bytes": 400_000, "congestion_control": "uncoupled"},
+    ),
 }
 """Two paths of unlike rate and delay, and a receive window that the slow one can block."""
 SPLIT: dict[str, Any] = {
@@ -46,53 +48,32 @@ SPLIT: dict[str, Any] = {
         {**MPTCP["links"][2], "rate_bps": 20e6, "delay_us": 9000},
         MPTCP["links"][3],
     ],
-    "flows": [
-        {
-            "name": "1",
-            "src": "S",
-            "dst": "D",
-            "protocol": "tcp",
-            "traffic": {"kind": "bulk"},
-            "paths": [{"path": ["S", "A", "D"]}, {"path": ["S", "B", "D"]}],
-            "ack_path": "reverse",
-        }
-    ],
+    "flows": _flow("tcp", paths=TWO_PATHS, ack_path="reverse"),
 }
 """One TCP whose packets take one of two paths each: a quarter of them overtakes others, few are lost."""
 SINGLE: dict[str, Any] = {
     "format": 1,
     "tcp": {"profile": "linux", "mss_bytes": 1400},
     "links": [{"ends": ["S", "D"], "rate_bps": 20e6, "delay_us": 20000, "queue_packets": 60, "loss": 0.0005}],
-    "flows": [{"name": "1", "src": "S", "dst": "D", "protocol": "tcp", "traffic": {"kind": "bulk"}}],
+    "flows": _flow("tcp"),
 }
 """One TCP over one link that loses a packet now and then."""
 
 
 @dataclass(frozen=True)
 class MethodKind:
-    """What is compared: where its name stands in a description, those built in, and what needs what."""
+    """What is compared: in which description, by which key of (MP)TCP's settings, and those built in."""
 
     base: Mapping[str, Any]
-    place: Callable[[dict[str, Any]], dict[str, Any]]
     key: str
     built_in: tuple[str, ...]
 
 
-def _tcp(description: dict[str, Any]) -> dict[str, Any]:
-    tcp: dict[str, Any] = description["tcp"]
-    return tcp
-
-
-def _mptcp(description: dict[str, Any]) -> dict[str, Any]:
-    mptcp: dict[str, Any] = description["flows"][0]["mptcp"]
-    return mptcp
-
-
 KINDS = {
-    "schedulers": MethodKind(MPTCP, _mptcp, "scheduler", settings.SCHEDULERS),
-    "coupled": MethodKind(MPTCP, _mptcp, "congestion_control", settings.COUPLED_CONTROLS),
-    "congestion": MethodKind(SINGLE, _tcp, "congestion_control", settings.CONGESTION_CONTROLS),
-    "reordering": MethodKind(SPLIT, _tcp, "reordering", settings.RESPONSES),
+    "schedulers": MethodKind(MPTCP, "scheduler", settings.SCHEDULERS),
+    "coupled": MethodKind(MPTCP, "congestion_control", settings.COUPLED_CONTROLS),
+    "congestion": MethodKind(SINGLE, "congestion_control", settings.CONGESTION_CONTROLS),
+    "reordering": MethodKind(SPLIT, "reordering", settings.RESPONSES),
 }
 FIGURES: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
     "goodput_mbps": lambda flow: flow["goodput_bps"] * MEGA,
@@ -121,5 +102,5 @@ def describe(kind: MethodKind, name: str, duration_s: float, seed: int) -> dict[
     """Return the simulator's description of a run with one method."""
     description = copy.deepcopy(dict(kind.base))
     description |= {"seed": seed, "duration_s": duration_s, "warm_up_s": 1.0}
-    kind.place(description)[kind.key] = name
+    description["flows"][0].get("mptcp", description["tcp"])[kind.key] = name
     return description

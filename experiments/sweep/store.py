@@ -88,11 +88,7 @@ class SweepStore:
 
 
 def read_points(folder: Path) -> tuple[Conditions, list[PointResult]]:
-    """Read the folder of a sweep: its conditions and the points that are finished.
-
-    Raises:
-        ScenarioError: it holds no sweep, or a line that is no point.
-    """
+    """Read a sweep's folder: conditions and finished points (ScenarioError: it holds none)."""
     points = folder / POINTS
     try:
         return _conditions_of(folder / CONDITIONS), _points_of(points, Journal(points))

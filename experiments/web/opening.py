@@ -25,11 +25,7 @@ MOST_FILES = 50
 
 
 def open_documents(path: Path) -> list[OpenDocument]:
-    """Open a document, a folder with one, or all below a folder that has none.
-
-    Raises:
-        ScenarioError: there is nothing that a page could show.
-    """
+    """Open a document, a folder with one, or all below a folder without (ScenarioError: there is none)."""
     if path.is_dir() and not (path / DOCUMENT).exists():
         files = list(_below(path))
         if files:

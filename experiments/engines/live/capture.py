@@ -30,11 +30,7 @@ _INBOUND, _OUTBOUND = 1, 2
 
 
 class Captures:
-    """Captures some links of a running network until it is left; LINK.pcapng is in the run's folder.
-
-    Raises:
-        OSError: a file cannot be written, or an interface is not there.
-    """
+    """Captures some links of a running network until it is left; LINK.pcapng is in the run's folder."""
 
     def __init__(self, network: Network, links: Sequence[str], folder: Path) -> None:
         names = InterfaceNames(network)

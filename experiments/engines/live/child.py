@@ -64,11 +64,7 @@ class Child:
             raise ChildFailed(self._end_text()) from None
 
     def expect(self, event: str, timeout_s: float) -> dict[str, Any]:
-        """Return the next event, which must be of this kind.
-
-        Raises:
-            ChildFailed: it reported a failure, ended, or said nothing in time.
-        """
+        """Return the next event, which must be of a kind (ChildFailed: it is not, or does not come)."""
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._after_samples():
             left = deadline - time.monotonic()

@@ -96,11 +96,7 @@ class ControllerSubprocess:
             self._process.terminate()
 
     def wait_listening(self) -> None:
-        """Wait until it takes connections: a switch that is refused tries again after a second.
-
-        Raises:
-            ChildFailed: it ended, or does not listen in time.
-        """
+        """Wait until it takes connections: a refused switch tries again after a second (ChildFailed)."""
         deadline = time.monotonic() + READY_TIMEOUT_S
         while not self._ready.exists():
             self._check_alive()
@@ -109,11 +105,7 @@ class ControllerSubprocess:
             time.sleep(LISTENING_POLL_S)
 
     def wait_ready(self) -> None:
-        """Wait until it knows every switch and link and all rules are in.
-
-        Raises:
-            ChildFailed: it ended, or is not ready in time; the text says what is missing.
-        """
+        """Wait until it knows every switch and link and all rules are in (ChildFailed: what is missing)."""
         deadline = time.monotonic() + READY_TIMEOUT_S
         missing = "it does not answer"
         while time.monotonic() < deadline:
@@ -138,19 +130,11 @@ class ControllerSubprocess:
         return _ask(self.rest_port, "GET", path)[1]
 
     def request_flow(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Ask for a flow (`POST /v1/flows`) and return what was allocated, when every switch has confirmed.
-
-        Raises:
-            ChildFailed: the controller refused; with its reason.
-        """
+        """Ask for a flow (`POST /v1/flows`); returns it when it is installed (ChildFailed: it is refused)."""
         return _granted(self.rest_port, "POST", "/v1/flows", request)
 
     def flow(self, flow_id: str) -> dict[str, Any]:
-        """Return a flow as it is now: its rates may have changed for the good of the whole.
-
-        Raises:
-            ChildFailed: it has ended.
-        """
+        """Return a flow as it is now: rates change for the good of the whole (ChildFailed: it has ended)."""
         return _granted(self.rest_port, "GET", f"/v1/flows/{flow_id}")
 
 

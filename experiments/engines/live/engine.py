@@ -89,11 +89,7 @@ class LiveEngine:
         """Do nothing: its runs are made one after the other, by the one who is interrupted."""
 
     def run_case(self, plan: RunPlan, out: Path, report: Report) -> RunResult:
-        """Build the network, run the flows, tear it down.
-
-        Raises:
-            RunFailed: with the reason, and where the logs are.
-        """
+        """Build the network, run the flows, tear it down (RunFailed: why, and where the logs are)."""
         try:
             with ExitStack() as stack:
                 return self._run(plan, out, report, stack)
@@ -168,7 +164,8 @@ class LiveEngine:
             programs,
             sampler,
             agent,
-            _Happening(changes, commands),
+            changes,
+            commands,
             report,
             takes_time=takes_time,
         )
@@ -205,14 +202,6 @@ class LiveEngine:
 
 
 @dataclass(frozen=True)
-class _Happening:
-    """What the scenario lets happen during a run."""
-
-    changes: Changes
-    commands: Programs
-
-
-@dataclass(frozen=True)
 class _Measured:
     """What the engine itself saw of a run."""
 
@@ -230,7 +219,8 @@ def _measure(
     programs: Mapping[str, int],
     sampler: LinkSampler,
     agent: Agent,
-    happening: _Happening,
+    changes: Changes,
+    commands: Programs,
     report: Report,
     *,
     takes_time: bool,
@@ -248,13 +238,13 @@ def _measure(
     pending = [(start_ns + round(change.time_s * 1e9), change) for change in plan.changes]
     while True:
         now_ns = time.monotonic_ns()
-        happening.changes.make([change for at_ns, change in pending if at_ns <= now_ns])
+        changes.make([change for at_ns, change in pending if at_ns <= now_ns])
         pending = [(at_ns, change) for at_ns, change in pending if at_ns > now_ns]
         elapsed_s = (now_ns - start_ns) * 1e-9
-        program_s = happening.commands.advance(elapsed_s)
+        program_s = commands.advance(elapsed_s)
         sampler.sample(now_ns)
         agent.sample(now_ns)
-        happening.changes.sample(now_ns)
+        changes.sample(now_ns)
         if meters is None and now_ns >= window.start_ns:
             meters = CpuMeter(), ProgramMeter(programs)
         if now_ns >= window.end_ns:

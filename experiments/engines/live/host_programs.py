@@ -68,11 +68,7 @@ class ForkedProgram:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end and return its status.
-
-        Raises:
-            subprocess.TimeoutExpired: it still runs after this many seconds.
-        """
+        """Wait for its end and return its status (subprocess.TimeoutExpired: it still runs)."""
         if self.returncode is None:
             self._process.join(timeout)
             self.returncode = self._process.exitcode

@@ -31,11 +31,7 @@ RECORDED = tuple(
 
 
 def configure_hosts(emulation: Emulation, asked: Mapping[str, str]) -> dict[str, str]:
-    """Set the sysctls that a scenario asks for on every host, and return what the hosts have then.
-
-    Raises:
-        ChildFailed: a setting was refused, or is not what was asked for.
-    """
+    """Set the sysctls that a scenario asks for on every host; returns what they are (ChildFailed)."""
     settings: dict[str, str] = {}
     for host in emulation.network.hosts:
         if asked:

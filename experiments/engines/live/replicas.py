@@ -66,20 +66,12 @@ class Replicas:
             return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def wait_listening(self) -> None:
-        """Wait until all take connections: a switch that is refused tries again after a second.
-
-        Raises:
-            ChildFailed: one has ended, or does not listen in time.
-        """
+        """Wait until all take connections (ChildFailed: one has ended, or does not listen in time)."""
         for each in self._all:
             each.wait_listening()
 
     def wait_ready(self) -> None:
-        """Wait until one leads, and knows every switch and link.
-
-        Raises:
-            ChildFailed: that takes too long, or one has ended.
-        """
+        """Wait until one leads, and knows every switch and link (ChildFailed: that takes too long)."""
         self._leader().wait_ready()
 
     def _leader(self) -> ControllerSubprocess:

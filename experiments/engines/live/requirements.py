@@ -37,11 +37,7 @@ OVS_FOLDER = Path("/run/mstcp-lab/ovs")
 
 
 def check() -> None:
-    """Refuse where a program or the compiled core is missing.
-
-    Raises:
-        MissingRequirement: with the command that brings it.
-    """
+    """Refuse where a program or the compiled core is missing (MissingRequirement: with what brings it)."""
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if missing:
         packages = " ".join(sorted({PROGRAMS[name] for name in missing}))
@@ -63,11 +59,7 @@ def check_programs(plan: RunPlan) -> None:
 
 
 def check_kernel(plan: RunPlan) -> None:
-    """Refuse a run that needs of TCP or MPTCP what the kernel here does not have.
-
-    Raises:
-        MissingRequirement: with what to do about it.
-    """
+    """Refuse a run that needs of TCP or MPTCP what this kernel does not have (MissingRequirement)."""
     for name in plan.parts():
         for setting, wanted in protocols.get(name).kernel_settings.items():
             if read_sysctl(setting) is None or wanted not in (None, read_sysctl(setting)):

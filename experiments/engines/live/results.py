@@ -49,7 +49,12 @@ def flow_result(
     else:
         carried = _with_subflow_samples(transfer, carried)
         allocated = [PathAllocation(path=each.path, rate_bps=each.rate_bps) for each in carried]
-        stream_series = _carried_series(carried, window) or _shared_series(transfer, carried, window)
+        sampled = [
+            _series(each.source_port, each.path, each.times_ns, each.counted_bytes, window)
+            for each in carried
+            if each.times_ns.size
+        ]
+        stream_series = sampled or _shared_series(transfer, carried, window)
     return FlowResult(
         flow=transfer.name,
         src=flow.src,
@@ -96,16 +101,16 @@ def _congestion_control(transfer: Transfer, asked: str) -> str | None:
     return asked
 
 
+def _series(
+    port: int | None, path: list[str] | None, times_ns: np.ndarray, counted: np.ndarray, window: Window
+) -> StreamSeries:
+    return StreamSeries(source_port=port, path=path, rate_bps=logs.rate_series(times_ns, counted, window))
+
+
 def _stream_series(transfer: Transfer, paths: list[list[str] | None], window: Window) -> list[StreamSeries]:
     times_ns, counted = transfer.stream_samples()
-    return [
-        StreamSeries(
-            source_port=stream["source_port"],
-            path=path,
-            rate_bps=logs.rate_series(times_ns, counted[:, index], window),
-        )
-        for index, (stream, path) in enumerate(zip(transfer.connected["streams"], paths, strict=True))
-    ]
+    streams = zip(transfer.connected["streams"], paths, counted.T, strict=True)
+    return [_series(stream["source_port"], path, times_ns, own, window) for stream, path, own in streams]
 
 
 def _shared_series(transfer: Transfer, carried: list[CarriedPath], window: Window) -> list[StreamSeries]:
@@ -114,13 +119,10 @@ def _shared_series(transfer: Transfer, carried: list[CarriedPath], window: Windo
     if len(streams) != 1 or any(each.share is None for each in carried):
         return _stream_series(transfer, [None] * len(streams), window)
     (whole,) = _stream_series(transfer, [None], window)
+    shared = ([rate * (each.share or 0.0) for rate in whole.rate_bps] for each in carried)
     return [
-        StreamSeries(
-            source_port=each.source_port,
-            path=each.path,
-            rate_bps=[rate * (each.share or 0.0) for rate in whole.rate_bps],
-        )
-        for each in carried
+        StreamSeries(source_port=each.source_port, path=each.path, rate_bps=rates)
+        for each, rates in zip(carried, shared, strict=True)
     ]
 
 
@@ -153,25 +155,8 @@ def _with_windows(
     return [with_window(stream) for stream in streams]
 
 
-def _carried_series(carried: list[CarriedPath], window: Window) -> list[StreamSeries]:
-    """Return the series of paths whose bytes were sampled; nothing where they were not."""
-    return [
-        StreamSeries(
-            source_port=each.source_port,
-            path=each.path,
-            rate_bps=logs.rate_series(each.times_ns, each.counted_bytes, window),
-        )
-        for each in carried
-        if each.times_ns.size
-    ]
-
-
 def workload_results(transfer: Transfer, writes: Log, reads: Log, window: Window) -> dict[str, Any]:
-    """Return the fields of a flow's result that depend on its workload.
-
-    Raises:
-        ChildFailed: requests did not arrive as they were made.
-    """
+    """Return what depends on a flow's workload (ChildFailed: requests did not arrive as they were made)."""
     workload = transfer.flow.flow.workload
     none = np.empty(0, dtype=np.int64)
     asked_ns, end_offset = none, none

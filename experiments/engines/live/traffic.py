@@ -134,11 +134,7 @@ class Traffic:
             )
 
     def connect(self, agent: Agent) -> None:
-        """Connect all flows, which ask for their paths in the order of the file.
-
-        Raises:
-            ChildFailed: a process did not come up or could not connect.
-        """
+        """Connect all flows, in the order of the file (ChildFailed: a process did not come up or connect)."""
         for sink in self._sinks.values():
             sink.expect("listening", self._patience_s)
         for transfer in self._transfers:
@@ -187,11 +183,7 @@ class Traffic:
             child.check_alive()
 
     def finish(self) -> list[Transfer]:
-        """Wait until all is read, and return the transfers with their reports and logs.
-
-        Raises:
-            ChildFailed: a transfer did not end in time, or an end of it failed.
-        """
+        """Wait until all is read; returns the transfers with reports (ChildFailed: one has no end)."""
         patience_s = self._plan.scenario.drain_s + REPORT_TIMEOUT_S
         sent = self._reports(self._sources, patience_s)
         for transfer in self._transfers:

@@ -35,11 +35,7 @@ class SimEngine:
     name = "sim"
 
     def __init__(self, scheduler: str | None = None) -> None:
-        """Make the runs in processes of this machine, or on the cluster at an address.
-
-        Raises:
-            MissingRequirement, ClusterUnreachable: there is no such cluster.
-        """
+        """Make the runs in processes of this machine, or on the cluster at an address."""
         self._simulator = simulator(scheduler)
         self.most_at_once = self._simulator.at_once
         self._remote = scheduler is not None
@@ -83,15 +79,7 @@ class SimEngine:
         return self.simulate(plan, out)
 
     def simulate(self, plan: RunPlan, traces: Path | None = None) -> RunResult:
-        """Route a plan's flows and simulate them.
-
-        Args:
-            plan: what is run.
-            traces: folder for the traces that the scenario asks for; None writes none.
-
-        Raises:
-            RunFailed: with the reason.
-        """
+        """Route a plan's flows and simulate them; traces go to a folder, if any (RunFailed: says why)."""
         plan, homes = with_second_interfaces(plan)
         try:
             ways = routes(plan)

@@ -54,11 +54,7 @@ class TraceFiles:
             raise error
 
     def __call__(self, name: str, piece: bytes) -> None:
-        """Append the next bytes of a file.
-
-        Raises:
-            TraceNotWritten: The disk is full, or the folder takes no files.
-        """
+        """Append the next bytes of a file (TraceNotWritten: no room, or the folder takes no files)."""
         try:
             if name not in self._open:
                 self._open[name] = self._files.enter_context((self._folder / name).open("wb"))

@@ -55,11 +55,7 @@ def sources() -> list[Path]:
 
 
 def kernel() -> Path:
-    """Return the kernel's executable, unpacked into the user's cache where it is not there yet.
-
-    Raises:
-        MissingRequirement: this machine cannot run it, or it cannot be unpacked.
-    """
+    """Return the kernel, unpacked into the user's cache if need be (MissingRequirement: it cannot be run)."""
     named = os.environ.get(OVERRIDE)
     if named:
         if not os.access(named, os.X_OK):

@@ -87,11 +87,7 @@ def require() -> None:
 
 
 def require_boot() -> None:
-    """Boot a machine that does nothing, which takes about a second.
-
-    Raises:
-        MissingRequirement: none can be started, or it does not come to its program; with the reason.
-    """
+    """Boot a machine that does nothing, for about a second (MissingRequirement: none comes up, and why)."""
     require()
     with tempfile.TemporaryDirectory(prefix="mstcp-lab-") as folder:
         console = Path(folder, "console.log")

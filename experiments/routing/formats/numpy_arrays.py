@@ -54,11 +54,7 @@ def read(file: str, content: bytes, context: Context) -> ReadDemands:
 def read_matrix(
     array: NDArray[Any], names: tuple[str, ...] | None, file: str, context: Context
 ) -> ReadDemands:
-    """Return the demands of an array.
-
-    Raises:
-        ScenarioError: It is not a square matrix of rates for the network's nodes.
-    """
+    """Return the demands of an array (ScenarioError: it is no square matrix of rates for the nodes)."""
     if array.dtype.kind not in "fiu":
         raise ScenarioError(file, "", f"holds {array.dtype}, not numbers")
     if array.ndim == 3:

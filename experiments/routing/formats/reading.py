@@ -39,11 +39,7 @@ class Context:
     is_scaled: bool = False
 
     def end(self, text: str, file: str, place: str) -> str:
-        """Return the node that a file calls so.
-
-        Raises:
-            ScenarioError: None is called so, or several are, or no flow can begin or end there.
-        """
+        """Return the node that a file calls so (ScenarioError: none, several, or none where flows end)."""
         try:
             name = self.nodes.resolve(text)
         except UnknownNode as error:
@@ -178,11 +174,7 @@ def _check_matrix(matrix: NDArray[np.float64], count: int, unit_bps: float, file
 
 
 def order_of(count: int, context: Context, file: str) -> tuple[str, ...]:
-    """Return the nodes that rows and columns without names stand for.
-
-    Raises:
-        ScenarioError: The matrix has another size, or they could stand for several.
-    """
+    """Return the nodes of rows and columns without names (ScenarioError: another number, or several ways)."""
     try:
         return context.nodes.in_order(count, context.ends)
     except UnknownNode as error:

@@ -48,11 +48,7 @@ def column_of(name: str) -> str:
 
 
 def check_header(names: Iterable[str], file: str, place: str) -> list[str]:
-    """Return the columns that names of a header stand for.
-
-    Raises:
-        ScenarioError: One is none, one is missing, or one comes twice.
-    """
+    """Return the columns that a header names (ScenarioError: one is none, missing, or there twice)."""
     columns = []
     for name in names:
         column = column_of(name)
@@ -71,11 +67,7 @@ def check_header(names: Iterable[str], file: str, place: str) -> list[str]:
 
 
 def of_rows(rows: Iterable[tuple[str, Mapping[str, Any]]], context: Context, file: str) -> ReadDemands:
-    """Return the demands of rows: each a place and its values by column.
-
-    Raises:
-        ScenarioError: A value cannot be used.
-    """
+    """Return the demands of rows, each a place and its values (ScenarioError: one cannot be used)."""
     demands, places = [], []
     has_bare_rate = False
     for number, (place, values) in enumerate(rows, start=1):
