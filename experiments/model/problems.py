@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import get_args
 
@@ -10,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from experiments.errors import nearest
 from topologies.validation import requirement
 
+_TYPE = re.compile(r"constrained-\w+|\w+\[.*\]")
 KINDS: Mapping[int | str, frozenset[str]] = {
     "sizes": frozenset({"fixed", "exponential", "web-search", "data-mining", "empirical"})
 }
@@ -56,9 +58,9 @@ def what_is_wrong(error: ValidationError) -> str:
 
 
 def _keys_alone(place: tuple[int | str, ...]) -> Iterator[int | str]:
-    """Yield the keys of a place; pydantic also names the `kind` of a table that has one."""
+    """Yield the keys of a place; pydantic also names the `kind` of a table, and the type that it tried."""
     before: int | str = ""
     for part in place:
-        if not (before in KINDS and part in KINDS[before]):
+        if not (before in KINDS and part in KINDS[before]) and not _TYPE.fullmatch(str(part)):
             yield part
         before = part
