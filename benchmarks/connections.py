@@ -24,6 +24,7 @@ from typing import Any
 
 import mstcp
 from benchmarks.occupied import occupied
+from benchmarks.pages import show
 
 HOST = "127.0.0.1"
 STREAMS = 2
@@ -321,10 +322,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     if arguments.part:
         return 0
-    if arguments.json:
-        print(json.dumps(result))
-    else:
-        print("\n".join(f"{key:28} {value}" for key, value in result.items()))
+    show(result, arguments.json)
     return int(result["failures"] > 0 or result["held_by_server"] != arguments.connections)
 
 

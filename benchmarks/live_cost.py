@@ -10,7 +10,6 @@ the sources stop. Medians of the repeats.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import statistics
@@ -22,6 +21,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
+from benchmarks.pages import show
 from experiments import runner
 from experiments.model import scenario
 from experiments.model.events import Event, FlowsConnected, InRun, PhaseBegun, RunFinished, RunStarted
@@ -59,11 +59,7 @@ def main() -> int:
         measure(arguments.protocol, arguments.case, arguments.duration) for _ in range(arguments.repeats)
     ]
     medians = {key: statistics.median(each[key] for each in measured) for key in measured[0]}
-    if arguments.json:
-        print(json.dumps(medians))
-    else:
-        for key, value in medians.items():
-            print(f"{key:24} {value:10.3f}")
+    show(medians, arguments.json)
     return 0
 
 

@@ -1,15 +1,17 @@
-"""Tables of docs/ that are renewed, between `<!-- NAME: begin -->` and `<!-- NAME: end -->`."""
+"""Where results are shown: the terminal, and the tables of docs/ between two comments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 def renew(page: str, name: str, lines: Iterable[str]) -> None:
-    """Put `lines` between the markers `name` of docs/`page`.
+    """Put `lines` between `<!-- NAME: begin -->` and `<!-- NAME: end -->` in docs/`page`.
 
     Raises:
         ValueError: the page has no such markers.
@@ -23,3 +25,13 @@ def renew(page: str, name: str, lines: Iterable[str]) -> None:
             f"docs/{page} has no table {name!r}: put {begin.strip()} and {end} on lines of their own"
         )
     path.write_text(before + begin + "".join(f"{line}\n" for line in lines) + end + after, encoding="utf-8")
+
+
+def show(result: Mapping[str, Any], as_json: bool) -> None:
+    """Print a result: as JSON and nothing else, or a line for each figure."""
+    if as_json:
+        print(json.dumps(result))
+        return
+    for name, value in result.items():
+        shown = "-" if value is None else f"{value:.6g}" if isinstance(value, float) else value
+        print(f"{name:32} {shown}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import json
 import os
 import shutil
 import socket
@@ -20,6 +19,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from benchmarks.pages import show
 
 INSIDE = "MSTCP_PROXIES_INSIDE"
 HOST = "127.0.0.1"
@@ -157,7 +158,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (RuntimeError, subprocess.SubprocessError) as error:
         print(f"benchmarks.proxies: {error}", file=sys.stderr)
         return 1
-    print(json.dumps(result) if arguments.json else "\n".join(f"{k:16} {v:.3g}" for k, v in result.items()))
+    show(result, arguments.json)
     return 0
 
 

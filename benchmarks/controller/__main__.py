@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import sys
 import tempfile
@@ -39,6 +38,7 @@ from benchmarks.controller.live import run_in_namespaces
 from benchmarks.controller.load import Load, Result
 from benchmarks.controller.process import controller
 from benchmarks.controller.sizes import spec_of
+from benchmarks.pages import show
 from tests.fakes.model_network import fleet_of
 
 
@@ -69,11 +69,7 @@ def main() -> int:
     result = asyncio.run(_measure(network, flows, options.rate, options.seed))
     if options.live:
         result |= run_in_namespaces(options.quick)
-    if options.json:
-        print(json.dumps(result))
-    else:
-        for name, value in result.items():
-            print(f"{name:28} {'-' if value is None else format(value, '.4g')}")
+    show(result, options.json)
     return 0
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import statistics
 import sys
 import tempfile
@@ -30,6 +29,7 @@ from benchmarks.controller.client import Session
 from benchmarks.controller.load import UNDER_WAY, Load
 from benchmarks.controller.process import Controller, controller, leader_of
 from benchmarks.controller.sizes import spec_of
+from benchmarks.pages import show
 from tests.fakes.etcd_servers import EtcdServers
 from tests.fakes.model_network import fleet_of
 
@@ -123,11 +123,7 @@ def main() -> int:
     flows = options.flows or (500 if options.quick else 5000)
     with tempfile.TemporaryDirectory(prefix="stores-") as folder:
         result = asyncio.run(_measure(spec, flows, options.seed, Path(folder)))
-    if options.json:
-        print(json.dumps(result))
-    else:
-        for name, value in result.items():
-            print(f"{name:28} {value:.4g}")
+    show(result, options.json)
     return 0
 
 

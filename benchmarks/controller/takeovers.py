@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import statistics
 import sys
 import tempfile
@@ -34,6 +33,7 @@ import topologies
 from benchmarks.controller.client import Session
 from benchmarks.controller.load import UNDER_WAY, Load
 from benchmarks.controller.process import Controller, controller, leader_of
+from benchmarks.pages import show
 from controller.store.etcd import EtcdStore
 from controller.store.etcd_client import EtcdAccess, EtcdClient, until
 from switch.model import Fleet
@@ -176,11 +176,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="takeovers-") as folder:
         result = asyncio.run(_measure(options.takeovers, Path(folder)))
-    if options.json:
-        print(json.dumps(result))
-    else:
-        for name, value in result.items():
-            print(f"{name:20} {value:.4g}")
+    show(result, options.json)
     return int(any(result[name] for name in ("rules_changed", "flows_changed", "records_changed")))
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.faults.live import transfer
+from benchmarks.pages import show
 
 ROOT = Path(__file__).resolve().parents[2]
 WORST = ("longest_pause_s", "longest_unused_repaired_path_s", "longest_close_s")
@@ -107,11 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "simulated": simulated,
         "live": live,
     }
-    if args.json:
-        print(json.dumps(result))
-    else:
-        for name, value in result.items():
-            print(f"{name:32} {value}")
+    show(result, args.json)
     return int(result["digests_equal"] != result["seeds"])
 
 

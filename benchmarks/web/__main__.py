@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import random
 import shutil
@@ -33,6 +32,7 @@ import httpx
 from playwright.async_api import Browser, CDPSession, Page, async_playwright
 
 from benchmarks.controller.process import Controller, controller
+from benchmarks.pages import show
 from benchmarks.web.events import day_of_events_heap_mb
 from benchmarks.web.networks import network_of
 from tests.fakes.model_network import fleet_of
@@ -76,9 +76,7 @@ def main() -> int:
     result = asyncio.run(_measure(program, network, options.flows, options.seed))
     if not options.skip_events:
         result["day_of_events_heap_mb"] = day_of_events_heap_mb(program)
-    print(
-        json.dumps(result) if options.json else "\n".join(f"{name} {value}" for name, value in result.items())
-    )
+    show(result, options.json)
     return 0
 
 
