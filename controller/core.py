@@ -15,6 +15,7 @@ from controller.decide.link_watch import LinkWatch
 from controller.decide.manager import FlowManager
 from controller.decide.measuring import Measuring
 from controller.decide.neighbours import Neighbours
+from controller.decide.part import Shared
 from controller.decide.policing import Policing
 from controller.decide.protection import Protection
 from controller.decide.queries import Queries
@@ -76,34 +77,31 @@ class Core(Journaled):
 
     def _assemble(self, state: State) -> None:
         """Make all parts, for a network of which nothing is known yet."""
-        self._state, outbox = state, self._outbox
-        self._transactions = transactions = Transactions(state, outbox)
+        self._state = state
+        self._transactions = Transactions(state, self._outbox)
+        shared = Shared(state, self._outbox, self._transactions)
         self._rules = SwitchRules(
-            state,
-            outbox,
-            transactions,
+            shared,
             self._beside_fixed,
             self._count_beside_fixed,
             lambda switch, now: self._audit.refused(switch, now),
         )
-        self._default_routes = DefaultRoutes(state, outbox, transactions, self._rules)
-        self._dhcp_relay = DhcpRelay(state, outbox)
-        self._neighbours = Neighbours(state, outbox, self._default_routes, self._rules)
-        self._protection = Protection(state, outbox, transactions)
-        leases = Leases(state)
-        self._policing = policing = Policing(state, outbox, transactions, self._rules)
-        self._flows = FlowManager(
-            state, outbox, transactions, leases, policing, self._new_flow_id, self._solved
-        )
-        self._succession = Succession(state, outbox, leases, self._flows.capacity_changed)
-        self._audit = RuleAudit(state, outbox, self._rules, self._flows)
-        self._measuring = Measuring(state, outbox, self._flows.capacity_returned, self._audit.counters_asked)
-        self._links = LinkWatch(state, outbox)
-        self._switch_faults = SwitchFaults(state, outbox)
+        self._default_routes = DefaultRoutes(shared, self._rules)
+        self._dhcp_relay = DhcpRelay(shared)
+        self._neighbours = Neighbours(shared, self._default_routes, self._rules)
+        self._protection = Protection(shared)
+        leases = Leases(shared)
+        self._policing = Policing(shared, self._rules)
+        self._flows = FlowManager(shared, leases, self._policing, self._new_flow_id, self._solved)
+        self._succession = Succession(shared, leases, self._flows.capacity_changed)
+        self._audit = RuleAudit(shared, self._rules, self._flows)
+        self._measuring = Measuring(shared, self._flows.capacity_returned, self._audit.counters_asked)
+        self._links = LinkWatch(shared)
+        self._switch_faults = SwitchFaults(shared)
         self._gone_at: JournaledDict[int, float] = JournaledDict()  # when a switch that is away is given up
-        self._link_changes = LinkChanges(state, outbox, self._flows)
-        self._queries = Queries(state, self._rules, self._flows)
-        self._rule_counters = RuleCounters(state, outbox, self._queries.rules)
+        self._link_changes = LinkChanges(shared, self._flows)
+        self._queries = Queries(shared, self._rules, self._flows)
+        self._rule_counters = RuleCounters(shared, self._queries.rules)
 
     def _event_handlers(self) -> dict[type, Callable[[Any], None]]:
         return {

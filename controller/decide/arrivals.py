@@ -9,26 +9,23 @@ from itertools import takewhile
 from controller.decide.admission import admit
 from controller.decide.granting import Granted, Wanted, grant, grant_shared, may_share
 from controller.decide.live_optima import LiveOptima
+from controller.decide.part import Part, Shared
 from controller.decide.planning import optimise_new_flows
 from controller.decide.rates import Rates
 from controller.decide.telling import refuse, tell_refused
 from controller.errors import FAILURES, AnyFailure, DeadlineExceeded, Unavailable, key_of_another
-from controller.install.outbox import Outbox
 from controller.model.events import FlowRequested
-from controller.model.journal import Journaled
 from controller.state.flow import Flow
-from controller.state.state import State
 
 _MOST_IN_SOLVE = 64
 """Requests that share a solve, at most: it takes longer the more there are."""
 
 
-class Arrivals(Journaled):
+class Arrivals(Part):
     """Routes new flows, and begins to install their paths.
 
     Args:
-        state: Network and flows.
-        outbox: Where messages go.
+        shared: What all parts work on.
         optima: The last optima.
         rates: Gives running flows what they have beside new ones.
         install: Begins to install the rules of a flow, for which a client waits: (flow, its token).
@@ -37,15 +34,13 @@ class Arrivals(Journaled):
 
     def __init__(
         self,
-        state: State,
-        outbox: Outbox,
+        shared: Shared,
         optima: LiveOptima,
         rates: Rates,
         install: Callable[[Flow, int], None],
         new_flow_id: Callable[[int], str],
     ) -> None:
-        self._state = state
-        self._outbox = outbox
+        super().__init__(shared)
         self._optima = optima
         self._rates = rates
         self._install = install

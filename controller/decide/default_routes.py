@@ -10,23 +10,14 @@ from collections.abc import Mapping, Sequence
 
 from controller.compile.default_routes import ELSEWHERE, Route, equal_paths, route_over
 from controller.compile.next_hops import equal_next_hops
+from controller.decide.part import Part, Shared
 from controller.decide.switch_rules import SwitchRules
-from controller.install.outbox import Outbox
-from controller.install.transactions import Transactions
 from controller.model.client_events import ClientEventKind
-from controller.model.journal import Journaled, JournaledDict
-from controller.model.messages import RemoveGroup, RemoveRule
+from controller.model.journal import JournaledDict
+from controller.model.messages import RemoveGroup
 from controller.model.reconcile import Installed
-from controller.model.rules import (
-    Entry,
-    Group,
-    GroupChange,
-    Output,
-    Rule,
-    ecmp_group_number,
-)
+from controller.model.rules import Entry, Group, GroupChange, Output, Rule, ecmp_group_number
 from controller.state.hosts import Host
-from controller.state.state import State
 
 _ROUTES_A_TURN = 500
 """Routes that are computed again in one event, or all of one host: others wait for it no longer."""
@@ -35,20 +26,16 @@ _ROUTES_A_TURN = 500
 _TOLD_EVERY_S = 60.0
 
 
-class DefaultRoutes(Journaled):
+class DefaultRoutes(Part):
     """Knows which switches have routes to which hosts, and keeps them as the network is.
 
     Args:
-        state: Network and hosts.
-        outbox: Where messages go.
-        transactions: Where new rules go.
+        shared: What all parts work on.
         rules: Hears of routes that are refused.
     """
 
-    def __init__(self, state: State, outbox: Outbox, transactions: Transactions, rules: SwitchRules) -> None:
-        self._state = state
-        self._outbox = outbox
-        self._transactions = transactions
+    def __init__(self, shared: Shared, rules: SwitchRules) -> None:
+        super().__init__(shared)
         self._rules = rules
         # Which switches need routes to a host's address, or elsewhere.
         self._users: JournaledDict[str, JournaledDict[str, None]] = JournaledDict()
@@ -61,7 +48,6 @@ class DefaultRoutes(Journaled):
         self._equal: dict[str, tuple[int, Mapping[str, tuple[str, ...]]]] = {}
         self._told_at: JournaledDict[tuple[str, int], float] = JournaledDict()  # of packets for nobody
         self._todo: JournaledDict[str, None] = JournaledDict()
-        self._due: float | None = None
 
     # Demand
 
@@ -75,8 +61,7 @@ class DefaultRoutes(Journaled):
         self.ask(switch, host.ip)
         if switch == host.switch or host.ip in self._routes.get(switch, ()):
             addressed = bytes.fromhex(host.mac.replace(":", "")) + frame[6:]
-            live = self._state.live
-            self._outbox.put(live.packet_out(live.datapath_id(host.switch), host.port, addressed))
+            self._send_frame(host.switch, host.port, addressed)
 
     def _tell_unknown(self, switch: str, port: int, ip: str, now: float) -> None:
         """Tell that packets are dropped that are for nobody, once a minute for a port."""
@@ -108,7 +93,7 @@ class DefaultRoutes(Journaled):
         if switch is None or ip not in self._routes.get(switch, ()):
             return
         for rule in self._routes[switch].pop(ip).rules(ip):
-            self._outbox.put(RemoveRule(datapath_id, rule))
+            self._remove(switch, rule)
         del self._users[ip][switch]
         others = [self._routes[other][ip] for other in self._users[ip] if ip in self._routes.get(other, ())]
         if any(switch in route.relays for route in others):
@@ -162,10 +147,6 @@ class DefaultRoutes(Journaled):
         self._todo.set_all(dict.fromkeys(self._users))
         self._due = now
 
-    def next_deadline(self) -> float | None:
-        """Return the time at which `tick` has something to do."""
-        return self._due
-
     def tick(self, now: float) -> bool:
         """Compute some routes again if that is due, and send what has changed; returns whether it was."""
         if self._due is None or self._due > now:
@@ -206,7 +187,7 @@ class DefaultRoutes(Journaled):
         matches = [rule.match for rule in wanted]
         for rule in sent:
             if rule.match not in matches:
-                self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
+                self._remove(switch, rule)
         if route is None:
             routes.pop(ip, None)  # its group goes with `_send`
             return ()

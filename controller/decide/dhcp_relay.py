@@ -5,11 +5,10 @@ Frames go from port to port as they are: hosts and servers are on one network, w
 
 from __future__ import annotations
 
-from controller.install.outbox import Outbox
+from controller.decide.part import Part, Shared
 from controller.model.dhcp import DhcpMessage
-from controller.model.journal import Journaled, JournaledDict
+from controller.model.journal import JournaledDict
 from controller.state.hosts import Host
-from controller.state.state import State
 
 _PATIENCE_S = 30.0
 """A server has so long to answer."""
@@ -18,17 +17,11 @@ _MAX_CLIENTS = 1024
 """Clients that wait for answers, at most; others ask again."""
 
 
-class DhcpRelay(Journaled):
-    """Knows where clients are that have asked.
+class DhcpRelay(Part):
+    """Knows where clients are that have asked."""
 
-    Args:
-        state: Network and hosts.
-        outbox: Where messages go.
-    """
-
-    def __init__(self, state: State, outbox: Outbox) -> None:
-        self._state = state
-        self._outbox = outbox
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
         # By MAC address: switch, port and until when, the first that asked first.
         self._clients: JournaledDict[str, tuple[str, int, float]] = JournaledDict()
 
@@ -42,16 +35,12 @@ class DhcpRelay(Journaled):
             if len(self._clients) < _MAX_CLIENTS or message.client_mac in self._clients:
                 self._clients[message.client_mac] = switch, port, now + _PATIENCE_S
                 for server in servers:
-                    self._send(server.switch, server.port, frame)
+                    self._send_frame(server.switch, server.port, frame)
         elif is_servers and not message.is_request and message.client_mac in self._clients:
             at, out, until = self._clients[message.client_mac]
             if until > now:
-                self._send(at, out, frame)
+                self._send_frame(at, out, frame)
 
     def _servers(self) -> list[Host]:
         found = map(self._state.hosts.find, self._state.live.network.dhcp_servers)
         return [host for host in found if host is not None and self._state.hosts.is_reachable(host)]
-
-    def _send(self, switch: str, port: int, frame: bytes) -> None:
-        live = self._state.live
-        self._outbox.put(live.packet_out(live.datapath_id(switch), port, frame))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from controller.install.outbox import Outbox
+from controller.decide.part import Part, Shared
 from controller.model.client_events import ClientEventKind
 from controller.model.journal import JournaledDict
-from controller.state.state import State
 
 _ASKED_EVERY_S = 30.0
 """The counters of ports are read more often; each question takes a part of their budget of messages."""
@@ -16,12 +15,11 @@ _TOLD_EVERY_S = 3600.0
 """Hosts send such packets all the time, to announce themselves and to look for others."""
 
 
-class DroppedGroups:
+class DroppedGroups(Part):
     """Reads how many of them each switch has dropped."""
 
-    def __init__(self, state: State, outbox: Outbox) -> None:
-        self._state = state
-        self._outbox = outbox
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
         self._asked_at: JournaledDict[int, float] = JournaledDict()  # by datapath id
         self._told: JournaledDict[str, tuple[float, int]] = JournaledDict()  # when, and how many there were
 

@@ -10,17 +10,17 @@ answer has a time after which it is taken for failed, or closed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
+from controller.decide.part import Part, Shared
+from controller.decide.rates import Rates
 from controller.decide.recovery import Recovery
 from controller.decide.telling import facts_of
-from controller.install.outbox import Outbox
 from controller.model.client_events import ClientEventKind
 from controller.model.events import StreamsReported
-from controller.model.journal import Journaled, JournaledDict
-from controller.model.messages import AllocationChanged, Notify, RemoveRule
+from controller.model.journal import JournaledDict
+from controller.model.messages import AllocationChanged, Notify
 from controller.state.flow import CLOSE_WITHIN_S, Flow, Stream, StreamState
-from controller.state.state import State
 
 _IDLE_S = 1.0
 """A stream that carries nothing for so long is taken off, if nothing moves its flow at the time."""
@@ -29,27 +29,19 @@ _BUSY_S = 0.5
 """A flow that is on the move is looked at again after so long."""
 
 
-class HostStreams(Journaled):
+class HostStreams(Part):
     """Follows what hosts say of their streams, and takes off those that carry nothing or did not open.
 
     Args:
-        state: Network and flows.
-        outbox: Where messages go.
+        shared: What all parts work on.
         recovery: Knows which flows are on the move, and plans those that are short of rate.
-        save: Stores a flow.
+        rates: Stores flows.
     """
 
-    def __init__(
-        self,
-        state: State,
-        outbox: Outbox,
-        recovery: Recovery,
-        save: Callable[[Flow], None],
-    ) -> None:
-        self._state = state
-        self._outbox = outbox
+    def __init__(self, shared: Shared, recovery: Recovery, rates: Rates) -> None:
+        super().__init__(shared)
         self._recovery = recovery
-        self._save = save
+        self._rates = rates
         self._idle_until: JournaledDict[str, float] = JournaledDict()  # by flow
 
     def next_deadline(self) -> float | None:
@@ -86,7 +78,7 @@ class HostStreams(Journaled):
             self._take_off(flow, failed, spare_ports, leaving, "could not be opened by its host", now)
         else:
             self._state.flows.change_streams(flow, flow.streams, spare_ports, leaving)
-            self._save(flow)
+            self._rates.save(flow)
             self._recovery.rates_shared(now)  # it may have been short of ports
 
     def _spare_ports(self, flow: Flow, reported: Sequence[int]) -> tuple[int, ...]:
@@ -116,7 +108,7 @@ class HostStreams(Journaled):
             self._remove_rules(flow, closed)
             leaving = tuple(stream for stream in flow.leaving if stream not in closed)
             self._state.flows.change_streams(flow, flow.streams, flow.spare_ports, leaving)
-            self._save(flow)
+            self._rates.save(flow)
 
     def _open_overdue(self, flow: Flow, now: float) -> None:
         """Take off streams of which the host has not said in time that they are open."""
@@ -161,15 +153,13 @@ class HostStreams(Journaled):
         text = f"a stream of flow {flow.id} {failure or 'carried nothing'}: it is taken off"
         facts = facts_of(flow) | {"source_ports": ports}
         self._outbox.tell(ClientEventKind.FLOW_STREAMS_REMOVED, text, facts, "warning" if failure else "info")
-        self._save(flow)
+        self._rates.save(flow)
         self._outbox.put(Notify(flow.owner, AllocationChanged(self._state.view(flow, now))))
 
     def _remove_rules(self, flow: Flow, streams: Collection[Stream]) -> None:
-        live = self._state.live
         for stream in streams:
-            for switch, rule in flow.stream_rules(stream, live.ports):
-                if live.is_connected(switch):
-                    self._outbox.put(RemoveRule(live.datapath_id(switch), rule))
+            for switch, rule in flow.stream_rules(stream, self._state.live.ports):
+                self._remove(switch, rule)
 
 
 def _leaving(stream: Stream, now: float) -> Stream:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from controller.decide.part import Part, Shared
 from controller.decide.telling import facts_of
-from controller.install.outbox import Outbox
 from controller.model.client_events import ClientEventKind
 from controller.model.journal import Journaled, JournaledDict
 from controller.state.flow import Flow
-from controller.state.state import State
 
 _WHOLE = 1 - 1e-6
 """A flow that has this share of the rate that it had is restored; the rest is the solver's rounding."""
@@ -25,12 +24,11 @@ class _Interruption(Journaled):
     is_degraded: bool = False
 
 
-class Interruptions:
+class Interruptions(Part):
     """Tells clients which flows lost something, which were planned again, and how long that took."""
 
-    def __init__(self, state: State, outbox: Outbox) -> None:
-        self._state = state
-        self._outbox = outbox
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
         self._by_flow: JournaledDict[str, _Interruption] = JournaledDict()
 
     @property

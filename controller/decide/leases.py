@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from controller.model.journal import Journaled
+from controller.decide.part import Part
 from controller.state.flow import Flow
-from controller.state.state import State
 
 _TAKEOVER_LEASE_S = 10.0
 """Owners may take so long to find the controller that decides now: until then no lease ends."""
 
 
-class Leases(Journaled):
-    """The leases of all flows."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self._due: float | None = None  # no lease runs out before
+class Leases(Part):
+    """The leases of all flows; none runs out before `_due`."""
 
     def renew(self, flow: Flow, now: float) -> None:
         """Begin another lease of a flow."""
@@ -36,7 +31,3 @@ class Leases(Journaled):
         active = [flow for flow in self._state.flows if flow.is_active]
         self._due = min((flow.expires_at for flow in active if flow.expires_at > now), default=None)
         return [flow for flow in active if flow.expires_at <= now]
-
-    def next_deadline(self) -> float | None:
-        """Return the time at which the first lease may run out."""
-        return self._due

@@ -7,13 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from controller.decide.manager import FlowManager
+from controller.decide.part import Part, Shared
 from controller.errors import NotFound, PreconditionFailed
-from controller.install.outbox import Outbox
 from controller.model.callers import Caller
 from controller.model.client_events import ClientEventKind
 from controller.model.requests import LinkChange
 from controller.state.flow import Flow
-from controller.state.state import State
 from topologies.model import Network
 
 LINK = "link"
@@ -32,12 +31,11 @@ def name_of(network: Network, link: str) -> str:
         raise NotFound("link_id", f"there is no link {link!r}; GET /v1/links lists them") from None
 
 
-class LinkChanges:
+class LinkChanges(Part):
     """Changes links, stores what they are, and lets the flows have what there is then."""
 
-    def __init__(self, state: State, outbox: Outbox, flows: FlowManager) -> None:
-        self._state = state
-        self._outbox = outbox
+    def __init__(self, shared: Shared, flows: FlowManager) -> None:
+        super().__init__(shared)
         self._flows = flows
 
     def check(self, link: str, if_revisions: frozenset[int] | None = None) -> str:

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from controller.install.outbox import Outbox
+from controller.decide.part import Part, Shared
 from controller.model import lldp
 from controller.model.client_events import ClientEventKind
 from controller.model.events import LinkDiscovered, PortCameUp, PortWentDown
-from controller.model.journal import Journaled, JournaledDict
+from controller.model.journal import JournaledDict
 from controller.model.messages import PacketOut
 from controller.state.discovery import Discovery
-from controller.state.state import State
 
 
-class LinkWatch(Journaled):
-    """Keeps the live network as ports and probes show it.
+class LinkWatch(Part):
+    """Keeps the live network as ports and probes show it."""
 
-    Args:
-        state: Network and settings.
-        outbox: Where messages go.
-    """
-
-    def __init__(self, state: State, outbox: Outbox) -> None:
-        self._state = state
-        self._outbox = outbox
-        self._discovery = Discovery(state.settings.probe_interval_s, state.settings.silence_s)
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        settings = self._state.settings
+        self._discovery = Discovery(settings.probe_interval_s, settings.silence_s)
         self._down_since: JournaledDict[str, float] = JournaledDict()  # by link
 
     def settings_changed(self) -> None:

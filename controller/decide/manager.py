@@ -12,6 +12,7 @@ from controller.decide.host_streams import HostStreams
 from controller.decide.interruptions import Interruptions
 from controller.decide.leases import Leases
 from controller.decide.live_optima import LiveOptima
+from controller.decide.part import Part, Shared
 from controller.decide.planning import NEGLIGIBLE_SHARE, optimise
 from controller.decide.policing import Policing
 from controller.decide.rates import Rates
@@ -27,8 +28,7 @@ from controller.errors import (
     flow_of_another,
     unknown_flow,
 )
-from controller.install.outbox import Outbox
-from controller.install.transactions import NotInstalled, Transaction, Transactions
+from controller.install.transactions import NotInstalled, Transaction
 from controller.model.callers import Caller
 from controller.model.client_events import ClientEventKind
 from controller.model.events import (
@@ -39,7 +39,7 @@ from controller.model.events import (
     StreamsReported,
 )
 from controller.model.faults import FaultKind
-from controller.model.journal import Journaled, JournaledDict
+from controller.model.journal import JournaledDict
 from controller.model.messages import (
     AllocationChanged,
     FlowEnded,
@@ -59,7 +59,6 @@ from controller.model.rules import (
 from controller.model.state_copy import StateCopy
 from controller.state.flow import Flow, FlowState
 from controller.state.flow_record import FLOW, FLOW_LEASE
-from controller.state.state import State
 
 
 @dataclass(frozen=True)
@@ -93,40 +92,28 @@ class _Waiting:
     before_bps: float | None
 
 
-class FlowManager(Journaled):
+class FlowManager(Part):
     """Handles what clients ask of flows, and what happens to flows."""
 
     def __init__(
         self,
-        state: State,
-        outbox: Outbox,
-        transactions: Transactions,
+        shared: Shared,
         leases: Leases,
         policing: Policing,
         new_flow_id: Callable[[int], str],
         solved: Callable[[str, float], None],
     ) -> None:
-        self._state = state
-        self._outbox = outbox
-        self._optima = LiveOptima(state.live, state.settings.solve_limit_s, solved)
-        self._transactions = transactions
+        super().__init__(shared)
+        self._optima = LiveOptima(self._state.live, self._state.settings.solve_limit_s, solved)
         self._leases = leases
         self._policing = policing
         self._waiting: JournaledDict[str, _Waiting] = JournaledDict()  # by flow
         self._by_token: JournaledDict[int, str] = JournaledDict()  # flows
-        self._interruptions = Interruptions(state, outbox)
-        self._rates = Rates(state, outbox, transactions, self._optima, self._interruptions, policing)
-        self._recovery = Recovery(
-            state,
-            outbox,
-            self._optima,
-            self._rates.apply,
-            self._rates.tell,
-            self._transactions,
-            self._lost,
-        )
-        self._host_streams = HostStreams(state, outbox, self._recovery, self._rates.save)
-        self._arrivals = Arrivals(state, outbox, self._optima, self._rates, self._install_new, new_flow_id)
+        self._interruptions = Interruptions(shared)
+        self._rates = Rates(shared, self._optima, self._interruptions, policing)
+        self._recovery = Recovery(shared, self._optima, self._rates, self._lost)
+        self._host_streams = HostStreams(shared, self._recovery, self._rates)
+        self._arrivals = Arrivals(shared, self._optima, self._rates, self._install_new, new_flow_id)
 
     # What clients ask
 
@@ -359,12 +346,8 @@ class FlowManager(Journaled):
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
-        times = (
-            self._recovery.next_deadline(),
-            self._rates.next_deadline(),
-            self._host_streams.next_deadline(),
-            self._leases.next_deadline(),
-        )
+        parts = (self._recovery, self._rates, self._host_streams, self._leases)
+        times = (part.next_deadline() for part in parts)
         return min((time for time in times if time is not None), default=None)
 
     # Planning

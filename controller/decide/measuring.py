@@ -6,40 +6,32 @@ from collections.abc import Callable
 
 from controller.compile.split import is_stamp
 from controller.decide.dropped_groups import DroppedGroups
-from controller.install.outbox import Outbox
+from controller.decide.part import Part, Shared
 from controller.model.client_events import ClientEventKind
 from controller.model.counters import PinnedBy
 from controller.model.events import CountersRead, CountersRefused
-from controller.model.journal import Journaled
 from controller.model.messages import ReadCounters
 from controller.model.rules import TcpConnection
 from controller.state.counter_polling import CounterPolling
-from controller.state.state import State
 
 
-class Measuring(Journaled):
-    """Asks for counters and takes them in.
+class Measuring(Part):
+    """Asks for counters and records them.
 
     Args:
-        state: Network and flows.
-        outbox: Where messages go.
+        shared: What all parts work on.
         capacity_returned: Called with the time when links have more for flows than before.
         asked: Called with each switch that is asked.
     """
 
     def __init__(
-        self,
-        state: State,
-        outbox: Outbox,
-        capacity_returned: Callable[[float], None],
-        asked: Callable[[str], None],
+        self, shared: Shared, capacity_returned: Callable[[float], None], asked: Callable[[str], None]
     ) -> None:
-        self._state = state
-        self._outbox = outbox
+        super().__init__(shared)
         self._capacity_returned = capacity_returned
         self._asked = asked
-        self._groups = DroppedGroups(state, outbox)
-        settings = state.settings
+        self._groups = DroppedGroups(shared)
+        settings = self._state.settings
         self._polling = CounterPolling(settings.counters.interval_s, settings.counters.messages_per_s)
 
     def switch_joined(self, datapath_id: int, now: float) -> None:

@@ -11,15 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controller.decide.default_routes import DefaultRoutes
+from controller.decide.part import Part, Shared
 from controller.decide.switch_rules import SwitchRules
-from controller.install.outbox import Outbox
 from controller.model import host_frames
 from controller.model.client_events import ClientEventKind
 from controller.model.faults import FaultKind
-from controller.model.journal import Journaled, JournaledDict
+from controller.model.journal import JournaledDict
 from controller.model.neighbour import NeighbourMessage
 from controller.state.hosts import LEARNED_HOST, Host, Sighting
-from controller.state.state import State
 from topologies.model import is_host_address
 
 _PATIENCE_S = 1.0
@@ -54,21 +53,17 @@ class _Search:
     waiting: tuple[tuple[str, int, NeighbourMessage], ...]
 
 
-class Neighbours(Journaled):
+class Neighbours(Part):
     """Handles what hosts say of addresses, and ask for.
 
     Args:
-        state: Network and hosts.
-        outbox: Where messages go.
+        shared: What all parts work on.
         default_routes: Follow hosts, and lead to those that are asked for.
         rules: Follow hosts too.
     """
 
-    def __init__(
-        self, state: State, outbox: Outbox, default_routes: DefaultRoutes, rules: SwitchRules
-    ) -> None:
-        self._state = state
-        self._outbox = outbox
+    def __init__(self, shared: Shared, default_routes: DefaultRoutes, rules: SwitchRules) -> None:
+        super().__init__(shared)
         self._default_routes = default_routes
         self._rules = rules
         self._claims: JournaledDict[str, _Claim] = JournaledDict()  # by address, as all of these
@@ -202,12 +197,12 @@ class Neighbours(Journaled):
         elif packet.is_request or hosts.is_sender(switch, port, packet):
             # A question for a host whose address is not known goes to that host alone; its answer, back.
             self._route_both(switch, packet.sender_ip, target)
-            self._send(target.switch, target.port, frame)
+            self._send_frame(target.switch, target.port, frame)
 
     def _reply(self, switch: str, port: int, request: NeighbourMessage, host: Host) -> None:
         """Answer for a host, once both switches have routes."""
         self._route_both(switch, request.sender_ip, host)
-        self._send(switch, port, host_frames.reply(request, host.mac))
+        self._send_frame(switch, port, host_frames.reply(request, host.mac))
 
     def _route_both(self, switch: str, sender_ip: str, host: Host) -> None:
         self._default_routes.ask(switch, host.ip)
@@ -221,7 +216,7 @@ class Neighbours(Journaled):
             return
         if self._state.hosts.is_reachable(target) and len(self._probed) < _MAX_PENDING:
             self._probed[target.ip] = switch, port, now + _PATIENCE_S
-            self._send(target.switch, target.port, frame)
+            self._send_frame(target.switch, target.port, frame)
 
     def _pass_defence(
         self, switch: str, port: int, packet: NeighbourMessage, frame: bytes, now: float
@@ -229,7 +224,7 @@ class Neighbours(Journaled):
         """Bring the answer to a probe to the host that has sent it."""
         prober = self._probed.get(packet.sender_ip)
         if prober is not None and prober[2] > now and self._state.hosts.is_sender(switch, port, packet):
-            self._send(prober[0], prober[1], frame)
+            self._send_frame(prober[0], prober[1], frame)
 
     # Asking
 
@@ -240,7 +235,7 @@ class Neighbours(Journaled):
             self._probe(host)
 
     def _probe(self, host: Host) -> None:
-        self._send(host.switch, host.port, host_frames.probe(host.ip, host.mac))
+        self._send_frame(host.switch, host.port, host_frames.probe(host.ip, host.mac))
 
     def _search(self, ip: str, request: tuple[str, int, NeighbourMessage], now: float) -> None:
         """Ask for an address at all ports towards hosts, to answer the request when it is found."""
@@ -257,7 +252,3 @@ class Neighbours(Journaled):
         question = host_frames.probe(ip)
         for datapath_id, port in ports:
             self._outbox.put(self._state.live.packet_out(datapath_id, port, question))
-
-    def _send(self, switch: str, port: int, frame: bytes) -> None:
-        live = self._state.live
-        self._outbox.put(live.packet_out(live.datapath_id(switch), port, frame))

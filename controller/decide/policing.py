@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 from controller.compile.policing import policing
+from controller.decide.part import Part, Shared
 from controller.decide.switch_rules import SwitchRules
-from controller.install.outbox import Outbox
-from controller.install.transactions import Transactions
-from controller.model.journal import Journaled, JournaledDict
+from controller.model.journal import JournaledDict
 from controller.model.messages import RemoveMeter
 from controller.model.rules import Entry, Meter, MeterChange, Rule, TcpConnection
 from controller.state.flow import Flow
-from controller.state.state import State
 
 _Policed = tuple[Meter, tuple[Rule, ...]]
 
 
-class Policing(Journaled):
+class Policing(Part):
     """Gives switches the meters of active flows, where the settings ask for it and the switches have meters.
 
     Args:
-        state: Network and flows.
-        outbox: Where messages go.
-        transactions: Where new rules go.
+        shared: What all parts work on.
         rules: Hears of rules that are refused.
     """
 
-    def __init__(self, state: State, outbox: Outbox, transactions: Transactions, rules: SwitchRules) -> None:
-        self._state = state
-        self._outbox = outbox
-        self._transactions = transactions
+    def __init__(self, shared: Shared, rules: SwitchRules) -> None:
+        super().__init__(shared)
         self._rules = rules
         # By number of the flow and switch, what connected switches have been sent.
         self._sent: JournaledDict[int, JournaledDict[str, _Policed]] = JournaledDict()

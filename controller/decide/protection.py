@@ -14,14 +14,12 @@ from collections.abc import Collection, Iterator
 from itertools import islice, pairwise
 
 from controller.compile.bypass import port_group, relay_rules, relays
-from controller.install.outbox import Outbox
-from controller.install.transactions import NotInstalled, Transactions
-from controller.model.journal import Journaled, JournaledDict, JournaledSet
+from controller.decide.part import Part, Shared
+from controller.install.transactions import NotInstalled
+from controller.model.journal import JournaledDict, JournaledSet
 from controller.model.labels import MOST_BRANCHES
-from controller.model.messages import RemoveRule
 from controller.model.rules import Entry, Group, GroupChange, Rule
 from controller.state.live_network import arc_name
-from controller.state.state import State
 from topologies.model import Arc
 
 _QUIET_S = 0.3
@@ -37,15 +35,13 @@ _PAUSES = 9.0
 """After some were found, this many times as long is for everything else: a tenth of the time is for them."""
 
 
-class Protection(Journaled):
+class Protection(Part):
     """Finds bypasses, and gives them to the switches."""
 
-    def __init__(self, state: State, outbox: Outbox, transactions: Transactions) -> None:
-        self._state = state
-        self._outbox = outbox
-        self._transactions = transactions
-        live = state.live
-        switches = set(live.network.switches) if state.settings.fast_failover else set()
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        live = self._state.live
+        switches = set(live.network.switches) if self._state.settings.fast_failover else set()
         between = {
             name: arc for name, arc in live.arcs.items() if arc.tail in switches and arc.head in switches
         }
@@ -67,7 +63,6 @@ class Protection(Journaled):
         self._todo: JournaledDict[str, None] = JournaledDict()
         self._has_returned = False  # a link: it may be the way for all that have none
         self._unable: JournaledSet[str] = JournaledSet()
-        self._due: float | None = None
         self._finding_since: float | None = None
         self._arcs_a_time = _MOST_ARCS_A_TIME
 
@@ -116,10 +111,6 @@ class Protection(Journaled):
             self._due = max(self._due, now + _PAUSES * took_s)
         fitting = 2.0 if took_s < _ROUND_S / 2 else _ROUND_S / took_s
         self._arcs_a_time = min(_MOST_ARCS_A_TIME, max(1, int(self._arcs_a_time * fitting)))
-
-    def next_deadline(self) -> float | None:
-        """Return the time at which `tick` has something to do."""
-        return self._due
 
     def tick(self, now: float) -> None:
         """Find the next bypasses and send them."""
@@ -174,12 +165,9 @@ class Protection(Journaled):
         return True
 
     def _free_branches(self, name: str, nodes: tuple[str, ...]) -> None:
-        live = self._state.live
         branches = self._branches.pop(name, ())
-        for place, branch in zip(relays(nodes, live.ports), branches, strict=True):
-            rule = self._relays[place].pop(branch)
-            if live.is_connected(place):
-                self._outbox.put(RemoveRule(live.datapath_id(place), rule))
+        for place, branch in zip(relays(nodes, self._state.live.ports), branches, strict=True):
+            self._remove(place, self._relays[place].pop(branch))
 
     def _group(self, arc: Arc) -> Group:
         able = arc.tail not in self._unable

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 from controller.decide.manager import FlowManager
+from controller.decide.part import Part, Shared
 from controller.decide.switch_rules import SwitchRules
 from controller.errors import NotFound, unknown_flow
 from controller.model.counters import RuleCount
@@ -49,14 +50,13 @@ from controller.model.views import (
     SwitchDetailView,
 )
 from controller.state.flow import Flow
-from controller.state.state import State
 
 
-class Queries:
+class Queries(Part):
     """Answers what clients ask about the state; changes nothing."""
 
-    def __init__(self, state: State, rules: SwitchRules, flows: FlowManager) -> None:
-        self._state = state
+    def __init__(self, shared: Shared, rules: SwitchRules, flows: FlowManager) -> None:
+        super().__init__(shared)
         self._rules = rules
         self._flows = flows
 

@@ -7,19 +7,17 @@ from collections.abc import Mapping
 
 from controller.decide.interruptions import Interruptions
 from controller.decide.live_optima import LiveOptima
+from controller.decide.part import Part, Shared
 from controller.decide.planning import SEPARABLE, optimise
 from controller.decide.policing import Policing
 from controller.decide.rerouting import set_rates
 from controller.decide.telling import facts_of
 from controller.errors import FAILURES
-from controller.install.outbox import Outbox
-from controller.install.transactions import NotInstalled, Transactions
-from controller.model.journal import Journaled
+from controller.install.transactions import NotInstalled
 from controller.model.messages import AllocationChanged, Notify
 from controller.model.rules import Group, GroupChange
 from controller.state.flow import Flow
 from controller.state.flow_record import FLOW, record_of
-from controller.state.state import State
 
 _REBALANCE_AFTER_S = 0.1
 """After links have changed, the rates of flows that stay wait for those that have to move."""
@@ -31,35 +29,24 @@ _REBALANCE_INTERVAL_S = 0.5
 """Flows that end within so long share one optimum: for hundreds of flows it takes a good part of a second."""
 
 
-class Rates(Journaled):
+class Rates(Part):
     """Gives running flows their rates.
 
     Args:
-        state: Network and flows.
-        outbox: Where messages go.
-        transactions: Where new shares of split flows go.
+        shared: What all parts work on.
         optima: The last optima.
         interruptions: How long flows have been without what they had.
         policing: Follows rates.
     """
 
     def __init__(
-        self,
-        state: State,
-        outbox: Outbox,
-        transactions: Transactions,
-        optima: LiveOptima,
-        interruptions: Interruptions,
-        policing: Policing,
+        self, shared: Shared, optima: LiveOptima, interruptions: Interruptions, policing: Policing
     ) -> None:
-        self._state = state
-        self._outbox = outbox
-        self._transactions = transactions
+        super().__init__(shared)
         self._optima = optima
         self._interruptions = interruptions
         self._policing = policing
         self._rebalanced = -math.inf
-        self._due: float | None = None
         self._latest = math.inf  # when it is done, whatever moves
 
     # When
@@ -92,10 +79,6 @@ class Rates(Journaled):
         self._due, self._rebalanced = None, now
         for objective in sorted({flow.objective for flow in self._state.flows if flow.objective}):
             self.apply(self.optimum(objective), now)
-
-    def next_deadline(self) -> float | None:
-        """Return the time at which `tick` has something to do."""
-        return self._due
 
     def tick(self, now: float) -> None:
         """Let flows share what has become free, if that is due."""

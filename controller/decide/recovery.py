@@ -15,15 +15,15 @@ from functools import partial
 
 from controller.decide.candidates import MOVE_INTERVAL_S, Candidates
 from controller.decide.live_optima import LiveOptima
+from controller.decide.part import Part, Shared
 from controller.decide.planning import replan
+from controller.decide.rates import Rates
 from controller.decide.rerouting import carried_over, moved_flow, reroute, reserve
 from controller.decide.telling import facts_of
 from controller.errors import FAILURES, AnyFailure
-from controller.install.outbox import Outbox
-from controller.install.transactions import NotInstalled, Transaction, Transactions
+from controller.install.transactions import NotInstalled, Transaction
 from controller.model.client_events import ClientEventKind
-from controller.model.journal import Journaled, JournaledDict
-from controller.model.messages import RemoveRule
+from controller.model.journal import JournaledDict
 from controller.model.rules import (
     TABLE_DELIVER,
     FlowEntry,
@@ -35,7 +35,6 @@ from controller.model.rules import (
     flow_number,
 )
 from controller.state.flow import OPEN_WITHIN_S, Flow, Slot, Stream, StreamState
-from controller.state.state import State
 
 _IMPROVE_AFTER_S = 0.2
 """After capacity has returned: what else happens within so long is dealt with together."""
@@ -66,41 +65,32 @@ class _Move:
             self.recovery.failed(self.before.id, failure.text, now)
 
 
-class Recovery(Journaled):
+class Recovery(Part):
     """Plans flows again and moves them.
 
     Args:
-        state: Network and flows.
-        outbox: Where messages go.
+        shared: What all parts work on.
         optima: The last optima.
-        set_rates: Gives running flows rates and tells their owners: (rates by flow, now).
-        changed: Stores a flow and tells its owner what it has now: (flow, now).
-        transactions: Where new rules go.
+        rates: Gives flows their rates, and tells owners of what is new.
         lost: Hears of rules of a flow that are not put back: (flow, reason, now).
     """
 
     def __init__(
         self,
-        state: State,
-        outbox: Outbox,
+        shared: Shared,
         optima: LiveOptima,
-        set_rates: Callable[[Mapping[str, tuple[float, ...]], float], None],
-        changed: Callable[[Flow, float], None],
-        transactions: Transactions,
+        rates: Rates,
         lost: Callable[[str, NotInstalled, float], None],
     ) -> None:
-        self._state = state
-        self._outbox = outbox
+        super().__init__(shared)
         self._optima = optima
-        self._set_rates = set_rates
-        self._changed = changed
-        self._transactions = transactions
+        self._rates = rates
         self._lost = lost
         self._moves: JournaledDict[str, _Move] = JournaledDict()  # by flow
         self._lost_links: JournaledDict[str, None] = JournaledDict()
         self._replan_at: float | None = None
         self._improve_at: float | None = None
-        self._candidates = Candidates(state, self.is_moving)
+        self._candidates = Candidates(self._state, self.is_moving)
 
     def rates_shared(self, now: float) -> None:
         """Record that flows share what there is with others than before: more streams may help some."""
@@ -161,11 +151,13 @@ class Recovery(Journaled):
         def failed(objective: str, error: AnyFailure) -> None:
             self._outbox.report("error", f"flows could not be planned again: {error}", objective=objective)
 
-        planned = reroute(self._state, self._optima, lost, lambda rates: self._set_rates(rates, now), failed)
+        planned = reroute(
+            self._state, self._optima, lost, lambda rates: self._rates.apply(rates, now), failed
+        )
         for flow in lost:
             if flow.id not in planned:
                 self._outbox.report("warning", f"flow {flow.id} is carried by no path now", flow=flow.id)
-                self._changed(flow, now)
+                self._rates.tell(flow, now)
         self._begin(planned)
 
     def _flow(self, flow_id: str) -> Flow:
@@ -213,7 +205,7 @@ class Recovery(Journaled):
                     Slot(s.path, rate, s.delay_s) for s, rate in zip(flow.streams, given, strict=True)
                 )
                 if self._candidates.fits(flow, slots):
-                    self._set_rates({flow.id: given}, now)
+                    self._rates.apply({flow.id: given}, now)
 
     # Moving
 
@@ -258,10 +250,9 @@ class Recovery(Journaled):
         move, flow = self._moves.pop(flow_id), self._flow(flow_id)
         self._take_moved(flow, move.moved, now)
         self.links_changed(self._state.lost_links(flow), now)
-        self._changed(flow, now)
+        self._rates.tell(flow, now)
         for switch, rule in move.leftover:
-            if self._state.live.is_connected(switch):
-                self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
+            self._remove(switch, rule)
 
     def _take_moved(self, flow: Flow, moved: Flow, now: float) -> None:
         """Give a flow its new paths, and the streams that its host is to open."""
@@ -289,21 +280,17 @@ class Recovery(Journaled):
         flow = self._flow(flow_id)
         self._outbox.report("error", f"flow {flow.id} could not be moved: {reason}", flow=flow.id)
         self._abandon_move(flow_id)
-        self._changed(flow, now)
+        self._rates.tell(flow, now)
         self._improve_at = min(self._improve_at or math.inf, now + _RETRY_S)
 
     def _take_back(self, flow: Flow, moved: Flow, slots: tuple[Slot, ...]) -> None:
         """Remove what a move has installed, and put the rules of the old path back."""
         reserve(self._state, flow, ())
-        by_switch: dict[str, list[FlowEntry]] = {}
         for switch, rule in _rules(self._new_rules(flow, moved, slots)):
+            self._remove(switch, rule)
+        for switch, rules in by_switch(self._old_rules(flow, slots)).items():
             if self._state.live.is_connected(switch):
-                self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
-        for switch, rule in self._old_rules(flow, slots):
-            if self._state.live.is_connected(switch):
-                by_switch.setdefault(switch, []).append(rule)
-        for switch, entries in by_switch.items():
-            self._transactions.send(switch, entries, partial(self._lost, flow.id))
+                self._transactions.send(switch, rules, partial(self._lost, flow.id))
 
     def flow_ended(self, flow: Flow) -> Flow | None:
         """Forget the move of a flow that ends; returns the flow as it would have been, whose rules go too."""

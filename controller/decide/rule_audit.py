@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from controller.decide.manager import FlowManager
+from controller.decide.part import Part, Shared
 from controller.decide.switch_rules import SwitchRules
-from controller.install.outbox import Outbox
 from controller.model.client_events import ClientEventKind
 from controller.model.faults import FaultKind
-from controller.model.journal import Journaled, JournaledDict
+from controller.model.journal import JournaledDict
 from controller.model.messages import ReadInstalled
 from controller.model.reconcile import Installed
-from controller.state.state import State
 
 _PATIENCE_S = 30.0
 """A switch that has not said what it has after so long is asked again."""
@@ -41,19 +40,17 @@ class _Question(NamedTuple):
     surplus: int
 
 
-class RuleAudit(Journaled):
+class RuleAudit(Part):
     """Asks, compares and repairs.
 
     Args:
-        state: Network and flows.
-        outbox: Where messages go.
+        shared: What all parts work on.
         rules: Sends switches what they lack.
         flows: Which rules of flows are on their way.
     """
 
-    def __init__(self, state: State, outbox: Outbox, rules: SwitchRules, flows: FlowManager) -> None:
-        self._state = state
-        self._outbox = outbox
+    def __init__(self, shared: Shared, rules: SwitchRules, flows: FlowManager) -> None:
+        super().__init__(shared)
         self._rules = rules
         self._flows = flows
         # By switch: changes sent when its counters were asked for; None: some rules were on their way.
@@ -63,12 +60,12 @@ class RuleAudit(Journaled):
         self._surplus: JournaledDict[str, int] = JournaledDict()  # rules that it counts and does not tell
         self._pause_s: JournaledDict[str, float] = JournaledDict()
         self._not_before: JournaledDict[str, float] = JournaledDict()
-        self._due: JournaledDict[str, float] = JournaledDict()
+        self._retry_at: JournaledDict[str, float] = JournaledDict()
 
     def switch_left(self, switch: str) -> None:
         """Forget a switch; it is compared when it connects."""
         known = (self._quiet_at, self._disturbed, self._asked, self._surplus)
-        for each in (*known, self._pause_s, self._not_before, self._due):
+        for each in (*known, self._pause_s, self._not_before, self._retry_at):
             each.pop(switch, None)
 
     def counters_asked(self, switch: str) -> None:
@@ -92,16 +89,16 @@ class RuleAudit(Journaled):
 
     def refused(self, switch: str, now: float) -> None:
         """Take that a switch did not accept all that it should have: it is tried again."""
-        self._due[switch] = self._pause(switch, now)
+        self._retry_at[switch] = self._pause(switch, now)
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
-        return min(self._due.values(), default=None)
+        return min(self._retry_at.values(), default=None)
 
     def tick(self, now: float) -> None:
         """Ask the switches that are to be tried again."""
-        for switch in [switch for switch, due in self._due.items() if due <= now]:
-            del self._due[switch]
+        for switch in [switch for switch, due in self._retry_at.items() if due <= now]:
+            del self._retry_at[switch]
             self._ask(switch, now)
 
     def read(self, switch: str, installed: Installed, now: float) -> None:

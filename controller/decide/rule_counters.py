@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from controller.install.outbox import Outbox
+from controller.decide.part import Part, Shared
 from controller.model.counters import RuleCount
-from controller.model.journal import Journaled, JournaledDict
+from controller.model.journal import JournaledDict
 from controller.model.messages import ReadRuleCounters, Result
 from controller.model.rules import RuleKey
-from controller.state.state import State
 
 _FRESH_S = 1.0
 """A switch is asked no more often, however many clients want to know."""
@@ -23,18 +22,16 @@ _AT_ONCE = 4
 Counts = Mapping[RuleKey, RuleCount]
 
 
-class RuleCounters(Journaled):
+class RuleCounters(Part):
     """Answers clients that look at a switch's rules.
 
     Args:
-        state: Network and flows.
-        outbox: Where messages go.
+        shared: What all parts work on.
         view: Makes the answer, from the switch's name and what its rules have counted.
     """
 
-    def __init__(self, state: State, outbox: Outbox, view: Callable[[str, Counts], Result]) -> None:
-        self._state = state
-        self._outbox = outbox
+    def __init__(self, shared: Shared, view: Callable[[str, Counts], Result]) -> None:
+        super().__init__(shared)
         self._view = view
         self._waiting: JournaledDict[int, tuple[int, ...]] = JournaledDict()  # tokens by datapath id
         self._until: JournaledDict[int, float] = JournaledDict()  # by datapath id, the earliest first

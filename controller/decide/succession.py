@@ -7,31 +7,26 @@ from types import MappingProxyType
 from typing import Any
 
 from controller.decide.leases import Leases
-from controller.install.outbox import Outbox
+from controller.decide.part import Part, Shared
 from controller.model.client_events import ClientEventKind
-from controller.model.journal import Journaled, JournaledDict
+from controller.model.journal import JournaledDict
 from controller.model.messages import FlowEnded, Notify
 from controller.state.flow import Flow
 from controller.state.flow_record import FLOW, flow_of
 from controller.state.lost_paths import on_paths_of_file
-from controller.state.state import State
 
 
-class Succession(Journaled):
+class Succession(Part):
     """Takes flows over from their records.
 
     Args:
-        state: Network and flows.
-        outbox: Where messages go.
+        shared: What all parts work on.
         leases: Of the flows.
         capacity_changed: Gives flows rates and paths where links are not as they were: (now).
     """
 
-    def __init__(
-        self, state: State, outbox: Outbox, leases: Leases, capacity_changed: Callable[[float], None]
-    ) -> None:
-        self._state = state
-        self._outbox = outbox
+    def __init__(self, shared: Shared, leases: Leases, capacity_changed: Callable[[float], None]) -> None:
+        super().__init__(shared)
         self._leases = leases
         self._capacity_changed = capacity_changed
         # Records whose paths the topology file does not have, by the flows' ids.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from controller.install.outbox import Outbox
+from controller.decide.part import Part
 from controller.model.client_events import ClientEventKind
 from controller.model.events import MessagesRefused, SwitchHeld
 from controller.model.faults import FaultKind
-from controller.state.state import State
 
 _FULL_S = 30.0
 """A switch that had no room for a rule is asked for none so long, or until a flow over it ends."""
@@ -15,12 +14,8 @@ _REFUSALS_LAST_S = 30.0
 """A switch that has refused no message for so long is without fault again."""
 
 
-class SwitchFaults:
+class SwitchFaults(Part):
     """Records such faults in the state, and reports each once."""
-
-    def __init__(self, state: State, outbox: Outbox) -> None:
-        self._state = state
-        self._outbox = outbox
 
     def held(self, event: SwitchHeld) -> None:
         """Record that another controller decides for a switch, or does so no more."""

@@ -9,23 +9,20 @@ from collections.abc import Callable
 
 from controller.compile.classification import classification
 from controller.compile.labels import host_rules, label_rules, tag_rules
-from controller.install.outbox import Outbox
-from controller.install.transactions import NotInstalled, Transactions
+from controller.decide.part import Part, Shared
+from controller.install.transactions import NotInstalled
 from controller.model.faults import FaultKind
-from controller.model.journal import Journaled, JournaledDict, JournaledSet
-from controller.model.messages import RemoveGroup, RemoveMeter, RemoveRule, RemoveRules
+from controller.model.journal import JournaledDict, JournaledSet
+from controller.model.messages import RemoveGroup, RemoveMeter, RemoveRules
 from controller.model.reconcile import Difference, Installed, Unsettled, difference
 from controller.model.rules import Entry, Group, Meter, Rule
-from controller.state.state import State
 
 
-class SwitchRules(Journaled):
+class SwitchRules(Part):
     """Sends each switch the difference between the rules it has and those it should have.
 
     Args:
-        state: Network and hosts.
-        outbox: Where messages go.
-        transactions: Where new rules go.
+        shared: What all parts work on.
         beside: Returns what a switch should have beside its fixed rules, groups first.
         count_beside: Returns how many of that are rules.
         retry: Called with a switch that refused some.
@@ -33,16 +30,12 @@ class SwitchRules(Journaled):
 
     def __init__(
         self,
-        state: State,
-        outbox: Outbox,
-        transactions: Transactions,
+        shared: Shared,
         beside: Callable[[str], tuple[Rule | Group | Meter, ...]],
         count_beside: Callable[[str], int],
         retry: Callable[[str, float], None],
     ) -> None:
-        self._state = state
-        self._outbox = outbox
-        self._transactions = transactions
+        super().__init__(shared)
         self._beside = beside
         self._count_beside = count_beside
         self._retry = retry
@@ -104,7 +97,7 @@ class SwitchRules(Journaled):
         keys = {rule.key for rule in wanted}
         for rule in sent:
             if rule.key not in keys:
-                self._outbox.put(RemoveRule(self._state.live.datapath_id(switch), rule))
+                self._remove(switch, rule)
         if new:
             self.send(switch, new)
 
@@ -135,7 +128,7 @@ class SwitchRules(Journaled):
             self._outbox.put(RemoveGroup(datapath_id, number))
         self.send(switch, missing.entries)
         for rule in missing.removed_rules:
-            self._outbox.put(RemoveRule(datapath_id, rule))
+            self._remove(switch, rule)
         for cookie in missing.removed_cookies:
             self._outbox.put(RemoveRules(datapath_id, cookie))
         for number in missing.removed_groups:
