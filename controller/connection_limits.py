@@ -18,12 +18,7 @@ _MOST_CLIENTS_OF_AN_ADDRESS = 128
 
 
 class ConnectionLimits:
-    """Counts connections; may be used by any thread.
-
-    Args:
-        total: Taken at the same time, at most.
-        per_address: Of these from one address.
-    """
+    """Counts connections; may be used by any thread."""
 
     def __init__(self, total: int, per_address: int) -> None:
         self.total = total

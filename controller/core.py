@@ -52,12 +52,8 @@ _MAX_METERED = 1024
 class Core(Journaled):
     """Decides everything. Call it from one thread, with times that never go back.
 
-    Args:
-        network: The network of the topology file.
-        settings: How to behave.
-        new_flow_id: Makes the id of a flow from its number; ids that nobody can guess keep others from
-            releasing or renewing a flow.
-        solved: Called after each solve with the objective and the seconds that it took.
+    `new_flow_id` makes the id of a flow from its number: ids that nobody can guess keep others from releasing
+    or renewing it. `solved` is called after each solve with the objective and the seconds that it took.
     """
 
     def __init__(
@@ -173,12 +169,7 @@ class Core(Journaled):
             self._outbox.put(IntroduceSwitch(datapath_id))
 
     def restore(self, records: Records, now: float) -> list[Message]:
-        """Take up what the last run has left in the store; call it before any event.
-
-        Args:
-            records: What the store has.
-            now: Seconds on the clock of the events.
-        """
+        """Take up what the last run has left in the store; call it before any event."""
         if records:
             self._assume_all()
         self.follow(changes_of(records), now)
@@ -223,10 +214,6 @@ class Core(Journaled):
 
         An event is applied whole or not at all: where this raises, the state is as before, and no message of
         the event is left.
-
-        Args:
-            event: What happened.
-            now: Seconds on a monotonic clock.
         """
         self._now = now
         try:

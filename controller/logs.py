@@ -51,11 +51,8 @@ class _JsonFormatter(logging.Formatter):
 class LogWriter(logging.Handler):
     """Writes lines from a thread of its own, so that nobody waits for the reader of standard error.
 
-    Lines for which there is no room are dropped, and how many were is written once there is.
-
-    Args:
-        write: Writes lines; may take its time.
-        capacity: Lines that may wait.
+    Lines for which there is no room are dropped, and how many were is written once there is. `write` may take
+    its time; `capacity` lines may wait.
     """
 
     def __init__(self, write: Callable[[list[logging.LogRecord]], None], capacity: int = 10_000) -> None:
@@ -103,13 +100,7 @@ class LogWriter(logging.Handler):
 
 
 class SparingLog:
-    """Writes warnings of which a stranger can cause any number: each kind once in a while, and how often.
-
-    Args:
-        log: Where lines go.
-        interval_s: Between two lines of a kind.
-        clock: Seconds, monotonic.
-    """
+    """Writes warnings of which a stranger can cause any number: each kind once in a while, and how often."""
 
     def __init__(
         self, log: logging.Logger, interval_s: float = 10.0, clock: Callable[[], float] = time.monotonic
@@ -136,9 +127,7 @@ class SparingLog:
 def set_up(form: str, level: int = logging.INFO) -> LogWriter:
     """Send log lines to standard error; stop what is returned at the end.
 
-    Args:
-        form: `text` or `json`.
-        level: Least level of our own lines; libraries are heard from warnings on.
+    Libraries are heard from warnings on.
     """
     formatter = _JsonFormatter() if form == "json" else _TextFormatter()
 

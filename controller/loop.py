@@ -302,7 +302,8 @@ class ControllerLoop:
         self._flush()
 
     def _failed(self, event: Event, error: BaseException) -> None:
-        self._answer(event, _internal(error))
+        reason = f"the controller failed on this request ({type(error).__name__}); its log says more"
+        self._answer(event, Unavailable("", reason))
         datapath_id = getattr(event, "datapath_id", None)
         if datapath_id is not None and _kind(event) is _Kind.URGENT:
             self._carry_out(CloseConnection(datapath_id, "an event of this switch could not be handled"))
@@ -356,9 +357,3 @@ def _planned(event: Event, messages: list[Message]) -> int:
         postponed = sum(len(message.events) for message in messages if isinstance(message, Postpone))
         return sum(isinstance(each, FlowRequested) for each in event.events) - postponed
     return int(isinstance(event, FlowRequested | FlowChanged))
-
-
-def _internal(error: BaseException) -> RequestError:
-    return Unavailable(
-        "", f"the controller failed on this request ({type(error).__name__}); its log says more"
-    )

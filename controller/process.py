@@ -37,7 +37,7 @@ from controller.leader.replication import Replication
 from controller.loop import ControllerLoop
 from controller.model.event_log import EVENT
 from controller.model.events import ConfigurationChanged, ConfigurationRefused, ControllerStopping
-from controller.model.messages import Answer, DatapathMessage
+from controller.model.messages import Answer
 from controller.model.records import Change, Store, changes_of
 from controller.model.settings import Settings
 from controller.openflow.runtime import OpenFlowRuntime
@@ -72,10 +72,8 @@ _RELOAD_TOKEN = -1
 class ControllerProcess:
     """Everything that runs.
 
-    Args:
-        configuration: All settings.
-        read: Reads them again; raises ConfigError where they cannot be used.
-        fail: Called once, from any thread, with a sentence when the process cannot go on.
+    `read` reads the settings again; `fail` is called once, from any thread, with a sentence when the process
+    cannot go on.
 
     Raises:
         ConfigError: a setting cannot be used.
@@ -120,7 +118,7 @@ class ControllerProcess:
             leadership = self._begin_term()
         self._loop = ControllerLoop(
             self._core,
-            self._send,
+            lambda message: self._runtime.send(message),
             self._deliver,
             flush=lambda: self._runtime.flush(),
             write=self._store.write,
@@ -130,7 +128,7 @@ class ControllerProcess:
             on_fenced=lambda: self._replication.participant.fenced() if self._replication else None,
         )
         self._service = Service(self._loop.post, metrics=metrics, store=self._store.identity)
-        self._access = Access(configuration.access_tokens())
+        self._access = Access(configuration.tokens)
         api = Api(
             self._service,
             self._access,
@@ -203,8 +201,7 @@ class ControllerProcess:
     def reload(self, told: Told = lambda _: None) -> None:
         """Apply a configuration whole, or keep the old one and say why; may be called from any thread.
 
-        Args:
-            told: Called, from any thread, with None when it is applied, or with the reason why it is not.
+        `told` is called, from any thread, with None when it is applied, or with the reason why it is not.
         """
         with self._reload_lock:
             self._reload(told)
@@ -281,11 +278,8 @@ class ControllerProcess:
             told(str(result))
         else:
             self.configuration, self._network = configuration, network
-            self._access.replace(configuration.access_tokens())
+            self._access.replace(configuration.tokens)
             told(None)
-
-    def _send(self, message: DatapathMessage) -> None:
-        self._runtime.send(message)
 
     def _listeners(self, name: str) -> list[Any]:
         return [listener for listener, _ in self._sockets[name]]
@@ -298,12 +292,6 @@ def run(
     ready_file: Path | None,
 ) -> None:
     """Start all parts, do what signals say, and stop them.
-
-    Args:
-        configuration: All settings.
-        read: Reads them again; raises ConfigError where they cannot be used.
-        instructions: When to read them, and when to stop.
-        ready_file: Gets the line with the addresses too.
 
     Raises:
         ConfigError: a setting cannot be used.

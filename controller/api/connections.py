@@ -111,12 +111,7 @@ class _LimitedProtocol(H11Protocol):
 
 
 class RestServer(uvicorn.Server):
-    """uvicorn on sockets that listen already, where a TLS handshake does not take for ever.
-
-    Args:
-        config: Of uvicorn; `lifespan` is off.
-        tls: Protects connections; None: they are not.
-    """
+    """uvicorn on sockets that listen already, where a TLS handshake does not take for ever."""
 
     def __init__(self, config: uvicorn.Config, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(config)

@@ -31,11 +31,7 @@ class HistoryLost:
 class EventHistory:
     """Keeps the last events; a follower has a place in it and no queue of its own: a slow one costs nothing.
 
-    All methods are called in one asyncio loop.
-
-    Args:
-        store: Tells the events of this store from those of others; part of their ids.
-        capacity: Events that are kept.
+    All methods are called in one asyncio loop. `store` is a part of the events' ids.
     """
 
     def __init__(self, store: str, capacity: int = _CAPACITY) -> None:

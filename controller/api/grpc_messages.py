@@ -33,10 +33,7 @@ _M = TypeVar("_M", bound=Message)
 def message_of(kind: type[_M], view: Any, **given: Any) -> _M:
     """Return a message with what a view has under the names of its fields; None is left out.
 
-    Args:
-        kind: Of the message.
-        view: Its attributes are values, views or tuples of them.
-        given: Fields that are otherwise.
+    `given` are fields that are otherwise.
     """
     for name, made in _fields(kind.DESCRIPTOR, view.__class__):
         value = getattr(view, name)

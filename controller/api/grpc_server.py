@@ -83,11 +83,7 @@ def make_server(
 ) -> grpc.aio.Server:
     """Return a server that offers a service to those who may; give it addresses and start it.
 
-    Args:
-        service: What clients can do.
-        access: Who may; None: everybody.
-        limits: Connections in all, and sessions and watches of one address.
-        replica: Which replica leads; None: this controller is alone.
+    The limits are on connections in all, and on sessions and watches of one address.
     """
     limits = limits or ServiceLimits.of().grpc
     # Without this, a second controller could listen on the same port and each would get half of the clients.

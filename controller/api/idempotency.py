@@ -46,11 +46,7 @@ class IdempotencyStore(Generic[_T]):
     ) -> tuple[_T, bool]:
         """Return the answer to a request, and whether it is that of an earlier one with the same key.
 
-        Args:
-            client: Who asks: each has keys of its own.
-            key: As the client sent it.
-            digest: Tells different requests apart.
-            make: Carries the request out.
+        `digest` tells different requests of a client apart that have the same key.
 
         Raises:
             InvalidRequest: the key belongs to another request.

@@ -36,23 +36,11 @@ class LiveDocument(LiveView):
 
 
 class LiveSnapshots:
-    """Answers everybody who asks within an interval with the same bytes.
+    """Answers everybody who asks within an interval with the same bytes."""
 
-    Args:
-        service: Gives the views.
-        clock: Seconds, monotonic.
-        interval_s: So old may a snapshot be that is handed out.
-    """
-
-    def __init__(
-        self,
-        service: Service,
-        clock: Callable[[], float] = time.monotonic,
-        interval_s: float = _INTERVAL_S,
-    ) -> None:
+    def __init__(self, service: Service, clock: Callable[[], float] = time.monotonic) -> None:
         self._service = service
         self._clock = clock
-        self._interval_s = interval_s
         self._document = TypeAdapter(LiveDocument)
         self._making: asyncio.Task[Packed] | None = None
         self._made_at = float("-inf")
@@ -67,15 +55,12 @@ class LiveSnapshots:
         """
         making = self._making
         is_current = making is not None and (
-            not making.done() or (making.exception() is None and self._age_s() < self._interval_s)
+            not making.done() or (making.exception() is None and self._clock() - self._made_at < _INTERVAL_S)
         )
         if making is None or not is_current:
             self._made_at = self._clock()
             making = self._making = asyncio.ensure_future(self._make())
         return await asyncio.shield(making)
-
-    def _age_s(self) -> float:
-        return self._clock() - self._made_at
 
     async def _make(self) -> Packed:
         live, event_id = await self._service.view(ViewName.LIVE, LiveView)
@@ -87,13 +72,10 @@ class LiveSnapshots:
             rules=sizes.switch_rules,
             figures=self._service.metrics.figures(self._service.waiting),
         )
-        return await asyncio.to_thread(self._pack, document)
+        return await asyncio.to_thread(lambda: pack(self._document.dump_json(document), _LEVEL))
 
     async def _recent_sizes(self) -> Sizes:
         now = self._clock()
         if self._sizes is None or now - self._sized_at >= _SIZES_INTERVAL_S:
             self._sizes, self._sized_at = (await self._service.view(ViewName.SIZES, Sizes))[0], now
         return self._sizes
-
-    def _pack(self, document: LiveDocument) -> Packed:
-        return pack(self._document.dump_json(document), _LEVEL)

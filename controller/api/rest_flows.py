@@ -215,10 +215,7 @@ async def get_flow(flow_id: FlowId, response: Response, service: TheService, _: 
 @router.patch(
     "/v1/flows/{flow_id}",
     tags=["flows"],
-    responses={
-        200: {"headers": ETAG_HEADER | EVENT_HEADER},
-        **problem_responses(400, 404, 409, 412, 413, 422, 504),
-    },
+    responses={**_FLOW, **problem_responses(400, 404, 409, 412, 413, 422, 504)},
 )
 async def change_flow(
     flow_id: FlowId,

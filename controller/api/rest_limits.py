@@ -14,9 +14,8 @@ MAX_BODY_BYTES = 1 << 20
 class LimitBody:
     """Refuses bodies that are too large (413) before they are in memory."""
 
-    def __init__(self, app: ASGIApp, max_bytes: int = MAX_BODY_BYTES) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._max_bytes = max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
@@ -29,8 +28,8 @@ class LimitBody:
             nonlocal taken
             message = await receive()
             taken += len(message.get("body", b""))
-            if taken > self._max_bytes:
-                raise HTTPException(413, f"the body has more than {self._max_bytes} bytes")
+            if taken > MAX_BODY_BYTES:
+                raise HTTPException(413, f"the body has more than {MAX_BODY_BYTES} bytes")
             return message
 
         await self._app(scope, limited, send)

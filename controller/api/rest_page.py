@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -45,26 +44,19 @@ _LEVEL = 9
 IfNoneMatch = Annotated[str, Header()]
 
 
-@dataclass(frozen=True)
-class _File:
-    """A part of the page, as it is sent."""
-
-    packed: Packed
-    etag: str
-
-
 @cache
-def _file(name: str) -> _File:
+def _file(name: str) -> tuple[Packed, str]:
+    """Return a part of the page, as it is sent, and its ETag."""
     content = (_FOLDER / name).read_bytes()
-    return _File(pack(content, _LEVEL), f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+    return pack(content, _LEVEL), f'"{hashlib.sha256(content).hexdigest()[:32]}"'
 
 
 def _answer(name: str, accept_encoding: str, if_none_match: str) -> Response:
-    file = _file(name)
-    headers = _PROTECTION | {"ETag": file.etag}
-    if file.etag in if_none_match:
+    packed, etag = _file(name)
+    headers = _PROTECTION | {"ETag": etag}
+    if etag in if_none_match:
         return Response(status_code=304, headers=headers)
-    return send(file.packed, _FILES[name], accept_encoding, headers)
+    return send(packed, _FILES[name], accept_encoding, headers)
 
 
 @router.get("/")

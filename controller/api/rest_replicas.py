@@ -68,13 +68,7 @@ def step_down(api: TheApi, _: Administrator) -> LeaderView:
 
 
 class SendToLeader:
-    """Answers what changes something with 307 and the leader's address, and says how old other answers are.
-
-    Args:
-        app: Serves the rest.
-        replica: Says who leads.
-        scheme: Of the leader's address.
-    """
+    """Answers what changes something with 307 and the leader's address; says how old other answers are."""
 
     def __init__(self, app: ASGIApp, replica: ReplicaView, scheme: str) -> None:
         self._app = app

@@ -23,10 +23,6 @@ class SameSite:
       body must be declared as JSON, which a form cannot do.
     - On a loopback address, and where no tokens are asked for, `Host` must be an address or `localhost`: a
       name could be another site's that was made to point here (DNS rebinding).
-
-    Args:
-        app: Serves what is not refused.
-        access: Says whether tokens are asked for.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -53,7 +49,9 @@ class SameSite:
             return None
         if not _is_same_origin(headers):
             return 403, "Origin", "a page of another site may not change anything here"
-        if _has_body(headers) and _media_type(headers) != "application/json":
+        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if has_body and media_type != "application/json":
             return 415, "Content-Type", "the body must be application/json"
         return None
 
@@ -82,11 +80,3 @@ def _is_same_origin(headers: Headers) -> bool:
         return False
     origin = headers.get("origin")
     return origin is None or urlsplit(origin).netloc == headers.get("host", "")
-
-
-def _has_body(headers: Headers) -> bool:
-    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-
-
-def _media_type(headers: Headers) -> str:
-    return headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from controller.errors import InvalidRequest
 from controller.model.requests import MAX_STREAMS, FlowRequest, PreviewRequest, RateChange
-from topologies.validation import requirement
+from topologies.validation import join_place, requirement
 
 _T = TypeVar("_T")
 
@@ -25,15 +25,8 @@ _PLACES = ("body", "query", "header", "path")
 def invalid_request(errors: list[Any]) -> InvalidRequest:
     """Return the first of pydantic's errors in our own shape, naming the field as in `paths[0].rate_bps`."""
     error = errors[0]
-    field = ""
     place, *parts = error["loc"] or ("",)
-    if place not in _PLACES:
-        parts = [place, *parts]
-    for part in parts:
-        if isinstance(part, int):
-            field += f"[{part}]"
-        else:
-            field += f".{part}" if field else str(part)
+    field = join_place("", parts if place in _PLACES else (place, *parts))
     if error["type"] == "json_invalid":
         reason = f"must be JSON: {error['ctx']['error']} at character {parts[0]}"
         return InvalidRequest(place, reason)

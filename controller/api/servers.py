@@ -31,13 +31,7 @@ _GRACE_S = 0.5
 class ServiceThread:
     """REST and gRPC for a service.
 
-    Args:
-        api: What they offer.
-        rest: Listening sockets.
-        grpc_addresses: gRPC binds its addresses itself.
-        tls: Certificate and key of both; None: neither is protected.
-        limits: How many connections they take.
-        fail: Called once, with a sentence, when they end by a fault.
+    gRPC binds its addresses itself. `fail` is called once, with a sentence, when they end by a fault.
     """
 
     def __init__(

@@ -59,14 +59,9 @@ Done = Callable[[Answer], None]
 class Service:
     """Puts clients' wishes in the controller's queue and brings the answers back into one asyncio loop.
 
-    Answers, notifications and events reach their callbacks in the order in which the core gave them.
-
-    Args:
-        post: Puts events in the controller's queue, side by side.
-        timeout_s: A request that is not answered within this is undone.
-        metrics: Takes the figures of requests.
-        clock: Seconds on the clock of the core's events.
-        store: Identity of the store whose events are told.
+    Answers, notifications and events reach their callbacks in the order in which the core gave them. `post`
+    puts events in the controller's queue, side by side. A request that is not answered within `timeout_s` is
+    undone.
     """
 
     def __init__(
@@ -206,7 +201,6 @@ class Service:
     async def request(
         self,
         request: FlowRequest,
-        owner: str = "",
         caller: Caller = ANYBODY,
         timeout_s: float | None = None,
         repeated_as: tuple[str, str] | None = None,
@@ -225,7 +219,7 @@ class Service:
             )
 
         def submit(done: Done) -> int:
-            return self.submit_request(request, done, owner, caller, timeout_s, repeated_as)
+            return self.submit_request(request, done, "", caller, timeout_s, repeated_as)
 
         return await self._await(submit, FlowView, undo=True)
 
@@ -234,10 +228,7 @@ class Service:
     ) -> tuple[_T, str]:
         """Return the core's answer to an event, and the id of the last event that is in it already.
 
-        Args:
-            event: Makes it of a token.
-            kind: Of the answer.
-            timeout_s: How long the client waits.
+        `event` makes it of a token.
 
         Raises:
             RequestError: it is refused, or not answered in time.

@@ -55,10 +55,8 @@ def _labels(nodes: Sequence[str], ways: Ways, branches: Sequence[int]) -> list[s
 def relay_rules(nodes: Sequence[str], ways: Ways, branches: Sequence[int]) -> list[Rule]:
     """Return the rules of the relays of a way around a link.
 
-    Args:
-        nodes: From the switch before the link to the one behind.
-        ways: The ports.
-        branches: What tells bypasses apart at each relay: from 1 to `MOST_BRANCHES`.
+    `nodes` lead from the switch before the link to the one behind. `branches`, from 1 to `MOST_BRANCHES`,
+    tell bypasses apart at each relay.
     """
     places = _places(nodes, ways)[1:]
     return [

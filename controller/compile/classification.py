@@ -71,9 +71,7 @@ _DHCP = tuple(
 def classification(metered_ports: Collection[int], relays_dhcp: bool) -> tuple[Meter | Rule, ...]:
     """Return what every switch has from the moment it connects: meters, then rules.
 
-    Args:
-        metered_ports: Ports whose packets to the controller a meter of the same number limits.
-        relays_dhcp: The controller is asked about DHCP too.
+    A meter of the same number limits what each of the metered ports sends to the controller.
     """
     meters = [Meter(port, PACKETS_PER_S, BURST_PACKETS) for port in sorted(metered_ports)]
     return (

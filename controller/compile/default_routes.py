@@ -74,11 +74,8 @@ class Route:
 def route_over(paths: Mapping[tuple[str, ...], int], end: str, ways: Ways, group_number: int) -> Route:
     """Return the route over paths of switches, by their weights.
 
-    Args:
-        paths: From one switch towards another one; each as far as a label reaches, or farther.
-        end: The other one.
-        ways: How switches reach each other.
-        group_number: Of the group that it takes where there are several paths.
+    Each path leads from one switch towards `end`, as far as a label reaches or farther. Where there are
+    several, a group with the given number chooses.
     """
     reach = _reach(ways)
     relays = dict.fromkeys(path[reach] for path in paths if len(path) > reach and path[reach] != end)
@@ -104,11 +101,7 @@ def equal_paths(
 ) -> dict[tuple[str, ...], int]:
     """Return paths of equal delay, as far as one label reaches, with weights as if each switch chose evenly.
 
-    Args:
-        start: The first switch.
-        end: The last one, another.
-        nearer: The neighbours of each switch that are on such paths; there are no circles.
-        ways: Say how long labels are.
+    `nearer` are the neighbours of each switch that are on such paths; there are no circles.
     """
     shares: dict[tuple[str, ...], float] = {(start,): 1.0}
     longest = _reach(ways) + 1

@@ -44,13 +44,7 @@ _RESTORED = "02:42:59:ff:ff:ff"
 
 
 def label_rules(switch: str, neighbours: Iterable[str], ways: Ways) -> list[Rule]:
-    """Return the rules of a switch that depend on nothing but its links to other switches.
-
-    Args:
-        switch: Its name.
-        neighbours: Those to which its port is known.
-        ways: The ports.
-    """
+    """Return the rules of a switch that depend on nothing but its links to other switches."""
     form = ways.format
     end = Match(destination_mac=form.beginning_with(form.end_of_bypass, BYPASS))
     forged = Match(destination_mac=ANY_LABEL)

@@ -30,10 +30,8 @@ Leg = tuple[str, str, str]
 def legs(nodes: Sequence[str], ways: Ways, branch: int = 0) -> list[Leg]:
     """Return which switches of a path write which labels; the first is the ingress.
 
-    Args:
-        nodes: Host, switches, host; with at least two switches.
-        ways: How nodes reach each other.
-        branch: Tells paths of one connection apart where labels end on the way.
+    `nodes` are host, switches, host, with at least two switches. `branch` tells paths of one connection apart
+    where labels end on the way.
     """
     form, switches, found = ways.format, nodes[1:-1], []
     fields = [ways.numbers[switches[k], switches[k + 1]] for k in range(1, len(switches) - 1)]
@@ -73,11 +71,7 @@ def ingress_action(
 ) -> Output | ToGroup:
     """Return what the ingress of a path does with its packets; it is made once.
 
-    Args:
-        nodes: Host, switches, host.
-        ways: How nodes reach each other.
-        branch: As of `legs`.
-        source_mac: Another Ethernet source for them.
+    `branch` is as of `legs`; with `source_mac` they get another Ethernet source.
     """
     key, made = (nodes, branch, source_mac), ways.ingress_actions
     action = made.get(key)

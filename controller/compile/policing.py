@@ -28,12 +28,7 @@ def policing(
 ) -> tuple[Meter, tuple[Rule, ...]]:
     """Return the meter of a flow at one switch, and the rules that lead its packets through it.
 
-    Args:
-        number: Of the flow.
-        wire_bps: What it may send there.
-        packet_bytes: Of its largest packets.
-        burst_s: It may send at once what the rate carries in so long, and a few packets at least.
-        connections: Of it, that enter there.
+    It may send at once what the rate carries in `burst_s`, and a few packets at least.
     """
     burst_bits = max(wire_bps * burst_s, _LEAST_BURST_PACKETS * packet_bytes * 8)
     rate_kbps = max(1, math.ceil(wire_bps / 1e3))  # switches refuse a rate of 0

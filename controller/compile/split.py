@@ -97,13 +97,7 @@ def is_stamp(address: str) -> bool:
 class SplitRules:
     """Makes the rules of a split flow.
 
-    Attributes:
-        split: How it is split.
-        connection: The connection's addresses, from the source to the destination.
-        paths: Host, switches, host, for each path.
-        source_mac: The source's own Ethernet address.
-        ways: The port of each node towards each neighbour.
-        cookie: Of the flow.
+    Each path is host, switches, host; the connection's addresses are from the source to the destination.
     """
 
     split: Split

@@ -6,6 +6,9 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import Annotated
+
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from controller.errors import Forbidden, Unauthenticated
 from controller.model.callers import ANYBODY, Caller
@@ -19,19 +22,23 @@ class AccessRole(IntEnum):
     ADMINISTER = 3  # change everybody's flows, and links
 
 
+def _role(name: object) -> object:
+    """Return the role that a configuration names."""
+    roles = {role.name.lower(): role for role in AccessRole}
+    if not isinstance(name, str) or name not in roles:
+        raise ValueError(f"must be {', '.join(map(repr, roles))}, not {name!r}")
+    return roles[name]
+
+
 @dataclass(frozen=True)
 class Token:
-    """A token, of which only the digest is known here.
+    """A token that clients may have, of which only the digest is known; flows belong to its name."""
 
-    Attributes:
-        name: Whose it is: flows belong to this name.
-        role: What it allows.
-        sha256: SHA-256 of the token, in hexadecimal.
-    """
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
-    name: str
-    role: AccessRole
-    sha256: str
+    name: Annotated[str, Field(min_length=1, max_length=64)]
+    role: Annotated[AccessRole, BeforeValidator(_role)]
+    sha256: Annotated[str, Field(pattern="^[0-9a-fA-F]{64}$")]  # of the token, in hexadecimal
 
 
 def digest_of(token: str) -> str:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from controller.configuration.schema import Configuration
 from controller.errors import ConfigError
-from topologies.validation import requirement
+from topologies.validation import join_place, requirement
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -42,11 +42,6 @@ def read(path: Path) -> str:
 
 def configure(text: str, file: str, options: Mapping[str, Any] | None = None) -> Configuration:
     """Return the configuration that a text says; options of the command line come before what it says.
-
-    Args:
-        text: TOML.
-        file: Its name, for errors.
-        options: Settings in the same shape.
 
     Raises:
         ConfigError: naming file, line and key.
@@ -87,10 +82,7 @@ def _reason(problem: Any) -> str:
 
 
 def _place(text: str, file: str, location: Sequence[str | int]) -> str:
-    key = ""
-    for part in location:
-        key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)
-    line = _line_of(text, location)
+    key, line = join_place("", location), _line_of(text, location)
     return f"{file}, line {line}, {key}" if line else f"{file}, {key}" if key else file
 
 

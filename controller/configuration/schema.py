@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from controller.address import Address
-from controller.configuration.access import AccessRole, Token
+from controller.configuration.access import Token
 from controller.model.requests import LinkChange
 from controller.model.settings import Counters, Discovery, Routing, Settings
 
@@ -81,14 +81,6 @@ class Etcd(_Section):
         return self
 
 
-class TokenEntry(_Section):
-    """A token that clients may have; `mstcp-controller token` makes one."""
-
-    name: str = Field(min_length=1, max_length=64)
-    role: Literal["read", "request", "administer"]
-    sha256: str = Field(pattern="^[0-9a-fA-F]{64}$")
-
-
 class LinkEntry(_Section):
     """What a link is, where that differs from the topology file."""
 
@@ -109,7 +101,7 @@ class Configuration(_Section):
     discovery: Discovery = Discovery()
     counters: Counters = Counters()
     etcd: Etcd = Etcd()
-    tokens: tuple[TokenEntry, ...] = Field(default=(), strict=False)
+    tokens: tuple[Token, ...] = Field(default=(), strict=False)
     links: dict[str, LinkEntry] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -145,10 +137,6 @@ class Configuration(_Section):
                     f"{endpoint!r} is not HOST:PORT; write the servers as etcd://HOST:2379,HOST:2379"
                 )
         return store
-
-    def access_tokens(self) -> tuple[Token, ...]:
-        """Return the tokens that clients may have."""
-        return tuple(Token(each.name, AccessRole[each.role.upper()], each.sha256) for each in self.tokens)
 
     def link_changes(self) -> dict[str, LinkChange]:
         """Return what links are, by name, where that differs from the topology file."""

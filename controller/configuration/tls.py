@@ -41,10 +41,6 @@ def server_context(setting: str, files: TlsFiles) -> ssl.SSLContext:
 class ServerTls:
     """Certificates of a service, which may be read again: connections that begin later are given the new.
 
-    Args:
-        setting: Its name in the configuration.
-        files: Where they are.
-
     Raises:
         ConfigError: a file cannot be used.
     """
@@ -77,7 +73,7 @@ class ServerTls:
     def _read(self, files: TlsFiles) -> tuple[ssl.SSLContext, _Pem]:
         context = server_context(self._setting, files)
         names = (files.key, files.certificate, files.client_ca)
-        key, certificate, ca = (None if each is None else read_pem(self._setting, each) for each in names)
+        key, certificate, ca = (None if each is None else read_file(self._setting, each) for each in names)
         assert key is not None and certificate is not None
         return context, (key, certificate, ca)
 
@@ -98,7 +94,7 @@ class ServerTls:
         return grpc.ssl_server_certificate_configuration([(key, certificate)], ca)
 
 
-def read_pem(setting: str, file: str) -> bytes:
+def read_file(setting: str, file: str) -> bytes:
     """Return the content of a file.
 
     Raises:

@@ -14,18 +14,16 @@ def ack_path(
 ) -> tuple[str, ...]:
     """Return the path of the acknowledgements, from the destination of the data to its source.
 
-    Args:
-        state: The network; the links that are up must lead from one host to the other.
-        acks: `shortest`, the path of least delay; or `reverse:<index>`, a path of the data backwards.
-        source: Host that sends the data.
-        destination: Host that sends the acknowledgements.
-        paths: The paths of the data.
+    `acks` is `shortest`, the path of least delay, or `reverse:<index>`, one of `paths` of the data backwards.
+    The links that are up must lead from one host to the other.
 
     Raises:
         InvalidRequest: there is no path with that index.
     """
-    if acks == SHORTEST:
-        return _shortest(state, destination, source)
+    if acks == SHORTEST:  # as default routing goes, whatever the default routes do with ties
+        path = state.paths.least_delay(destination, source)
+        assert path is not None, "it was checked that there is one"
+        return path
     index = int(acks.removeprefix(_REVERSE))
     if index >= len(paths):
         last = len(paths) - 1
@@ -33,10 +31,3 @@ def ack_path(
             "ack_path", f"{acks!r} is not a path of this flow; it has reverse:0 to reverse:{last}"
         )
     return tuple(reversed(paths[index]))
-
-
-def _shortest(state: State, start: str, end: str) -> tuple[str, ...]:
-    """Return the path that default routing takes, whatever the default routes do with ties."""
-    path = state.paths.least_delay(start, end)
-    assert path is not None, "it was checked that there is one"
-    return path

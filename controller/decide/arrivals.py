@@ -24,12 +24,7 @@ _MOST_IN_SOLVE = 64
 class Arrivals(Part):
     """Routes new flows, and begins to install their paths.
 
-    Args:
-        shared: What all parts work on.
-        optima: The last optima.
-        rates: Gives running flows what they have beside new ones.
-        install: Begins to install the rules of a flow, for which a client waits: (flow, its token).
-        new_flow_id: Makes the id of a flow from its number.
+    `install` begins to install the rules of a flow, for which a client waits: (flow, its token).
     """
 
     def __init__(

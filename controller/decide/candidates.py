@@ -15,12 +15,7 @@ MOVE_INTERVAL_S = 1.0
 
 
 class Candidates(Journaled):
-    """Chooses flows that may gain by being moved.
-
-    Args:
-        state: Network and flows.
-        is_moving: Whether a flow's new rules are on their way.
-    """
+    """Chooses flows that may gain by being moved."""
 
     def __init__(self, state: State, is_moving: Callable[[str], bool]) -> None:
         self._state = state

@@ -7,7 +7,6 @@ from typing import Any
 from controller.decide.live_optima import LiveOptima
 from controller.decide.rerouting import moved_flow
 from controller.model.state_copy import StateCopy
-from controller.state.flow import Flow
 from controller.state.flow_record import flow_of, record_of
 from controller.state.state import State
 
@@ -26,7 +25,10 @@ def copy_of(state: State, optima: LiveOptima) -> StateCopy:
 
 def records_of(state: State) -> dict[str, dict[str, Any]]:
     """Return the records of all flows by their ids, of those that are being moved as they will be."""
-    return {flow.id: record_of(_when_moved(state, flow)) for flow in state.flows}
+    return {
+        flow.id: record_of(moved_flow(state, flow, flow.reserved) if flow.reserved else flow)
+        for flow in state.flows
+    }
 
 
 def state_of(copy: StateCopy) -> State:
@@ -39,10 +41,3 @@ def state_of(copy: StateCopy) -> State:
         if flow is not None:
             state.flows.add(flow)
     return state
-
-
-def _when_moved(state: State, flow: Flow) -> Flow:
-    """Return a flow whose new paths are on their way as if it had them."""
-    if not flow.reserved:
-        return flow
-    return moved_flow(state, flow, flow.reserved)

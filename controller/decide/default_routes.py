@@ -13,9 +13,9 @@ from controller.compile.next_hops import equal_next_hops
 from controller.decide.part import Part, Shared
 from controller.decide.switch_rules import SwitchRules
 from controller.model.client_events import ClientEventKind
+from controller.model.installed import Installed
 from controller.model.journal import JournaledDict
 from controller.model.messages import RemoveGroup
-from controller.model.reconcile import Installed
 from controller.model.rules import Entry, Group, GroupChange, Output, Rule, ecmp_group_number
 from controller.state.hosts import Host
 
@@ -27,12 +27,7 @@ _TOLD_EVERY_S = 60.0
 
 
 class DefaultRoutes(Part):
-    """Knows which switches have routes to which hosts, and keeps them as the network is.
-
-    Args:
-        shared: What all parts work on.
-        rules: Hears of routes that are refused.
-    """
+    """Knows which switches have routes to which hosts, and keeps them as the network is."""
 
     def __init__(self, shared: Shared, rules: SwitchRules) -> None:
         super().__init__(shared)
@@ -138,9 +133,7 @@ class DefaultRoutes(Part):
     def refresh_soon(self, now: float, everything: bool = False) -> None:
         """Compute the routes again once all that has happened by now is known.
 
-        Args:
-            now: Seconds.
-            everything: Those too for which the network is as it was: ports have other numbers.
+        With `everything` those too for which the network is as it was: ports have other numbers.
         """
         if everything:
             self._computed.clear()

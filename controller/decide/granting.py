@@ -21,17 +21,10 @@ from controller.decide.admission import (
 )
 from controller.decide.live_optima import LiveOptima
 from controller.decide.manual_paths import check_paths
-from controller.decide.planning import (
-    NEGLIGIBLE_SHARE,
-    NewFlow,
-    Optimum,
-    PlannedPath,
-    on_a_free_path,
-    optimise,
-)
+from controller.decide.planning import NEGLIGIBLE_SHARE, NewFlow, Optimum, on_a_free_path, optimise
 from controller.errors import InfeasibleRequest
 from controller.model.requests import FlowRequest
-from controller.state.flow import Flow, Stream
+from controller.state.flow import Flow, Slot, Stream
 from controller.state.state import State
 
 
@@ -71,17 +64,10 @@ def may_share(request: FlowRequest, objective: str) -> bool:
     return not request.paths and request.streams is None and request.splitting == "streams"
 
 
-def grant_shared(
-    state: State,
-    wanted: Wanted,
-    paths: tuple[PlannedPath, ...],
-) -> Granted:
+def grant_shared(state: State, wanted: Wanted, paths: tuple[Slot, ...]) -> Granted:
     """Return what a request is given of an optimum that it shares with others.
 
-    Args:
-        state: Network and flows, with those of the others that have been granted already.
-        wanted: The request.
-        paths: What the optimum gives it.
+    The state has those of the others that have been granted already.
 
     Raises:
         Conflict: one of the others has its ports.
@@ -103,17 +89,8 @@ def grant(
 ) -> Granted | None:
     """Find out what a request would be given.
 
-    Args:
-        state: Network and flows; not changed.
-        optima: The last optima of this network.
-        request: What is asked.
-        flow_id: What the flow is to be called.
-        number: Its place in the order of requests.
-        is_settled: The running flows have their optimum.
-        may_solve: Whether it may take a solve.
-
-    Returns:
-        None if it takes a solve that may not be.
+    The state is not changed. `is_settled`: the running flows have their optimum. Returns None if it takes a
+    solve that may not be.
 
     Raises:
         InvalidRequest, NotFound, Conflict, InfeasibleRequest: the request is refused.
@@ -149,7 +126,7 @@ def _granted(state: State, wanted: Wanted, requested_bps: float, optimum: Optimu
         requested_bps=requested_bps,
         framing=admission.framing,
         objective=admission.objective,
-        streams=[Stream(port, path.nodes, path.rate_bps, path.delay_s) for port, path in streams],
+        streams=[Stream(port, *slot) for port, slot in streams],
         lease_s=request.lease_s or state.settings.lease_s,
         expires_at=math.inf,
         owner="",
@@ -172,7 +149,7 @@ def _split(state: State, request: FlowRequest, optimum: Optimum, number: int) ->
     return Split(request.splitting, tag, request.ack_path or SHORTEST, optimum.ack_path)
 
 
-def _check_granted(paths: tuple[PlannedPath, ...], requested_bps: float, admission: Admission) -> None:
+def _check_granted(paths: tuple[Slot, ...], requested_bps: float, admission: Admission) -> None:
     if sum(path.rate_bps for path in paths) <= NEGLIGIBLE_SHARE * requested_bps:
         raise InfeasibleRequest(
             "rate_bps",

@@ -30,13 +30,7 @@ _BUSY_S = 0.5
 
 
 class HostStreams(Part):
-    """Follows what hosts say of their streams, and takes off those that carry nothing or did not open.
-
-    Args:
-        shared: What all parts work on.
-        recovery: Knows which flows are on the move, and plans those that are short of rate.
-        rates: Stores flows.
-    """
+    """Follows what hosts say of their streams, and takes off those that carry nothing or did not open."""
 
     def __init__(self, shared: Shared, recovery: Recovery, rates: Rates) -> None:
         super().__init__(shared)

@@ -20,13 +20,8 @@ equal worth, and these see to that."""
 class LiveOptima:
     """A live engine for each objective that flows have.
 
-    Args:
-        network: Its arcs are the edges of every problem.
-        time_limit_s: Seconds that a solve may take; None for no limit. What is found by then is the answer.
-        solved: Called after each solve with the objective and the seconds that it took.
-
-    Attributes:
-        solves: How many there have been.
+    What a solve has found after `time_limit_s` is the answer. `solved` is called after each with the
+    objective and the seconds that it took; `solves` counts them.
     """
 
     def __init__(
@@ -55,10 +50,7 @@ class LiveOptima:
     ) -> Allocation:
         """Return the optimum; unless fairness decides, one of those that move no flow without need.
 
-        Args:
-            objective: One of `gomr.OBJECTIVES`.
-            demands: All flows with this objective.
-            capacity_bps: What they may take of each arc, by its name; nothing of one that is not named.
+        Nothing may be taken of an arc that `capacity_bps` does not name.
 
         Raises:
             SolverError: The solver failed, from its last basis and from scratch.

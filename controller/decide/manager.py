@@ -39,6 +39,7 @@ from controller.model.events import (
     StreamsReported,
 )
 from controller.model.faults import FaultKind
+from controller.model.installed import Unsettled
 from controller.model.journal import JournaledDict
 from controller.model.messages import (
     AllocationChanged,
@@ -48,7 +49,6 @@ from controller.model.messages import (
     RemoveGroup,
     RemoveRules,
 )
-from controller.model.reconcile import Unsettled
 from controller.model.rules import (
     GroupChange,
     Stages,

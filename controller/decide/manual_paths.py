@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from controller.decide.ack_paths import SHORTEST, ack_path
 from controller.decide.admission import Admission
-from controller.decide.planning import Optimum, PlannedPath
+from controller.decide.planning import Optimum
 from controller.errors import Conflict, InfeasibleRequest, InvalidRequest
 from controller.model.requests import FlowRequest, RequestedPath
+from controller.state.flow import Slot
 from controller.state.flow_table import arc_loads, by_arc, path_loads
 from controller.state.live_network import arcs_of
 from controller.state.state import State
@@ -32,7 +33,7 @@ def check_paths(state: State, request: FlowRequest, admission: Admission) -> Opt
         _check_path(state, f"paths[{i}].nodes", path, source, destination)
         for i, path in enumerate(request.paths)
     )
-    if len({path.nodes for path in planned}) < len(planned):
+    if len({slot.path for slot in planned}) < len(planned):
         raise InvalidRequest(
             "paths", "the same path is given twice; give each path once with the sum of its rates"
         )
@@ -44,14 +45,14 @@ def check_paths(state: State, request: FlowRequest, admission: Admission) -> Opt
         )
     optimum = Optimum({}, planned)
     if request.splitting != "streams":
-        nodes = tuple(path.nodes for path in planned)
+        nodes = tuple(slot.path for slot in planned)
         acks = ack_path(state, request.ack_path or SHORTEST, source, destination, nodes)
         optimum = Optimum({}, planned, acks)
     _check_capacity(state, optimum, admission)
     return optimum
 
 
-def _check_path(state: State, field: str, path: RequestedPath, source: str, destination: str) -> PlannedPath:
+def _check_path(state: State, field: str, path: RequestedPath, source: str, destination: str) -> Slot:
     nodes, live = path.nodes, state.live
     if nodes[0] != source or nodes[-1] != destination:
         raise InvalidRequest(
@@ -68,7 +69,7 @@ def _check_path(state: State, field: str, path: RequestedPath, source: str, dest
     lost = live.lost_links(nodes)
     if lost:
         raise InfeasibleRequest(field, f"link {lost[0]} is down")
-    return PlannedPath(nodes, path.rate_bps, sum(live.arcs[arc].delay_s for arc in arcs_of(nodes)))
+    return Slot(nodes, path.rate_bps, live.delay_s(nodes))
 
 
 def _check_capacity(state: State, wanted_paths: Optimum, admission: Admission) -> None:
@@ -79,7 +80,7 @@ def _check_capacity(state: State, wanted_paths: Optimum, admission: Admission) -
     wire = admission.framing.wire_per_goodput(len(paths) if acks is None else 1)
     ack_ratio *= admission.framing.ack_scale
     wanted = by_arc(
-        load for path in paths for load in path_loads(path.nodes, path.rate_bps * wire, ack_ratio, acks)
+        load for slot in paths for load in path_loads(slot.path, slot.rate_bps * wire, ack_ratio, acks)
     )
     for name, wire_bps in wanted.items():
         capacity_bps = state.allocatable_bps(name)

@@ -16,13 +16,7 @@ from controller.state.counter_polling import CounterPolling
 
 
 class Measuring(Part):
-    """Asks for counters and records them.
-
-    Args:
-        shared: What all parts work on.
-        capacity_returned: Called with the time when links have more for flows than before.
-        asked: Called with each switch that is asked.
-    """
+    """Asks for counters and records them."""
 
     def __init__(
         self, shared: Shared, capacity_returned: Callable[[float], None], asked: Callable[[str], None]

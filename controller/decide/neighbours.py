@@ -54,13 +54,7 @@ class _Search:
 
 
 class Neighbours(Part):
-    """Handles what hosts say of addresses, and ask for.
-
-    Args:
-        shared: What all parts work on.
-        default_routes: Follow hosts, and lead to those that are asked for.
-        rules: Follow hosts too.
-    """
+    """Handles what hosts say of addresses, and ask for."""
 
     def __init__(self, shared: Shared, default_routes: DefaultRoutes, rules: SwitchRules) -> None:
         super().__init__(shared)
@@ -101,7 +95,8 @@ class Neighbours(Part):
             self._put(self._claims.pop(ip).wanted, now)
         for ip in [ip for ip, until in self._asked.items() if until <= now]:
             del self._asked[ip]
-            self._lose(ip, now)
+            if (host := self._state.hosts.forget(ip)) is not None:
+                self._forgotten(host, "does not answer any more", now)
         for ip in [ip for ip, search in self._searches.items() if search.until <= now]:
             del self._searches[ip]
         for ip in [ip for ip, (_, _, until) in self._probed.items() if until <= now]:
@@ -150,12 +145,6 @@ class Neighbours(Part):
         search = self._searches.pop(host.ip, None)
         for switch, port, request in search.waiting if search is not None else ():
             self._reply(switch, port, request, host)
-
-    def _lose(self, ip: str, now: float) -> None:
-        """Forget a host that has not answered."""
-        host = self._state.hosts.forget(ip)
-        if host is not None:
-            self._forgotten(host, "does not answer any more", now)
 
     def _forgotten(self, host: Host, why: str, now: float) -> None:
         self._outbox.store(LEARNED_HOST, host.ip, None)

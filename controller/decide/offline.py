@@ -15,11 +15,10 @@ from controller.compile.next_hops import equal_next_hops, next_hops
 from controller.decide.ack_paths import ack_path
 from controller.decide.granting import grant
 from controller.decide.live_optima import LiveOptima
-from controller.decide.planning import PlannedPath
 from controller.errors import InfeasibleRequest
 from controller.model.requests import FlowRequest
 from controller.model.settings import Settings
-from controller.state.flow import Flow
+from controller.state.flow import Flow, Slot
 from controller.state.live_network import LiveNetwork
 from controller.state.state import State
 from topologies.model import Arc, Network
@@ -29,12 +28,7 @@ Path = tuple[str, ...]
 
 
 class OfflineController:
-    """Routes and allocations on a network whose switches are connected and whose links are up.
-
-    Args:
-        network: The network.
-        failed: Names of links that are down.
-    """
+    """Routes and allocations on a network whose switches are connected and whose links are up."""
 
     def __init__(self, network: Network, failed: Collection[str] = ()) -> None:
         self._state = State(network, Settings())
@@ -56,17 +50,12 @@ class OfflineController:
 
         return self._walk(source, destination, choose)
 
-    def allocate(self, requests: Mapping[str, FlowRequest]) -> dict[str, tuple[PlannedPath, ...]]:
+    def allocate(self, requests: Mapping[str, FlowRequest]) -> dict[str, tuple[Slot, ...]]:
         """Return the paths of flows that are asked for one after the other, once all of them run.
 
         Each is granted as the controller grants it: the flows before it keep their paths, and their rates
-        change so that all are optimal together.
-
-        Args:
-            requests: The flows, by what each is called; no two of the same ends and ports.
-
-        Returns:
-            The paths of each flow; none where the network has nothing left for it.
+        change so that all are optimal together. No two of them have the same ends and ports. One for which
+        the network has nothing left has no paths.
 
         Raises:
             InvalidRequest: Acknowledgements are to go back along a path that the flow does not have.
@@ -87,7 +76,7 @@ class OfflineController:
                 self._state.flows.account(granted[flow_id])
         for flow in granted.values():
             self._state.flows.remove(flow)
-        return {name: _paths_of(granted.get(name)) for name in requests}
+        return {name: granted[name].slots() if name in granted else () for name in requests}
 
     def ack_path(self, acks: str, source: str, destination: str, paths: Sequence[Sequence[str]]) -> Path:
         """Return the path of a split flow's acknowledgements by their rule, from the destination on.
@@ -118,11 +107,6 @@ class OfflineController:
         while nodes[-1] != self._attachments[destination]:
             nodes.append(choose(nodes[-1]))
         return (*nodes, destination)
-
-
-def _paths_of(flow: Flow | None) -> tuple[PlannedPath, ...]:
-    streams = [] if flow is None else flow.streams
-    return tuple(PlannedPath(stream.path, stream.rate_bps, stream.delay_s) for stream in streams)
 
 
 def connect_everything(live: LiveNetwork) -> None:

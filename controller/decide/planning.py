@@ -7,7 +7,7 @@ what they have; it is taken off the links' capacity.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -22,7 +22,6 @@ from controller.state.flow_table import arc_loads
 from controller.state.live_network import arc_name, arcs_of
 from controller.state.state import State
 from controller.wire import Framing
-from topologies.model import Arc
 
 _Nodes = tuple[str, ...]
 _Rates = dict[str, tuple[float, ...]]  # goodputs of streams, by flow
@@ -42,17 +41,9 @@ _MARGIN = 1e-6
 class NewFlow:
     """A flow that is asked for.
 
-    Attributes:
-        id: What it will be called if it is granted.
-        source: Name of the host that sends.
-        destination: Name of the host that receives.
-        rate_bps: Goodput asked for.
-        framing: How its bytes are put on the wire.
-        max_paths: Paths, at most.
-        streams: Paths, exactly.
-        acks: Path of the acknowledgements of a split flow (`controller.decide.ack_paths`); None: a connection
-            for each path, and acknowledgements on its reverse.
-        may_grow: Its host opens and closes streams while it runs.
+    It is to have `max_paths` at most, `streams` exactly. `acks` is the path of a split flow's
+    acknowledgements (`controller.decide.ack_paths`); None: a connection for each path, and acknowledgements
+    on its reverse.
     """
 
     id: str
@@ -73,15 +64,6 @@ class NewFlow:
 
 
 @dataclass(frozen=True)
-class PlannedPath:
-    """A path for a new flow; `rate_bps` is goodput."""
-
-    nodes: tuple[str, ...]
-    rate_bps: float
-    delay_s: float
-
-
-@dataclass(frozen=True)
 class Optimum:
     """New goodputs of running flows, by stream, and the paths of the new flow (empty: none is free).
 
@@ -89,18 +71,12 @@ class Optimum:
     """
 
     rates: Mapping[str, tuple[float, ...]]
-    paths: tuple[PlannedPath, ...]
+    paths: tuple[Slot, ...]
     ack_path: tuple[str, ...] | None = None
 
 
 def optimise(state: State, optima: LiveOptima, objective: str, new_flow: NewFlow | None = None) -> Optimum:
     """Find the global optimum of the flows with this objective, and of a new one.
-
-    Args:
-        state: Network and flows.
-        optima: The last optima of this network.
-        objective: One of `gomr.OBJECTIVES`.
-        new_flow: A flow that is asked for.
 
     Raises:
         InfeasibleRequest: there are fewer paths than the streams asked for.
@@ -117,19 +93,11 @@ def optimise(state: State, optima: LiveOptima, objective: str, new_flow: NewFlow
 
 def optimise_new_flows(
     state: State, optima: LiveOptima, objective: str, new_flows: Sequence[NewFlow]
-) -> tuple[Mapping[str, tuple[float, ...]], dict[str, tuple[PlannedPath, ...]]]:
+) -> tuple[Mapping[str, tuple[float, ...]], dict[str, tuple[Slot, ...]]]:
     """Find the global optimum of the flows with this objective and of several new ones, by one solve.
 
-    Args:
-        state: Network and flows.
-        optima: The last optima of this network.
-        objective: One of `gomr.OBJECTIVES`.
-        new_flows: Flows that are asked for; each is a connection for each path, over as many as the optimum
-            takes.
-
-    Returns:
-        New goodputs of the running flows, by stream; and the paths of each new flow by its id (none: none is
-        free).
+    Each is a connection for each path, over as many as the optimum takes. Returns new goodputs of the running
+    flows, by stream, and the paths of each new flow (none: none is free).
 
     Raises:
         SolverError: the solver failed.
@@ -153,7 +121,7 @@ def on_a_free_path(state: State, objective: str, new_flow: NewFlow) -> Optimum |
         return None
     if not _Room(state).take(nodes, new_flow.framing, new_flow.rate_bps, new_flow.max_paths):
         return None
-    return Optimum({}, (PlannedPath(nodes, new_flow.rate_bps, _delay_s(state, nodes)),))
+    return Optimum({}, (Slot(nodes, new_flow.rate_bps, state.live.delay_s(nodes)),))
 
 
 def on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> dict[str, tuple[Slot, ...]]:
@@ -171,7 +139,7 @@ def on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> dict[s
         if not room.take(nodes, flow.framing, flow.requested_bps, flow.most_paths, flow.framed_streams):
             return {}
         if nodes not in delays_s:
-            delays_s[nodes] = _delay_s(state, nodes)
+            delays_s[nodes] = state.live.delay_s(nodes)
         delay_s = delays_s[nodes]
         rest = [Slot(nodes, 0.0, delay_s) for _ in flow.streams[1:]]
         found[flow.id] = (Slot(nodes, flow.requested_bps, delay_s), *rest)
@@ -216,12 +184,6 @@ def replan(
 ) -> tuple[dict[str, tuple[Slot, ...]], dict[str, tuple[float, ...]]]:
     """Find the optimum in which some running flows may take any paths, by one solve for all.
 
-    Args:
-        state: Network and flows.
-        optima: The last optima of this network.
-        objective: That of the flows.
-        flows: Those whose paths are free.
-
     Returns:
         What each stream of these flows is to have, by the flow's id (missing: nothing is free for it); and
         the goodputs of the other flows with the objective, by stream. A flow keeps its streams: those for
@@ -256,7 +218,8 @@ def _solve_with(
     ratio, solved = state.settings.ack_ratio, replanned.union(flow.id for flow in running)
     kept = [flow for flow in state.flows if flow.id not in solved]
     demands = [_running_demand(flow, ratio) for flow in running]
-    acks = [_acks_in_advance(state, new_flow) for new_flow in new_flows]
+    # Of those whose acknowledgements' path does not depend on the flow's own paths.
+    acks = [_ack_path(state, each, ()) if each.acks == SHORTEST else None for each in new_flows]
     wanted = [_new_demand(new_flow, ratio, path) for new_flow, path in zip(new_flows, acks, strict=True)]
     if not demands and not wanted:
         return {}, {}, [], []
@@ -290,11 +253,9 @@ def _slots(flow: Flow, path_rates: tuple[PathRate, ...]) -> tuple[Slot, ...]:
 
     Paths beyond its streams are for streams to be added, as far as it may have more.
     """
-    used = _used(path_rates)
-    goodputs = [flow.framing.goodput_bps(path.rate_bps, flow.framed_streams) for path in used]
-    rates = _tidy(goodputs, flow.requested_bps)
-    left = {path.nodes: Slot(path.nodes, rate, path.delay_s) for path, rate in zip(used, rates, strict=True)}
-    spare = Slot(used[0].nodes, 0.0, used[0].delay_s)
+    found = _slots_of(_used(path_rates), flow.framing, flow.framed_streams, flow.requested_bps)
+    left = {slot.path: slot for slot in found}
+    spare = found[0]._replace(rate_bps=0.0)
     own = [left.pop(stream.path, None) for stream in flow.streams]
     others = iter(left.values())
     slots = [slot if slot is not None else next(others, spare) for slot in own]
@@ -309,23 +270,17 @@ def has_path(state: State, source: str, destination: str) -> bool:
 
 def shortest_paths(state: State, source: str, destination: str, count: int) -> list[tuple[str, ...]]:
     """Return up to `count` loop-free paths from one host to another, the least delay first."""
+    others = set(state.live.network.hosts) - {source, destination}  # which forward nothing
     edges = tuple(
         Edge(arc_name(arc.tail, arc.head), arc.tail, arc.head, 1.0, arc.delay_s)
-        for arc in _usable_arcs(state, source, destination)
+        for arc in state.live.up_arcs()
+        if arc.tail not in others and arc.head not in others
     )
     if not edges:
         return []
     problem = Problem(edges, (), {}, frozenset({source, destination}))
     paths = PathFinder(problem).shortest(source, destination, count)
     return [(path[0].tail, *(edge.head for edge in path)) for path in paths]
-
-
-def _usable_arcs(state: State, source: str, destination: str) -> Iterator[Arc]:
-    """Yield the arcs that are up and between switches or these hosts: hosts forward nothing."""
-    ends = (source, destination)
-    for arc in state.live.up_arcs():
-        if not any(state.live.is_host(node) and node not in ends for node in (arc.tail, arc.head)):
-            yield arc
 
 
 def _solve(
@@ -338,11 +293,6 @@ def _solve(
         if state.live.arc_is_up(name)
     }
     return optima.solve(objective, demands, free_bps)
-
-
-def _acks_in_advance(state: State, new_flow: NewFlow) -> tuple[str, ...] | None:
-    """Return the path of a split flow's acknowledgements where it does not depend on the flow's own paths."""
-    return _ack_path(state, new_flow, ()) if new_flow.acks == SHORTEST else None
 
 
 def _ack_path(state: State, new_flow: NewFlow, paths: tuple[tuple[str, ...], ...]) -> tuple[str, ...] | None:
@@ -414,14 +364,17 @@ def _used(path_rates: tuple[PathRate, ...]) -> list[PathRate]:
     return sorted(used, key=lambda path: (path.delay_s, path.nodes))
 
 
-def _planned(new_flow: NewFlow, path_rates: tuple[PathRate, ...]) -> tuple[PlannedPath, ...]:
+def _planned(new_flow: NewFlow, path_rates: tuple[PathRate, ...]) -> tuple[Slot, ...]:
     used = _used(path_rates)
-    connections = new_flow.framed_streams(len(used))
-    goodputs = [new_flow.framing.goodput_bps(path.rate_bps, connections) for path in used]
-    rates = _tidy(goodputs, new_flow.rate_bps)
-    return tuple(
-        PlannedPath(path.nodes, rate_bps, path.delay_s) for path, rate_bps in zip(used, rates, strict=True)
-    )
+    return _slots_of(used, new_flow.framing, new_flow.framed_streams(len(used)), new_flow.rate_bps)
+
+
+def _slots_of(
+    paths: Sequence[PathRate], framing: Framing, framed_streams: int, requested_bps: float
+) -> tuple[Slot, ...]:
+    """Return what paths carry, as goodput."""
+    rates = _tidy([framing.goodput_bps(path.rate_bps, framed_streams) for path in paths], requested_bps)
+    return tuple(Slot(path.nodes, rate, path.delay_s) for path, rate in zip(paths, rates, strict=True))
 
 
 def _exactly(
@@ -438,25 +391,19 @@ def _exactly(
             f"{count} streams need as many paths, but only {len(chosen)} lead from {new_flow.source} to "
             f"{new_flow.destination}; ask for at most {len(chosen)}",
         )
-    return tuple(sorted(chosen, key=lambda nodes: (_delay_s(state, nodes), nodes)))
-
-
-def _delay_s(state: State, nodes: tuple[str, ...]) -> float:
-    return sum(state.live.arcs[arc].delay_s for arc in arcs_of(nodes))
+    return tuple(sorted(chosen, key=lambda nodes: (state.live.delay_s(nodes), nodes)))
 
 
 def _planned_exactly(
     state: State, new_flow: NewFlow, fixed: tuple[tuple[str, ...], ...], path_rates: tuple[PathRate, ...]
-) -> tuple[PlannedPath, ...]:
+) -> tuple[Slot, ...]:
     """Return all the paths asked for, those that carry nothing included."""
     wire = {path.nodes: path.rate_bps for path in path_rates}
     connections = new_flow.framed_streams(len(fixed))
     goodputs = [new_flow.framing.goodput_bps(wire.get(nodes, 0.0), connections) for nodes in fixed]
     rates = _tidy(goodputs, new_flow.rate_bps)
-    return tuple(
-        PlannedPath(nodes, rate_bps, _delay_s(state, nodes))
-        for nodes, rate_bps in zip(fixed, rates, strict=True)
-    )
+    pairs = zip(fixed, rates, strict=True)
+    return tuple(Slot(nodes, rate_bps, state.live.delay_s(nodes)) for nodes, rate_bps in pairs)
 
 
 def _tidy(goodputs: list[float], requested_bps: float) -> tuple[float, ...]:

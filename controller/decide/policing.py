@@ -14,12 +14,7 @@ _Policed = tuple[Meter, tuple[Rule, ...]]
 
 
 class Policing(Part):
-    """Gives switches the meters of active flows, where the settings ask for it and the switches have meters.
-
-    Args:
-        shared: What all parts work on.
-        rules: Hears of rules that are refused.
-    """
+    """Gives switches the meters of active flows, where the settings ask for it and they have meters."""
 
     def __init__(self, shared: Shared, rules: SwitchRules) -> None:
         super().__init__(shared)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from controller.decide.copying import state_of
 from controller.decide.granting import grant
 from controller.decide.live_optima import LiveOptima
 from controller.decide.planning import NEGLIGIBLE_SHARE, optimise
-from controller.decide.rerouting import carried_over, moved_flow, reroute, reserve, set_rates
+from controller.decide.rerouting import carried_over, moved_flow, reroute, set_rates
 from controller.errors import AnyFailure, Conflict, NotFound, RequestError, unknown_flow
 from controller.model.preview_views import (
     AddedFlowView,
@@ -33,11 +32,6 @@ def preview(copy: StateCopy, wanted: PreviewRequest, time_limit_s: float | None 
     Flows on failed links are planned again as the controller does at once. (Later it may move others too,
     a few at a time, where they gain by it.)
 
-    Args:
-        copy: Network and flows as they are.
-        wanted: What happens.
-        time_limit_s: Seconds for each solve; None for no limit.
-
     Raises:
         NotFound: There is no such link, switch or flow.
         Conflict: The rates of a flow to be scaled were given by hand.
@@ -50,14 +44,6 @@ def preview(copy: StateCopy, wanted: PreviewRequest, time_limit_s: float | None 
     return trial.view(added)
 
 
-@dataclass(frozen=True)
-class _Before:
-    """What a flow had."""
-
-    rate_bps: float
-    slots: tuple[Slot, ...]
-
-
 class _Trial:
     """A copy of the network on which things happen."""
 
@@ -65,7 +51,7 @@ class _Trial:
         self._state = state_of(copy)
         self._optima = LiveOptima(self._state.live, time_limit_s)
         self._flows = tuple(self._state.flows)
-        self._before = {flow.id: _Before(flow.rate_bps, _slots(flow)) for flow in self._flows}
+        self._before = {flow.id: flow.slots() for flow in self._flows}
         self._loads_before = self._loads()
         self._optima.go_on_from(copy.engines)
 
@@ -85,7 +71,7 @@ class _Trial:
         planned = reroute(self._state, self._optima, lost, self._set_rates, failed)
         for flow in lost:
             if flow.id in planned:
-                self._move(flow, planned[flow.id])
+                self._state.flows.move(flow, moved_flow(self._state, flow, planned[flow.id]))
 
     def scale(self, scalings: Sequence[Scaling]) -> None:
         """Multiply demands; as in a change of their rates, flows keep their paths."""
@@ -123,7 +109,7 @@ class _Trial:
             granted=True,
             requested_bps=requested_bps,
             rate_bps=flow.rate_bps,
-            paths=_paths(_slots(flow)),
+            paths=_paths(flow.slots()),
             refusal=None,
         )
 
@@ -139,7 +125,7 @@ class _Trial:
             moved=outcomes.count("moved"),
             lost=outcomes.count("lost"),
             rate_changed=outcomes.count("rate_changed"),
-            rate_before_bps=sum(before.rate_bps for before in self._before.values()),
+            rate_before_bps=sum(map(_rate_bps, self._before.values())),
             rate_after_bps=sum(flow.rate_bps for flow in self._state.flows),
             max_utilisation_before=max((link.utilisation_before for link in links), default=0.0),
             max_utilisation_after=max((link.utilisation_after for link in links if link.up), default=0.0),
@@ -147,13 +133,13 @@ class _Trial:
         return PreviewView(summary=summary, added=added, flows=moved, links=links)
 
     def _moved(self, flow: Flow) -> MovedFlowView | None:
-        before, after = self._before[flow.id], _slots(flow)
+        before, after = self._before[flow.id], flow.slots()
         outcome: Literal["moved", "rate_changed", "lost"]
-        if flow.rate_bps <= 0 < before.rate_bps:
+        if flow.rate_bps <= 0 < _rate_bps(before):
             outcome = "lost"
-        elif [slot.path for slot in before.slots] != [slot.path for slot in after]:
+        elif [slot.path for slot in before] != [slot.path for slot in after]:
             outcome = "moved"
-        elif _differ(before.slots, after, flow.requested_bps):
+        elif _differ(before, after, flow.requested_bps):
             outcome = "rate_changed"
         else:
             return None
@@ -163,9 +149,9 @@ class _Trial:
             destination=flow.destination.name,
             outcome=outcome,
             requested_bps=flow.requested_bps,
-            rate_before_bps=before.rate_bps,
+            rate_before_bps=_rate_bps(before),
             rate_after_bps=flow.rate_bps,
-            paths_before=_paths(before.slots),
+            paths_before=_paths(before),
             paths_after=_paths(after),
         )
 
@@ -214,16 +200,9 @@ class _Trial:
     def _set_rates(self, rates: Mapping[str, tuple[float, ...]]) -> None:
         set_rates(self._state, rates)
 
-    def _move(self, flow: Flow, slots: tuple[Slot, ...]) -> None:
-        moved, flows = moved_flow(self._state, flow, slots), self._state.flows
-        former, flow.split = flow.switches(), moved.split
-        flows.reindex(flow, former)
-        flows.change_streams(flow, moved.streams, moved.spare_ports)
-        reserve(self._state, flow, ())
 
-
-def _slots(flow: Flow) -> tuple[Slot, ...]:
-    return tuple(stream.slot() for stream in flow.streams)
+def _rate_bps(slots: Sequence[Slot]) -> float:
+    return sum(slot.rate_bps for slot in slots)
 
 
 def _paths(slots: Sequence[Slot]) -> tuple[PreviewPathView, ...]:

@@ -8,7 +8,6 @@ share what is left with others, for the time that re-planning takes.
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Collection, Iterator
 from itertools import islice, pairwise
@@ -19,6 +18,7 @@ from controller.install.transactions import NotInstalled
 from controller.model.journal import JournaledDict, JournaledSet
 from controller.model.labels import MOST_BRANCHES
 from controller.model.rules import Entry, Group, GroupChange, Rule
+from controller.state.least_delay import path_over
 from controller.state.live_network import arc_name
 from topologies.model import Arc
 
@@ -199,20 +199,12 @@ class Protection(Part):
         return (around.tail, *min(best)) if best else None
 
     def _search(self, around: Arc) -> tuple[str, ...] | None:
-        """Return the path of least delay between the ends of a link without it (Dijkstra's algorithm)."""
-        heap: list[tuple[float, tuple[str, ...]]] = [(0.0, (around.tail,))]
-        visited: set[str] = set()
-        while heap:
-            delay_s, path = heapq.heappop(heap)
-            if path[-1] == around.head:
-                return path
-            if path[-1] in visited:
-                continue
-            visited.add(path[-1])
-            for arc in self._up_from(path[-1]):
-                if arc.head not in visited and (arc.tail, arc.head) != (around.tail, around.head):
-                    heapq.heappush(heap, (delay_s + arc.delay_s, (*path, arc.head)))
-        return None
+        """Return the path of least delay between the ends of a link without it."""
+
+        def others(switch: str) -> Iterator[Arc]:
+            return (arc for arc in self._up_from(switch) if arc.link != around.link)
+
+        return path_over(around.tail, around.head, others)
 
     def _up_from(self, switch: str) -> Iterator[Arc]:
         live = self._state.live

@@ -30,14 +30,7 @@ _REBALANCE_INTERVAL_S = 0.5
 
 
 class Rates(Part):
-    """Gives running flows their rates.
-
-    Args:
-        shared: What all parts work on.
-        optima: The last optima.
-        interruptions: How long flows have been without what they had.
-        policing: Follows rates.
-    """
+    """Gives running flows their rates."""
 
     def __init__(
         self, shared: Shared, optima: LiveOptima, interruptions: Interruptions, policing: Policing

@@ -68,11 +68,7 @@ class _Move:
 class Recovery(Part):
     """Plans flows again and moves them.
 
-    Args:
-        shared: What all parts work on.
-        optima: The last optima.
-        rates: Gives flows their rates, and tells owners of what is new.
-        lost: Hears of rules of a flow that are not put back: (flow, reason, now).
+    `lost` hears of rules of a flow that are not put back: (flow, reason, now).
     """
 
     def __init__(
@@ -256,21 +252,13 @@ class Recovery(Part):
 
     def _take_moved(self, flow: Flow, moved: Flow, now: float) -> None:
         """Give a flow its new paths, and the streams that its host is to open."""
-        if not flow.max_streams:
-            former = flow.switches()
-            flow.streams, flow.split, flow.generation = moved.streams, moved.split, moved.generation
-            reserve(self._state, flow, ())
-            self._state.flows.reindex(flow, former)
-            return
-        # Its host may have opened streams meanwhile.
         kept = {stream.source_port: stream for stream in flow.streams}
-        for stream in moved.streams:
+        for stream in moved.streams if flow.max_streams else ():  # its host may have opened some meanwhile
             before = kept.get(stream.source_port)
             stream.state = StreamState.OPENING if before is None else before.state
             stream.until = now + OPEN_WITHIN_S if before is None else before.until
         added = [stream.source_port for stream in moved.streams if stream.source_port not in kept]
-        flow.generation, flow.reserved = moved.generation, ()
-        self._state.flows.change_streams(flow, moved.streams, flow.spare_ports)
+        self._state.flows.move(flow, moved)
         if added:
             text, facts = f"flow {flow.id} has more streams", facts_of(flow) | {"source_ports": added}
             self._outbox.tell(ClientEventKind.FLOW_STREAMS_ADDED, text, facts)

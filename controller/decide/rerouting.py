@@ -27,12 +27,8 @@ def reroute(
 ) -> dict[str, tuple[Slot, ...]]:
     """Plan flows again whose paths are broken, and reserve what each is to have.
 
-    Args:
-        state: Network and flows.
-        optima: The last optima of this network.
-        lost: The flows, each of which carries something over a link that is down.
-        set_rates: Gives other running flows their rates, by stream.
-        failed: Called with the objective and the error where a solve fails.
+    Each of these carries something over a link that is down. `set_rates` gives other running flows their
+    rates; `failed` is called with the objective and the error where a solve fails.
 
     Returns:
         What each stream is to have, by the flow's id; missing: nothing is free for it.

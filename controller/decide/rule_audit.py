@@ -13,9 +13,9 @@ from controller.decide.part import Part, Shared
 from controller.decide.switch_rules import SwitchRules
 from controller.model.client_events import ClientEventKind
 from controller.model.faults import FaultKind
+from controller.model.installed import Installed
 from controller.model.journal import JournaledDict
 from controller.model.messages import ReadInstalled
-from controller.model.reconcile import Installed
 
 _PATIENCE_S = 30.0
 """A switch that has not said what it has after so long is asked again."""
@@ -41,13 +41,7 @@ class _Question(NamedTuple):
 
 
 class RuleAudit(Part):
-    """Asks, compares and repairs.
-
-    Args:
-        shared: What all parts work on.
-        rules: Sends switches what they lack.
-        flows: Which rules of flows are on their way.
-    """
+    """Asks, compares and repairs."""
 
     def __init__(self, shared: Shared, rules: SwitchRules, flows: FlowManager) -> None:
         super().__init__(shared)
@@ -70,7 +64,8 @@ class RuleAudit(Part):
 
     def counters_asked(self, switch: str) -> None:
         """Note that the question how many rules a switch has is on its way."""
-        self._quiet_at[switch] = self._changes(switch) if self._is_settled(switch) else None
+        is_settled = self._rules.is_settled(switch) and not self._flows.is_unsettled(switch)
+        self._quiet_at[switch] = self._changes(switch) if is_settled else None
 
     def counted(self, switch: str, rules: int | None, now: float) -> None:
         """Take how many rules a switch has; where it is not what it should be, ask for all of them."""
@@ -138,6 +133,3 @@ class RuleAudit(Part):
 
     def _changes(self, switch: str) -> int:
         return self._outbox.changes[self._state.live.datapath_id(switch)]
-
-    def _is_settled(self, switch: str) -> bool:
-        return self._rules.is_settled(switch) and not self._flows.is_unsettled(switch)

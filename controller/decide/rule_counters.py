@@ -25,9 +25,7 @@ Counts = Mapping[RuleKey, RuleCount]
 class RuleCounters(Part):
     """Answers clients that look at a switch's rules.
 
-    Args:
-        shared: What all parts work on.
-        view: Makes the answer, from the switch's name and what its rules have counted.
+    `view` makes the answer, from the switch's name and what its rules have counted.
     """
 
     def __init__(self, shared: Shared, view: Callable[[str, Counts], Result]) -> None:

@@ -17,13 +17,7 @@ from controller.state.lost_paths import on_paths_of_file
 
 
 class Succession(Part):
-    """Takes flows over from their records.
-
-    Args:
-        shared: What all parts work on.
-        leases: Of the flows.
-        capacity_changed: Gives flows rates and paths where links are not as they were: (now).
-    """
+    """Takes flows over from their records."""
 
     def __init__(self, shared: Shared, leases: Leases, capacity_changed: Callable[[float], None]) -> None:
         super().__init__(shared)

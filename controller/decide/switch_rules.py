@@ -9,23 +9,20 @@ from collections.abc import Callable
 
 from controller.compile.classification import classification
 from controller.compile.labels import host_rules, label_rules, tag_rules
+from controller.decide.difference import Difference, difference
 from controller.decide.part import Part, Shared
 from controller.install.transactions import NotInstalled
 from controller.model.faults import FaultKind
+from controller.model.installed import Installed, Unsettled
 from controller.model.journal import JournaledDict, JournaledSet
-from controller.model.messages import RemoveGroup, RemoveMeter, RemoveRules
-from controller.model.reconcile import Difference, Installed, Unsettled, difference
 from controller.model.rules import Entry, Group, Meter, Rule
 
 
 class SwitchRules(Part):
     """Sends each switch the difference between the rules it has and those it should have.
 
-    Args:
-        shared: What all parts work on.
-        beside: Returns what a switch should have beside its fixed rules, groups first.
-        count_beside: Returns how many of that are rules.
-        retry: Called with a switch that refused some.
+    `beside` returns what a switch should have beside its fixed rules, groups first, `count_beside` how many
+    of that are rules; `retry` is called with a switch that refused some.
     """
 
     def __init__(
@@ -53,7 +50,8 @@ class SwitchRules(Part):
         if installed is None:
             self.send(switch, wanted, wipe=True)
         else:
-            self._send_difference(switch, difference(installed, wanted))
+            datapath_id = self._state.live.datapath_id(switch)
+            self._send_difference(switch, difference(datapath_id, installed, wanted))
 
     def repair(self, switch: str, installed: Installed, unsettled: Unsettled) -> tuple[int, int]:
         """Give a connected switch what it lacks, and remove what it should not have.
@@ -65,8 +63,8 @@ class SwitchRules(Part):
         """
         wanted = [entry for entry in self.wanted(switch) if not unsettled.has(entry)]
         settled = unsettled.without(installed)
-        missing = difference(settled, wanted)
-        if missing.is_empty and switch not in self._refused:
+        missing = difference(self._state.live.datapath_id(switch), settled, wanted)
+        if not any(missing) and switch not in self._refused:
             return 0, 0
         self._refused.discard(switch)
         self._send_difference(switch, missing)
@@ -121,20 +119,11 @@ class SwitchRules(Part):
         return switch not in self._awaited
 
     def _send_difference(self, switch: str, missing: Difference) -> None:
-        datapath_id = self._state.live.datapath_id(switch)
-        for cookie in missing.removed_first:
-            self._outbox.put(RemoveRules(datapath_id, cookie))
-        for number in missing.removed_groups_first:
-            self._outbox.put(RemoveGroup(datapath_id, number))
+        for message in missing.first:
+            self._outbox.put(message)
         self.send(switch, missing.entries)
-        for rule in missing.removed_rules:
-            self._remove(switch, rule)
-        for cookie in missing.removed_cookies:
-            self._outbox.put(RemoveRules(datapath_id, cookie))
-        for number in missing.removed_groups:
-            self._outbox.put(RemoveGroup(datapath_id, number))
-        for number in missing.removed_meters:
-            self._outbox.put(RemoveMeter(datapath_id, number))
+        for message in missing.then:
+            self._outbox.put(message)
 
     def wipe(self, switch: str) -> None:
         """Remove all rules of a switch, flows' ones too."""

@@ -118,12 +118,8 @@ class Transactions(Journaled):
     ) -> None:
         """Send entries to a switch now, which may take as long as its connection lasts to confirm them.
 
-        Args:
-            switch: Its name.
-            entries: What it gets.
-            failed: Called with the reason and the time if it does not confirm them.
-            confirmed: Called when it has.
-            wipe: It loses all that it has before.
+        `failed` is called with the reason and the time if it does not confirm them; with `wipe` it loses all
+        that it has before.
         """
         transaction = self._new(_Alone(confirmed, failed), [])
         transaction.awaited, transaction.since = 1, self._outbox.next_barrier

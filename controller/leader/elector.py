@@ -38,13 +38,7 @@ class Operations(Protocol):
 
 
 class Elector:
-    """Does what the state machine says; called by one thread.
-
-    Args:
-        machine: Says it.
-        operations: Carry it out.
-        post: Puts events in the queue of the core.
-    """
+    """Does what the state machine says; called by one thread."""
 
     def __init__(self, machine: LeaderMachine, operations: Operations, post: Callable[[Event], None]) -> None:
         self.machine = machine

@@ -64,9 +64,7 @@ class Action:
 class LeaderMachine:
     """One replica's standing. Times never go back; answers of the store may be late, lost or repeated.
 
-    Args:
-        times: How long things take.
-        switches: How many there are; who is connected to no more than half of them does not lead.
+    Who is connected to no more than half of the switches does not lead.
     """
 
     def __init__(self, times: Times, switches: int) -> None:

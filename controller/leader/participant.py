@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import grpc
 
@@ -30,40 +30,29 @@ _DEAF_S = 3.0
 _AGAIN_S = 0.3
 
 
-@dataclass(frozen=True)
-class Places:
+class Places(NamedTuple):
     """Where this replica serves: clients are sent there while it leads."""
 
     rest: str
     grpc: str
 
 
-class Mastership:
+class Mastership(NamedTuple):
     """What leading means for switches.
 
-    Args:
-        lead: Be the master of all switches, with an epoch.
-        follow: Be the master of none.
+    Attributes:
+        lead: Be the master of all switches, with an epoch; 0: of none.
         reached: Returns how many are connected.
     """
 
-    def __init__(
-        self, lead: Callable[[int], None], follow: Callable[[], None], reached: Callable[[], int]
-    ) -> None:
-        self.lead, self.follow, self.reached = lead, follow, reached
+    lead: Callable[[int], None]
+    reached: Callable[[], int]
 
 
 class Participant:
     """Takes part with a store; `holder` says who leads.
 
-    Args:
-        store: What all replicas share.
-        switches: What leading means for them.
-        number: How many switches there are.
-        places: Where this replica serves.
-        post: Puts events in the queue of the core.
-        fail: Called with a sentence when this replica cannot take part any more.
-        lease_s: How long a leader may be silent.
+    `fail` is called with a sentence when this replica cannot take part any more.
     """
 
     def __init__(
@@ -247,7 +236,7 @@ class Participant:
 
     def stop_leading(self) -> None:
         """Be no switch's master."""
-        self._switches.follow()
+        self._switches.lead(0)
 
     def begin_again(self) -> None:
         """Read all that the store has, and follow it from there."""
@@ -263,17 +252,14 @@ class Participant:
 
     def _follow(self) -> None:
         while not self._stopping:
-            self._read_and_follow()
-
-    def _read_and_follow(self) -> None:
-        try:
-            self._read()
-            self._follow_watch()
-        except WrongFormat:
-            raise
-        except StoreError as error:
-            LOG.warning("%s; what this replica knows grows old", error)
-            time.sleep(_AGAIN_S)
+            try:
+                self._read()
+                self._follow_watch()
+            except WrongFormat:  # noqa: PERF203
+                raise
+            except StoreError as error:
+                LOG.warning("%s; what this replica knows grows old", error)
+                time.sleep(_AGAIN_S)
 
     def _read(self) -> None:
         self._is_new.clear()

@@ -20,8 +20,7 @@ _AGAIN_S = 0.5
 class Peer:
     """Holds a connection to where the leader serves REST.
 
-    Args:
-        gone: Called with the leader's epoch when its machine says that nobody listens there.
+    `gone` is called with the leader's epoch when its machine says that nobody listens there.
     """
 
     def __init__(self, gone: Callable[[int], None]) -> None:
@@ -52,8 +51,8 @@ class Peer:
 
     def _watch(self, holder: Holder) -> bool:
         """Stay connected as long as it goes; returns whether nobody listens any more."""
+        place = Address.parse(holder.rest)
         try:
-            place = Address.parse(holder.rest)
             with socket.create_connection((place.host, place.port), _CONNECT_S) as connection:
                 connection.settimeout(_LOOK_S)
                 while holder == self._wanted:
@@ -62,20 +61,10 @@ class Peer:
                             break
                     except TimeoutError:
                         continue
-            with socket.create_connection((place.host, place.port), _CONNECT_S):
-                return False  # it has only had enough of this connection
-        except ConnectionRefusedError:
-            return True
         except OSError:
-            return self._is_refused(holder)
-
-    @staticmethod
-    def _is_refused(holder: Holder) -> bool:
-        place = Address.parse(holder.rest)
+            pass
         try:
             with socket.create_connection((place.host, place.port), _CONNECT_S):
-                return False
-        except ConnectionRefusedError:
-            return True
-        except OSError:
-            return False
+                return False  # it has only had enough of this connection
+        except OSError as error:
+            return isinstance(error, ConnectionRefusedError)

@@ -16,9 +16,7 @@ _READS = (events.ViewRequested, events.FlowsRequested, events.CopyRequested)
 class Replica:
     """What the loop runs where there are replicas; the core is another one each time it begins to follow.
 
-    Args:
-        new_core: Makes a core that knows the network's file and nothing else.
-        deciding_epoch: Returns the epoch in which this replica leads and its lease cannot have ended, or 0.
+    `deciding_epoch` returns the epoch in which this replica leads and its lease cannot have ended, or 0.
     """
 
     def __init__(self, new_core: Callable[[], Core], deciding_epoch: Callable[[float], int]) -> None:

@@ -6,12 +6,11 @@ import ipaddress
 import socket
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from controller.address import Address
-from controller.configuration.schema import Configuration, Etcd
+from controller.configuration.schema import Configuration
+from controller.configuration.tls import read_file
 from controller.core import Core
-from controller.errors import ConfigError
 from controller.leader.participant import Mastership, Participant, Places
 from controller.leader.replica import Replica
 from controller.model.events import Event
@@ -24,11 +23,6 @@ from topologies.model import Network
 
 class Replication:
     """What a controller has where its store is etcd.
-
-    Args:
-        configuration: All settings.
-        network: Of the topology file; replicas of one network share a prefix.
-        new_core: Makes a core.
 
     Raises:
         ConfigError: a file cannot be read.
@@ -60,7 +54,6 @@ class Replication:
         ids = frozenset(self._network.datapath_id(switch) for switch in self._network.switches)
         switches = Mastership(
             lead=lambda epoch: runtime.lead(self.leadership, epoch),
-            follow=lambda: runtime.lead(self.leadership, 0),
             reached=lambda: len(runtime.switches.reached() & ids),
         )
 
@@ -90,18 +83,9 @@ def _own_address(endpoint: str) -> str:
 def _access(configuration: Configuration) -> EtcdAccess:
     etcd, endpoints = configuration.etcd, configuration.etcd_endpoints()
     assert endpoints is not None
-    certificate = None
-    if etcd.certificate is not None and etcd.key is not None:
-        certificate = _read(etcd, "certificate"), _read(etcd, "key")
-    user = None
-    if etcd.user is not None:
-        user = etcd.user, _read(etcd, "password_file").decode().strip()
-    return EtcdAccess(endpoints, None if etcd.ca is None else _read(etcd, "ca"), certificate, user)
-
-
-def _read(etcd: Etcd, setting: str) -> bytes:
-    file = getattr(etcd, setting)
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"etcd.{setting}", f"{file} cannot be read: {error.strerror}.") from None
+    names = ("ca", "certificate", "key", "password_file")
+    files = {name: file for name in names if (file := getattr(etcd, name)) is not None}
+    read = {name: read_file(f"etcd.{name}", file) for name, file in files.items()}
+    certificate = (read["certificate"], read["key"]) if "key" in read else None
+    user = None if etcd.user is None else (etcd.user, read["password_file"].decode().strip())
+    return EtcdAccess(endpoints, read.get("ca"), certificate, user)

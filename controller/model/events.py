@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from controller.model.callers import ANYBODY, Caller
 from controller.model.counters import PinnedBy, PinnedCount, PortCounters, RuleCount
-from controller.model.reconcile import Installed
+from controller.model.installed import Installed
 from controller.model.records import Change
 from controller.model.requests import FlowQuery, FlowRequest, LinkChange, ViewName
 from controller.model.rules import RuleKey

@@ -55,11 +55,7 @@ class Faults(Journaled):
 
     def subjects(self, kind: FaultKind) -> frozenset[str]:
         """Return what has a fault of a kind."""
-        return (
-            frozenset(subject for subject, each in self._texts if each is kind)
-            if self._texts
-            else frozenset()
-        )
+        return frozenset(subject for subject, each in self._texts if each is kind)
 
     def texts(self) -> tuple[str, ...]:
         """Return all as sentences."""
@@ -69,9 +65,7 @@ class Faults(Journaled):
         """Return the time at which `expire` has something to do."""
         return min(self._until.values(), default=None)
 
-    def expire(self, now: float) -> tuple[tuple[str, FaultKind], ...]:
-        """End the faults whose time is over, and return them."""
-        over = tuple(key for key, until in self._until.items() if until <= now)
-        for key in over:
+    def expire(self, now: float) -> None:
+        """End the faults whose time is over."""
+        for key in [key for key, until in self._until.items() if until <= now]:
             self.clear(*key)
-        return over

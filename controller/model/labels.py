@@ -38,11 +38,7 @@ def mac_value(text: str) -> int:
 
 @dataclass(frozen=True)
 class LabelFormat:
-    """How wide fields are.
-
-    Attributes:
-        bits: Of a field.
-    """
+    """How many bits a field has."""
 
     bits: int
 

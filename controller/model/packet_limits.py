@@ -16,12 +16,7 @@ class _Bucket:
 
 
 class PortLimits:
-    """A token bucket for each port.
-
-    Args:
-        rate_per_s: Packets that a port may go on sending.
-        burst: Packets that it may send at once.
-    """
+    """A token bucket for each port."""
 
     def __init__(self, rate_per_s: float = PACKETS_PER_S, burst: float = BURST_PACKETS) -> None:
         self._rate_per_s = rate_per_s

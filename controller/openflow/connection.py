@@ -37,14 +37,9 @@ Receive = Callable[["Connection", int, int, int, bytes], None]
 class Connection:
     """One connection, from its beginning to its end.
 
-    Args:
-        connected: The socket.
-        address: Of the switch.
-        receive: Takes messages, except echoes.
-        want_write: Called, from any thread, when the connection waits until it can send more.
-        certified: The common name of its certificate, where one is asked for.
-        known: Called once, when the switch is admitted or the connection ends: it is no stranger's any more.
-        clock: Seconds, monotonic.
+    `receive` takes messages, except echoes. `want_write` is called, from any thread, when the connection
+    waits until it can send more; `known` once, when it is no stranger's any more: the switch is admitted, or
+    it ends.
     """
 
     def __init__(

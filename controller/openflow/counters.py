@@ -29,13 +29,7 @@ _PORT = struct.Struct("!I4x8Q32xII")
 
 
 class CounterReading(Reading):
-    """The counters of one switch's ports, how many rules it has, and others.
-
-    Args:
-        new_transaction: Numbers messages.
-        pinned: Ask for the rules that pin connections.
-        groups: Ask for the packets to multicast and broadcast addresses.
-    """
+    """The counters of one switch's ports, how many rules it has, and others."""
 
     def __init__(self, new_transaction: Callable[[], int], pinned: bool, groups: bool) -> None:
         super().__init__(new_transaction)

@@ -32,14 +32,6 @@ class Malformed(ValueError):
 
 
 @dataclass(frozen=True)
-class PacketIn:
-    """A packet that a switch hands over, and the port where it arrived."""
-
-    port: int
-    frame: bytes
-
-
-@dataclass(frozen=True)
 class Refusal:
     """Type and code of an error, and the cookie of the rule that it is about; None: it is about no rule."""
 
@@ -53,8 +45,8 @@ class Refusal:
         return (self.type, self.code) in _FULL
 
 
-def read_packet_in(whole: bytes) -> PacketIn:
-    """Read a packet-in, its header included.
+def read_packet_in(whole: bytes) -> tuple[int, bytes]:
+    """Read at which port a packet has arrived, and the packet, of a packet-in with its header.
 
     Raises:
         Malformed: it is cut off, or does not say which port.
@@ -70,7 +62,7 @@ def read_packet_in(whole: bytes) -> PacketIn:
             if (oxm_class, field >> 1, size) == (_BASIC_CLASS, _IN_PORT, 4) and place <= end:
                 port = int.from_bytes(whole[place - 4 : place], "big")
                 frame_at = _PACKET_IN.size - 4 + (length + 7) // 8 * 8 + 2
-                return PacketIn(port, whole[frame_at:])
+                return port, whole[frame_at:]
     except struct.error as error:
         raise Malformed(f"a packet-in: {error}") from None
     raise Malformed("a packet-in that does not say which port")

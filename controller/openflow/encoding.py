@@ -146,9 +146,7 @@ def header(kind: int, length: int, transaction: int) -> bytes:
 def encode(message: DatapathMessage, transaction: int) -> bytes:
     """Return what carries out a message.
 
-    Args:
-        message: What to do; ending a connection is no OpenFlow message.
-        transaction: Number of whatever expects no answer, from `OWN_TRANSACTIONS` on.
+    The transaction numbers whatever expects no answer, from `OWN_TRANSACTIONS` on.
     """
     if isinstance(message, InstallRules):
         return _installation(message)
@@ -192,7 +190,8 @@ def _flow_mod(rule: Rule, command: int, transaction: int) -> bytes:
     tail = _match(rule.match)
     mask = _ALL_BITS
     if command == _FLOW_ADD:
-        tail += _metered(rule.meter) + _instructions(rule.action)
+        tail += b"" if rule.meter is None else struct.pack("!HHI", 6, 8, rule.meter)
+        tail += _instructions(rule.action)
         mask = 0
     table, priority, idle_s, size = rule.table, rule.priority, rule.idle_s, _FLOW_MOD.size + len(tail)
     head = (VERSION, FLOW_MOD, size, transaction, rule.cookie, mask, table, command, idle_s, 0, priority)
@@ -321,10 +320,6 @@ def _instructions(action: Action) -> bytes:
     else:
         actions = _output(CONTROLLER_PORT, _NO_BUFFER_LENGTH)
     return _apply(actions)
-
-
-def _metered(meter: int | None) -> bytes:
-    return b"" if meter is None else struct.pack("!HHI", 6, 8, meter)
 
 
 def _apply(actions: bytes) -> bytes:

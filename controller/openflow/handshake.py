@@ -36,14 +36,6 @@ class ControllerRole(IntEnum):
 
 
 @dataclass(frozen=True)
-class Features:
-    """Who a switch is; an auxiliary connection has a number above 0."""
-
-    datapath_id: int
-    auxiliary: int
-
-
-@dataclass(frozen=True)
 class PortDescription:
     """A port; `is_live` where the switch watches its link (BFD) and finds it whole."""
 
@@ -76,13 +68,13 @@ def features_request(transaction: int) -> bytes:
     return header(FEATURES_REQUEST, _HEADER_BYTES, transaction)
 
 
-def read_features(whole: bytes) -> Features:
-    """Read the answer to `features_request`."""
+def read_features(whole: bytes) -> tuple[int, int]:
+    """Read the answer to `features_request`: the datapath id, and the number of an auxiliary connection."""
     try:
         datapath_id, _, _, auxiliary, _, _ = _FEATURES.unpack_from(whole)
     except struct.error as error:
         raise Malformed(f"features: {error}") from None
-    return Features(datapath_id, auxiliary)
+    return datapath_id, auxiliary
 
 
 def ports_request(transaction: int) -> bytes:

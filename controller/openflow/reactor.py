@@ -24,11 +24,8 @@ _CHECK_INTERVAL_S = 0.5
 class Reactor:
     """Serves connections until they end; `call`, `add`, `want_write` and `stop` may be used by any thread.
 
-    Args:
-        begin: Called with each connection before it is served.
-        end: Called with each that has ended.
-        after_round: Called each time all connections have been served that had something.
-        tick: Called with the time, twice a second.
+    `begin` is called with each connection before it is served, `end` with each that has ended, `after_round`
+    when all that had something have been served, `tick` with the time, twice a second.
     """
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from controller.model.reconcile import Installed
+from controller.model.installed import Installed
 from controller.model.rules import Bucket, Group, Meter, Rule
 from controller.openflow.actions import read_instructions, read_output
 from controller.openflow.decoding import Malformed, parts, read_match

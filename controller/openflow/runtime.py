@@ -35,15 +35,9 @@ _HANDSHAKE_S = 5.0
 class OpenFlowRuntime:
     """All switches' connections.
 
-    Args:
-        listeners: Bound sockets, listening.
-        post: Puts events in the controller's queue, side by side.
-        lldp_key: What probes are signed with.
-        leadership: This controller, as a master of switches.
-        limits: How many connections may be open that are not admitted as a switch yet.
-        tls: Protects switches' connections; None: they are not.
-        may_be: Whether the switch whose certificate has a common name may have a datapath id.
-        fail: Called with a sentence when no more switches can be served.
+    The limits are on connections that are not admitted as a switch yet. `may_be` says whether the switch
+    whose certificate has a common name may have a datapath id; `fail` is called with a sentence when no more
+    switches can be served.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from controller.model.reconcile import Installed
+from controller.model.installed import Installed
 from controller.openflow import handshake
 from controller.openflow.decoding import Malformed, read_refusal, reason_of
 from controller.openflow.encoding import VERSION
@@ -129,12 +129,7 @@ class ReplicaLeadership(Leadership):
 class Session:
     """The protocol from a connection's beginning to its admission, and the roles until its end.
 
-    Args:
-        opened_at: When the connection was accepted.
-        certified: The common name in its certificate; None where none is asked for.
-        may_be: Whether the switch whose certificate has a common name may have a datapath id.
-        leadership: This controller.
-        new_transaction: Numbers messages.
+    `may_be` says whether the switch whose certificate has a common name may have a datapath id.
     """
 
     def __init__(
@@ -296,13 +291,13 @@ class Session:
     def _take_features(self, whole: bytes, now: float) -> bytes:
         if self.stage is not Stage.FEATURES:
             raise Malformed("features that were not asked for")
-        features = handshake.read_features(whole)
-        if features.auxiliary:
+        datapath_id, auxiliary = handshake.read_features(whole)
+        if auxiliary:
             raise Refused("it is an auxiliary connection, and those are not used")
-        if self._certified is not None and not self._may_be(self._certified, features.datapath_id):
-            claimed = f"claims datapath id {features.datapath_id}"
+        if self._certified is not None and not self._may_be(self._certified, datapath_id):
+            claimed = f"claims datapath id {datapath_id}"
             raise Refused(f"it has the certificate of {self._certified!r} and {claimed}")
-        self.datapath_id = features.datapath_id
+        self.datapath_id = datapath_id
         return handshake.ports_request(self._ask(Stage.PORTS, now))
 
     def _take_ports(self, transaction: int, whole: bytes, now: float) -> bytes:

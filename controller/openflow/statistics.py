@@ -31,12 +31,7 @@ _MAX_MESSAGES = 4096
 class Reading:
     """Questions to one switch, and the answers until they are complete.
 
-    Args:
-        new_transaction: Numbers messages.
-
-    Attributes:
-        requests: The questions as bytes.
-        messages: How many were sent and received.
+    `requests` are the questions as bytes; `messages` says how many were sent and received.
     """
 
     def __init__(self, new_transaction: Callable[[], int]) -> None:

@@ -42,15 +42,7 @@ the second it does not count as reached: the network between may be cut, and ano
 
 
 class Switches:
-    """Posts what switches say and sends them what the core wants.
-
-    Args:
-        post: Puts events in the controller's queue, side by side.
-        lldp_key: What probes are signed with.
-        leadership: This controller, as a master of switches.
-        may_be: Whether the switch whose certificate has a common name may have a datapath id.
-        clock: Seconds, monotonic.
-    """
+    """Posts what switches say and sends them what the core wants."""
 
     def __init__(
         self,
@@ -329,8 +321,7 @@ class Switches:
         if kind == _BARRIER_REPLY:
             self._events.append(events.BarrierReceived(datapath_id, transaction))
         elif kind == _PACKET_IN:
-            packet = read_packet_in(whole)
-            self._take_packet(datapath_id, packet.port, packet.frame)
+            self._take_packet(datapath_id, *read_packet_in(whole))
         elif kind == _FLOW_REMOVED:
             ip = read_expired(whole)
             if ip is not None:

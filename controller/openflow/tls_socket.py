@@ -11,11 +11,7 @@ import threading
 
 
 class TlsSocket:
-    """What `controller.openflow.connection` needs of a socket, over TLS; its calls exclude each other.
-
-    Args:
-        connected: A socket on which the handshake is done.
-    """
+    """What `controller.openflow.connection` needs of a socket, over TLS; its calls exclude each other."""
 
     def __init__(self, connected: ssl.SSLSocket) -> None:
         self._connected = connected

@@ -13,11 +13,7 @@ class CounterPolling(Journaled):
 
     With n switches one is asked every `interval_s` / n seconds, or so rarely that requests and answers come
     to no more than `messages_per_s`: in a large network each is asked less often. The times it is given never
-    go back.
-
-    Args:
-        interval_s: Each switch is asked so often, unless there are too many of them; 0: none is.
-        messages_per_s: Requests and answers, on the average.
+    go back. With an interval of 0 none is asked.
     """
 
     def __init__(self, interval_s: float, messages_per_s: float) -> None:

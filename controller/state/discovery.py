@@ -57,10 +57,6 @@ class Discovery(Journaled):
     a link has answered is looked at when it is probed again, so each probe costs the same in any network. A
     link that goes silent is lost after `silence_s`, and at the latest at its fifth probe: with P ports after
     max(silence_s, 5 * P / MAX_PROBES_PER_S).
-
-    Args:
-        interval_s: Each port is probed so often, unless there are too many of them.
-        silence_s: A link that has not answered for so long, nor the last probes, is lost.
     """
 
     def __init__(self, interval_s: float, silence_s: float) -> None:

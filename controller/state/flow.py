@@ -91,10 +91,6 @@ class Stream(Journaled):
         """Whether its host is to open it."""
         return self.state is StreamState.OPENING
 
-    def slot(self) -> Slot:
-        """Return what it has."""
-        return Slot(self.path, self.rate_bps, self.delay_s)
-
 
 @dataclass
 class Flow(Journaled):
@@ -178,6 +174,10 @@ class Flow(Journaled):
             return have
         return max(have, min(self.max_streams, have + len(self.spare_ports)))
 
+    def slots(self) -> tuple[Slot, ...]:
+        """Return what each stream has."""
+        return tuple([Slot(stream.path, stream.rate_bps, stream.delay_s) for stream in self.streams])
+
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
         """The path of each stream."""
@@ -212,10 +212,8 @@ class Flow(Journaled):
     def entries(self, ways: Ways, streams: Collection[int] | None = None) -> list[tuple[str, Rule | Group]]:
         """Return its rules and groups, by switch; those of ingresses are last.
 
-        Args:
-            ways: The port of each node towards each neighbour.
-            streams: Of these alone, by their index; a split flow has only rules of all. None: also of those
-                that are leaving.
+        With `streams` of these alone, by their index (a split flow has only rules of all); else also of those
+        that are leaving.
         """
         if self.split is not None:
             return self._split_rules(self.split, ways).entries(self.shares)

@@ -20,11 +20,7 @@ _ENDED_REMEMBERED = 10_000
 class FlowTable(Journaled):
     """All flows by id, by switch, with the TCP addresses they hold and what they take of arcs.
 
-    Args:
-        ack_ratio: Load of the acknowledgements on the reverse path, per bit of data.
-
-    Attributes:
-        last_number: Of the flow that was granted last.
+    `last_number` is that of the flow that was granted last.
     """
 
     def __init__(self, ack_ratio: float = 0.0) -> None:
@@ -156,6 +152,17 @@ class FlowTable(Journaled):
         ports[connection.source_port] -= 1
         if not ports[connection.source_port]:
             del ports[connection.source_port]
+
+    def move(self, flow: Flow, moved: Flow) -> None:
+        """Give a flow the paths that it has been moved to."""
+        former = flow.switches()
+        flow.split, flow.generation, flow.reserved = moved.split, moved.generation, ()
+        if flow.max_streams:
+            self.change_streams(flow, moved.streams, flow.spare_ports)
+        else:
+            flow.streams = moved.streams
+            self.reindex(flow, former)
+            self.account(flow)
 
     def change_streams(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from controller.model.journal import Journaled
-from controller.state.live_network import LiveNetwork, arc_name, arcs_of
+from controller.state.live_network import LiveNetwork, arc_name
 from topologies.model import Arc
 
 
@@ -31,8 +31,7 @@ class HostPaths(Journaled):
             for last in self._live.arcs_from(destination):
                 path = self._path_between(first, last)
                 if path is not None:
-                    delay_s = sum(self._live.arcs[arc].delay_s for arc in arcs_of(path))
-                    best = min(best or (math.inf, 0, ()), (delay_s, len(path), path))
+                    best = min(best or (math.inf, 0, ()), (self._live.delay_s(path), len(path), path))
         return None if best is None else best[2]
 
     def _path_between(self, first: Arc, last: Arc) -> tuple[str, ...] | None:

@@ -124,9 +124,7 @@ class HostTable(Journaled):
     def find(self, name_or_ip: str, version: IpVersion | None = None) -> Host | None:
         """Return the host with this name, by one of its addresses, or with this address.
 
-        Args:
-            name_or_ip: Of the host; addresses of IPv6 in their shortest form.
-            version: The address is one of this; None: any, that of IPv4 rather.
+        Addresses of IPv6 are in their shortest form. Without a version, that of IPv4 comes first.
         """
         found = self._by_name.get(name_or_ip) or (self._by_ip.get(name_or_ip),)
         fitting = (host for host in found if host is not None and version in (None, ip_version(host.ip)))

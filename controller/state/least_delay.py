@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import heapq
+from collections.abc import Callable, Iterable, Mapping
 
 from gomr._native import LeastDelayTrees
 
@@ -10,15 +11,29 @@ from controller.model.journal import undo_by
 from topologies.model import Arc
 
 
+def path_over(start: str, end: str, arcs_from: Callable[[str], Iterable[Arc]]) -> tuple[str, ...] | None:
+    """Return the path of least delay over these arcs, by Dijkstra's algorithm; None where there is none."""
+    heap: list[tuple[float, tuple[str, ...]]] = [(0.0, (start,))]
+    settled: set[str] = set()
+    while heap:
+        delay_s, path = heapq.heappop(heap)
+        node = path[-1]
+        if node == end:
+            return path
+        if node not in settled:
+            settled.add(node)
+            for arc in arcs_from(node):
+                if arc.head not in settled:
+                    heapq.heappush(heap, (delay_s + arc.delay_s, (*path, arc.head)))
+    return None
+
+
 class LeastDelay:
     """Trees towards switches, each computed when it is first asked for, and again when a link has changed it.
 
     Ties go to fewer hops and then to the neighbour whose name sorts first, so the same network always gives
-    the same paths. Every step brings a packet nearer by (delay, hops), so there are no loops.
-
-    Args:
-        switches: Names of all switches.
-        arcs: Between switches, by name; all of them are down.
+    the same paths. Every step brings a packet nearer by (delay, hops), so there are no loops. All arcs are
+    down at first.
     """
 
     def __init__(self, switches: Iterable[str], arcs: Mapping[str, Arc]) -> None:

@@ -333,6 +333,10 @@ class LiveNetwork(Journaled):
                 if arc.link in names:
                     self.port_down(self._datapath_ids[node], arc.tail_port)
 
+    def delay_s(self, path: tuple[str, ...]) -> float:
+        """Return the propagation delay of a path of nodes."""
+        return sum([self.arcs[arc].delay_s for arc in arcs_of(path)])
+
     def is_host(self, node: str) -> bool:
         """Return whether the file has a host of this name."""
         return node in self._hosts

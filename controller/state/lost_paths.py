@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from controller.state.least_delay import path_over
 from controller.state.live_network import LiveNetwork, arc_name, arcs_of
 from controller.state.state import State
+from topologies.model import Arc
 
 
 def on_paths_of_file(record: Mapping[str, Any], state: State) -> Mapping[str, Any] | None:
@@ -24,10 +25,9 @@ def on_paths_of_file(record: Mapping[str, Any], state: State) -> Mapping[str, An
     path = _least_delay_path(state, record["source"], record["destination"])
     if path is None or record["given_bps"] is not None:
         return None
-    delay_s = sum(live.arcs[arc].delay_s for arc in arcs_of(path))
     generation = record["generation"] + 1
     streams = [
-        [stream[0], list(path), 0.0, delay_s, generation, *stream[5:]] if is_gone else stream
+        [stream[0], list(path), 0.0, live.delay_s(path), generation, *stream[5:]] if is_gone else stream
         for stream, is_gone in zip(record["streams"], gone, strict=True)
     ]
     if acks_are_gone:
@@ -48,19 +48,11 @@ def _least_delay_path(state: State, source: str, destination: str) -> tuple[str,
 
 
 def _path_in_file(live: LiveNetwork, source: str, destination: str) -> tuple[str, ...] | None:
-    """Return the path of least delay over all links that may be used, by Dijkstra's algorithm."""
-    settled: set[str] = set()
-    waiting: list[tuple[float, tuple[str, ...]]] = [(0.0, (source,))]
-    while waiting:
-        delay_s, path = heapq.heappop(waiting)
-        node = path[-1]
-        if node == destination:
-            return path
-        if node in settled or (live.is_host(node) and node != source):
-            continue
-        settled.add(node)
-        for arc in live.arcs_from(node):
-            way_back = arc_name(arc.head, arc.tail)
-            if live.is_enabled(arc.link) and way_back in live.arcs:
-                heapq.heappush(waiting, (delay_s + arc.delay_s, (*path, arc.head)))
-    return None
+    """Return the path of least delay over all links that may be used."""
+
+    def usable(node: str) -> Iterator[Arc]:
+        for arc in () if live.is_host(node) and node != source else live.arcs_from(node):
+            if live.is_enabled(arc.link) and arc_name(arc.head, arc.tail) in live.arcs:
+                yield arc
+
+    return path_over(source, destination, usable)

@@ -49,11 +49,7 @@ class _Reading:
 
 
 class MeasuredLoad(Journaled):
-    """The loads of all links and streams; None where they are not measured.
-
-    Args:
-        live: The network whose ports are counted.
-    """
+    """The loads of all links and streams; None where they are not measured."""
 
     def __init__(self, live: LiveNetwork) -> None:
         self._live = live
@@ -72,12 +68,8 @@ class MeasuredLoad(Journaled):
     ) -> None:
         """Record what a switch has counted until now.
 
-        Args:
-            datapath_id: The switch.
-            read_at: When it was read, in seconds; never before the last time.
-            ports: By port number.
-            pinned: Its pinned rules.
-            entry_port: Returns the port of this switch behind which the sender of a rule's packets is.
+        Times never go back. `entry_port` returns the port of this switch behind which the sender of a rule's
+        packets is.
         """
         before = self._readings.get(datapath_id)
         intervals: tuple[_Interval, ...] = ()
@@ -151,11 +143,8 @@ class MeasuredLoad(Journaled):
     def follow(self, datapath_id: int, most_share: float) -> dict[str, tuple[float, float]]:
         """Leave to traffic that nobody asked for what it takes of the arcs that a switch counts.
 
-        Changes below a share of the capacity are left for later, so that solves have the same links.
-
-        Args:
-            datapath_id: The switch.
-            most_share: Of an arc's capacity at most this share is left.
+        Changes below a share of the capacity are left for later, so that solves have the same links. Of an
+        arc's capacity at most `most_share` is left.
 
         Returns:
             What was and what is left, in bit/s, by the arcs where that has changed.

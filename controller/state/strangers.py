@@ -13,11 +13,7 @@ _MAX = 64
 
 
 class Strangers(Journaled):
-    """Remembers them, up to a number of each.
-
-    Args:
-        switches: Names of the file's switches, by their datapath ids.
-    """
+    """Remembers them, up to a number of each."""
 
     def __init__(self, switches: Mapping[int, str]) -> None:
         self._names = switches

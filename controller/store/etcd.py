@@ -38,11 +38,7 @@ _START_S = 10.0
 class EtcdStore:
     """Records and the leader's key below a prefix.
 
-    Args:
-        client: Reaches etcd.
-        prefix: Of all keys, without a slash at its end.
-        lease_s: How long the leader's key stays when its holder says nothing.
-        deciding_epoch: Returns the epoch in which the core decides that `write` is called for; 0: none.
+    `deciding_epoch` returns the epoch in which the core decides that `write` is called for; 0: none.
 
     Raises:
         StoreError: etcd cannot be reached, or another version of the controller has written there.

@@ -50,11 +50,7 @@ class EtcdAccess:
 
 
 class EtcdClient:
-    """Calls methods by their names; may be used by several threads.
-
-    Args:
-        access: How servers are reached.
-    """
+    """Calls methods by their names; may be used by several threads."""
 
     def __init__(self, access: EtcdAccess) -> None:
         self.place = "etcd://" + ",".join(access.endpoints)
@@ -87,12 +83,8 @@ class EtcdClient:
     ) -> _Message:
         """Return the answer to a request.
 
-        Args:
-            method: As `KV/Range`.
-            request: A message.
-            answer: Its type.
-            goes_on: Asked before each further try; once it says no, it was too late.
-            stream: The method is one of streams: one request goes out and one answer comes back.
+        `goes_on` is asked before each further try; once it says no, it was too late. On a stream one request
+        goes out and one answer comes back.
 
         Raises:
             StoreError: etcd refuses it, or no server has answered in time.

@@ -24,9 +24,6 @@ class SqliteStore:
     The journal is a write-ahead log that is not synchronised on every commit: what was written survives the
     process, however it ends; a power failure may take the last moments.
 
-    Args:
-        path: The file.
-
     Raises:
         StoreError: the file cannot be used, another controller uses it, or a newer version made it.
     """

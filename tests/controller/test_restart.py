@@ -11,23 +11,17 @@ from hypothesis import strategies as st
 
 import topologies
 from controller.api.schema import parse
+from controller.decide.difference import difference
 from controller.errors import InvalidRequest
 from controller.model.events import FlowRequested, LeaseRenewed, SwitchDisconnected
+from controller.model.installed import Installed
 from controller.model.messages import InstallRules, LeaseResult
-from controller.model.reconcile import Installed, difference
 from controller.model.rules import GroupChange, Match, Meter, Output, Rule, flow_meter_number
 from controller.model.views import FlowView
 from tests.fakes.openflow_table import ControlledNetwork, FakeTable
+from tests.fakes.requests import WITH_PORTS as REQUEST
 
 BUTTERFLY = topologies.load("butterfly")
-REQUEST: dict[str, Any] = {
-    "source": "T0",
-    "destination": "T2",
-    "destination_port": 5001,
-    "rate_bps": 8.5e6,
-    "packet_bytes": 590,
-    "source_ports": [40001, 40002],
-}
 
 
 @pytest.fixture
@@ -206,20 +200,16 @@ def test_the_difference_leads_from_anything_to_what_is_wanted(
     for rule in has:
         table.install(rule)
     installed = Installed(tuple(has), (), frozenset(foreign), meters=tuple(former))
-    missing = difference(installed, [*meters, *wanted])
-    for cookie in missing.removed_first:
-        table.remove(cookie)
+    missing = difference(1, installed, [*meters, *wanted])
+    for message in missing.first:
+        table.take_away(message)
     kept = set(table.rules.values()) & set(wanted)
     assert not kept & set(missing.entries), "what is right is not sent again"
     for entry in missing.entries:
         assert not isinstance(entry, GroupChange)
         table.install(entry)
-    for rule in missing.removed_rules:
-        table.rules.pop(rule.key)
-    for cookie in missing.removed_cookies:
-        table.remove(cookie)
-    for number in missing.removed_meters:
-        table.remove_meter(number)
+    for message in missing.then:
+        table.take_away(message)
     assert set(table.rules.values()) == set(wanted)
     assert set(meters) == {meter for meter in table.meters.values() if meter.number != 7 or meter.rate == 10}
 

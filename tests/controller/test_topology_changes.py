@@ -18,17 +18,10 @@ from controller.model.messages import FlowEnded
 from controller.model.requests import LinkChange
 from controller.model.rules import TcpConnection, is_flow_cookie
 from tests.fakes.openflow_table import ControlledNetwork, Packet
+from tests.fakes.requests import WITH_PORTS as REQUEST
 from topologies.model import Link, Network, Node
 
 BUTTERFLY = topologies.load("butterfly")
-REQUEST: dict[str, Any] = {
-    "source": "T0",
-    "destination": "T2",
-    "destination_port": 5001,
-    "rate_bps": 8.5e6,
-    "packet_bytes": 590,
-    "source_ports": [40001, 40002],
-}
 
 
 def changed(

@@ -20,15 +20,8 @@ from controller.model.journal import Journal, Journaled, JournaledDict, Journale
 from controller.model.messages import Answer, InstallRules
 from controller.state.hosts import HostTable
 from tests.fakes.openflow_table import ControlledNetwork
+from tests.fakes.requests import WITH_PORTS as REQUEST
 
-REQUEST: dict[str, Any] = {
-    "source": "T0",
-    "destination": "T2",
-    "destination_port": 5001,
-    "rate_bps": 8.5e6,
-    "packet_bytes": 590,
-    "source_ports": [40001, 40002],
-}
 BUTTERFLY = topologies.load("butterfly")
 
 

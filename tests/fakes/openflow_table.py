@@ -31,6 +31,7 @@ from controller.model.events import (
     TimePassed,
     ViewRequested,
 )
+from controller.model.installed import Installed
 from controller.model.labels import LABEL_BITS, format_mac, mac_value
 from controller.model.messages import (
     Abandoned,
@@ -52,7 +53,6 @@ from controller.model.messages import (
     RemoveRules,
     Report,
 )
-from controller.model.reconcile import Installed
 from controller.model.records import Change, Records
 from controller.model.requests import FlowQuery, ViewName
 from controller.model.rules import (

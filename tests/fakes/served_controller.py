@@ -13,14 +13,6 @@ from controller.model.messages import DatapathMessage
 from controller.model.settings import Counters, Settings
 from tests.fakes.openflow_table import FakeSwitches
 
-REQUEST: dict[str, Any] = {
-    "source": "T0",
-    "destination": "T2",
-    "destination_port": 5001,
-    "rate_bps": 8.5e6,
-    "packet_bytes": 590,
-}
-
 
 class Controller:
     """The real core, loop and service layer; the switches are fakes. `silent`: they confirm nothing.

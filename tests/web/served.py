@@ -14,7 +14,8 @@ from controller.api.rest_common import Api
 from controller.api.servers import ServiceThread
 from controller.configuration.access import Access
 from controller.model.events import PortCameUp, PortWentDown
-from tests.fakes.served_controller import REQUEST, Controller
+from tests.fakes.requests import FIRST as REQUEST
+from tests.fakes.served_controller import Controller
 
 
 @dataclass

@@ -10,7 +10,8 @@ from benchmarks.web.networks import network_of
 from controller.configuration.access import Access, AccessRole, Token, digest_of
 from controller.model.client_events import ClientEventKind
 from controller.model.messages import Report
-from tests.fakes.served_controller import REQUEST, Controller
+from tests.fakes.requests import FIRST as REQUEST
+from tests.fakes.served_controller import Controller
 from tests.web.browser import LOST, PATIENCE_MS, cut_cells, open_page, serious_faults
 from tests.web.served import Served, serve
 

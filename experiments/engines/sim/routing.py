@@ -123,8 +123,8 @@ class Routing:
         }
         allocated = self.controller.allocate(requests)
         return {
-            name: tuple(PathAllocation(path=list(path.nodes), rate_bps=path.rate_bps) for path in paths)
-            for name, paths in allocated.items()
+            name: tuple(PathAllocation(path=list(slot.path), rate_bps=slot.rate_bps) for slot in slots)
+            for name, slots in allocated.items()
         }
 
     def _acks(self, flow: Flow, allocated: tuple[PathAllocation, ...], rule: str | None) -> Path | str | None:

@@ -18,7 +18,8 @@ from controller.model.views import FlowPage
 from mstcp.control import ControllerClient
 from mstcp.errors import ControllerError
 from mstcp.proto import control_pb2, control_pb2_grpc
-from tests.fakes.served_controller import REQUEST, Controller
+from tests.fakes.requests import FIRST as REQUEST
+from tests.fakes.served_controller import Controller
 
 ROLES = {
     "reader": AccessRole.READ,

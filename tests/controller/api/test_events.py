@@ -13,7 +13,8 @@ from controller.model.event_log import EventLog
 from controller.model.events import PortCameUp, PortWentDown, SwitchDisconnected
 from controller.model.messages import Report
 from controller.model.records import Change
-from tests.fakes.served_controller import REQUEST, Controller
+from tests.fakes.requests import FIRST as REQUEST
+from tests.fakes.served_controller import Controller
 
 
 async def told(client: httpx.AsyncClient, last_id: str = "", history: int = 10_000) -> list[dict[str, Any]]:

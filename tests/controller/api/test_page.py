@@ -17,7 +17,8 @@ from controller.api.rest_common import Api
 from controller.configuration.access import Access, AccessRole, Token, digest_of
 from controller.model.events import PortWentDown
 from controller.model.requests import ViewName
-from tests.fakes.served_controller import REQUEST, Controller
+from tests.fakes.requests import FIRST as REQUEST
+from tests.fakes.served_controller import Controller
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ from controller.model.settings import Settings
 from controller.model.state_copy import StateCopy
 from controller.state.live_network import arc_name
 from tests.fakes.openflow_table import ControlledNetwork
-from tests.fakes.served_controller import REQUEST, Controller
+from tests.fakes.requests import FIRST as REQUEST
+from tests.fakes.served_controller import Controller
 
 OTHER = REQUEST | {"source": "T1", "destination": "T3", "rate_bps": 31.32e6}
 

@@ -21,7 +21,8 @@ from controller.model.events import PortWentDown
 from controller.model.rules import TcpConnection
 from controller.model.settings import Counters, Settings
 from tests.fakes.openflow_table import Packet
-from tests.fakes.served_controller import REQUEST, Controller
+from tests.fakes.requests import FIRST as REQUEST
+from tests.fakes.served_controller import Controller
 from tests.fakes.waiting import until
 
 PROBLEM = {"type", "title", "status", "detail", "instance", "code", "field", "reason"}

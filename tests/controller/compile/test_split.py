@@ -20,18 +20,12 @@ from controller.state.flow_table import FlowTable
 from controller.state.hosts import Host
 from controller.wire import Framing
 from tests.fakes.openflow_table import ControlledNetwork, Packet
+from tests.fakes.requests import FIRST
 from topologies.model import Network
 
 UPPER = ("T0", "S0", "S4", "T2")
 MIDDLE = ("T0", "S0", "S2", "S3", "S4", "T2")
-ONE: dict[str, Any] = {
-    "source": "T0",
-    "destination": "T2",
-    "destination_port": 5001,
-    "rate_bps": 8.5e6,
-    "packet_bytes": 590,
-    "splitting": "packets",
-}
+ONE: dict[str, Any] = FIRST | {"splitting": "packets"}
 WIRE = 590 / 536
 S0 = 1
 

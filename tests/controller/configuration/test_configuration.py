@@ -72,7 +72,7 @@ def test_all_settings() -> None:
     settings = configuration.settings(b"key")
     assert (settings.objective, settings.lease_s, settings.reserved_share) == ("fair", 12.5, 0.1)
     assert (settings.silence_s, settings.lldp_key) == (2.0, b"key")
-    assert [(token.name, token.role) for token in configuration.access_tokens()] == [
+    assert [(token.name, token.role) for token in configuration.tokens] == [
         ("alice", AccessRole.REQUEST),
         ("root", AccessRole.ADMINISTER),
     ]
@@ -177,7 +177,7 @@ def test_a_token_and_its_entry_belong_together(capsys: pytest.CaptureFixture[str
     assert main(["token", "alice", "--role", "read"]) == 0
     comment, *entry = capsys.readouterr().out.splitlines()
     configuration = configure('topology = "butterfly"\n' + "\n".join(entry), "controller.toml")
-    (token,) = configuration.access_tokens()
+    (token,) = configuration.tokens
     assert (token.name, token.role, token.sha256) == (
         "alice",
         AccessRole.READ,

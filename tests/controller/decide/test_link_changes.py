@@ -11,15 +11,9 @@ from controller.model.events import ConfigurationChanged, LinkChanged
 from controller.model.requests import LinkChange
 from controller.model.settings import Settings
 from tests.fakes.openflow_table import ControlledNetwork
+from tests.fakes.requests import FIRST as FLOW
 
 SETTINGS = Settings(lease_s=1e6)
-FLOW: dict[str, Any] = {
-    "source": "T0",
-    "destination": "T2",
-    "destination_port": 5001,
-    "rate_bps": 8.5e6,
-    "packet_bytes": 590,
-}
 
 
 @pytest.fixture

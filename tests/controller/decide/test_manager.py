@@ -28,14 +28,8 @@ from controller.model.rules import TcpConnection, is_flow_cookie
 from controller.model.settings import Settings
 from controller.model.views import FlowView
 from tests.fakes.openflow_table import ControlledNetwork, Packet, segments_of
+from tests.fakes.requests import FIRST as ONE
 
-ONE: dict[str, Any] = {
-    "source": "T0",
-    "destination": "T2",
-    "destination_port": 5001,
-    "rate_bps": 8.5e6,
-    "packet_bytes": 590,
-}
 TWO: dict[str, Any] = {**ONE, "source": "T1", "destination": "T3", "rate_bps": 4.5e6}
 UPPER = ("T0", "S0", "S4", "T2")
 MIDDLE = ("T0", "S0", "S2", "S3", "S4", "T2")

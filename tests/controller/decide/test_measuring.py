@@ -16,17 +16,10 @@ from controller.model.rules import TcpConnection
 from controller.model.settings import Counters, Settings
 from controller.model.views import FlowView, LinkView
 from tests.fakes.openflow_table import ControlledNetwork, Packet, segments_of
+from tests.fakes.requests import WITH_PORTS as REQUEST
 
 BUTTERFLY = topologies.load("butterfly")
 STEP_S = 0.1
-REQUEST: dict[str, Any] = {
-    "source": "T0",
-    "destination": "T2",
-    "destination_port": 5001,
-    "rate_bps": 8.5e6,
-    "packet_bytes": 590,
-    "source_ports": [40001, 40002],
-}
 
 
 class LoadedNetwork(ControlledNetwork):

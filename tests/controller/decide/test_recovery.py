@@ -29,16 +29,9 @@ from tests.controller.decide.failing_links import (
 )
 from tests.fakes.growing_host import GrowingHost
 from tests.fakes.openflow_table import ControlledNetwork, Packet
+from tests.fakes.requests import WITH_PORTS as REQUEST
 
 BUTTERFLY = topologies.load("butterfly")
-REQUEST: dict[str, Any] = {
-    "source": "T0",
-    "destination": "T2",
-    "destination_port": 5001,
-    "rate_bps": 8.5e6,
-    "packet_bytes": 590,
-    "source_ports": [40001, 40002],
-}
 
 
 @pytest.fixture

@@ -17,17 +17,10 @@ from switch.model import Fleet
 from switch.model.openflow import Kind
 from tests.fakes.controller_command import controlled
 from tests.fakes.openflow_table import ControlledNetwork, FakeTable
+from tests.fakes.requests import WITH_PORTS as REQUEST
 from tests.fakes.waiting import until
 
 BUTTERFLY = topologies.load("butterfly")
-REQUEST: dict[str, Any] = {
-    "source": "T0",
-    "destination": "T2",
-    "destination_port": 5001,
-    "rate_bps": 8.5e6,
-    "packet_bytes": 590,
-    "source_ports": [40001, 40002],
-}
 
 
 @pytest.fixture

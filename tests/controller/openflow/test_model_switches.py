@@ -16,19 +16,13 @@ from controller.model.rules import port_group_number
 from switch.model import Fleet, ModelSwitch
 from tests.fakes.controller_command import PATIENT_DISCOVERY, controlled
 from tests.fakes.model_network import fleet_of
+from tests.fakes.requests import FIRST as REQUEST
 from tests.fakes.waiting import until
 
 FLOW_COOKIES = (0x4D53_0002_0000_0000, 0xFFFF_000F_0000_0000)
 BUTTERFLY = topologies.load("butterfly")
 SMALL = {"source": "T0", "destination": "T2", "rate_bps": 1e5, "packet_bytes": 590}
 OTHER = {"source": "T1", "destination": "T3", "rate_bps": 1e5, "packet_bytes": 590}
-REQUEST = {
-    "source": "T0",
-    "destination": "T2",
-    "destination_port": 5001,
-    "rate_bps": 8.5e6,
-    "packet_bytes": 590,
-}
 
 
 async def test_a_flow_is_installed_and_removed(tmp_path: Path) -> None:
