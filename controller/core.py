@@ -98,6 +98,18 @@ class Core(Journaled):
         self._link_changes = LinkChanges(shared, self._flows)
         self._queries = Queries(shared, self._rules, self._flows)
         self._rule_counters = RuleCounters(shared, self._queries.rules)
+        self._timed = (
+            self._transactions,
+            self._flows,
+            self._default_routes,
+            self._links,
+            state.hosts,
+            self._neighbours,
+            self._protection,
+            self._measuring,
+            self._rule_counters,
+            self._audit,
+        )
 
     def _event_handlers(self) -> dict[type, Callable[[Any], None]]:
         return {
@@ -232,21 +244,9 @@ class Core(Journaled):
 
     def next_deadline(self) -> float | None:
         """Return the time at which a `TimePassed` is due, after all that has happened by then."""
-        parts = (
-            self._transactions,
-            self._flows,
-            self._default_routes,
-            self._links,
-            self._state.hosts,
-            self._neighbours,
-            self._protection,
-            self._measuring,
-            self._rule_counters,
-            self._audit,
-            self._state.faults,
-        )
-        deadlines = (*(part.next_deadline() for part in parts), *self._gone_at.values())
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        parts = (*self._timed, self._state.faults)
+        deadlines = [due for part in parts if (due := part.next_deadline()) is not None]
+        return min((*deadlines, *self._gone_at.values()), default=None)
 
     def _on(self, event: events.Event) -> None:
         handler = self._handlers.get(type(event))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 from gomr import OBJECTIVES
 
@@ -121,8 +122,8 @@ def max_streams(request: FlowRequest) -> int:
 
 def _full_switches(state: State, host: Host) -> list[str]:
     """Return the switches of a host where all have refused rules a moment ago, as they had no room."""
-    switches = [arc.head for arc in state.live.arcs_from(host.name)]
     full = state.faults.subjects(FaultKind.TABLE_FULL)
+    switches = [arc.head for arc in state.live.arcs_from(host.name)] if full else []
     return switches if full.issuperset(switches) else []
 
 
@@ -142,13 +143,13 @@ def choose_source_ports(state: State, request: FlowRequest, source: Host, count:
     """
     if request.source_ports is not None:
         return request.source_ports[:count]
-    used = state.flows.ports_of(source.ip)
-    free = [port for port in range(_FIRST_PICKED_PORT, 65536) if port not in used]
+    ports = range(_FIRST_PICKED_PORT, 65536)
+    free = tuple(islice((port for port in ports if not state.flows.uses_port(source.ip, port)), count))
     if len(free) < count:
         raise InfeasibleRequest(
             "source_ports", f"flows from {source.name} use all ports from {_FIRST_PICKED_PORT} on"
         )
-    return tuple(free[:count])
+    return free
 
 
 def _find(state: State, field: str, name: str, version: IpVersion | None) -> Host:

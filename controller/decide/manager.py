@@ -347,8 +347,7 @@ class FlowManager(Part):
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
         parts = (self._recovery, self._rates, self._host_streams, self._leases)
-        times = (part.next_deadline() for part in parts)
-        return min((time for time in times if time is not None), default=None)
+        return min([due for part in parts if (due := part.next_deadline()) is not None], default=None)
 
     # Planning
 

@@ -83,6 +83,8 @@ class Neighbours(Part):
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
+        if not (self._asked or self._claims or self._searches or self._probed):
+            return None
         untils = list(self._asked.values())
         untils += [claim.until for claim in self._claims.values()]
         untils += [search.until for search in self._searches.values()]

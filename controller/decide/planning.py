@@ -116,12 +116,13 @@ def on_a_free_path(state: State, objective: str, new_flow: NewFlow) -> Optimum |
     """
     if objective not in SEPARABLE or new_flow.streams is not None or new_flow.acks is not None:
         return None
-    nodes = state.paths.least_delay(new_flow.source, new_flow.destination)
-    if nodes is None:
+    found = state.paths.with_delay(new_flow.source, new_flow.destination)
+    if found is None:
         return None
+    nodes, delay_s = found
     if not _Room(state).take(nodes, new_flow.framing, new_flow.rate_bps, new_flow.max_paths):
         return None
-    return Optimum({}, (Slot(nodes, new_flow.rate_bps, state.live.delay_s(nodes)),))
+    return Optimum({}, (Slot(nodes, new_flow.rate_bps, delay_s),))
 
 
 def on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> dict[str, tuple[Slot, ...]]:
@@ -131,16 +132,14 @@ def on_free_paths(state: State, objective: str, flows: Sequence[Flow]) -> dict[s
     """
     if objective not in SEPARABLE:
         return {}
-    room, found, delays_s = _Room(state), {}, {}
+    room, found = _Room(state), {}
     for flow in flows:
-        nodes = state.paths.least_delay(flow.source.name, flow.destination.name)
-        if flow.split is not None or nodes is None:
+        path = state.paths.with_delay(flow.source.name, flow.destination.name)
+        if flow.split is not None or path is None:
             return {}
+        nodes, delay_s = path
         if not room.take(nodes, flow.framing, flow.requested_bps, flow.most_paths, flow.framed_streams):
             return {}
-        if nodes not in delays_s:
-            delays_s[nodes] = state.live.delay_s(nodes)
-        delay_s = delays_s[nodes]
         rest = [Slot(nodes, 0.0, delay_s) for _ in flow.streams[1:]]
         found[flow.id] = (Slot(nodes, flow.requested_bps, delay_s), *rest)
     return found

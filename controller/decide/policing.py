@@ -24,6 +24,8 @@ class Policing(Part):
 
     def follow(self, flow: Flow) -> None:
         """Give switches what a flow needs that has begun, ended, or got other paths or rates."""
+        if not self._sent and not self._state.settings.policing_burst_s:
+            return
         wanted = self._wanted(flow) if self._state.flows.get(flow.id) is flow else {}
         before = dict(self._sent.get(flow.number, {}))
         for switch in before.keys() | wanted.keys():

@@ -32,7 +32,7 @@ class FlowTable(Journaled):
         self._by_switch: dict[str, dict[str, None]] = {}
         self._flows: JournaledDict[str, Flow] = JournaledDict()
         self._holders: JournaledDict[TcpConnection, str] = JournaledDict()
-        self._ports: JournaledDict[str, JournaledDict[int, int]] = JournaledDict()  # host -> port -> holders
+        self._ports: JournaledDict[tuple[str, int], int] = JournaledDict()  # how many hold a source's port
         self._short: JournaledDict[str, None] = JournaledDict()
         self._manual: JournaledDict[str, None] = JournaledDict()
         self._growing: JournaledDict[str, None] = JournaledDict()
@@ -70,9 +70,9 @@ class FlowTable(Journaled):
         """Return the id of the flow that holds these addresses in either direction."""
         return self._holders.get(connection) or self._holders.get(connection.reverse)
 
-    def ports_of(self, source_ip: str) -> frozenset[int]:
-        """Return the source ports that flows from a host use."""
-        return frozenset(self._ports.get(source_ip, ()))
+    def uses_port(self, source_ip: str, port: int) -> bool:
+        """Return whether a flow from a host uses a source port."""
+        return (source_ip, port) in self._ports
 
     def short(self) -> list[Flow]:
         """Return the flows that have less than they asked for."""
@@ -143,15 +143,15 @@ class FlowTable(Journaled):
 
     def _hold(self, connection: TcpConnection, flow: Flow) -> None:
         self._holders[connection] = flow.id
-        ports = self._ports.setdefault(connection.source_ip, JournaledDict())
-        ports[connection.source_port] = ports.get(connection.source_port, 0) + 1
+        port = connection.source_ip, connection.source_port
+        self._ports[port] = self._ports.get(port, 0) + 1
 
     def _let_go(self, connection: TcpConnection) -> None:
         del self._holders[connection]
-        ports = self._ports[connection.source_ip]
-        ports[connection.source_port] -= 1
-        if not ports[connection.source_port]:
-            del ports[connection.source_port]
+        port = connection.source_ip, connection.source_port
+        self._ports[port] -= 1
+        if not self._ports[port]:
+            del self._ports[port]
 
     def move(self, flow: Flow, moved: Flow) -> None:
         """Give a flow the paths that it has been moved to."""

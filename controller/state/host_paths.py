@@ -14,25 +14,30 @@ class HostPaths(Journaled):
 
     def __init__(self, live: LiveNetwork) -> None:
         self._live = live
-        self._found: dict[tuple[str, str], tuple[str, ...] | None] = {}
+        self._found: dict[tuple[str, str], tuple[tuple[str, ...], float] | None] = {}
         self._version = -1  # of the network
 
     def least_delay(self, source: str, destination: str) -> tuple[str, ...] | None:
         """Return the path of least delay between two hosts; None without one."""
+        found = self.with_delay(source, destination)
+        return None if found is None else found[0]
+
+    def with_delay(self, source: str, destination: str) -> tuple[tuple[str, ...], float] | None:
+        """Return that path with its delay in seconds."""
         if self._version != self._live.version:
             self._found, self._version = {}, self._live.version
         if (source, destination) not in self._found:
             self._found[source, destination] = self._find(source, destination)
         return self._found[source, destination]
 
-    def _find(self, source: str, destination: str) -> tuple[str, ...] | None:
+    def _find(self, source: str, destination: str) -> tuple[tuple[str, ...], float] | None:
         best: tuple[float, int, tuple[str, ...]] | None = None
         for first in self._live.arcs_from(source):
             for last in self._live.arcs_from(destination):
                 path = self._path_between(first, last)
                 if path is not None:
                     best = min(best or (math.inf, 0, ()), (self._live.delay_s(path), len(path), path))
-        return None if best is None else best[2]
+        return None if best is None else (best[2], best[0])
 
     def _path_between(self, first: Arc, last: Arc) -> tuple[str, ...] | None:
         """Return the path from a host's link to the link of another (given from its host)."""

@@ -297,7 +297,7 @@ class LiveNetwork(Journaled):
 
     def arcs_from(self, node: str) -> tuple[Arc, ...]:
         """Return the arcs that leave a node, in file order."""
-        return tuple(self.arcs[name] for name in self._arcs_from[node])
+        return tuple([self.arcs[name] for name in self._arcs_from[node]])
 
     def status(self) -> LiveStatus:
         """Return a copy of what is connected, up and seen."""
