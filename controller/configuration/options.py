@@ -111,6 +111,7 @@ _OPTIONS = {
     "--ack-ratio": _of_section("routing.ack_ratio"),
     "--planning-time": _of_section("routing.planning_s"),
     "--reserved-share": _of_section("routing.reserved_share"),
+    "--policing-burst": _of_section("routing.policing_burst_s"),
     "--probe-interval": _of_section("discovery.probe_interval_s"),
     "--silence": _of_section("discovery.silence_s"),
     "--counter-interval": _of_section("counters.interval_s"),

@@ -145,6 +145,7 @@ def test_a_topology_that_does_not_exist_is_a_sentence() -> None:
         (["--ack-ratio", "1"], "must be less than 1"),
         (["--reserved-share", "-0.1"], "must be at least 0"),
         (["--reserved-share", "much"], "'much' is not a number"),
+        (["--policing-burst", "-1"], "must be at least 0"),
         (["--objective", "best"], "invalid choice"),
         (["--default-routing", "magic"], "invalid choice"),
     ],
