@@ -24,11 +24,6 @@ from tests.fakes.requests import WITH_PORTS as REQUEST
 BUTTERFLY = topologies.load("butterfly")
 
 
-@pytest.fixture
-def net() -> ControlledNetwork:
-    return ControlledNetwork.brought_up(BUTTERFLY)
-
-
 def rules(net: ControlledNetwork) -> list[set[Any]]:
     return [{*table.rules.values(), *table.groups.values()} for table in net.switches.tables.values()]
 

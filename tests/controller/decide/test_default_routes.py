@@ -33,11 +33,6 @@ S0, S1, S2, S3, S4 = (BUTTERFLY.datapath_id(f"S{number}") for number in range(5)
 IP, MAC = "10.0.7.7", "02:00:00:00:00:77"
 
 
-@pytest.fixture
-def net() -> ControlledNetwork:
-    return ControlledNetwork.brought_up(BUTTERFLY)
-
-
 def routes(net: ControlledNetwork) -> dict[int, list[str]]:
     """Return to which addresses each switch has a route that goes when it is not used."""
     found = {

@@ -22,11 +22,6 @@ STRANGER, STRANGER_MAC = "fd00::707", "02:00:00:00:00:77"
 WANTED: dict[str, Any] = {"destination_port": 5001, "rate_bps": 8.5e6, "packet_bytes": 610}
 
 
-@pytest.fixture
-def net() -> ControlledNetwork:
-    return ControlledNetwork.brought_up(BUTTERFLY)
-
-
 def request(net: ControlledNetwork, source: str = "T0", destination: str = "T2", **fields: Any) -> FlowView:
     return net.request(source=source, destination=destination, **WANTED | fields)
 

@@ -19,7 +19,7 @@ from controller.model.rules import (
     TcpConnection,
     is_flow_cookie,
 )
-from controller.model.settings import Settings
+from tests.controller.decide.failing_links import bring_up
 from tests.controller.decide.test_properties import networks
 from tests.fakes.openflow_table import DROPPED, ControlledNetwork, Packet, segments_of
 from topologies.model import IpVersion, Network
@@ -36,12 +36,6 @@ def test_a_label_says_one_field_after_the_other_and_then_stops(case: tuple[int, 
         assert value >> LABEL_BITS == FLOW
         assert value >> (LABEL_BITS - form.bits) & form.end_of_bypass == field
         value = FLOW << LABEL_BITS | value << form.bits & (1 << LABEL_BITS) - 1
-
-
-def bring_up(network: Network, **more: Any) -> ControlledNetwork:
-    net = ControlledNetwork(network, Settings(**more))
-    net.bring_up()
-    return net
 
 
 def ask(net: ControlledNetwork, source: str, destination: str, version: IpVersion = 4) -> tuple[str, ...]:

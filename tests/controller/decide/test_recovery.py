@@ -34,11 +34,6 @@ from tests.fakes.requests import WITH_PORTS as REQUEST
 BUTTERFLY = topologies.load("butterfly")
 
 
-@pytest.fixture
-def net() -> ControlledNetwork:
-    return bring_up()
-
-
 def test_a_flow_whose_link_goes_gets_another_path_and_its_owner_is_told(net: ControlledNetwork) -> None:
     flow = net.request(owner="me", **REQUEST)
     break_link(net, "S2-S3")

@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 from itertools import count
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import topologies
 from controller.compile.pinned import pinned_rule
 from controller.errors import NotFound
 from controller.model.counters import RuleCount
@@ -71,11 +69,6 @@ def test_what_is_no_answer_is_malformed(body: bytes, kind: bytes) -> None:
         )
     with contextlib.suppress(Malformed):
         RuleCountReading(count(1).__next__).take(1, body)
-
-
-@pytest.fixture
-def net() -> ControlledNetwork:
-    return ControlledNetwork.brought_up(topologies.load("butterfly"))
 
 
 def look(net: ControlledNetwork, token: int, switch: str = "S0") -> list[Message]:
