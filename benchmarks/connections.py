@@ -48,11 +48,7 @@ def memory_bytes() -> int:
 
 
 def raise_descriptor_limit(connections: int) -> None:
-    """Allow this process as many descriptors as it needs.
-
-    Raises:
-        OSError: The machine allows fewer.
-    """
+    """Allow this process as many descriptors as it needs (OSError: The machine allows fewer)."""
     wanted = connections * STREAMS + SPARE_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft >= wanted:
@@ -159,11 +155,7 @@ async def open_all(
 
 
 async def all_joined(transport: mstcp.ConnectionTransport) -> None:
-    """Wait until a connection has all its streams.
-
-    Raises:
-        RuntimeError: One did not come.
-    """
+    """Wait until a connection has all its streams (RuntimeError: One did not come)."""
     until_s = time.monotonic() + JOIN_S
     while transport.alive_streams < STREAMS:
         if time.monotonic() > until_s:

@@ -31,11 +31,7 @@ class Session:
         self._reader = asyncio.get_running_loop().create_task(self._read())
 
     async def request(self, **fields: Any) -> pb.Allocation:
-        """Ask for a flow.
-
-        Raises:
-            Refused: naming the reason.
-        """
+        """Ask for a flow (Refused: naming the reason)."""
         answer = await self._ask(pb.ClientMessage(request=pb.FlowRequest(**fields)))
         return answer.allocation
 

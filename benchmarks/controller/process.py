@@ -29,11 +29,7 @@ class Controller:
     grpc: str
 
     async def get(self, path: str) -> Any:
-        """Return what REST answers.
-
-        Raises:
-            RuntimeError: it is a refusal.
-        """
+        """Return what REST answers (RuntimeError: it is a refusal)."""
         async with httpx.AsyncClient(base_url=f"http://{self.rest}", timeout=_PATIENCE_S) as client:
             answer = await client.get(path)
         if answer.is_error:
@@ -49,11 +45,7 @@ class Controller:
         await self._healthy(lambda health: bool(health["ready"]))
 
     async def discovered(self) -> None:
-        """Wait until all switches and links are there.
-
-        Raises:
-            RuntimeError: as `ready`.
-        """
+        """Wait until all switches and links are there (RuntimeError: as `ready`)."""
         await self._healthy(
             lambda health: not health["links_down"] and all(each["connected"] for each in health["switches"])
         )
@@ -72,11 +64,7 @@ class Controller:
 
 
 async def leader_of(replicas: Sequence[Controller], but: Controller | None = None) -> Controller:
-    """Wait for a replica that leads, another one than `but`.
-
-    Raises:
-        RuntimeError: that takes too long.
-    """
+    """Wait for a replica that leads, another one than `but` (RuntimeError: that takes too long)."""
     end = time.monotonic() + _PATIENCE_S
     while time.monotonic() < end:
         for each in replicas:

@@ -32,11 +32,7 @@ PROGRAM = ROOT / "target" / "release" / "mstcp-faults"
 
 
 def build() -> None:
-    """Build the simulator.
-
-    Raises:
-        RuntimeError: Cargo could not; it has said why.
-    """
+    """Build the simulator (RuntimeError: Cargo could not; it has said why)."""
     cargo = subprocess.run(
         [ROOT / "scripts" / "find-cargo"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()

@@ -18,11 +18,7 @@ _PROGRAMS = {
 
 
 def build() -> None:
-    """Build both.
-
-    Raises:
-        RuntimeError: A compiler is missing, or fails.
-    """
+    """Build both (RuntimeError: A compiler is missing, or fails)."""
     try:
         found = subprocess.run([ROOT / "scripts" / "find-cargo"], capture_output=True, text=True, check=True)
         rust = ["build", "--quiet", "--release", "--locked", "--package", "mstcp", "--example", "transfer"]

@@ -36,9 +36,7 @@ def boot(
 ) -> list[tuple[Case, Seconds]]:
     """Make all transfers of these networks in a kernel of their own; return the seconds by kind of each case.
 
-    Raises:
-        RunFailed: The kernel did not come to the end.
-        RuntimeError: A transfer in it failed.
+    RunFailed: The kernel did not come to the end; RuntimeError: A transfer in it failed.
     """
     with tempfile.TemporaryDirectory(prefix="unequal-") as name:
         folder = Path(name)
