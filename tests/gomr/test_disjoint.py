@@ -76,6 +76,7 @@ def test_disjoint_paths_carry_as_much_as_any_choice_of_them(seed: int) -> None:
     problem = small_problem(seed)
     allocation = allocate(problem)
     assert allocation.admitted_bps == pytest.approx(most_bps(problem), rel=1e-6)
+    assert allocation.gap <= 1e-8  # the bound knows the limits
     for demand in problem.demands:
         edges = problem.edges_by_id
         used = [tuple(edges[name] for name in path.edges) for path in allocation.paths[demand.id]]
@@ -84,7 +85,6 @@ def test_disjoint_paths_carry_as_much_as_any_choice_of_them(seed: int) -> None:
 
 @pytest.mark.parametrize("count", [1, 15])
 def test_a_wide_path_goes_before_a_short_narrow_one(count: int) -> None:
-    # With more demands than ten nothing is searched: each takes the set of paths that is widest alone.
     edges, demands = [], []
     for i in range(count):
         edges += [Edge(f"{i}", f"s{i}", f"m{i}", 1e9, 1e-3), Edge(f"{i}wide", f"m{i}", f"t{i}", 1e9, 3e-3)]

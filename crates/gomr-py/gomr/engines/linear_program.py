@@ -17,6 +17,10 @@ Numbers = NDArray[np.float64]
 
 _TOLERANCE = 1e-10
 """HiGHS's smallest, for feasibility and for optimality."""
+_INTEGER = 1e-7
+"""Tolerance of programmes with integers: at 1e-9 HiGHS cuts optima off in its presolve (1.15)."""
+_GAP = 1e-9
+"""An integer solution this close to its bound, relative, counts as optimal."""
 _ZERO_DUAL = 1e-9
 """A dual value up to this counts as 0. Objectives have coefficients around 1."""
 
@@ -46,6 +50,37 @@ class LinearProgram:
         first = self._highs.getNumCol()
         self._highs.addVars(count, np.zeros(count), np.broadcast_to(np.asarray(upper, float), count).copy())
         return range(first, first + count)
+
+    def binaries(self, count: int) -> range:
+        """Add variables that are 0 or 1; return their numbers."""
+        self._highs.setOptionValue("mip_abs_gap", 0.0)
+        self._highs.setOptionValue("mip_rel_gap", _GAP)
+        for option in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
+            self._highs.setOptionValue(option, _INTEGER)
+        every = self.variables(count, 1.0)
+        kinds = np.full(count, highspy.HighsVarType.kInteger)
+        self._highs.changeColsIntegrality(count, np.array(every, dtype=np.int32), kinds)
+        return every
+
+    def limit_nodes(self, most: int) -> None:
+        """Stop searches for integers after this many nodes."""
+        self._highs.setOptionValue("mip_max_nodes", most)
+
+    @property
+    def has_solution(self) -> bool:
+        """Whether the last solve met a solution."""
+        return bool(
+            self._highs.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+        )
+
+    @property
+    def bound(self) -> float:
+        """What the last costs, in a programme with integers, are not below for any solution."""
+        info = self._highs.getInfo()
+        if self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+            value = float(info.objective_function_value)
+            return value - _GAP * abs(value)
+        return float(info.mip_dual_bound) if info.valid else -math.inf
 
     def columns(self, costs: Sequence[float], entries: Sequence[Mapping[int, float]]) -> range:
         """Add variables of at least 0 with their factors in constraints; return their numbers.
@@ -121,7 +156,7 @@ class LinearProgram:
         status = self._highs.getModelStatus()
         if status == highspy.HighsModelStatus.kTimeLimit:
             raise self.budget.out_of_time()
-        if status != highspy.HighsModelStatus.kOptimal:
+        if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kSolutionLimit):
             state = self._highs.modelStatusToString(status).lower()
             raise self.budget.failure(f"HiGHS found no optimum: {state}")
         self.budget.solved(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gomr.engines.native.network import NativeNetwork
@@ -105,7 +105,7 @@ def parts_of(path: Path, *, nodes: bool) -> list[str]:
     return [*(f"edge {edge.id}" for edge in path), *between]
 
 
-def are_disjoint(paths: list[Path], *, nodes: bool = False) -> bool:
+def are_disjoint(paths: Sequence[Path], *, nodes: bool = False) -> bool:
     """Return whether no two paths share an edge (or a node between their ends)."""
     taken: set[str] = set()
     for path in paths:

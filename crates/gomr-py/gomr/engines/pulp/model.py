@@ -17,7 +17,7 @@ from gomr.engines.pulp.program import AT_MOST, EQUAL, PulpProgram, Row, Variable
 from gomr.engines.time_budget import TimeBudget
 from gomr.errors import SolverError
 from gomr.objectives import Objective
-from gomr.paths.finder import PathFinder, parts_of
+from gomr.paths.finder import PathFinder
 from gomr.problem import Demand, Edge, Path, Problem
 
 PathSets = Mapping[str, tuple[Path, ...]]
@@ -74,7 +74,6 @@ class RoutingModel:
         self._admitted: dict[str, Variable] = {}
         self._loads: dict[str, list[tuple[Variable, float]]] = {edge.id: [] for edge in problem.edges}
         self._path_rates: dict[str, list[tuple[Path, Variable]]] = {}
-        self._used: dict[str, list[tuple[Path, Variable]]] = {}
         self._leaving: dict[str, list[Edge]] = {}
         for edge in problem.edges:
             if edge.capacity_bps > 0:
@@ -164,31 +163,6 @@ class RoutingModel:
         if demand.id in self._path_rates:
             return bool(self._path_rates[demand.id])
         return demand.id in self._admitted
-
-    def limit_paths(self, demand: Demand) -> None:
-        """Hold a demand that is bound to some paths to `max_paths` and `disjoint`, by a binary for each."""
-        self._used[demand.id] = []
-        sharing: dict[str, list[tuple[Variable, float]]] = {}
-        for path, rate in self._path_rates[demand.id]:
-            most = min(demand.rate_bps, *(edge.capacity_bps for edge in path)) / self._scale
-            used = self.program.binary()
-            self.program.row([(rate, 1.0), (used, -most)], AT_MOST, 0.0)
-            self._used[demand.id].append((path, used))
-            for part in parts_of(path, nodes=demand.disjoint == "nodes") if demand.disjoint else ():
-                sharing.setdefault(part, []).append((used, 1.0))
-        if demand.max_paths is not None:
-            terms = [(used, 1.0) for _, used in self._used[demand.id]]
-            self.program.row(terms, AT_MOST, demand.max_paths)
-        for terms in sharing.values():
-            if len(terms) > 1:
-                self.program.row(terms, AT_MOST, 1.0)
-
-    def chosen_paths(self) -> dict[str, tuple[Path, ...]]:
-        """Return the paths that the demands under `limit_paths` may use in the last solution."""
-        return {
-            demand_id: tuple(path for path, used in paths if value(used) > 0.5)
-            for demand_id, paths in self._used.items()
-        }
 
     def hold_admitted(self, rates_bps: Mapping[str, float]) -> None:
         """Fix what every demand gets in all."""

@@ -27,15 +27,13 @@ AT_MOST = pulp.LpConstraintLE
 EQUAL = pulp.LpConstraintEQ
 
 _TOLERANCE = 1e-10
-"""HiGHS's smallest: for feasibility, for optimality and for integers."""
-_GAP = 1e-9
-"""An integer solution this close to its bound, relative, counts as optimal."""
+"""HiGHS's smallest, for feasibility and for optimality."""
 _ZERO_DUAL = 1e-9
 """A dual value up to this counts as 0. Objectives have coefficients around 1."""
 
 
 class PulpProgram:
-    """A linear (or mixed-integer) programme over variables of at least 0."""
+    """A linear programme over variables of at least 0."""
 
     def __init__(self, budget: TimeBudget) -> None:
         self._lp = pulp.LpProblem("gomr", pulp.LpMinimize)
@@ -45,11 +43,10 @@ class PulpProgram:
 
     def variable(self, upper: float | None = None) -> Variable:
         """Add a variable between 0 and `upper` (None: no upper limit)."""
-        return self._add(upper, pulp.LpContinuous)
-
-    def binary(self) -> Variable:
-        """Add a variable that is 0 or 1."""
-        return self._add(1, pulp.LpInteger)
+        # PuLP orders variables by name: padded numbers keep the order in which they are made.
+        variable = self._lp.add_variable(f"x{len(self._variables):07}", 0, upper)
+        self._variables.append(variable)
+        return variable
 
     def row(self, terms: Terms, sense: int, right: float) -> Row:
         """Add the constraint `terms` (AT_MOST or EQUAL) `right`."""
@@ -76,11 +73,8 @@ class PulpProgram:
         solver = pulp.HiGHS(
             msg=False,
             timeLimit=self._budget.left_s(),
-            gapRel=_GAP,
-            gapAbs=0.0,
             primal_feasibility_tolerance=_TOLERANCE,
             dual_feasibility_tolerance=_TOLERANCE,
-            mip_feasibility_tolerance=_TOLERANCE,
             **({"presolve": "off"} if refine else {}),
         )
         try:
@@ -120,12 +114,6 @@ class PulpProgram:
         for row in self._rows:
             if row.pi is not None and abs(row.pi) > _ZERO_DUAL:
                 row.sense = EQUAL
-
-    def _add(self, upper: float | None, category: str) -> Variable:
-        # PuLP orders variables by name: padded numbers keep the order in which they are made.
-        variable = self._lp.add_variable(f"x{len(self._variables):07}", 0, upper, category)
-        self._variables.append(variable)
-        return variable
 
 
 def value(variable: Variable) -> float:
