@@ -28,8 +28,8 @@ def invalid_request(errors: list[Any]) -> InvalidRequest:
     place, *parts = error["loc"] or ("",)
     field = join_place("", parts if place in _PLACES else (place, *parts))
     if error["type"] == "json_invalid":
-        reason = f"must be JSON: {error['ctx']['error']} at character {parts[0]}"
-        return InvalidRequest(place, reason)
+        where = f" at character {parts[0]}" if parts else ""
+        return InvalidRequest(place, f"must be JSON: {error['ctx']['error']}{where}")
     if error["type"] == "unexpected_keyword_argument":
         return InvalidRequest(field, "there is no such field")
     if error["type"] == "missing" and place in _PLACES:
