@@ -46,6 +46,9 @@ ARGUMENTS: Arguments = (
         "max_throughput_min_delay, fair, max_min, min_max_utilisation or even_split",
         default="max_throughput_min_delay",
     ),
+    argument(
+        "--matrix", "N", "the matrix to read of a file of several (YATES), counted from 1", whole, default=1
+    ),
     argument("--max-paths", "K", "at most K paths for each flow", whole),
     argument("--events", "N", "also measure N flow events and N/4 link failures", whole),
     argument(
@@ -91,6 +94,7 @@ def main(args: argparse.Namespace) -> int:
         seed=args.seed,
         max_paths=args.max_paths,
         rate_unit_bps=args.rate_unit,
+        matrix=args.matrix,
         time_limit=time_limit,
     )
     ENGINES[args.engine]()  # importing a solver is not solving

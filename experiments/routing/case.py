@@ -59,14 +59,15 @@ def make_case(
     max_paths: int | None = None,
     ack_ratio: float = 0.0,
     rate_unit_bps: float | None = None,
+    matrix: int = 1,
     time_limit: TimeLimit | None = None,
 ) -> RoutingCase:
     """Return the case of some demands on a network.
 
     Demands are a name in `GENERATED`, of which `flows` are made by the seed, or the path of a file
-    (`experiments.routing.formats`), whose rates without a unit count in `rate_unit_bps`. `load` is as
-    `gomr.load` defines it; None leaves a file's rates as they are. `max_paths` and `ack_ratio` are of every
-    flow that has none of its own.
+    (`experiments.routing.formats`), whose rates without a unit count in `rate_unit_bps`, and of whose
+    matrices `matrix` is read, counted from 1. `load` is as `gomr.load` defines it; None leaves a file's rates
+    as they are. `max_paths` and `ack_ratio` are of every flow that has none of its own.
 
     Raises:
         ScenarioError: The file or an argument cannot be used.
@@ -91,6 +92,7 @@ def make_case(
             rate_unit_bps,
             routable.rate_unit_bps,
             is_scaled=load is not None,
+            matrix=matrix,
         )
         read = read_demands(Path(demands), context, ", ".join(GENERATED))
         made, notes = _without_local(read)

@@ -7,11 +7,9 @@ import math
 import random
 import statistics
 from collections import Counter
-from dataclasses import replace
 
 import pytest
-from gomr import Demand
-from gomr.demands import MODELS, FlowEvent, Traffic, aggregated, poisson_events, scaled
+from gomr.demands import MODELS, FlowEvent, Traffic, poisson_events
 from gomr.errors import InvalidProblem
 
 NODES = [f"n{i}" for i in range(40)]
@@ -65,25 +63,6 @@ def test_bimodal_rates_have_two_modes() -> None:
     assert len(large) / len(rates) == pytest.approx(0.8 * 0.023 + 0.2 * 0.977, abs=0.04)
     assert statistics.median(large) == pytest.approx(800, abs=40)
     assert statistics.median(rate for rate in rates if rate <= 600) == pytest.approx(400, abs=20)
-
-
-def test_scaling_and_aggregation_keep_the_sum() -> None:
-    flows = Traffic("uniform", NODES[:4], seed=5).flows(30)
-    total_bps = math.fsum(flow.rate_bps for flow in flows)
-    assert math.fsum(f.rate_bps for f in scaled(flows, 3e6)) == pytest.approx(3e6 * total_bps)
-    merged = aggregated(flows)
-    assert len(merged) == 12
-    assert [flow.id for flow in merged] == [flow.id for flow in flows[:12]]
-    assert math.fsum(flow.rate_bps for flow in merged) == pytest.approx(total_bps)
-
-
-def test_only_flows_that_are_alike_are_aggregated() -> None:
-    flow = Demand("a", "n0", "n1", 1.0)
-    other = replace(flow, id="b", max_paths=2)
-    assert aggregated([flow, other, replace(flow, id="c", rate_bps=2.0)]) == (
-        replace(flow, rate_bps=3.0),
-        other,
-    )
 
 
 def events(count: int, running: int = 50, mean_holding_s: float = 10.0, seed: int = 1) -> list[FlowEvent]:

@@ -199,7 +199,7 @@ class Engine:
         """Take a problem; flow i of it gets the number i. Paths are searched for on this many threads."""
 
     def add_flow(self, flow: _FlowFields, /) -> int:
-        """Take a flow in; return its number, which is never used again."""
+        """Add a flow; return its number, which is never used again."""
 
     def remove_flow(self, flow: int, /) -> None:
         """Let a flow go; LookupError if it is not there."""

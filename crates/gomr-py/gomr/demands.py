@@ -118,20 +118,6 @@ def scaled(demands: Iterable[Demand], factor: float) -> tuple[Demand, ...]:
     return tuple(replace(demand, rate_bps=demand.rate_bps * factor) for demand in demands)
 
 
-def aggregated(demands: Iterable[Demand]) -> tuple[Demand, ...]:
-    """Return one demand for all that are alike but for their id and rate, with the sum of their rates.
-
-    It has the id of the first. The engines merge such demands inside; this is for who wants the matrix.
-    """
-    first: dict[Demand, Demand] = {}
-    total_bps: dict[Demand, float] = {}
-    for demand in demands:
-        kind = replace(demand, id="", rate_bps=0.0)
-        first.setdefault(kind, demand)
-        total_bps[kind] = total_bps.get(kind, 0.0) + demand.rate_bps
-    return tuple(replace(demand, rate_bps=total_bps[kind]) for kind, demand in first.items())
-
-
 @dataclass(frozen=True)
 class FlowEvent:
     """A flow comes or goes.

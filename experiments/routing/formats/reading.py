@@ -30,6 +30,7 @@ class Context:
 
     Numbers without a unit count in `rate_unit_bps` if the caller says so; where the network comes from they
     count in `network_unit_bps`. If the rates are scaled they only count relative to each other.
+    `matrix` counts from 1 in files of several.
     """
 
     nodes: NodeNames
@@ -37,6 +38,7 @@ class Context:
     rate_unit_bps: float | None = None
     network_unit_bps: float | None = None
     is_scaled: bool = False
+    matrix: int = 1
 
     def end(self, text: str, file: str, place: str) -> str:
         """Return the node that a file calls so (ScenarioError: none, several, or none where flows end)."""

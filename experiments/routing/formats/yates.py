@@ -28,14 +28,17 @@ def recognises(path: Path, content: bytes) -> bool:
 
 
 def read(file: str, content: bytes, context: Context) -> ReadDemands:
-    """Return the first matrix of a file (ScenarioError: it cannot be used)."""
+    """Return the matrix of a file that is asked for (ScenarioError: it cannot be used)."""
     lines = [line.split() for line in content.splitlines() if line.strip()]
-    nodes = math.isqrt(len(lines[0]))
+    if context.matrix > len(lines):
+        raise ScenarioError("--matrix", "", f"there is no matrix {context.matrix}: {file} holds {len(lines)}")
+    words, nodes = lines[context.matrix - 1], math.isqrt(len(lines[0]))
     try:
-        matrix = np.array([float(word) for word in lines[0]]).reshape(nodes, nodes)
+        matrix = np.array([float(word) for word in words]).reshape(nodes, nodes)
     except ValueError:
-        raise ScenarioError(file, "line 1", "holds what is no number") from None
+        reason = f"is no matrix of {nodes} x {nodes} numbers"
+        raise ScenarioError(file, f"matrix {context.matrix}", reason) from None
     unit_bps = context.rate_unit_bps or 1.0
     made = of_matrix(matrix, order_of(nodes, context, file), unit_bps, file)
-    said = (f"the first of {len(lines)} matrices is read",) if len(lines) > 1 else ()
+    said = (f"matrix {context.matrix} of {len(lines)} is read (--matrix)",) if len(lines) > 1 else ()
     return ReadDemands(made.demands, (*made.notes, *said, *context.unit_notes()))

@@ -92,7 +92,15 @@ def test_a_network_and_a_series_of_yates(tmp_path: Path) -> None:
     read = case(tmp_path, ("x.dot", DOT), ("y.txt", "0 5 0 7 0 0 0 0 0\n0 6 0 7 0 0 0 0 0\n"))
     asked = {(demand.source, demand.destination): demand.rate_bps for demand in read.problem().demands}
     assert asked == {("s1", "s2"): 5.0, ("s2", "s1"): 7.0}
-    assert "the first of 2 matrices is read" in read.notes
+    assert "matrix 1 of 2 is read (--matrix)" in read.notes
+    series = str(tmp_path / "y.txt")
+    second = make_case(network, series, flows=None, load=None, seed=1, matrix=2).problem().demands
+    assert [(d.source, d.destination, d.rate_bps) for d in second if d.rate_bps] == [
+        ("s1", "s2", 6.0),
+        ("s2", "s1", 7.0),
+    ]
+    with pytest.raises(ScenarioError, match="there is no matrix 3"):
+        make_case(network, series, flows=None, load=None, seed=1, matrix=3)
     by_host = case(tmp_path, ("x.dot", DOT), ("y.csv", "source,destination,rate_bps\nh1,h2,3\n"))
     assert [(d.source, d.destination) for d in by_host.problem().demands] == [("s1", "s2")]
     both_ways = load_routable(_written(tmp_path, "y.gv", 'graph { a -- b -- c [bw="1G"] }')).network

@@ -98,7 +98,7 @@ class NativeSession:
         return made
 
     def add(self, demand: Demand) -> None:
-        """Take a checked demand in."""
+        """Add a checked demand."""
         self._columns = None
         if demand.is_local:
             self._take_local(demand)
@@ -127,7 +127,7 @@ class NativeSession:
         self._resized.discard(demand.id)
 
     def rebind(self, before: Demand, demand: Demand) -> None:
-        """Take a demand in place of the one of its id, last in order; it has had the rates of that one."""
+        """Replace the demand of this id by one that comes last in order and has had its rates."""
         rates, paths = self._rates.get(demand.id), self._paths[demand.id]
         self.remove(before)
         self.add(demand)
@@ -193,7 +193,7 @@ class NativeSession:
             raise failure(error, self.time_limit_s) from error
         self._take({self._name[number]: paths for number, paths in flows})
         if not self._keeps_limits():
-            return self._solve_anew()
+            return self._solve_from_scratch()
         largest_bps = max(self._problem.capacity_bps.values())
         # Each edge by its own capacity, and those that are down.
         is_over = (
@@ -253,7 +253,7 @@ class NativeSession:
     def _left_s(self) -> float | None:
         return None if math.isinf(self._until_s) else max(0.0, self._until_s - self._clock())
 
-    def _solve_anew(self) -> Allocation:
+    def _solve_from_scratch(self) -> Allocation:
         """Solve from scratch, since an optimum broke limits that the engine does not know."""
         allocation = allocate(
             self._problem.problem(), self._objective.name, NAME, time_limit_s=self._left_s()

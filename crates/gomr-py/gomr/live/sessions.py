@@ -99,13 +99,13 @@ class Session(Protocol):
         """Return the same session of a copy of its problem; what happens to one does not touch the other."""
 
     def add(self, demand: Demand) -> None:
-        """Take a checked demand in."""
+        """Add a checked demand."""
 
     def remove(self, demand: Demand) -> None:
         """Let a demand go."""
 
     def rebind(self, before: Demand, demand: Demand) -> None:
-        """Take a demand in place of the one of its id, last in order; it has had the rates of that one."""
+        """Replace the demand of this id by one that comes last in order and has had its rates."""
 
     def resize(self, demand: Demand) -> None:
         """Take a demand's new rate."""

@@ -1,7 +1,7 @@
 //! Dual simplex: restores feasible rates after bounds changed, keeping the prices right.
 //!
 //! After an event the basis is still optimal in its prices, but some basic variables may be negative
-//! or belong to paths that are gone. Each pivot drives one of them out and takes in the variable that
+//! or belong to paths that are gone. Each pivot drives one of them out and brings in the variable that
 //! loses least. It sees only the paths known so far; new ones are priced afterwards. Devex weights tell which one to
 //! drive out (P. Harris, Mathematical Programming 5, 1973).
 
