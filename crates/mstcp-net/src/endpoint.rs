@@ -3,11 +3,10 @@
 use rustix::io::Errno;
 use std::io::IoSlice;
 
-use mstcp_proto::{Connection, Error, Event, LocalError, Slice, StreamSet};
+use mstcp_proto::{Connection, Error, Event, LocalError, StreamSet};
 
-use crate::inbox::{Count, Inbox, ReadError, Target};
+use crate::inbox::{Count, Inbox};
 use crate::layers::Layer;
-use crate::memory::Memory;
 use crate::policy::StreamSockets;
 use crate::sys;
 
@@ -32,8 +31,8 @@ pub struct Sent {
 pub struct Endpoint {
     /// The protocol. What is written to it leaves by [`Endpoint::transmit`].
     pub core: Connection,
-    sockets: StreamSockets,
-    inbox: Inbox,
+    pub(crate) sockets: StreamSockets,
+    pub(crate) inbox: Inbox,
     /// By slot: what changes the bytes of streams whose frames do not go as they are.
     layers: Vec<Option<Layer>>,
     /// Streams whose last bytes wait in their layers.
@@ -70,7 +69,7 @@ impl Endpoint {
         self.layers.get(stream)?.as_ref()
     }
 
-    fn layer(&mut self, stream: usize) -> Option<&mut Layer> {
+    pub(crate) fn layer(&mut self, stream: usize) -> Option<&mut Layer> {
         self.layers.get_mut(stream)?.as_mut()
     }
 
@@ -148,7 +147,7 @@ impl Endpoint {
                     Ok(taken) => count = taken,
                     Err(Errno::AGAIN | Errno::INTR) => {}
                     Err(errno) => {
-                        self.inbox.note_broken(&self.core, errno);
+                        self.note_broken(errno);
                         sent.failed = Some((stream, errno));
                         break;
                     }
@@ -246,124 +245,15 @@ impl Endpoint {
         self.core.on_sent(stream, count)
     }
 
-    /// Read a stream's socket once; 0 bytes are the end of the stream.
-    pub fn read<M: Memory>(
-        &mut self,
-        memory: &mut M,
-        stream: usize,
-    ) -> Result<Count, ReadError<M::Error>> {
-        let descriptor = self.sockets.descriptor(stream);
-        if let Some(layer) = self.layers.get_mut(stream).and_then(Option::as_mut) {
-            let mut bytes = Vec::new();
-            let count = layer.read(descriptor, &mut bytes);
-            self.receive(stream, &bytes)?;
-            return Ok(count);
-        }
-        let count = self
-            .inbox
-            .read(&mut self.core, memory, stream, descriptor)?;
-        self.await_rest(stream, count);
-        Ok(count)
-    }
-
-    /// Have the kernel wait for the rest of a frame before it wakes who reads.
-    fn await_rest(&mut self, stream: usize, count: Count) {
-        if self.core.is_plain() {
-            return; // nobody knows how much is to come
-        }
-        if let Ok(count) = count {
-            let expected = self.core.expected(stream);
-            let rest = expected.map_or(0, |expected| expected.payload_bytes);
-            self.sockets.on_read(stream, count, rest);
-        }
-    }
-
     /// When to call [`Endpoint::transmit`] again, or [`Endpoint::measure`] where frames are sent one by one.
     pub fn timeout_ns(&self) -> Option<u64> {
         let due = [self.core.timeout_ns(), self.sockets.awaited_due_ns()];
         due.into_iter().flatten().min()
     }
 
-    /// Take a stream's bytes that were read elsewhere, as TLS's.
-    pub fn receive(&mut self, stream: usize, data: &[u8]) -> Result<(), Error> {
-        self.inbox.receive(&mut self.core, stream, data)
-    }
-
-    /// Take the bytes that came with a client's hello.
-    pub fn receive_early(&mut self, early: &[u8]) {
-        self.inbox.receive_early(&mut self.core, early);
-    }
-
-    /// Whether the application takes nothing now: see [`Inbox::hold`].
-    pub fn hold(&mut self, holds: bool) {
-        self.inbox.hold(holds);
-    }
-
-    /// Take about half a megabyte of what is in order; the peer may then send as much more.
-    pub fn take(&mut self) -> Vec<Slice> {
-        self.inbox.take(&mut self.core)
-    }
-
-    /// See [`Inbox::take_into`].
-    pub fn take_into(&mut self, target: &mut Target<'_>) {
-        self.inbox.take_into(&mut self.core, target);
-    }
-
-    /// See [`Inbox::peek_into`].
-    pub fn peek_into(&self, target: &mut Target<'_>) {
-        self.inbox.peek_into(target);
-    }
-
-    /// See [`Inbox::next_in_place`].
-    pub fn next_in_place(&self, stream: usize, room: usize) -> usize {
-        let is_protected = self.layers.get(stream).is_some_and(Option::is_some);
-        match is_protected {
-            true => 0,
-            false => self.inbox.next_in_place(&self.core, stream, room),
-        }
-    }
-
-    /// See [`Inbox::read_in_place`].
-    pub fn read_in_place(
-        &mut self,
-        stream: usize,
-        target: &mut Target<'_>,
-    ) -> Result<(usize, Count), Error> {
-        let descriptor = self.sockets.descriptor(stream);
-        let (asked, count) =
-            (self.inbox).read_in_place(&mut self.core, stream, descriptor, target)?;
-        self.await_rest(stream, count);
-        Ok((asked, count))
-    }
-
-    /// See [`Inbox::read_once`].
-    pub fn read_once<M: Memory>(
-        &mut self,
-        memory: &mut M,
-        stream: usize,
-    ) -> Result<Count, ReadError<M::Error>> {
-        if self.layer(stream).is_some() {
-            return self.read(memory, stream);
-        }
-        let descriptor = self.sockets.descriptor(stream);
-        let count = (self.inbox).read_once(&mut self.core, memory, stream, descriptor)?;
-        self.await_rest(stream, count);
-        Ok(count)
-    }
-
-    /// Give back the memory of what was taken and dropped since.
-    pub fn reclaim(&mut self) {
-        self.inbox.reclaim();
-    }
-
-    /// Bytes that wait to be taken.
-    pub fn ready_bytes(&self) -> usize {
-        self.inbox.ready_bytes()
-    }
-
     /// Whether all of the peer's bytes have been taken.
     pub fn is_ended(&self) -> bool {
-        self.core.is_ended() && self.inbox.ready_bytes() == 0
+        self.core.is_ended() && self.ready_bytes() == 0
     }
 
     /// What has happened, see [`Connection::poll_event`]; the socket of a stream that is gone is used no more.
@@ -380,7 +270,7 @@ impl Endpoint {
     /// On a plain connection the peer's bytes have ended, and ours go on.
     pub fn on_stream_end(&mut self, stream: usize) -> Result<bool, LocalError> {
         if self.core.is_plain() {
-            self.inbox.release_opening(&mut self.core);
+            self.release_opening();
             return self.core.on_stream_end(stream);
         }
         self.detach(stream);

@@ -6,8 +6,9 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use mstcp_proto::frame::{Expected, LONG_HEADER_BYTES};
-use mstcp_proto::{Connection, Error, Slice};
+use mstcp_proto::{Error, Slice};
 
+use crate::endpoint::Endpoint;
 use crate::memory::{self, InUse, Memory, CHUNK_BYTES};
 use crate::sys;
 
@@ -101,7 +102,7 @@ impl<'a> Target<'a> {
 
 /// What was read, and is in order.
 #[derive(Default)]
-pub struct Inbox {
+pub(crate) struct Inbox {
     /// Not taken by the application yet.
     ready: VecDeque<Slice>,
     ready_bytes: usize,
@@ -114,75 +115,84 @@ pub struct Inbox {
     broken: Option<Errno>,
 }
 
-impl Inbox {
+impl Endpoint {
     /// Bytes that wait to be taken.
     pub fn ready_bytes(&self) -> usize {
-        self.ready_bytes
+        self.inbox.ready_bytes
     }
 
-    /// Take bytes that were read elsewhere.
-    pub fn receive(
-        &mut self,
-        core: &mut Connection,
-        stream: usize,
-        data: &[u8],
-    ) -> Result<(), Error> {
-        core.on_slice(stream, &Slice::copy_of(data), &mut self.in_order)?;
-        self.note_ready();
+    /// Take a stream's bytes that were read elsewhere, as TLS's.
+    pub fn receive(&mut self, stream: usize, data: &[u8]) -> Result<(), Error> {
+        let slice = Slice::copy_of(data);
+        (self.core).on_slice(stream, &slice, &mut self.inbox.in_order)?;
+        self.inbox.note_ready();
         Ok(())
     }
 
-    /// See [`Connection::release_opening`].
-    pub fn release_opening(&mut self, core: &mut Connection) {
-        core.release_opening(&mut self.in_order);
-        self.note_ready();
+    /// Take what may have been the beginning of a hello on a stream of plain TCP that ends.
+    pub(crate) fn release_opening(&mut self) {
+        self.core.release_opening(&mut self.inbox.in_order);
+        self.inbox.note_ready();
     }
 
     /// Take the bytes that came with a client's hello.
-    pub fn receive_early(&mut self, core: &mut Connection, early: &[u8]) {
-        core.on_early(early, &mut self.in_order);
-        self.note_ready();
+    pub(crate) fn receive_early(&mut self, early: &[u8]) {
+        self.core.on_early(early, &mut self.inbox.in_order);
+        self.inbox.note_ready();
     }
 
-    /// Read a socket. The payload of large frames is read to where it stays, so that it is never copied after.
+    /// Read a stream's socket; 0 bytes are the end of the stream. The payload of large frames is read to where it stays, so that
+    /// it is never copied after.
     pub fn read<M: Memory>(
         &mut self,
-        core: &mut Connection,
         memory: &mut M,
         stream: usize,
-        descriptor: i32,
     ) -> Result<Count, ReadError<M::Error>> {
-        self.read_up_to(READ_BYTES, core, memory, stream, descriptor)
+        self.read_up_to(READ_BYTES, memory, stream)
     }
 
-    /// As [`Inbox::read`], until this many bytes have come or the socket has no more.
+    /// Read a stream's socket by one system call.
+    pub(crate) fn read_once<M: Memory>(
+        &mut self,
+        memory: &mut M,
+        stream: usize,
+    ) -> Result<Count, ReadError<M::Error>> {
+        self.read_up_to(1, memory, stream)
+    }
+
+    /// Read until this many bytes have come or the socket has no more.
     fn read_up_to<M: Memory>(
         &mut self,
         enough_bytes: usize,
-        core: &mut Connection,
         memory: &mut M,
         stream: usize,
-        descriptor: i32,
     ) -> Result<Count, ReadError<M::Error>> {
-        if let Some(errno) = self.broken {
+        let descriptor = self.sockets.descriptor(stream);
+        if let Some(layer) = self.layer(stream) {
+            let mut bytes = Vec::new();
+            let count = layer.read(descriptor, &mut bytes);
+            self.receive(stream, &bytes)?;
+            return Ok(count);
+        }
+        if let Some(errno) = self.inbox.broken {
             return Ok(Err(errno));
         }
         let mut all = 0;
         while all < enough_bytes {
-            let (asked, result) = match core.expected(stream) {
-                None => self.read_chunk(core, memory, stream, descriptor)?,
-                Some(rest) => self.read_payload(core, memory, stream, descriptor, rest)?,
+            let (asked, result) = match self.core.expected(stream) {
+                None => self.read_chunk(memory, stream, descriptor)?,
+                Some(rest) => self.read_payload(memory, stream, descriptor, rest)?,
             };
             match result {
                 Ok(count) => {
                     all += count;
-                    let is_all = core.is_plain() && count < LEAST_REST;
+                    let is_all = self.core.is_plain() && count < LEAST_REST;
                     if count < asked || is_all {
                         break;
                     }
                 }
                 Err(errno) => {
-                    self.note_broken(core, errno);
+                    self.note_broken(errno);
                     if all > 0 {
                         break; // what came is taken first
                     }
@@ -190,66 +200,65 @@ impl Inbox {
                 }
             }
         }
+        self.await_rest(stream, all);
         Ok(Ok(all))
     }
 
+    /// Have the kernel wait for the rest of a frame before it wakes who reads.
+    fn await_rest(&mut self, stream: usize, count: usize) {
+        if self.core.is_plain() {
+            return; // nobody knows how much is to come
+        }
+        let expected = self.core.expected(stream);
+        let rest = expected.map_or(0, |expected| expected.payload_bytes);
+        self.sockets.on_read(stream, count, rest);
+    }
+
     /// Note an error of a socket.
-    pub fn note_broken(&mut self, core: &Connection, errno: Errno) {
-        if core.is_plain() && !matches!(errno, Errno::AGAIN | Errno::INTR) {
-            self.broken.get_or_insert(errno);
+    pub(crate) fn note_broken(&mut self, errno: Errno) {
+        if self.core.is_plain() && !matches!(errno, Errno::AGAIN | Errno::INTR) {
+            self.inbox.broken.get_or_insert(errno);
         }
     }
 
-    /// Read a socket by one system call.
-    pub fn read_once<M: Memory>(
-        &mut self,
-        core: &mut Connection,
-        memory: &mut M,
-        stream: usize,
-        descriptor: i32,
-    ) -> Result<Count, ReadError<M::Error>> {
-        self.read_up_to(1, core, memory, stream, descriptor)
-    }
-
-    /// How many bytes [`Inbox::read_in_place`] would read to where there is room for `room`: none where that would take more
+    /// How many bytes [`Endpoint::read_in_place`] would read to where there is room for `room`: none where that would take more
     /// system calls than it spares copies.
-    pub fn next_in_place(&self, core: &Connection, stream: usize, room: usize) -> usize {
-        let next = core.next_in_place(stream);
-        let is_open = core.expected(stream).is_some() && self.broken.is_none();
+    pub fn next_in_place(&self, stream: usize, room: usize) -> usize {
+        let next = self.core.next_in_place(stream);
+        let is_protected = self.layer_of(stream).is_some();
+        let is_open = self.core.expected(stream).is_some() && self.inbox.broken.is_none();
         let is_worth = is_open && (room >= LEAST_IN_PLACE || room >= next);
-        match is_worth && self.ready.is_empty() {
+        match is_worth && !is_protected && self.inbox.ready.is_empty() {
             true => next.min(room),
             false => 0,
         }
     }
 
     /// Read the bytes that the application wants next to where it wants them, and the header after them; also return how much
-    /// was asked for. See [`Inbox::next_in_place`].
+    /// was asked for. See [`Endpoint::next_in_place`].
     pub fn read_in_place(
         &mut self,
-        core: &mut Connection,
         stream: usize,
-        descriptor: i32,
         target: &mut Target<'_>,
     ) -> Result<(usize, Count), Error> {
-        let length = self.next_in_place(core, stream, target.room());
+        let length = self.next_in_place(stream, target.room());
         let mut header = [0; LONG_HEADER_BYTES];
-        let header_bytes = match core.expected(stream) {
+        let header_bytes = match self.core.expected(stream) {
             Some(expected) if expected.payload_bytes == length => expected.header_bytes,
             _ => 0,
         };
         let header = &mut header[..header_bytes];
+        let descriptor = self.sockets.descriptor(stream);
         let result = sys::receive_both(descriptor, &mut target.rest()[..length], header);
-        if let Err(errno) = result {
-            self.note_broken(core, errno);
-        }
-        if let Ok(count) = result {
-            let in_payload = count.min(length);
-            target.filled += in_payload;
-            core.on_in_place(stream, in_payload, &mut self.in_order)?;
-            let rest = Slice::copy_of(&header[..count - in_payload]);
-            core.on_slice(stream, &rest, &mut self.in_order)?;
-            self.note_ready();
+        match result {
+            Err(errno) => self.note_broken(errno),
+            Ok(count) => {
+                let in_payload = count.min(length);
+                target.filled += in_payload;
+                (self.core).on_in_place(stream, in_payload, &mut self.inbox.in_order)?;
+                self.receive(stream, &header[..count - in_payload])?;
+                self.await_rest(stream, count);
+            }
         }
         Ok((length + header_bytes, result))
     }
@@ -257,7 +266,6 @@ impl Inbox {
     /// Read whatever comes; also return how much was asked for.
     fn read_chunk<M: Memory>(
         &mut self,
-        core: &mut Connection,
         memory: &M,
         stream: usize,
         descriptor: i32,
@@ -270,11 +278,11 @@ impl Inbox {
         match result {
             Ok(count) => {
                 let came = Slice::new(Arc::clone(&chunk), 0..count);
-                let outcome = core.on_slice(stream, &came, &mut self.in_order);
+                let outcome = (self.core).on_slice(stream, &came, &mut self.inbox.in_order);
                 drop(came);
-                self.in_use.note(chunk);
+                self.inbox.in_use.note(chunk);
                 outcome?;
-                self.note_ready();
+                self.inbox.note_ready();
             }
             Err(_) => memory::give_chunk_back(chunk),
         }
@@ -284,7 +292,6 @@ impl Inbox {
     /// Read the rest of a frame's payload into a block of its own, and the header after it; also return how much was asked for.
     fn read_payload<M: Memory>(
         &mut self,
-        core: &mut Connection,
         memory: &mut M,
         stream: usize,
         descriptor: i32,
@@ -308,63 +315,65 @@ impl Inbox {
                 let block = memory
                     .finish(payload, in_payload)
                     .map_err(ReadError::Memory)?;
-                core.on_slice(stream, &Slice::of_storage(block), &mut self.in_order)?;
+                let block = Slice::of_storage(block);
+                (self.core).on_slice(stream, &block, &mut self.inbox.in_order)?;
             }
-            let header = Slice::copy_of(&header[..count - in_payload]);
-            core.on_slice(stream, &header, &mut self.in_order)?;
-            self.note_ready();
+            self.receive(stream, &header[..count - in_payload])?;
         }
         Ok((length + header_bytes, result))
     }
 
-    /// Take of what is in order about half a megabyte; the peer may then send as much more.
-    pub fn take(&mut self, core: &mut Connection) -> Vec<Slice> {
+    /// Take about half a megabyte of what is in order; the peer may then send as much more.
+    pub fn take(&mut self) -> Vec<Slice> {
         let (mut taken, mut taken_bytes) = (Vec::with_capacity(4), 0);
         while taken_bytes < TAKE_BYTES {
-            let Some(slice) = self.ready.pop_front() else {
+            let Some(slice) = self.inbox.ready.pop_front() else {
                 break;
             };
             taken_bytes += slice.len();
             taken.push(slice);
         }
-        self.ready_bytes -= taken_bytes;
-        core.on_consumed(taken_bytes);
+        self.inbox.ready_bytes -= taken_bytes;
+        self.core.on_consumed(taken_bytes);
         taken
     }
 
     /// Copy what is in order to where the application wants it. The peer may then send as much more.
-    pub fn take_into(&mut self, core: &mut Connection, target: &mut Target<'_>) {
+    pub fn take_into(&mut self, target: &mut Target<'_>) {
         let filled = target.filled;
-        while let Some(slice) = self.ready.front_mut() {
+        let inbox = &mut self.inbox;
+        while let Some(slice) = inbox.ready.front_mut() {
             let count = target.append(slice);
             if count < slice.len() {
                 *slice = slice.part(count..slice.len());
                 break;
             }
-            self.ready.pop_front();
+            inbox.ready.pop_front();
         }
-        self.ready_bytes -= target.filled - filled;
-        core.on_consumed(target.filled - filled);
-        self.in_use.reclaim();
+        inbox.ready_bytes -= target.filled - filled;
+        self.core.on_consumed(target.filled - filled);
+        self.reclaim();
     }
 
     /// Copy what is in order to where the application wants to see it, and keep it.
-    pub fn peek_into(&self, target: &mut Target<'_>) {
-        for slice in &self.ready {
+    pub(crate) fn peek_into(&self, target: &mut Target<'_>) {
+        for slice in &self.inbox.ready {
             target.append(slice);
         }
     }
 
     /// Give back the memory of what was taken and dropped since.
     pub fn reclaim(&mut self) {
-        self.in_use.reclaim();
+        self.inbox.in_use.reclaim();
     }
 
     /// Whether the application takes nothing now: what waits for it is then joined.
-    pub fn hold(&mut self, holds: bool) {
-        self.holds = holds;
+    pub(crate) fn hold(&mut self, holds: bool) {
+        self.inbox.holds = holds;
     }
+}
 
+impl Inbox {
     fn note_ready(&mut self) {
         for slice in self.in_order.drain(..) {
             self.ready_bytes += slice.len();

@@ -55,7 +55,7 @@ pub use driver::{
 };
 pub use endpoint::{Endpoint, Sent};
 pub use error::Error;
-pub use inbox::{Inbox, ReadError};
+pub use inbox::ReadError;
 pub use incoming::{Incoming, Progress, Server};
 pub use interfaces::Interfaces;
 pub use layers::{Cipher, CipherLayer, Layer};
