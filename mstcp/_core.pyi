@@ -1,6 +1,6 @@
 """The protocol core (crates/mstcp-proto), pure and sans-IO: no sockets, clock or global random numbers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, final
 
 from mstcp.asked import AskedStream
@@ -180,30 +180,21 @@ class Connection:
     def set_write_limits(self, most_bytes: int, few_bytes: int, /) -> None:
         """Pause writing above this many queued bytes, and resume at `low`."""
 
-    def pace(self, stream: int, rate_bps: float | None, /) -> None:
-        """Pace a stream at another rate."""
+    def set_rates(self, now_ns: int, rates: Sequence[tuple[int, float | None]], /) -> None:
+        """Pace streams, by their numbers, at other rates; LocalProtocolError if all would be 0."""
 
-    def remove_stream(self, now_ns: int, stream: int, /) -> None:
-        """Take a stream out once its frames are reported; LocalProtocolError if it is the last."""
+    def remove_stream(self, now_ns: int, number: int, /) -> None:
+        """Take a stream out once its frames are reported; LocalProtocolError if it is the last, or none."""
 
     def dial(self, now_ns: int, stream: AskedStream, /) -> int:
         """Open a further stream of a client; return its number."""
 
-    def forget(self, now_ns: int, number: int, /) -> None:
-        """Open a stream of a client no more that is not open."""
-
     def network_changed(self, now_ns: int, /) -> None:
         """Give up streams from addresses that are gone, and open what is to be opened at once."""
-
-    def note_rate(self, number: int, rate_bps: float | None, /) -> None:
-        """Pace a stream of a client at this rate once it is open."""
 
     @property
     def is_joining(self) -> bool:
         """Whether streams are being opened that have not failed yet."""
-
-    def set_weights(self, weights: list[float], /) -> None:
-        """Take new weights, one per stream: rates in bit/s where they are known."""
 
     def set_delay(self, stream: int, delay_ns: int, /) -> None:
         """Take the one-way propagation delay of a stream's path."""

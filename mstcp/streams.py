@@ -10,9 +10,6 @@ from mstcp import _core
 from mstcp.checks import MOST_BPS, MOST_PORT, MOST_S, check_list, check_number, check_whole
 from mstcp.errors import LocalProtocolError
 
-UNLIMITED_BPS = 1e10
-"""The weight of a stream whose rate is not limited."""
-
 
 @dataclass(frozen=True)
 class StreamSpec:
@@ -166,8 +163,3 @@ def _is_address(text: object) -> bool:
     except ValueError:
         return False
     return isinstance(text, str)
-
-
-def weights_of(specs: Sequence[StreamSpec]) -> list[float]:
-    """Return the weights of the streams: their rates, or a high one where none is given."""
-    return [UNLIMITED_BPS if spec.rate_bps is None else spec.rate_bps for spec in specs]

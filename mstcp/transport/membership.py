@@ -12,7 +12,7 @@ from typing import Any
 from mstcp import network
 from mstcp.asked import ask
 from mstcp.errors import ConnectionClosed, LocalProtocolError
-from mstcp.streams import StreamSpec, check_specs, weights_of
+from mstcp.streams import StreamSpec, check_specs
 from mstcp.transport.health import Health
 from mstcp.transport.open_stream import OpenStream
 from mstcp.transport.shell import Shell
@@ -89,6 +89,8 @@ class Membership:
 
     def _look_after(self, index: int) -> None:
         stream = self._shell.streams[index]
+        if stream.spec.delay_s:
+            self._shell.core.set_delay(index, round(stream.spec.delay_s * 1e9))
         self._health.keep_alive(stream)
         for option in self._options.values():
             stream.sock.setsockopt(*option)
@@ -114,21 +116,18 @@ class Membership:
     def set_rates(self, rates: Mapping[int, float]) -> None:
         """As `ConnectionTransport.set_rates` says."""
         shell = self._shell
-        old = [stream.spec for stream in shell.streams]
-        specs = [replace(spec, rate_bps=rates.get(spec.source_port, 0.0)) for spec in old]
-        self._shell.core.set_weights(weights_of(specs))
-        self._health.note_event("rates_set", rates={spec.source_port: spec.rate_bps for spec in specs})
-        for index, spec in enumerate(specs):
-            shell.streams[index].spec = spec
-            if self.is_alive(index):
-                shell.core.set_delay(index, _delay_ns(spec))
-                shell.core.pace(index, spec.rate_bps)
-        for number, asked in shell.specs.items():
-            if asked.source_port:
-                rate_bps = rates.get(asked.source_port, 0.0)
-                shell.specs[number] = replace(asked, rate_bps=rate_bps)
-                shell.core.note_rate(number, rate_bps)
-        shell.settle()
+        specs = {stream.number: stream.spec for stream in shell.streams} | shell.specs
+        specs = {
+            number: replace(spec, rate_bps=rates.get(spec.source_port, 0.0))
+            for number, spec in specs.items()
+            if spec.source_port
+        }
+        shell.core.set_rates(time.monotonic_ns(), [(number, spec.rate_bps) for number, spec in specs.items()])
+        self._health.note_event("rates_set", rates={spec.source_port: spec.rate_bps for spec in specs.values()})
+        for stream in shell.streams:
+            stream.spec = specs.get(stream.number, stream.spec)
+        shell.specs |= {number: specs[number] for number in shell.specs.keys() & specs}
+        shell.apply()
 
     def set_priority(self, index: int, priority: int) -> None:
         """As `ConnectionTransport.set_priority` says."""
@@ -145,8 +144,6 @@ class Membership:
     def _joined(self, index: int) -> None:
         """Use a stream that the driver has opened."""
         spec = self._shell.streams[index].spec
-        if spec.delay_s:
-            self._shell.core.set_delay(index, _delay_ns(spec))
         self._look_after(index)
         self._health.note_event("stream_added", stream=index, source_port=spec.source_port)
         if self.on_joined is not None:
@@ -173,17 +170,14 @@ class Membership:
         """As `ConnectionTransport.remove_stream` says."""
         if self._shell.is_plain:
             raise LocalProtocolError("a plain TCP connection has one stream: close the connection")
-        self._shell.core.remove_stream(time.monotonic_ns(), index)
-        port = self._shell.streams[index].spec.source_port
-        specs = self._shell.specs.items()
-        self._shell.specs = {number: asked for number, asked in specs if asked.source_port != port}
+        if not 0 <= index < len(self._shell.streams):
+            raise LocalProtocolError(f"there is no stream {index!r}")
+        number = self._shell.streams[index].number
+        self._shell.core.remove_stream(time.monotonic_ns(), number)
+        self._shell.specs.pop(number, None)
         self._health.note_event("stream_removed", stream=index)
         self._shell.apply()
 
     def _lost(self, index: int, loss: str) -> None:
         if self.on_lost is not None and not self._shell.is_closed:
             self.on_lost(self._shell.streams[index].spec, loss)
-
-
-def _delay_ns(spec: StreamSpec) -> int:
-    return round((spec.delay_s or 0.0) * 1e9)

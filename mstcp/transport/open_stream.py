@@ -34,6 +34,7 @@ class OpenStream:
     """A connected, non-blocking socket, what is known of its path, and the TLS that its frames go through.
 
     Attributes:
+        number: The driver's.
         descriptor: The socket's; known also after it was closed, when the event loop must still forget it.
         is_read, is_written: Whether the event loop watches the socket for bytes and for room.
         congestion_control: As read back.
@@ -41,6 +42,7 @@ class OpenStream:
 
     sock: socket.socket
     spec: StreamSpec
+    number: int
     tls: TlsStream | None = None
     is_read: bool = field(init=False, default=False)
     is_written: bool = field(init=False, default=False)

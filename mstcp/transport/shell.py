@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mstcp import _core
-from mstcp.errors import ConnectionClosed, ConnectionLost
+from mstcp.errors import ConnectionClosed, ConnectionLost, LocalProtocolError
 from mstcp.streams import StreamSpec
 from mstcp.transport.delivery import Delivery
 from mstcp.transport.open_stream import OpeningStream, OpenStream, strerror
@@ -119,7 +119,7 @@ class Shell:
         # That it does not block need not be set again.
         kind = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
         sock = socket.socket(family, kind, socket.IPPROTO_TCP, fileno=action.descriptor)
-        stream = OpenStream(sock, self._spec_of(action, sock), action.layer)
+        stream = OpenStream(sock, self._spec_of(action, sock), action.number, action.layer)
         if (opening := self._sockets.get(action.socket)) is not None:
             stream.is_read, stream.is_written = opening.is_read, opening.is_written
         # A new slot, or that of a stream that is gone.
@@ -272,7 +272,8 @@ class Shell:
     def forget(self, number: int) -> None:
         """Have the driver open a stream no more."""
         self.specs.pop(number, None)
-        self.core.forget(time.monotonic_ns(), number)
+        with contextlib.suppress(LocalProtocolError):  # it may be open by now, and the last
+            self.core.remove_stream(time.monotonic_ns(), number)
         self.apply()
 
     def _note_unreachable(self, action: _core.Action) -> None:

@@ -67,6 +67,34 @@ fn streams_go_over_the_sockets_that_were_given() {
 }
 
 #[test]
+fn both_directions_at_once_bring_every_byte_once() {
+    let mut net = Net::opened(3, ClientConfig::default(), ServerConfig::default());
+    let data = [6_000_000, 3_000_001]
+        .map(|count: usize| -> Vec<u8> { (0..count).map(|at| ((at * 31) >> 3) as u8).collect() });
+    let mut written = [0; 2];
+    let has_all = |net: &Net| {
+        net.client.received.len() >= data[1].len() && only(net).received.len() >= data[0].len()
+    };
+    for _ in 0..100_000 {
+        if has_all(&net) {
+            break;
+        }
+        let now_ns = net.now_ns;
+        let ends = [&mut net.client, &mut net.servers[0]];
+        for ((end, data), written) in ends.into_iter().zip(&data).zip(&mut written) {
+            // Large and small writes.
+            let size = 1 + (*written * 7) % 200_000;
+            let piece = &data[*written..data.len().min(*written + size)];
+            *written += end.driver.write(now_ns, piece).unwrap();
+            end.apply(now_ns);
+        }
+        net.now_ns += 1_000_000;
+        net.turn();
+    }
+    assert!(net.client.received == data[1] && only(&net).received == data[0]);
+}
+
+#[test]
 fn one_given_socket_can_be_plain_tcp() {
     let client = ClientConfig {
         is_plain: true,

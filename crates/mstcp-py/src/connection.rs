@@ -252,15 +252,24 @@ impl Connection {
 
     // --- streams ----------------------------------------------------------------------------------------------------------------
 
-    #[pyo3(signature = (stream, rate_bps, /))]
-    fn pace(&self, py: Python<'_>, stream: usize, rate_bps: Option<f64>) -> PyResult<()> {
-        let paced = self.locked(py).pace_at(stream, rate_bps);
-        paced.map_err(|error| failure(py, &error))
+    #[pyo3(signature = (now_ns, rates, /))]
+    fn set_rates(
+        &self,
+        py: Python<'_>,
+        now_ns: u64,
+        rates: Vec<(usize, Option<f64>)>,
+    ) -> PyResult<()> {
+        let rates: Vec<_> = (rates.into_iter())
+            .map(|(number, rate_bps)| (StreamId::from_index(number), rate_bps))
+            .collect();
+        let set = self.locked(py).set_rates(now_ns, &rates);
+        set.map_err(|error| failure(py, &error))
     }
 
-    #[pyo3(signature = (now_ns, stream, /))]
-    fn remove_stream(&self, py: Python<'_>, now_ns: u64, stream: usize) -> PyResult<()> {
-        let removed = self.locked(py).retire(now_ns, stream);
+    #[pyo3(signature = (now_ns, number, /))]
+    fn remove_stream(&self, py: Python<'_>, now_ns: u64, number: usize) -> PyResult<()> {
+        let stream = StreamId::from_index(number);
+        let removed = self.locked(py).remove_stream(now_ns, stream);
         removed.map_err(|error| failure(py, &error))
     }
 
@@ -272,36 +281,14 @@ impl Connection {
         Ok(added.map_err(|error| failure(py, &error))?.index())
     }
 
-    /// Open a stream no more that is not open.
-    #[pyo3(signature = (now_ns, number, /))]
-    fn forget(&self, py: Python<'_>, now_ns: u64, number: usize) {
-        // It may be open by now.
-        let _ = self
-            .locked(py)
-            .remove_stream(now_ns, StreamId::from_index(number));
-    }
-
     #[pyo3(signature = (now_ns, /))]
     fn network_changed(&self, py: Python<'_>, now_ns: u64) {
         self.locked(py).network_changed(now_ns);
     }
 
-    /// Pace a stream at another rate once it is open.
-    #[pyo3(signature = (number, rate_bps, /))]
-    fn note_rate(&self, py: Python<'_>, number: usize, rate_bps: Option<f64>) {
-        let stream = StreamId::from_index(number);
-        self.locked(py).note_rate(stream, rate_bps);
-    }
-
     #[getter]
     fn is_joining(&self, py: Python<'_>) -> bool {
         self.locked(py).is_joining()
-    }
-
-    #[pyo3(signature = (weights, /))]
-    fn set_weights(&self, py: Python<'_>, weights: Vec<f64>) -> PyResult<()> {
-        let set = self.locked(py).core().set_weights(&weights);
-        set.map_err(local)
     }
 
     #[pyo3(signature = (stream, delay_ns, /))]

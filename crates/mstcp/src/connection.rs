@@ -131,7 +131,7 @@ impl Connection {
     /// Take a stream out once the peer has what it carried; the others go on.
     ///
     /// # Errors
-    /// It is the last one, there is none of this number, or this is the server's end.
+    /// It is the last one, or there is none of this number.
     pub fn remove_stream(&self, stream: StreamId) -> Result<(), Error> {
         self.act(|driver| driver.remove_stream(now_ns(), stream))
     }
@@ -141,7 +141,7 @@ impl Connection {
     /// # Errors
     /// The rate is negative or no number.
     pub fn set_rate(&self, stream: StreamId, rate_bps: Option<f64>) -> Result<(), Error> {
-        self.act(|driver| driver.set_rate(now_ns(), stream, rate_bps))
+        self.act(|driver| driver.set_rates(now_ns(), &[(stream, rate_bps)]))
     }
 
     /// Use a stream by another priority, both ways: see [`StreamSpec::priority`].

@@ -8,7 +8,7 @@
 //! | [`Driver::readable`], [`Driver::writable`] | a watched socket is ready |
 //! | [`Driver::due`] | [`Driver::timeout_ns`] has come, or the waker was called |
 //! | [`Driver::write`], [`Driver::read`], [`Driver::end`], [`Driver::close`] | the application wants it |
-//! | [`Driver::add_stream`], [`Driver::remove_stream`], [`Driver::set_rate`], [`Driver::network_changed`] | paths change |
+//! | [`Driver::add_stream`], [`Driver::remove_stream`], [`Driver::set_rates`], [`Driver::network_changed`] | paths change |
 //!
 //! After each call: first [`Driver::poll_action`] until it returns none, then [`Driver::timeout_ns`].
 //!

@@ -48,48 +48,9 @@ impl Driver {
         })
     }
 
-    /// Pace a stream at another goodput in bit/s, also once it is opened again.
-    ///
-    /// # Errors
-    /// The system refuses it.
-    pub fn pace_at(&mut self, slot: usize, rate_bps: Option<f64>) -> Result<(), Error> {
-        let Some(entry) = self.slots.get_mut(slot) else {
-            return Ok(());
-        };
-        entry.spec.rate_bps = rate_bps;
-        let stream = entry.stream;
-        self.note_rate(stream, rate_bps);
-        self.pace(slot)
-    }
-
-    /// Pace a stream of a client at another goodput in bit/s once it is open.
-    pub fn note_rate(&mut self, stream: StreamId, rate_bps: Option<f64>) {
-        if let Side::Client(dialler) = &mut self.side {
-            if let Some(Some(spec)) = dialler.specs.get_mut(stream.index()) {
-                spec.rate_bps = rate_bps;
-            }
-        }
-    }
-
     /// Whether a socket is that of an open stream.
     pub fn is_open_stream(&self, socket: SocketId) -> bool {
         self.slot_of(socket).is_some()
-    }
-
-    /// Take a stream out once the peer has what it carried.
-    ///
-    /// # Errors
-    /// It is the last one, or there is none of this number.
-    pub fn retire(&mut self, now_ns: u64, slot: usize) -> Result<(), Error> {
-        self.endpoint.core.remove_stream(slot)?;
-        if let Some(entry) = self.slots.get_mut(slot) {
-            entry.is_removed = true;
-            if let Side::Client(dialler) = &mut self.side {
-                dialler.remove(entry.stream);
-            }
-        }
-        self.settle(now_ns);
-        Ok(())
     }
 
     /// Go on without a stream whose place another takes.

@@ -39,7 +39,8 @@ impl Driver {
         given: Option<OwnedFd>,
     ) -> Result<StreamId, Error> {
         let Side::Client(dialler) = &mut self.side else {
-            return Err(not_the_client());
+            let problem = "streams are added by the end that opened the connection";
+            return Err(Error::Config(problem.to_owned()));
         };
         if self.is_closed || self.over.is_some() {
             return Err(Error::Closed);
@@ -49,22 +50,21 @@ impl Driver {
         Ok(stream)
     }
 
-    /// Take a stream out once the peer has what it carried; the others go on.
+    /// Take a stream out once the peer has what it carried, and open it no more; the others go on.
     ///
     /// # Errors
-    /// It is the last one, there is none of this number, or this is the server's end.
+    /// It is the last one, or there is none of this number.
     pub fn remove_stream(&mut self, now_ns: u64, stream: StreamId) -> Result<(), Error> {
-        let slot = self
-            .slots
-            .iter()
-            .position(|slot| slot.stream == stream && slot.open.is_some());
-        let Side::Client(dialler) = &mut self.side else {
-            return Err(not_the_client());
-        };
-        if let Some(slot) = slot {
+        let place = self.place_of(stream);
+        if let Some((slot, _)) = place {
             self.endpoint.core.remove_stream(slot)?;
-            dialler.remove(stream);
-        } else if !dialler.remove(stream) {
+            self.slots[slot].is_removed = true;
+        }
+        let is_dialled = match &mut self.side {
+            Side::Client(dialler) => dialler.remove(stream),
+            Side::Server(_) | Side::Plain(_) => false,
+        };
+        if place.is_none() && !is_dialled {
             return Err(LocalError::NoSuchStream(stream.index()).into());
         }
         self.are_sockets_new = true;
@@ -72,32 +72,33 @@ impl Driver {
         Ok(())
     }
 
-    /// Pace a stream at another goodput in bit/s; none: as TCP's congestion control allows.
+    /// Pace streams at other goodputs in bit/s, also once they are opened again; none: as TCP's congestion control allows.
     ///
     /// # Errors
-    /// There is no such stream, or the rate is none.
-    pub fn set_rate(
+    /// A rate is none, or all are 0.
+    pub fn set_rates(
         &mut self,
         now_ns: u64,
-        stream: StreamId,
-        rate_bps: Option<f64>,
+        rates: &[(StreamId, Option<f64>)],
     ) -> Result<(), Error> {
-        if let Side::Client(dialler) = &mut self.side {
-            if let Some(Some(spec)) = dialler.specs.get_mut(stream.index()) {
-                let changed = StreamSpec { rate_bps, ..*spec };
-                changed.check()?;
-                *spec = changed;
+        let mut specs: Vec<StreamSpec> = self.slots.iter().map(|slot| slot.spec).collect();
+        for (slot, spec) in self.slots.iter().zip(&mut specs) {
+            if let Some((_, rate_bps)) = rates.iter().find(|(stream, _)| *stream == slot.stream) {
+                spec.rate_bps = *rate_bps;
+                spec.check()?;
             }
         }
-        if let Some(at) = self.slots.iter().position(|slot| slot.stream == stream) {
-            let changed = StreamSpec {
-                rate_bps,
-                ..self.slots[at].spec
-            };
-            changed.check()?;
-            self.slots[at].spec = changed;
-            self.set_weights()?;
-            self.pace(at)?;
+        self.set_weights(&specs)?;
+        for (stream, rate_bps) in rates {
+            if let Side::Client(dialler) = &mut self.side {
+                if let Some(Some(spec)) = dialler.specs.get_mut(stream.index()) {
+                    spec.rate_bps = *rate_bps;
+                }
+            }
+            if let Some(at) = self.slots.iter().position(|slot| slot.stream == *stream) {
+                self.slots[at].spec = specs[at];
+                self.pace(at)?;
+            }
         }
         self.settle(now_ns);
         Ok(())
@@ -121,8 +122,8 @@ impl Driver {
         Ok(())
     }
 
-    pub(super) fn set_weights(&mut self) -> Result<(), Error> {
-        let weights: Vec<f64> = self.slots.iter().map(|slot| slot.spec.weight()).collect();
+    fn set_weights(&mut self, specs: &[StreamSpec]) -> Result<(), Error> {
+        let weights: Vec<f64> = specs.iter().map(StreamSpec::weight).collect();
         Ok(self.endpoint.core.set_weights(&weights)?)
     }
 
@@ -140,11 +141,11 @@ impl Driver {
     pub(super) fn open_first(&mut self, now_ns: u64, new: NewStream) {
         self.is_open = true;
         self.actions.push_back(Action::Opened);
-        let priority = new.spec.priority;
+        let spec = new.spec;
         let result = self.put(now_ns, 0, new);
-        let weighed = self.set_weights();
+        let weighed = self.set_weights(&[spec]);
         // The stream is there, and so is the range of its priority.
-        let _ = self.endpoint.core.note_priority(0, priority.into());
+        let _ = (self.endpoint.core).note_priority(0, spec.priority.into());
         if result.and(weighed).is_err() {
             self.lose(now_ns, 0, Loss::Ended);
         }
@@ -309,8 +310,4 @@ impl Driver {
             self.lose(now_ns, slot, Loss::Broken(errno));
         }
     }
-}
-
-fn not_the_client() -> Error {
-    Error::Config("streams are added and removed by the end that opened the connection".to_owned())
 }

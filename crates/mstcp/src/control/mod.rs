@@ -332,13 +332,10 @@ impl FlowState {
         let Some(followed) = &*connection else {
             return;
         };
-        for (port, rate) in &allocation.streams {
-            if let Some(stream) = followed.streams.get(port) {
-                followed.shared.with(|state| {
-                    // A rate that makes no sense leaves the one before.
-                    drop(state.driver.set_rate(now_ns(), *stream, Some(*rate)));
-                });
-            }
-        }
+        let rates: Vec<_> = (allocation.streams.iter())
+            .filter_map(|(port, rate)| Some((*followed.streams.get(port)?, Some(*rate))))
+            .collect();
+        // Rates that make no sense leave those before.
+        (followed.shared).with(|state| drop(state.driver.set_rates(now_ns(), &rates)));
     }
 }
