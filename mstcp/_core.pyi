@@ -189,6 +189,9 @@ class Connection:
     def dial(self, now_ns: int, stream: AskedStream, /) -> int:
         """Open a further stream of a client; return its number."""
 
+    def announce(self, now_ns: int, addresses: Sequence[tuple[str, int]], /) -> None:
+        """Announce to the client at which further addresses streams are accepted."""
+
     def network_changed(self, now_ns: int, /) -> None:
         """Give up streams from addresses that are gone, and open what is to be opened at once."""
 
@@ -274,6 +277,7 @@ class Server:
         send_queue_bytes: int,
         reorder_buffer_bytes: int,
         reconnect_timeout_s: float,
+        announced: Sequence[tuple[str, int]],
     ) -> Server: ...
     def accept(self, now_ns: int, descriptor: int, layer: object | None, /) -> Incoming:
         """Begin with an accepted socket, which is the core's now; MstcpError if it may not come in."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 from collections.abc import Sequence
 
@@ -63,6 +64,18 @@ def check_list(name: str, value: object, kind: type, least: int = 0) -> None:
     if not is_sequence or len(value) < least or any(not isinstance(part, kind) for part in value):  # type: ignore[arg-type, attr-defined]
         number = f"of {least} at least, each " if least else "of "
         raise LocalProtocolError(f"{name} is a list {number}{kind.__name__}, not {value!r}")
+
+
+def check_ip_addresses(name: str, value: object) -> None:
+    """Check a list of pairs of IP address and port."""
+    check_list(name, value, tuple)
+    for pair in value:  # type: ignore[attr-defined]
+        try:
+            host, port = pair
+            ipaddress.ip_address(str(host))
+        except ValueError:
+            raise LocalProtocolError(f"{name} has pairs of IP address and port, not {pair!r}") from None
+        check_whole(f"port of {name}", port, 1, MOST_PORT)
 
 
 def check_address(host: object, port: object, least_port: int) -> None:

@@ -19,6 +19,7 @@ from mstcp.checks import (
     check_address,
     check_callable,
     check_flag,
+    check_ip_addresses,
     check_list,
     check_number,
     check_seconds,
@@ -119,6 +120,7 @@ class ClientOptions(ConnectionOptions):
     connect_timeout: float = CONNECT_S
     handshake_timeout: float = HANDSHAKE_S
     join_timeout: float | None = None
+    max_announced: int = 0
     sock: socket.socket | Sequence[socket.socket] | None = None
 
     def __post_init__(self) -> None:
@@ -149,6 +151,7 @@ class ClientOptions(ConnectionOptions):
         """Check what a controller is asked for."""
         check_type("objective", self.objective, str, "a name")
         check_whole("max_paths", self.max_paths, 1, _core.MAX_STREAMS)
+        check_whole("max_announced", self.max_announced, 0, _core.MAX_STREAMS)
         if self.controller is not None:
             _check_controller(self.controller)
         if self.interfaces is not None:
@@ -193,7 +196,7 @@ class ClientOptions(ConnectionOptions):
             raise LocalProtocolError(
                 f"early_data has {len(self.early_data)} bytes, more than {_core.MAX_EARLY_BYTES}"
             )
-        if self.authenticate_frames or self.interfaces is not None:
+        if self.authenticate_frames or self.interfaces is not None or self.max_announced:
             return  # also one stream has a hello then
         if self.early_data and self.controller is None and len(self.specs) == 1:
             raise LocalProtocolError("early_data goes with a hello, and a connection of one stream has none")
@@ -330,6 +333,7 @@ class ServerOptions(ConnectionOptions):
     start_serving: bool = True
     sock: socket.socket | None = None
     reuse_port: bool = False
+    announce: Sequence[tuple[str, int]] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -340,6 +344,7 @@ class ServerOptions(ConnectionOptions):
         check_type("sock", self.sock, socket.socket, "a bound socket")
         check_type("ssl", self.ssl, SSLContext, "an ssl.SSLContext with a certificate")
         check_callable("on_rejected", self.on_rejected)
+        check_ip_addresses("announce", self.announce)
         for name in ("early_data", "start_serving", "reuse_port"):
             check_flag(name, getattr(self, name))
         if self.plain != "auto" and not isinstance(self.plain, bool):
@@ -383,6 +388,7 @@ class SocketArguments(ConnectionArguments, total=False):
     connect_timeout: float
     handshake_timeout: float
     join_timeout: float | None
+    max_announced: int
     early_data: bytes
     sock: socket.socket | Sequence[socket.socket] | None
 
@@ -407,3 +413,4 @@ class ServerArguments(ConnectionArguments, total=False):
     start_serving: bool
     sock: socket.socket | None
     reuse_port: bool
+    announce: Sequence[tuple[str, int]]

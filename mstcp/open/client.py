@@ -75,6 +75,8 @@ def open_connection(
             destination, also as addresses come and go; the peer must speak MSTCP.
         max_paths: The most paths that the controller may allocate (this many source ports are bound), or the
             most streams that follow the interfaces.
+        max_announced: To how many of the addresses that the server announces a further stream goes (0). The
+            peer must speak MSTCP then; it may name whatever address it likes.
         may_grow: The controller may add streams, up to `max_paths`, and remove some while the connection
             runs: when a link fails or returns, or others need its place. The ports that are not used stay
             bound for that, and a connection of one stream is no plain TCP: its peer must speak MSTCP.

@@ -36,6 +36,7 @@ class Options(NamedTuple):
     send_queue_bytes: int
     reorder_buffer_bytes: int
     interfaces: tuple[int, list[tuple[str, AskedStream]]] | None
+    most_announced: int
 
 
 async def resolve(host: str, port: int) -> list[Address]:
@@ -71,7 +72,8 @@ async def open_transport(
     asked = [ask(spec, family, options.source_host, sock) for spec, sock in zip(specs, given, strict=True)]
     # When nothing can fail any more: a descriptor that is detached is nobody's.
     asked = [stream if sock is None else stream.over(sock) for stream, sock in zip(asked, given, strict=True)]
-    is_plain = len(specs) == 1 and not options.authenticate_frames and not options.may_grow
+    may_grow = options.may_grow or options.max_announced > 0
+    is_plain = len(specs) == 1 and not options.authenticate_frames and not may_grow
     core = _core.Connection.connect(
         time.monotonic_ns(),
         [address for _, address in destinations],
@@ -117,6 +119,7 @@ def _options(family: socket.AddressFamily, options: ClientOptions, is_plain: boo
         HARD_QUEUE_BYTES,
         options.reorder_buffer_bytes,
         _interfaces(options),
+        options.max_announced,
     )
 
 

@@ -68,6 +68,7 @@ class Reception:
             send_queue_bytes=HARD_QUEUE_BYTES,
             reorder_buffer_bytes=options.reorder_buffer_bytes,
             reconnect_timeout_s=options.reconnect_timeout,
+            announced=options.announce,
         )
 
     def accept(self, sock: socket.socket, peer: Any, on_done: Callable[[Arrival], None]) -> Arrival | None:

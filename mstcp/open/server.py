@@ -51,6 +51,8 @@ async def start_server(
         sock: A bound socket to listen on, in the place of host and port.
         reuse_port: Whether other sockets may listen on the port too (SO_REUSEPORT), as in a server of several
             processes: all streams of a connection must then reach the same one, as by their addresses.
+        announce: Further pairs of IP address and port that lead to this server, 16 at most: clients that want
+            it (`max_announced`) open a stream to each. `ConnectionTransport.announce` changes them.
         seed: Of the draws for what the server sends; None: random ones.
         send_buffer_bytes: See `ConnectionTransport`.
         receive_buffer_bytes: SO_RCVBUF of each stream; None: the kernel's choice.

@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from asyncio import constants
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -395,6 +395,19 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
             OSError: It cannot be opened; it is not tried again.
         """
         return await self.membership.add_stream(spec)
+
+    def announce(self, addresses: Sequence[tuple[str, int]]) -> None:
+        """Announce to the client at which further addresses this server accepts streams.
+
+        Those that were announced before and are missing are withdrawn: the client removes its streams there.
+
+        Args:
+            addresses: Pairs of IP address and port, 16 at most.
+
+        Raises:
+            LocalProtocolError: They are none, too many, or this is the client's end.
+        """
+        self.membership.announce(addresses)
 
     def network_changed(self) -> None:
         """Learn that this host's addresses or routes have changed, where the system does not tell.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from mstcp import network
 from mstcp.asked import ask
+from mstcp.checks import check_ip_addresses
 from mstcp.errors import ConnectionClosed, LocalProtocolError
 from mstcp.streams import StreamSpec, check_specs
 from mstcp.transport.health import Health
@@ -123,7 +124,9 @@ class Membership:
             if spec.source_port
         }
         shell.core.set_rates(time.monotonic_ns(), [(number, spec.rate_bps) for number, spec in specs.items()])
-        self._health.note_event("rates_set", rates={spec.source_port: spec.rate_bps for spec in specs.values()})
+        self._health.note_event(
+            "rates_set", rates={spec.source_port: spec.rate_bps for spec in specs.values()}
+        )
         for stream in shell.streams:
             stream.spec = specs.get(stream.number, stream.spec)
         shell.specs |= {number: specs[number] for number in shell.specs.keys() & specs}
@@ -159,6 +162,12 @@ class Membership:
             raise ConnectionClosed("the connection was closed: no stream can be added")
         family = self._shell.streams[0].sock.family
         return await self._shell.add(ask(spec, family, None), spec)
+
+    def announce(self, addresses: Sequence[tuple[str, int]]) -> None:
+        """As `ConnectionTransport.announce` says."""
+        check_ip_addresses("addresses", addresses)
+        self._shell.core.announce(time.monotonic_ns(), addresses)
+        self._shell.apply()
 
     def network_changed(self) -> None:
         """As `ConnectionTransport.network_changed` says."""

@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import os
 import random
+import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -15,6 +16,8 @@ import pytest
 
 import mstcp
 from mstcp import LocalProtocolError, StreamSpec
+from mstcp.aio.streams import StreamWriter
+from tests.fakes.waiting import until
 from tests.sandbox import run_in_sandbox
 
 SERVER = "10.9.0.1"
@@ -267,3 +270,31 @@ def test_a_backup_stream_that_is_added_carries_bytes_when_the_others_fail() -> N
 async def test_what_contradicts_interfaces_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(LocalProtocolError, match="interface"):
         await mstcp.open_connection("127.0.0.1", 9, **{"paths": "interfaces", **options})
+
+
+async def test_streams_go_where_the_server_announces_until_it_withdraws_that() -> None:
+    accepted: list[StreamWriter] = []
+    with socket.create_server(("0.0.0.0", 0)) as listener:  # all loopback addresses
+        port = listener.getsockname()[1]
+        async with await mstcp.start_server(
+            lambda _, writer: accepted.append(writer), sock=listener, announce=[("127.0.0.2", port)]
+        ):
+            _, writer = await mstcp.open_connection("127.0.0.1", port, max_announced=2)
+
+            def hosts() -> list[str]:
+                peers = [
+                    sock.getpeername()[0] for sock in writer.get_extra_info("sockets") if sock.fileno() >= 0
+                ]
+                return sorted(peers)
+
+            await until(lambda: hosts() == ["127.0.0.1", "127.0.0.2"])
+            await until(lambda: accepted[0].transport.alive_streams == 2)
+            accepted[0].transport.announce([("127.0.0.3", port)])
+            await until(lambda: hosts() == ["127.0.0.1", "127.0.0.3"])
+            with pytest.raises(LocalProtocolError, match="the server announces"):
+                writer.transport.announce([])
+            with pytest.raises(LocalProtocolError, match="16 addresses at most"):
+                accepted[0].transport.announce([("127.0.0.1", port)] * 17)
+            for end in (writer, accepted[0]):
+                end.close()
+            await writer.wait_closed()

@@ -248,6 +248,12 @@ def frames() -> list[dict[str, Any]]:
         ("SEEN of nothing", control(8, b""), [["seen", []]]),
         ("GONE", control(9, struct.pack(">I", 5)), [["gone", 5]]),
         ("STATUS", control(10, struct.pack(">II", 5, 255)), [["status", 5, 255]]),
+        (
+            "ADDRESSES",
+            control(11, struct.pack(">I10x2s4sH16sH", 7, b"\xff\xff", bytes([192, 0, 2, 1]), 9000, ID, 80)),
+            [["addresses", 7, ["192.0.2.1:9000", "[a0a1:a2a3:a4a5:a6a7:a8a9:aaab:acad:aeaf]:80"]]],
+        ),
+        ("ADDRESSES, none any more", control(11, struct.pack(">I", 8)), [["addresses", 8, []]]),
         ("a type of later versions is skipped", control(63, bytes(1024)), [["unknown"]]),
         (
             "several in a row",
@@ -289,6 +295,8 @@ def bad_frames() -> list[dict[str, Any]]:
         ("SEEN of 65 streams", control(8, bytes(12 * 65))),
         ("GONE of 5 bytes", control(9, bytes(5))),
         ("STATUS of 4 bytes", control(10, bytes(4))),
+        ("ADDRESSES with a part of one", control(11, bytes(4 + 17))),
+        ("ADDRESSES with 17 of them", control(11, bytes(4 + 17 * 18))),
         ("STATUS of priority 256", control(10, struct.pack(">II", 5, 256))),
     ]
     return [

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mstcp_proto::{scheduler, Budget, Config, Connection};
+use mstcp_proto::{scheduler, Budget, Config, Connection, MAX_ADDRESSES};
 
 use crate::error::Error;
 use crate::interfaces::Interfaces;
@@ -217,6 +217,8 @@ pub struct ClientConfig {
     pub early_data: Vec<u8>,
     /// Where no streams are named: one from each address of this host, followed as they change.
     pub interfaces: Option<Interfaces>,
+    /// To how many of the addresses that the server announces a further stream goes. 0.
+    pub most_announced: usize,
     /// Options of the streams' sockets.
     pub socket: SocketOptions,
     /// What encrypts the streams, by other means than rustls.
@@ -238,6 +240,7 @@ impl Default for ClientConfig {
             opens_early: false,
             early_data: Vec::new(),
             interfaces: None,
+            most_announced: 0,
             socket: SocketOptions::default(),
             ciphers: None,
             transport: TransportConfig::default(),
@@ -316,6 +319,8 @@ pub struct ServerConfig {
     pub plain_payload_bytes: Option<usize>,
     /// Take what comes with a first hello before its client has answered, though that may be a recorded one.
     pub takes_early_data: bool,
+    /// Further addresses that lead to this server, for clients that want streams there: see [`ClientConfig::most_announced`].
+    pub announced: Vec<SocketAddr>,
     /// Hellos and TLS handshakes that are looked at in a second; others wait for their turn. 4,000.
     pub max_hellos_per_s: f64,
     /// What both sides can choose.
@@ -334,6 +339,7 @@ impl Default for ServerConfig {
             plain: PlainTcp::Never,
             plain_payload_bytes: None,
             takes_early_data: false,
+            announced: Vec::new(),
             max_hellos_per_s: 4_000.0,
             transport: TransportConfig::default(),
             #[cfg(feature = "tls")]
@@ -357,7 +363,17 @@ impl ServerConfig {
             false
         };
         check_authentication(self.authenticate_frames, &self.secret, has_tls)?;
+        check_announced(&self.announced)?;
         self.transport.core(1).map(drop)
+    }
+}
+
+pub(crate) fn check_announced(addresses: &[SocketAddr]) -> Result<(), Error> {
+    match addresses.len() {
+        0..=MAX_ADDRESSES => Ok(()),
+        count => Err(Error::Config(format!(
+            "a server announces {MAX_ADDRESSES} addresses at most, not {count}"
+        ))),
     }
 }
 

@@ -181,6 +181,58 @@ fn streams_follow_the_interfaces_of_this_host() {
     assert!(matches!(refused, Err(Error::Config(_))));
 }
 
+/// Where a client's streams go, those that are open at both ends.
+fn peers(net: &Net) -> Vec<SocketAddr> {
+    let streams = net.client.driver.statistics().streams;
+    let open = streams.iter().filter(|stream| stream.is_open);
+    let mut peers: Vec<_> = open.map(|stream| stream.peer).collect();
+    peers.sort_by_key(|peer| peer.ip());
+    peers.truncate(only(net).open_streams());
+    peers
+}
+
+#[test]
+fn streams_go_to_the_addresses_that_the_server_announces_until_it_withdraws_them() {
+    for most_announced in [0, 1, 2] {
+        let client = ClientConfig {
+            most_announced,
+            ..ClientConfig::default()
+        };
+        let mut net = Net::new(client, ServerConfig::default(), |_| any(1));
+        net.until("a stream", |net| {
+            net.client.open_streams() == 1 && !net.servers.is_empty()
+        });
+        for host in ["127.0.0.2:0", "127.0.0.3:0"] {
+            let listener = TcpListener::bind(host).unwrap();
+            listener.set_nonblocking(true).unwrap();
+            net.others.push(listener);
+        }
+        let others = net.others.iter().map(|other| other.local_addr().unwrap());
+        let known = net.listener.local_addr().unwrap();
+        let all: Vec<_> = [known].into_iter().chain(others).collect();
+        let announce = |net: &mut Net, addresses: &[SocketAddr]| {
+            let addresses = addresses.to_vec();
+            net.servers[0]
+                .driver
+                .announce(net.now_ns, addresses)
+                .unwrap();
+        };
+        announce(&mut net, &all);
+        net.until("streams to all", |net| peers(net) == all[..=most_announced]);
+        write(&mut net, DATA);
+        net.until("bytes", |net| only(net).received == DATA);
+        announce(&mut net, &all[2..]);
+        let left = [&all[..1], &all[2..]].concat();
+        net.until("those that are left", |net| {
+            peers(net) == left[..=most_announced.min(1)]
+        });
+        let refused = net.client.driver.announce(net.now_ns, Vec::new());
+        assert!(matches!(refused, Err(Error::Config(_))));
+        let many = net.servers[0].driver.announce(net.now_ns, vec![known; 17]);
+        assert!(matches!(many, Err(Error::Config(_))));
+    }
+}
+
 #[test]
 fn what_is_written_goes_with_the_hello_and_the_others_join_once_that_is_answered() {
     let mut net = Net::new(early(), ServerConfig::default(), |_| any(3));

@@ -6,6 +6,7 @@ mod opening;
 mod timers;
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::budget::Budget;
@@ -74,6 +75,9 @@ pub struct Connection {
     events: VecDeque<Event>,
     /// Slots whose streams are gone without the shell knowing.
     unclaimed: StreamSet,
+    /// What this side has announced, and the number of what it heard last.
+    announced: Option<(u32, Vec<SocketAddr>)>,
+    heard_number: u32,
 }
 
 impl Connection {
@@ -150,6 +154,8 @@ impl Connection {
             delivered: false,
             events: VecDeque::new(),
             unclaimed: StreamSet::default(),
+            announced: None,
+            heard_number: 0,
         }
     }
 
@@ -474,7 +480,24 @@ impl Connection {
         self.life.add_stream(slot, self.now_ns);
         self.doubts.add_stream(slot);
         self.note_added();
+        // It may have been lost with another.
+        self.push_announced(StreamSet::only(slot));
         Ok(slot)
+    }
+
+    /// Of a server: tell the client at which addresses, [`crate::MAX_ADDRESSES`] at most, it accepts further streams; those that
+    /// were named before and are missing are withdrawn.
+    pub fn announce(&mut self, addresses: Vec<SocketAddr>) {
+        let number = self.announced.as_ref().map_or(0, |(number, _)| *number) + 1;
+        self.announced = Some((number, addresses));
+        self.push_announced(self.alive());
+    }
+
+    fn push_announced(&mut self, targets: StreamSet) {
+        if let Some((number, addresses)) = self.announced.clone().filter(|_| !self.is_plain) {
+            let control = Control::Addresses { number, addresses };
+            self.sender.push_control(control, targets);
+        }
     }
 
     /// The streams that should be read now: all that are alive.

@@ -12,8 +12,11 @@
 //! | 8 | SEEN | for streams 32 bits of stream id and 64 bits: ACK frames received on it |
 //! | 9 | GONE | 32 bits: the id of a stream that this side gave up |
 //! | 10 | STATUS | 32 bits of stream id, 32 bits: its priority from now on |
+//! | 11 | ADDRESSES | 32 bits: a number that rises; then for addresses 128 bits of IPv6 address (IPv4's are mapped) and 16 bits of port: where the server accepts further streams |
 //!
 //! Frames of other types are skipped, so that later versions can add some.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::error::RemoteError;
 use crate::frame::{be, OFFSET_LIMIT};
@@ -30,11 +33,17 @@ const CONFIRM: u64 = 7;
 const SEEN: u64 = 8;
 const GONE: u64 = 9;
 const STATUS: u64 = 10;
+const ADDRESSES: u64 = 11;
 
 const ACK_FIXED_BYTES: usize = 16;
 /// A stream's id and a count.
 const COUNT_BYTES: usize = 12;
 const MAX_REASON_BYTES: usize = 256;
+const NUMBER_BYTES: usize = 4;
+/// An IPv6 address and a port.
+const ADDRESS_BYTES: usize = 18;
+/// The most addresses that a server may announce.
+pub const MAX_ADDRESSES: usize = 16;
 
 /// Why a connection is closed before its end, as the wire has it.
 pub mod code {
@@ -97,6 +106,13 @@ pub enum Control {
         /// Streams of the lowest value that work are used; 0 to 255.
         priority: u32,
     },
+    /// Where the server accepts further streams.
+    Addresses {
+        /// What has a lower one is older.
+        number: u32,
+        /// All of them; those that were announced before and are missing are withdrawn.
+        addresses: Vec<SocketAddr>,
+    },
 }
 
 impl Control {
@@ -152,6 +168,18 @@ impl Control {
                 out.extend_from_slice(&priority.to_be_bytes());
                 STATUS
             }
+            Self::Addresses { number, addresses } => {
+                out.extend_from_slice(&number.to_be_bytes());
+                for address in addresses {
+                    let ip = match address.ip() {
+                        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+                        IpAddr::V6(ip) => ip,
+                    };
+                    out.extend_from_slice(&ip.octets());
+                    out.extend_from_slice(&address.port().to_be_bytes());
+                }
+                ADDRESSES
+            }
         }
     }
 
@@ -166,6 +194,9 @@ impl Control {
             STATUS => body.len() == 8,
             LAST => body.is_empty(),
             CLOSE => (2..=2 + MAX_REASON_BYTES).contains(&body.len()),
+            ADDRESSES => {
+                (0..=MAX_ADDRESSES).any(|count| body.len() == NUMBER_BYTES + count * ADDRESS_BYTES)
+            }
             _ => return Ok(None),
         };
         if !fits {
@@ -197,6 +228,10 @@ impl Control {
                 reason: String::from_utf8_lossy(&body[2..]).into_owned(),
             },
             PING => Self::Ping(be(body)),
+            ADDRESSES => Self::Addresses {
+                number: be(&body[..NUMBER_BYTES]) as u32,
+                addresses: addresses(&body[NUMBER_BYTES..]),
+            },
             _ => Self::Pong(be(body)),
         }))
     }
@@ -216,5 +251,14 @@ fn is_counts(body: &[u8]) -> bool {
 fn counts(body: &[u8]) -> Vec<(u32, u64)> {
     body.chunks_exact(COUNT_BYTES)
         .map(|entry| (be(&entry[..4]) as u32, be(&entry[4..])))
+        .collect()
+}
+
+fn addresses(body: &[u8]) -> Vec<SocketAddr> {
+    body.chunks_exact(ADDRESS_BYTES)
+        .map(|entry| {
+            let ip = Ipv6Addr::from(std::array::from_fn::<u8, 16, _>(|place| entry[place]));
+            SocketAddr::new(ip.to_canonical(), be(&entry[16..]) as u16)
+        })
         .collect()
 }

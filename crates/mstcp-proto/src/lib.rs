@@ -86,7 +86,7 @@ mod state;
 
 pub use budget::Budget;
 pub use connection::{Config, Connection, Counters, StreamCounters};
-pub use control::{code, Control};
+pub use control::{code, Control, MAX_ADDRESSES};
 pub use error::{Error, LocalError, RemoteError};
 #[doc(hidden)] // for its fuzz target alone
 pub use reassembly::Reassembly;

@@ -1,5 +1,7 @@
 //! The states of a connection and of its streams, as docs/protocol.md draws them.
 
+use std::net::SocketAddr;
+
 /// Where a stream of a connection is. Before it is added it belongs to [`crate::handshake`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamState {
@@ -64,6 +66,8 @@ pub enum Event {
         /// Its index.
         slot: usize,
     },
+    /// The server accepts further streams at these addresses, and no more at others that it named before.
+    Addresses(Vec<SocketAddr>),
     /// The connection is over: close the sockets.
     Closed(Outcome),
 }

@@ -49,6 +49,10 @@ fn seeds() -> Vec<Vec<u8>> {
         Control::Seen(vec![(0, 1)]),
         Control::Gone(1),
         Control::Status { id: 0, priority: 1 },
+        Control::Addresses {
+            number: 1,
+            addresses: vec!["192.0.2.1:9".parse().unwrap(), "[::1]:9".parse().unwrap()],
+        },
     ] {
         encode_control(&mut frames, &control);
     }

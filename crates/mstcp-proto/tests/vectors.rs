@@ -176,6 +176,10 @@ fn read(payload: usize, data: &[u8]) -> Result<Value, RemoteError> {
                 Control::Seen(streams) => json!(["seen", streams]),
                 Control::Gone(id) => json!(["gone", id]),
                 Control::Status { id, priority } => json!(["status", id, priority]),
+                Control::Addresses { number, addresses } => {
+                    let addresses = addresses.iter().map(ToString::to_string);
+                    json!(["addresses", number, addresses.collect::<Vec<_>>()])
+                }
             },
         });
     }

@@ -76,6 +76,7 @@ pub(crate) struct Options {
     send_queue_bytes: usize,
     reorder_buffer_bytes: usize,
     interfaces: Option<(usize, Vec<(String, AskedStream)>)>,
+    most_announced: usize,
 }
 
 impl Options {
@@ -105,6 +106,7 @@ impl Options {
                     specs: specs.collect(),
                 }
             }),
+            most_announced: self.most_announced,
             socket: SocketOptions {
                 congestion_control: self.congestion_control,
                 receive_buffer_bytes: self.receive_buffer_bytes,

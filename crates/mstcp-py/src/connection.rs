@@ -281,6 +281,13 @@ impl Connection {
         Ok(added.map_err(|error| failure(py, &error))?.index())
     }
 
+    #[pyo3(signature = (now_ns, addresses, /))]
+    fn announce(&self, py: Python<'_>, now_ns: u64, addresses: Vec<Address>) -> PyResult<()> {
+        let addresses = addresses.into_iter().map(|address| address.0).collect();
+        let announced = self.locked(py).announce(now_ns, addresses);
+        announced.map_err(|error| failure(py, &error))
+    }
+
     #[pyo3(signature = (now_ns, /))]
     fn network_changed(&self, py: Python<'_>, now_ns: u64) {
         self.locked(py).network_changed(now_ns);

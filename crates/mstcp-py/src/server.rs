@@ -11,6 +11,7 @@ use pyo3::types::PyBytes;
 
 use crate::action::{broken, failure};
 use crate::cipher;
+use crate::client::Address;
 use crate::connection::Connection;
 use crate::receive_memory::budget;
 use crate::{ConnectionLost, RemoteProtocolError};
@@ -24,7 +25,8 @@ impl Server {
     #[new]
     #[pyo3(signature = (
         *, secret, authenticate_frames, max_connections, plain_after_s, plain_payload_bytes, takes_early_data,
-        max_hellos_per_s, hello_timeout_s, scheduler, seed, send_queue_bytes, reorder_buffer_bytes, reconnect_timeout_s
+        max_hellos_per_s, hello_timeout_s, scheduler, seed, send_queue_bytes, reorder_buffer_bytes, reconnect_timeout_s,
+        announced
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -42,6 +44,7 @@ impl Server {
         send_queue_bytes: usize,
         reorder_buffer_bytes: usize,
         reconnect_timeout_s: f64,
+        announced: Vec<Address>,
     ) -> PyResult<Self> {
         let transport = TransportConfig {
             reorder_buffer_bytes,
@@ -65,6 +68,7 @@ impl Server {
             plain_payload_bytes: Some(plain_payload_bytes),
             takes_early_data,
             max_hellos_per_s,
+            announced: announced.into_iter().map(|address| address.0).collect(),
             transport,
             ..ServerConfig::default()
         };

@@ -1,6 +1,7 @@
 //! What an application has of a connection.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -134,6 +135,14 @@ impl Connection {
     /// It is the last one, or there is none of this number.
     pub fn remove_stream(&self, stream: StreamId) -> Result<(), Error> {
         self.act(|driver| driver.remove_stream(now_ns(), stream))
+    }
+
+    /// Of a server: announce these addresses in the place of those of [`crate::ServerConfig::announced`].
+    ///
+    /// # Errors
+    /// [`Error::Config`]: they are too many, or this is the client's end.
+    pub fn announce(&self, addresses: Vec<SocketAddr>) -> Result<(), Error> {
+        self.act(|driver| driver.announce(now_ns(), addresses))
     }
 
     /// Pace a stream at another goodput in bit/s; none: as TCP's congestion control allows.

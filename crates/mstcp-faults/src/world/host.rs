@@ -63,7 +63,10 @@ impl World {
             self.tell(|| format!("host {side}: {event:?}"));
             match event {
                 Event::StreamGone { slot } => self.close(side, slot, true),
-                Event::Opened | Event::StreamStalled { .. } | Event::StreamRecovered { .. } => {}
+                Event::Opened
+                | Event::Addresses(_)
+                | Event::StreamStalled { .. }
+                | Event::StreamRecovered { .. } => {}
                 Event::Closed(outcome) => {
                     self.sides[side].outcome = Some(outcome);
                     self.sides[side].closed_ns = self.now_ns;

@@ -77,6 +77,7 @@ impl Driver {
                 }
                 return;
             }
+            CoreEvent::Addresses(addresses) => return self.follow_announced(now_ns, &addresses),
             CoreEvent::StreamGone { slot } => return self.let_go(now_ns, slot, Loss::Silent),
             CoreEvent::StreamStalled { slot } => {
                 stream(slot).map(|stream| Event::StreamStalled { stream })

@@ -10,7 +10,7 @@ use mstcp_proto::{Connection, StreamSet};
 
 use super::dialler::Dialler;
 use super::{Driver, NewStream, Side, SocketId, StreamId};
-use crate::config::{ClientConfig, ServerConfig, StreamSpec, TransportConfig};
+use crate::config::{ClientConfig, ServerConfig, StreamSpec};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::incoming::{Joined, Membership, PlainPlace};
@@ -55,22 +55,25 @@ impl Driver {
     /// Go on with a connection that a client has opened.
     pub(crate) fn accepted(
         now_ns: u64,
-        transport: &TransportConfig,
+        config: &ServerConfig,
         membership: Membership,
         first: Joined,
         is_confirmed: bool,
         is_open_to_all: bool,
     ) -> Result<Self, Error> {
         let payload_bytes = first.hello.frame_payload_bytes as usize;
-        let mut core = transport.core(payload_bytes)?;
+        let mut core = config.transport.core(payload_bytes)?;
         if !is_confirmed {
             core.expect_confirm(0, first.confirm)?;
         }
         if is_open_to_all {
             core.take_unconfirmed();
         }
+        if !config.announced.is_empty() {
+            core.announce(config.announced.clone());
+        }
         let side = Side::Server(Box::new(membership));
-        let send_buffer_bytes = transport.send_buffer_bytes;
+        let send_buffer_bytes = config.transport.send_buffer_bytes;
         let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, send_buffer_bytes);
         driver.endpoint.receive_early(&first.hello.early_data);
         driver.open_first(now_ns, NewStream::accepted(0, 0, first));

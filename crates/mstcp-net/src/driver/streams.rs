@@ -9,7 +9,7 @@ use mstcp_proto::LocalError;
 use rustix::io::Errno;
 
 use super::{Action, Driver, Event, Loss, NewStream, OpenSlot, Side, Slot, StreamId};
-use crate::config::StreamSpec;
+use crate::config::{check_announced, StreamSpec};
 use crate::dial;
 use crate::error::Error;
 use crate::inbox::ReadError;
@@ -55,6 +55,12 @@ impl Driver {
     /// # Errors
     /// It is the last one, or there is none of this number.
     pub fn remove_stream(&mut self, now_ns: u64, stream: StreamId) -> Result<(), Error> {
+        self.take_out(stream)?;
+        self.settle(now_ns);
+        Ok(())
+    }
+
+    fn take_out(&mut self, stream: StreamId) -> Result<(), Error> {
         let place = self.place_of(stream);
         if let Some((slot, _)) = place {
             self.endpoint.core.remove_stream(slot)?;
@@ -64,12 +70,35 @@ impl Driver {
             Side::Client(dialler) => dialler.remove(stream),
             Side::Server(_) | Side::Plain(_) => false,
         };
-        if place.is_none() && !is_dialled {
-            return Err(LocalError::NoSuchStream(stream.index()).into());
-        }
         self.are_sockets_new = true;
+        match place.is_some() || is_dialled {
+            true => Ok(()),
+            false => Err(LocalError::NoSuchStream(stream.index()).into()),
+        }
+    }
+
+    /// Of a server: announce these addresses in the place of those of [`crate::ServerConfig::announced`].
+    ///
+    /// # Errors
+    /// [`Error::Config`]: they are too many, or this is the client's end.
+    pub fn announce(&mut self, now_ns: u64, addresses: Vec<SocketAddr>) -> Result<(), Error> {
+        if let Side::Client(_) = self.side {
+            return Err(Error::Config("the server announces addresses".to_owned()));
+        }
+        check_announced(&addresses)?;
+        self.endpoint.core.announce(addresses);
         self.settle(now_ns);
         Ok(())
+    }
+
+    /// Have streams to the addresses that the server announces, as many as are wanted, and none to others that it did.
+    pub(super) fn follow_announced(&mut self, now_ns: u64, addresses: &[SocketAddr]) {
+        if let Side::Client(dialler) = &mut self.side {
+            for withdrawn in dialler.follow_announced(now_ns, addresses) {
+                // The last one stays, and is not opened again.
+                let _ = self.take_out(withdrawn);
+            }
+        }
     }
 
     /// Pace streams at other goodputs in bit/s, also once they are opened again; none: as TCP's congestion control allows.

@@ -310,7 +310,6 @@ pub(super) fn open(
     is_confirmed: bool,
 ) -> Result<Driver, Error> {
     membership.open(now_ns);
-    let transport = &server.config.transport;
     let joined = Joined {
         parts,
         hello: admitted.hello,
@@ -319,7 +318,7 @@ pub(super) fn open(
     let is_open_to_all = server.is_open_to_all();
     Driver::accepted(
         now_ns,
-        transport,
+        &server.config,
         membership,
         joined,
         is_confirmed,

@@ -117,6 +117,8 @@ pub struct Net {
     most_silent: usize,
     server: Arc<Server>,
     pub listener: TcpListener,
+    /// Others of the same server.
+    pub others: Vec<TcpListener>,
     arrivals: Vec<Incoming>,
 }
 
@@ -150,6 +152,7 @@ impl Net {
             most_silent,
             server: Server::new(server).unwrap(),
             listener,
+            others: Vec::new(),
             arrivals: Vec::new(),
         }
     }
@@ -166,7 +169,8 @@ impl Net {
 
     fn arrive(&mut self) -> bool {
         let before = self.arrivals.len();
-        while let Ok((socket, _)) = self.listener.accept() {
+        let listeners = || self.others.iter().chain([&self.listener]);
+        while let Some((socket, _)) = listeners().find_map(|one| one.accept().ok()) {
             if self.silent.len() < self.most_silent {
                 self.silent.push(socket);
                 continue;

@@ -6,6 +6,7 @@ use crate::error::{Error, RemoteError};
 use crate::frame::Expected;
 use crate::scheduler::StreamSet;
 use crate::slice::Slice;
+use crate::state::Event;
 
 impl Connection {
     /// Take bytes of a stream; append to `out` the application bytes that are now in order, which count as taken.
@@ -144,6 +145,11 @@ impl Connection {
                     let _ = self.sender.set_priority(slot, priority);
                 }
             }
+            Control::Addresses { number, addresses } if number > self.heard_number => {
+                self.heard_number = number;
+                self.events.push_back(Event::Addresses(addresses));
+            }
+            Control::Addresses { .. } => {}
             Control::Fin { .. } | Control::Last | Control::Confirm(_) => {}
         }
         Ok(())

@@ -77,6 +77,8 @@ pub(super) struct Dialler {
     pub(super) specs: Vec<Option<StreamSpec>>,
     /// Those that go from this host's interfaces, as long as these have the address.
     followed: Vec<(StreamId, StreamSpec)>,
+    /// Those that go to addresses which the server has announced.
+    announced: Vec<(StreamId, SocketAddr)>,
     /// The sockets that were given for them, until they are tried.
     sockets: Vec<Option<OwnedFd>>,
     destinations: Vec<SocketAddr>,
@@ -130,6 +132,7 @@ impl Dialler {
             rounds: dial::ways(&destinations, &specs)?,
             specs: specs.into_iter().map(Some).collect(),
             followed,
+            announced: Vec::new(),
             sockets,
             destinations,
             next_round: 0,
@@ -432,6 +435,30 @@ impl Dialler {
                 }
             }
         }
+    }
+
+    /// Have streams to announced addresses, as many as are wanted; return those to addresses that were withdrawn.
+    pub(super) fn follow_announced(
+        &mut self,
+        now_ns: u64,
+        addresses: &[SocketAddr],
+    ) -> Vec<StreamId> {
+        let (kept, withdrawn): (Vec<_>, Vec<_>) = std::mem::take(&mut self.announced)
+            .into_iter()
+            .partition(|(_, address)| addresses.contains(address));
+        self.announced = kept;
+        for address in addresses {
+            let mut specs = self.specs.iter().flatten();
+            let has_one = specs.any(|spec| spec.remote == Some(*address));
+            let is_full = self.announced.len() >= self.config.most_announced;
+            if !(has_one || is_full || self.peer == Some(*address)) {
+                let spec = StreamSpec::default().remote(*address);
+                if let Ok(stream) = self.add(now_ns, spec, None) {
+                    self.announced.push((stream, *address));
+                }
+            }
+        }
+        withdrawn.into_iter().map(|(stream, _)| stream).collect()
     }
 
     /// Try all that waits at once, from whatever addresses the host has now.
