@@ -79,7 +79,7 @@ class _Trial:
             for flow in self._named(scaling.flow_id):
                 flow.requested_bps *= scaling.factor
         if scalings:
-            for objective in self._objectives(self._flows):
+            for objective in sorted({flow.objective for flow in self._flows if flow.objective is not None}):
                 self._set_rates(optimise(self._state, self._optima, objective).rates)
 
     def add(self, request: FlowRequest, number: int) -> AddedFlowView:
@@ -192,10 +192,6 @@ class _Trial:
         if flow.objective is None:
             raise Conflict("scale.flow_id", f"the rates of {flow_id} were given by hand")
         return (flow,)
-
-    @staticmethod
-    def _objectives(flows: Sequence[Flow]) -> list[str]:
-        return sorted({flow.objective for flow in flows if flow.objective is not None})
 
     def _set_rates(self, rates: Mapping[str, tuple[float, ...]]) -> None:
         set_rates(self._state, rates)

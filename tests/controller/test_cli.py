@@ -29,6 +29,11 @@ def command(*options: str) -> list[str]:
     return [sys.executable, "-m", "controller.cli", "--topology", "butterfly", *kept, *options]
 
 
+def run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+
+
 @contextmanager
 def running(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """Start the command and wait for its line; end it if the test did not."""
@@ -53,14 +58,7 @@ def test_an_incomplete_installation_is_told_in_a_sentence(package: str) -> None:
         f"import sys; sys.modules[{package!r}] = None; from controller import entry; sys.exit(entry.main())"
     )
     options = command("--openflow", ANY, "--rest", ANY, "--grpc", ANY)[3:]
-    done = subprocess.run(
-        [sys.executable, "-c", program, *options],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    done = run([sys.executable, "-c", program, *options])
     assert done.returncode == 2
     [said] = done.stderr.splitlines()
     assert said.startswith("mstcp-controller: ")
@@ -106,14 +104,7 @@ def test_an_address_in_use_is_a_sentence(service: str) -> None:
         options = [
             word for name in ("openflow", "rest", "grpc") for word in (f"--{name}", ANY) if name != service
         ]
-        ended = subprocess.run(
-            command(*options, f"--{service}", address),
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+        ended = run(command(*options, f"--{service}", address))
     assert ended.returncode == 2
     assert ended.stdout == ""
     last = ended.stderr.splitlines()[-1]
@@ -122,14 +113,7 @@ def test_an_address_in_use_is_a_sentence(service: str) -> None:
 
 
 def test_a_topology_that_does_not_exist_is_a_sentence() -> None:
-    ended = subprocess.run(
-        command("--topology", "nowhere.toml"),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    ended = run(command("--topology", "nowhere.toml"))
     assert ended.returncode == 2
     assert "nowhere.toml" in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -167,28 +151,13 @@ def test_addresses() -> None:
             Address.parse(wrong)
 
 
-def test_a_core_that_cannot_go_on_ends_the_process_with_a_reason() -> None:
-    program = (
-        "import sys; from controller import cli; from controller.core import Core\n"
-        "Core.next_deadline = lambda self: 1 / 0\n"
-        "sys.exit(cli.main())"
-    )
-    options = [word for name in ("openflow", "rest", "grpc") for word in (f"--{name}", ANY)]
-    ended = subprocess.run(
-        [sys.executable, "-c", program, "--topology", "butterfly", "--store", "none", *options],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert ended.returncode == 70
-    assert "mstcp-controller: the core's thread ended: ZeroDivisionError" in ended.stderr
-
-
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
+        (
+            "from controller.core import Core; Core.next_deadline = lambda self: 1 / 0",
+            "the core's thread ended: ZeroDivisionError",
+        ),
         (
             "from controller.openflow import runtime as r; r.Reactor._take_new = lambda _: 1 / 0",
             "the thread controller-openflow ended: ZeroDivisionError",
@@ -206,14 +175,7 @@ def test_a_core_that_cannot_go_on_ends_the_process_with_a_reason() -> None:
 def test_a_thread_that_ends_by_a_fault_ends_the_process_with_a_reason(fault: str, said: str) -> None:
     program = f"import sys; from controller import cli\n{fault}\nsys.exit(cli.main())"
     options = [word for name in ("openflow", "rest", "grpc") for word in (f"--{name}", ANY)]
-    ended = subprocess.run(
-        [sys.executable, "-c", program, "--topology", "butterfly", "--store", "none", *options],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    ended = run([sys.executable, "-c", program, "--topology", "butterfly", "--store", "none", *options])
     assert ended.returncode == 70, ended.stderr
     assert f"mstcp-controller: {said}" in ended.stderr
 
