@@ -54,6 +54,6 @@ pub use listener::Listener;
 #[cfg(feature = "tls")]
 pub use mstcp_net::ClientTls;
 pub use mstcp_net::{
-    ClientConfig, Error, Event, Interfaces, Keepalive, PathStatistics, ServerConfig, Statistics,
-    StreamId, StreamSpec, StreamStatistics, TransportConfig,
+    ClientConfig, Error, Event, Interfaces, Keepalive, Loss, PathStatistics, ServerConfig,
+    Statistics, StreamId, StreamSpec, StreamStatistics, TransportConfig,
 };
