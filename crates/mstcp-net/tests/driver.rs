@@ -234,6 +234,33 @@ fn streams_go_to_the_addresses_that_the_server_announces_until_it_withdraws_them
 }
 
 #[test]
+fn a_server_that_announces_ever_more_addresses_is_not_followed_for_ever() {
+    let client = ClientConfig {
+        most_announced: 1,
+        ..ClientConfig::default()
+    };
+    let mut net = Net::new(client, ServerConfig::default(), |_| any(1));
+    net.until("a stream", |net| {
+        net.client.open_streams() == 1 && !net.servers.is_empty()
+    });
+    for port in 1000..1300 {
+        let nowhere = SocketAddr::from(([127, 0, 0, 4], port));
+        let server = &mut net.servers[0];
+        server.driver.announce(net.now_ns, vec![nowhere]).unwrap();
+        server.apply(net.now_ns);
+        for _ in 0..2 {
+            net.now_ns += 1_000_000;
+            net.turn();
+        }
+    }
+    let added = net
+        .client
+        .driver
+        .add_stream(net.now_ns, StreamSpec::default());
+    assert_eq!(added.unwrap().index(), 256);
+}
+
+#[test]
 fn what_is_written_goes_with_the_hello_and_the_others_join_once_that_is_answered() {
     let mut net = Net::new(early(), ServerConfig::default(), |_| any(3));
     net.until("a connection", |net| net.client.is_open);

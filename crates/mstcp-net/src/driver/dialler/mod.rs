@@ -69,6 +69,9 @@ pub(super) enum Found {
     Failed(Error),
 }
 
+/// A server that names ever more addresses is followed up to the stream of this number.
+const MOST_NUMBERS: usize = 256;
+
 /// Opens the streams of one connection.
 #[derive(Debug)]
 pub(super) struct Dialler {
@@ -450,7 +453,8 @@ impl Dialler {
         for address in addresses {
             let mut specs = self.specs.iter().flatten();
             let has_one = specs.any(|spec| spec.remote == Some(*address));
-            let is_full = self.announced.len() >= self.config.most_announced;
+            let is_full = self.announced.len() >= self.config.most_announced
+                || self.specs.len() >= MOST_NUMBERS;
             if !(has_one || is_full || self.peer == Some(*address)) {
                 let spec = StreamSpec::default().remote(*address);
                 if let Ok(stream) = self.add(now_ns, spec, None) {
