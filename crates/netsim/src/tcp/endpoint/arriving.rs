@@ -94,7 +94,8 @@ impl Endpoint {
                 _ => self.sender.rtt().sample(now - self.syn_sent_at),
             }
         }
-        self.sender.on_open(now);
+        let handshake = (self.syn_retries == 0).then(|| now - self.syn_sent_at);
+        self.sender.on_open(now, handshake);
         if self.acks.first_data_at_once {
             self.receiver.acknowledge_first_data();
         }

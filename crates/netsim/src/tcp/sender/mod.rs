@@ -286,8 +286,9 @@ impl Sender {
         }
     }
 
-    /// The handshake is over.
-    pub fn on_open(&mut self, now: Nanos) {
+    /// The handshake is over, of which the round trip is known unless a SYN was sent again.
+    pub fn on_open(&mut self, now: Nanos, handshake: Option<Nanos>) {
+        self.nearest = handshake;
         let srtt = self.rtt.srtt();
         self.congestion.on_open(now, &mut self.window, srtt);
         if let Some(usage) = &mut self.usage {
