@@ -13,6 +13,24 @@ from experiments.model.results import Results, RunResult
 pytestmark = pytest.mark.timeout(900)
 
 FETCH = 'import urllib.request as u; print(len(u.urlopen(\\"http://{h2}:8000/served\\").read()))'
+COUNT = """
+import asyncio
+async def count(reader, writer):
+    writer.write(str(len(await reader.read())).encode())
+    writer.close()
+async def main():
+    await (await asyncio.start_server(count, "0.0.0.0", 9000)).serve_forever()
+asyncio.run(main())
+"""
+UPLOAD = """
+import socket, time
+control, data = (socket.create_connection(("{h2}", 9000)) for _ in range(2))
+began_s = time.monotonic()
+data.sendall(bytes(400_000))
+data.shutdown(socket.SHUT_WR)
+print(int(data.recv(99)) * 8 / (time.monotonic() - began_s))
+"""
+UPLOAD_BPS = 4.5e6
 SCENARIO = f"""
 format = 1
 name = "mixed"
@@ -37,6 +55,20 @@ at_s = 0.5
 over = "mstcp"
 
 [[programs]]
+name = "counter"
+host = "h2"
+command = ["python3", "-c", '''{COUNT}''']
+server = true
+
+[[programs]]
+name = "upload"
+host = "h1"
+command = ["python3", "-c", '''{UPLOAD}''']
+at_s = 0.7
+over = "mstcp"
+rate_bps = {UPLOAD_BPS}
+
+[[programs]]
 name = "endless"
 host = "h1"
 command = "sleep 100"
@@ -46,8 +78,8 @@ for_s = 0.5
 
 [cases.1.flows]
 a = {{ src = "h1", dst = "h2", requested_bps = 2e6, protocol = "mstcp" }}
-b = {{ src = "h1", dst = "h2", requested_bps = 3e6, protocol = "mptcp" }}
-c = {{ src = "h1", dst = "h2", requested_bps = 3e6, congestion_control = "cubic" }}
+b = {{ src = "h1", dst = "h2", requested_bps = 0.8e6, protocol = "mptcp" }}
+c = {{ src = "h1", dst = "h2", requested_bps = 0.8e6, congestion_control = "cubic" }}
 """
 
 
@@ -95,11 +127,15 @@ def test_the_link_followed_its_trace(run: RunResult) -> None:
 
 
 def test_programs_ran_and_say_what_they_did(run: RunResult) -> None:
-    server, first, fetched, *again = run.commands
+    server, counter, first, fetched, upload, *again = run.commands
     assert (server.program, server.exit_status) == ("server", None)
+    assert (counter.program, counter.exit_status) == ("counter", None)
     size = Path("/usr/share/common-licenses/GPL-3").stat().st_size
     assert (fetched.program, fetched.exit_status, fetched.output) == ("over-mstcp", 0, f"{size}\n")
     assert fetched.bytes_received > size
+    # One allocation for the program: beside a connection that is silent, the other has all of it.
+    assert (upload.program, upload.exit_status) == ("upload", 0), upload.output
+    assert float(upload.output) == pytest.approx(UPLOAD_BPS, rel=0.1)
     for number, each in enumerate([first, *again]):
         assert (each.program, each.exit_status) == ("endless", None)
         assert each.started_s == pytest.approx(0.25 + number, abs=0.3)
