@@ -1,17 +1,14 @@
 //! What coupled subflows take beside a TCP, and how they share two links: against the equilibria of their fluid models, and against the
 //! rules themselves under random losses.
 
-use netsim::results::{FlowResults, Results};
+use netsim::results::FlowResults;
 use netsim::tcp::congestion::coupled::{Balia, Flow, Lia, Olia, Rule};
-use netsim::{Description, Simulation};
 use serde_json::{json, Value};
 
-fn run(description: &Value) -> Results {
-    let description = Description::from_json(&description.to_string()).expect("a description");
-    let mut simulation = Simulation::new(&description).expect("a run");
-    simulation.run(u64::MAX).expect("no error");
-    simulation.results()
-}
+#[path = "common/run.rs"]
+mod run;
+
+use run::run;
 
 /// The bottleneck that an MPTCP with two subflows shares with a TCP; what is left out is a queue of 200 packets without losses.
 fn shared(control: &str, seed: u64, bottleneck: &Value) -> Vec<FlowResults> {

@@ -1,8 +1,12 @@
 //! MPTCP over links: what arrives, how fast, and what happens when a path is slow, lossy or gone.
 
-use netsim::results::{FlowResults, Results};
-use netsim::{Description, Simulation};
+use netsim::results::FlowResults;
 use serde_json::{json, Value};
+
+#[path = "common/run.rs"]
+mod run;
+
+use run::{run, try_run};
 
 /// Two disjoint paths between S and D through A and B: rates in Mbit/s, one-way delays in ms.
 fn two_paths(rates_mbps: [f64; 2], delays_ms: [f64; 2]) -> Value {
@@ -20,13 +24,6 @@ fn two_paths(rates_mbps: [f64; 2], delays_ms: [f64; 2]) -> Value {
             "mptcp": {},
         }],
     })
-}
-
-fn run(description: &Value) -> Results {
-    let description = Description::from_json(&description.to_string()).expect("a description");
-    let mut simulation = Simulation::new(&description).expect("a run");
-    simulation.run(u64::MAX).expect("no error");
-    simulation.results()
 }
 
 fn flow(description: &Value) -> FlowResults {
@@ -277,11 +274,7 @@ fn what_cannot_be_is_refused_with_its_place() {
     let refused = |change: &dyn Fn(&mut Value)| {
         let mut description = two_paths([10.0, 10.0], [5.0, 10.0]);
         change(&mut description);
-        let text = description.to_string();
-        Description::from_json(&text)
-            .and_then(|description| Simulation::new(&description).map(|_| ()))
-            .expect_err("refused")
-            .to_string()
+        try_run(&description).expect_err("refused").to_string()
     };
     let scheduler = refused(&|d| d["flows"][0]["mptcp"]["scheduler"] = json!("best"));
     assert!(

@@ -1,7 +1,12 @@
 //! MSTCP with the library's whole protocol: streams whose paths die or lose.
 
-use netsim::{Description, Results, Simulation};
+use netsim::Results;
 use serde_json::{json, Value};
+
+#[path = "common/run.rs"]
+mod common;
+
+use common::try_run;
 
 /// Two paths of 4 and 3 Mbit/s; the application stops writing at 10 s, the run ends at 25 s.
 fn run(lower: &Value, mstcp: &Value) -> Results {
@@ -29,10 +34,7 @@ fn run(lower: &Value, mstcp: &Value) -> Results {
             "mstcp": mstcp,
         }],
     });
-    let description = Description::from_json(&description.to_string()).expect("a description");
-    let mut simulation = Simulation::new(&description).expect("a run");
-    simulation.run(u64::MAX).expect("the run comes to its end");
-    simulation.results()
+    common::run(&description)
 }
 
 fn missing(results: &Results) -> u64 {
@@ -89,10 +91,7 @@ fn the_whole_protocol_binds_late() {
                     "paths": [{ "path": ["A", "B"], "rate_bps": 1e6 }, { "path": ["A", "C", "B"], "rate_bps": 1e6 }],
                     "mstcp": { "binding": "early", "trust_streams": false } }],
     });
-    let description = Description::from_json(&description.to_string()).expect("a description");
-    let error = Simulation::new(&description)
-        .expect_err("refused")
-        .to_string();
+    let error = try_run(&description).expect_err("refused").to_string();
     assert!(
         error.contains("mstcp.trust_streams") && error.contains("late"),
         "{error}"
@@ -109,10 +108,7 @@ fn the_first_window_of_a_paced_stream_leaves_at_once() {
         "flows": [{ "name": "1", "src": "A", "dst": "B", "protocol": "mstcp", "traffic": { "kind": "bulk", "total_bytes": 9_900 },
                     "paths": [{ "path": ["A", "B"], "rate_bps": 1e5 }] }],
     });
-    let description = Description::from_json(&description.to_string()).expect("a description");
-    let mut simulation = Simulation::new(&description).expect("a run");
-    simulation.run(u64::MAX).expect("the run comes to its end");
-    let completion_s = simulation.results().flows[0].completion_s;
+    let completion_s = common::run(&description).flows[0].completion_s;
     // A round trip for the handshake, half of one for the data, and ten segments on the link.
     let expected_s = 0.6 + 10.0 * 1054.0 * 8.0 / 1e6;
     let ratio = completion_s.expect("the file has arrived") / expected_s;

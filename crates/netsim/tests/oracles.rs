@@ -1,15 +1,12 @@
 //! The simulator against what is known by formula, and TCP over a shared queue against ns-3.
 
-use netsim::{Description, Results, Simulation};
+use netsim::Results;
 use serde_json::{json, Value};
 
-fn run(description: &Value) -> Results {
-    let description =
-        Description::from_json(&description.to_string()).expect("the description is right");
-    let mut simulation = Simulation::new(&description).expect("the description is right");
-    simulation.run(u64::MAX).expect("the run comes to its end");
-    simulation.results()
-}
+#[path = "common/run.rs"]
+mod run;
+
+use run::run;
 
 fn link(a: &str, b: &str, rate_bps: f64, delay_us: f64) -> Value {
     json!({ "ends": [a, b], "rate_bps": rate_bps, "delay_us": delay_us })

@@ -79,16 +79,12 @@ pub struct Endpoint {
 impl Endpoint {
     /// Open a connection; the SYN is ready to be sent.
     pub fn client(config: &Config, now: Nanos) -> Self {
-        let mut endpoint =
-            Self::with_congestion(config, congestion::build(config.congestion), State::SynSent);
-        endpoint.syn_due = true;
-        endpoint.syn_sent_at = now;
-        endpoint
+        Self::client_with(config, now, congestion::build(config.congestion))
     }
 
     /// Wait for a connection.
     pub fn server(config: &Config) -> Self {
-        Self::with_congestion(config, congestion::build(config.congestion), State::Listen)
+        Self::server_with(config, congestion::build(config.congestion))
     }
 
     /// Like [`client`](Self::client), with a congestion control of one's own.
