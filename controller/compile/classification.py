@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from controller.model.dhcp import CLIENT_PORT, SERVER_PORT
-from controller.model.labels import ANY_LABEL
+from controller.model.labels import DEFAULT, LABEL_BITS, format_mac
 from controller.model.packet_limits import BURST_PACKETS, PACKETS_PER_S
 from controller.model.rules import (
     COOKIE_CLASSIFY,
@@ -47,6 +47,9 @@ neighbour discovery, which the controller has seen."""
 _ANY_GROUP = "01:00:00:00:00:00/01:00:00:00:00:00"
 """A match for Ethernet addresses of multicast and broadcast: nothing is flooded, its packets are counted."""
 
+_ENDED = format_mac(DEFAULT << LABEL_BITS)
+"""A label of a default route that has ended, which is for nobody here."""
+
 _DISCOVERY = tuple(Match(ETH_TYPE_IPV6, IP_PROTO_ICMPV6, icmp_type=kind) for kind in ICMPV6_NEIGHBOUR_TYPES)
 
 _ASKED = (
@@ -83,7 +86,7 @@ def classification(metered_ports: Collection[int], relays_dhcp: bool) -> tuple[M
         _rule(TABLE_CONTROLLER, PRIORITY_MISS, Match(), ToController()),
         *(_rule(*asked, GotoTable(TABLE_CONTROLLER)) for asked in (*_ASKED, *(_DHCP if relays_dhcp else ()))),
         *(_rule(TABLE_DEFAULT, _ASKED_ALREADY, match, Drop()) for match in _DISCOVERY),
-        _rule(TABLE_DEFAULT, _NEVER_ASKED_FOR, Match(destination_mac=ANY_LABEL), Drop()),
+        _rule(TABLE_DEFAULT, _NEVER_ASKED_FOR, Match(destination_mac=_ENDED), Drop()),
         Rule(TABLE_DEFAULT, _NEVER_ASKED_FOR, Match(destination_mac=_ANY_GROUP), Drop(), COOKIE_GROUPS),
         _rule(TABLE_CLASSIFY, PRIORITY_MISS, Match(), GotoTable(TABLE_PINNED)),
         _rule(TABLE_PINNED, PRIORITY_MISS, Match(), GotoTable(TABLE_DEFAULT)),

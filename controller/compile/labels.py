@@ -1,8 +1,8 @@
 """The fixed rules of a switch: labels to ports, the end of bypasses and of labels, its hosts.
 
 They depend on the switch's own links and hosts alone, so nothing is changed here when flows come, move or go.
-A label counts only where it comes in from another switch: frames into which a host has written one are
-dropped.
+A label counts only where it comes in from another switch. Frames from a host's port go where their IP
+addresses say, with a label of the ingress's: a host may well have an Ethernet address that looks like one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from controller.compile.neighbours import asking_rule, speaking_rules
 from controller.model.labels import ANY_LABEL, BYPASS, DEFAULT, FLOW, STOP
 from controller.model.rules import (
     COOKIE_LABEL,
-    PRIORITY_FORGED,
     PRIORITY_LABEL,
     PRIORITY_LOCAL,
     PRIORITY_MISS,
@@ -47,9 +46,7 @@ def label_rules(switch: str, neighbours: Iterable[str], ways: Ways) -> list[Rule
     """Return the rules of a switch that depend on nothing but its links to other switches."""
     form = ways.format
     end = Match(destination_mac=form.beginning_with(form.end_of_bypass, BYPASS))
-    forged = Match(destination_mac=ANY_LABEL)
     rules = [
-        Rule(TABLE_CLASSIFY, PRIORITY_FORGED, forged, Drop(), COOKIE_LABEL),
         Rule(TABLE_BYPASS, PRIORITY_LABEL, end, RestoreLabel(_RESTORED, TABLE_LABEL), COOKIE_LABEL),
         Rule(TABLE_BYPASS, PRIORITY_MISS, Match(), GotoTable(TABLE_LABEL), COOKIE_LABEL),
     ]
