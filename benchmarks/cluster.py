@@ -9,7 +9,6 @@ by itself.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
@@ -20,6 +19,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+from benchmarks.pages import command_line
 from experiments.engines.sim.process import Processes
 from experiments.scheduling.cluster import Cluster
 from experiments.studies import schema
@@ -31,9 +31,7 @@ START_S = 60.0
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--study", default="kato-flow")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--workers", type=int, default=4)

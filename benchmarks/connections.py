@@ -24,7 +24,7 @@ from typing import Any
 
 import mstcp
 from benchmarks.occupied import occupied
-from benchmarks.pages import show
+from benchmarks.pages import command_line, show
 
 HOST = "127.0.0.1"
 STREAMS = 2
@@ -282,12 +282,11 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; return 1 if a connection failed."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.connections", description=__doc__)
+    parser = command_line(__doc__, with_json=True)
     parser.add_argument("--connections", type=int, default=10_000, metavar="N", help="default 10000")
     parser.add_argument(
         "--busy", type=int, default=0, metavar="N", help="beside N computing processes for each processor (0)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)

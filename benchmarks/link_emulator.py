@@ -17,6 +17,7 @@ import sys
 import time
 from typing import Any
 
+from benchmarks.pages import command_line
 from topologies.link_emulator import LinkEmulator
 
 INSIDE = "--inside"
@@ -126,7 +127,7 @@ def measure(seconds: int, realtime_priority: int) -> None:
 
 def main() -> None:
     """Start again in namespaces of its own, and measure there."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser = command_line(__doc__)
     parser.add_argument("--seconds", type=int, default=5, help="length of each measurement (default 5)")
     parser.add_argument(
         "--realtime-priority", type=int, default=50, help="of the emulator; 0: none (default 50)"

@@ -9,7 +9,6 @@ the sources stop. Medians of the repeats.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import statistics
@@ -21,7 +20,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from benchmarks.pages import show
+from benchmarks.pages import command_line, show
 from experiments import runner
 from experiments.model import scenario
 from experiments.model.events import Event, FlowsConnected, InRun, PhaseBegun, RunFinished, RunStarted
@@ -43,14 +42,11 @@ PROGRAMS = {
 
 def main() -> int:
     """Measure as the command line says, and print the medians."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, with_json=True)
     parser.add_argument("--protocol", default="mstcp")
     parser.add_argument("--case", default="1")
     parser.add_argument("--duration", type=float, default=10.0, metavar="S")
     parser.add_argument("--repeats", type=int, default=3, metavar="N")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         print("this makes networks: run it with sudo", file=sys.stderr)

@@ -8,7 +8,6 @@ which it was refused. `--solve` routes 100 flows at a load of 1.1 over each and 
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections import Counter
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from gomr import GomrError, solve
 
+from benchmarks.pages import command_line
 from experiments.errors import ExperimentError
 from experiments.routing.case import make_case
 from topologies.errors import TopologyError
@@ -63,7 +63,7 @@ def _solved(routable: Routable) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns 1 where a file was refused."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.network_files", description=__doc__)
+    parser = command_line(__doc__)
     parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
     parser.add_argument("--solve", action="store_true", help="route over each network too")
     args = parser.parse_args(arguments)

@@ -1,13 +1,26 @@
-"""Where results are shown: the terminal, and the tables of docs/ between two comments."""
+"""What benchmarks show: their help, results on the terminal, and the tables of docs/ between two comments."""
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def command_line(description: str | None, *, with_json: bool = False) -> argparse.ArgumentParser:
+    """Return the parser of the module that runs; its help is the module's text as it stands."""
+    spec = sys.modules["__main__"].__spec__
+    name = spec.name.removesuffix(".__main__") if spec is not None else "benchmark"
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(f"python -m {name}", description=description, formatter_class=raw)
+    if with_json:
+        parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    return parser
 
 
 def renew(page: str, name: str, lines: Iterable[str]) -> None:

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, cast
 
-from benchmarks.pages import renew
+from benchmarks.pages import command_line, renew
 from switch import Port, PrivateInstance
 from switch.ppfs import FlowKey, Splitter
 
@@ -340,7 +340,7 @@ def measure_all(arguments: argparse.Namespace) -> None:
 
 def main() -> None:
     """Start again in namespaces of its own, and measure there."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser = command_line(__doc__)
     parser.add_argument("--packets", type=int, default=200_000, help="of each row (default 200000)")
     parser.add_argument("--rate", type=float, default=20_000, help="packets a second (default 20000)")
     parser.add_argument("--modes", default="generic,native", help="of the splitter (default generic,native)")

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.pages import show
+from benchmarks.pages import command_line, show
 
 INSIDE = "MSTCP_PROXIES_INSIDE"
 HOST = "127.0.0.1"
@@ -133,9 +133,8 @@ def measure(rounds: int, count: int) -> dict[str, float]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.proxies", description=__doc__)
+    parser = command_line(__doc__, with_json=True)
     parser.add_argument("--quick", action="store_true", help="3 rounds instead of 7")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
     parser.add_argument("--relay", nargs=2, type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     if arguments.relay:

@@ -6,12 +6,11 @@ python -m benchmarks.readme --keep RESULTS    # first make one of them of RESULT
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks.pages import DOCS, renew
+from benchmarks.pages import DOCS, command_line, renew
 from experiments.analysis.statistics import Estimate
 from experiments.model.reading import read_results
 from experiments.model.results import Results
@@ -26,11 +25,7 @@ Cell = Callable[[FlowSummary], str]
 
 def main() -> None:
     """Renew the tables."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.readme",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--keep", type=Path, metavar="RESULTS")
     args = parser.parse_args()
     if args.keep:

@@ -7,11 +7,11 @@ A seed that fails is printed; it belongs into `tests/controller/leader/test_repl
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
+from benchmarks.pages import command_line
 from tests.fakes.replicated import World
 
 
@@ -27,9 +27,7 @@ def attempt(seed: int) -> tuple[int, int, int, str]:
 
 def main() -> int:
     """Run as a command; returns 1 where a seed has failed."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--seeds", type=int, default=10_000, help="how many (default %(default)s)")
     parser.add_argument("--first", type=int, default=0, help="the first (default %(default)s)")
     parser.add_argument("--processes", type=int, default=None, help="at a time (default: one a core)")

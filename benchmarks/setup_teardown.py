@@ -18,15 +18,15 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.pages import command_line
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 
 def main() -> int:
     """Parse the command line and run in a sandbox."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--network", default="butterfly", help="as topologies.load takes it")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--in-sandbox", action="store_true", help=argparse.SUPPRESS)

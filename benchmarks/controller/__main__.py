@@ -26,7 +26,6 @@ in which clients and switches are (`*_beside_cpu_ms`). They say more on a machin
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import sys
@@ -38,17 +37,14 @@ from benchmarks.controller.live import run_in_namespaces
 from benchmarks.controller.load import Load, Result
 from benchmarks.controller.process import controller
 from benchmarks.controller.sizes import spec_of
-from benchmarks.pages import show
+from benchmarks.pages import command_line, show
 from tests.fakes.model_network import fleet_of
 
 
 def main() -> int:
     """Parse the command line, measure, and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, with_json=True)
     parser.add_argument("--quick", action="store_true", help="50 switches, 500 flows: under a minute")
-    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     parser.add_argument("--switches", type=int, help="200 of them, unless this says otherwise")
     parser.add_argument("--flows", type=int, help="5,000 of them, unless this says otherwise")
     parser.add_argument("--rate", type=float, default=1e6, help="goodput that each flow asks for, bit/s")

@@ -9,7 +9,6 @@ of a flow left. Prints one JSON object; the status is 1 if something was wrong.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import json
@@ -25,6 +24,7 @@ from typing import Any
 import topologies
 from benchmarks.controller.client import Refused, Session
 from benchmarks.controller.process import Controller, controller
+from benchmarks.pages import command_line
 from switch.model import Fleet
 from switch.model.openflow import ErrorReason, FlowMod, GroupMod
 from tests.fakes.model_network import fleet_of
@@ -38,9 +38,7 @@ _PUBLISHED = 5e-4
 
 def main() -> int:
     """Parse the command line, soak, and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--topology", default="fat-tree:4:rate_bps=10e6")

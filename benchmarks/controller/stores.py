@@ -16,7 +16,6 @@ share what else happens there.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import statistics
 import sys
@@ -29,7 +28,7 @@ from benchmarks.controller.client import Session
 from benchmarks.controller.load import UNDER_WAY, Load
 from benchmarks.controller.process import Controller, controller, leader_of
 from benchmarks.controller.sizes import spec_of
-from benchmarks.pages import show
+from benchmarks.pages import command_line, show
 from tests.fakes.etcd_servers import EtcdServers
 from tests.fakes.model_network import fleet_of
 
@@ -110,11 +109,8 @@ async def _measure(spec: str, flows: int, seed: int, folder: Path) -> dict[str, 
 
 def main() -> int:
     """Parse the command line, measure, and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, with_json=True)
     parser.add_argument("--quick", action="store_true", help="50 switches, 500 flows")
-    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     parser.add_argument("--flows", type=int, help="5,000 of them, unless this says otherwise")
     parser.add_argument("--switches", type=int, help="200 of them, unless this says otherwise")
     parser.add_argument("--seed", type=int, default=1, help="of the network and of the flows' ends")

@@ -17,7 +17,6 @@ The status is 1 if rules, flows or records changed.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import statistics
 import sys
@@ -33,7 +32,7 @@ import topologies
 from benchmarks.controller.client import Session
 from benchmarks.controller.load import UNDER_WAY, Load
 from benchmarks.controller.process import Controller, controller, leader_of
-from benchmarks.pages import show
+from benchmarks.pages import command_line, show
 from controller.store.etcd import EtcdStore
 from controller.store.etcd_client import EtcdAccess, EtcdClient, until
 from switch.model import Fleet
@@ -168,11 +167,8 @@ async def _measure(takeovers: int, folder: Path) -> Result:
 
 def main() -> int:
     """Parse the command line, measure, and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, with_json=True)
     parser.add_argument("--takeovers", type=int, default=1000, help="how many (default %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="takeovers-") as folder:
         result = asyncio.run(_measure(options.takeovers, Path(folder)))

@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.drills.replicas import Replica, Replicas, changed_rules, rule_ages
+from benchmarks.pages import command_line
 from switch.ovs import PrivateInstance
 from topologies.management import CONTROLLER_IP
 
@@ -56,11 +57,8 @@ Result = dict[str, float | int]
 
 def main() -> int:
     """Parse the command line; run the drills in namespaces of their own, and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, with_json=True)
     parser.add_argument("--quick", action="store_true", help="10 s of traffic a drill instead of 30")
-    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     parser.add_argument(
         "--drill", choices=sorted(DRILLS | REPLICATED), action="append", help="only this, repeatable"
     )

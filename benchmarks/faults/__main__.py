@@ -12,7 +12,6 @@ application reads late. A pause counts while a path works in each direction and 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.faults.live import transfer
-from benchmarks.pages import show
+from benchmarks.pages import command_line, show
 
 ROOT = Path(__file__).resolve().parents[2]
 WORST = ("longest_pause_s", "longest_unused_repaired_path_s", "longest_close_s")
@@ -82,9 +81,8 @@ def run_live(seeds: range, mib: int) -> dict[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run; return 1 if bytes were lost."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
+    parser = command_line(__doc__, with_json=True)
     parser.add_argument("--quick", action="store_true", help="fewer seeds, smaller transfers")
-    parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
     parser.add_argument("--live", type=int, metavar="N", help="run this many seeds live, and nothing else")
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first of them")
     parser.add_argument("--mib", type=int, default=200, metavar="N", help="MiB that each sends each way")

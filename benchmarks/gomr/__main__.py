@@ -38,6 +38,7 @@ from benchmarks.gomr import growth, independent, live, regular
 from benchmarks.gomr.cells import ENGINE_NAMES, Cell, Effort, as_dict, measure
 from benchmarks.gomr.networks import Size
 from benchmarks.gomr.tables import markdown, plot
+from benchmarks.pages import command_line
 
 FULL = Effort(budget_s=20, repeats=5, events=100, failures=30)
 QUICK = Effort(budget_s=3, repeats=3, events=20, failures=5)
@@ -107,11 +108,7 @@ def _files(parser: argparse.ArgumentParser, paths: Sequence[Path]) -> list[Path]
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.gomr",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line(__doc__, with_json=True)
     parser.add_argument("networks", nargs="*", type=Path, metavar="GRAPHML", help="files, or folders of them")
     parser.add_argument(
         "--flows", type=int, default=1000, help="flows on each GraphML network (default 1000)"
@@ -146,7 +143,6 @@ def _parser() -> argparse.ArgumentParser:
         "--seed", type=int, default=1, help="of the problems of --independent and --regular (default 1)"
     )
     parser.add_argument("--quick", action="store_true", help="fewer repeats and a budget of 3 s, not 20 s")
-    parser.add_argument("--json", action="store_true", help="print the document instead of the table")
     parser.add_argument("--out", type=Path, default=Path("results/gomr"), help="default results/gomr")
     return parser
 

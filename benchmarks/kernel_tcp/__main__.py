@@ -13,7 +13,6 @@ Neither root nor an idle machine is needed; each seed is a kernel of its own. It
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import math
@@ -26,6 +25,7 @@ from typing import Any, NamedTuple
 import netsim_native
 
 from benchmarks.kernel_tcp.guest import Order
+from benchmarks.pages import command_line
 from benchmarks.virtual_kernel import guest_file, lines_of
 from experiments.analysis.statistics import estimate
 from experiments.model.settings import KERNEL_RESPONSES, RESPONSE_CONTROLS, Tcp
@@ -215,7 +215,7 @@ TABLES: dict[str, Callable[[int], dict[str, Order]]] = {
 
 def main() -> None:
     """Run a table's orders and print it."""
-    parser = argparse.ArgumentParser(prog="benchmarks.kernel_tcp", description=__doc__)
+    parser = command_line(__doc__)
     parser.add_argument("table", choices=TABLES)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--core", type=int, default=0, help="the processor that the kernels run on")

@@ -8,7 +8,6 @@ benchmarks.kernel_tcp losses` has those with random loss.
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.pages import command_line
 from experiments.analysis.statistics import estimate
 from experiments.model.results import Results
 
@@ -103,7 +103,7 @@ def _text(values_bps: list[float]) -> str:
 
 def main() -> None:
     """Run all settings, or those that are named."""
-    parser = argparse.ArgumentParser(prog="benchmarks.kernel_tcp.settings", description=__doc__)
+    parser = command_line(__doc__)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--duration", type=float, default=15.0)
     parser.add_argument("--only", default="", help="settings whose name has this word")

@@ -6,12 +6,11 @@ build/ns3/runs.jsonl and not run again.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Iterable
 
-from benchmarks.pages import renew
+from benchmarks.pages import command_line, renew
 
 from .cases import Run, losses, queues
 from .outcomes import Outcome
@@ -27,7 +26,7 @@ SEEDS = {
 
 def main() -> int:
     """Run what is missing and write the tables; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ns3", description=__doc__)
+    parser = command_line(__doc__)
     for option, (count, meaning) in SEEDS.items():
         parser.add_argument(option, type=int, default=count, help=meaning)
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs of ns-3 at once")

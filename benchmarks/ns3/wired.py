@@ -6,14 +6,13 @@ given in build/ns3/wired.jsonl.
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.pages import renew
+from benchmarks.pages import command_line, renew
 
 from .cases import Run
 from .descriptions import Description
@@ -157,7 +156,7 @@ def _span(rates: Sequence[float]) -> str:
 
 def main() -> int:
     """Run what is missing and write the table; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ns3.wired", description=__doc__)
+    parser = command_line(__doc__)
     parser.add_argument("--seeds", type=int, default=5, help="of each setting (a second each in ns-3)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs of ns-3 at once")
     args = parser.parse_args()

@@ -6,7 +6,6 @@ ns-3 has given in build/ns3/wifi.jsonl.
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import subprocess
@@ -15,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.pages import renew
+from benchmarks.pages import command_line, renew
 from experiments.sim import Simulation
 
 from .programs import FOLDER, is_compiled, run_missing
@@ -180,7 +179,7 @@ def _span(rates: Sequence[float]) -> str:
 
 def main() -> int:
     """Run what is missing and write the table; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ns3.wireless", description=__doc__)
+    parser = command_line(__doc__)
     parser.add_argument("--seeds", type=int, default=2, help="of each setting (some 5 s each in ns-3)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs of ns-3 at once")
     args = parser.parse_args()

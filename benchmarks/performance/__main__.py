@@ -6,7 +6,6 @@ python -m benchmarks.performance measure [NAME ...]  # first make these of them 
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import json
 import os
@@ -17,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.pages import DOCS, renew
+from benchmarks.pages import DOCS, command_line, renew
 from benchmarks.performance.tables import TABLES
 
 KEPT = DOCS / "results" / "performance"
@@ -33,11 +32,7 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure if asked to, and renew the page; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.performance",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line(__doc__)
     parser.add_argument("measure", nargs="?", choices=["measure"], help="make documents again")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(COMMANDS)} (default: all)")
     arguments = parser.parse_args(argv)

@@ -16,6 +16,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from benchmarks.pages import command_line
 from experiments.errors import ExperimentError
 
 from .compare import Outcome, run
@@ -70,7 +71,7 @@ def _tell(outcome: Outcome) -> str:
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.random_networks", description=__doc__)
+    parser = command_line(__doc__)
     parser.add_argument("--count", type=int, default=100, help="how many networks (default 100)")
     parser.add_argument("--first", type=int, default=1, help="seed of the first one (default 1)")
     parser.add_argument("--protocol", choices=sorted(set(PROTOCOLS)), help="instead of one that is drawn")

@@ -8,7 +8,6 @@ on purpose are named here with the reason. The exit status is 1 if there is anot
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -19,6 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from benchmarks.pages import command_line
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "suites"
@@ -95,11 +96,8 @@ SUITES = {
 
 def main() -> int:
     """Run the suites and print what differs."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, with_json=True)
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)} (default: all)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
     if unknown := set(arguments.suites) - set(SUITES):
         parser.error(f"there is no suite {', '.join(sorted(unknown))}")

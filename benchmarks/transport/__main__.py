@@ -12,7 +12,6 @@ Namespaces and interfaces end with the process.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
@@ -24,6 +23,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.occupied import occupied
+from benchmarks.pages import command_line
 from benchmarks.transport import programs
 from benchmarks.transport.network import Network, path_address
 from benchmarks.transport.peer import MESSAGE_BYTES
@@ -202,16 +202,11 @@ def markdown(results: dict[str, list[Result]]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.transport",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line(__doc__, with_json=True)
     parser.add_argument("--quick", action="store_true", help="3 rounds of 1 s instead of 5 of 4 s")
     parser.add_argument(
         "--busy", type=int, default=0, metavar="N", help="beside N computing processes for each processor (0)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     args = parser.parse_args(argv)
     if args.busy < 0:
         parser.error(f"--busy must be 0 or more, not {args.busy}")

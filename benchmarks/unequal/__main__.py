@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from benchmarks.pages import command_line
 from benchmarks.unequal import grid, virtual
 from experiments.errors import ExperimentError
 
@@ -31,11 +32,7 @@ LEAST_OF_BETTER = 0.97
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.unequal",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line(__doc__, with_json=True)
     parser.add_argument(
         "--quick", action="store_true", help="33 cases, minutes (default: the whole grid, hours)"
     )
@@ -53,7 +50,6 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--queue-packets", type=int, default=1000, metavar="N", help="default 1000")
     parser.add_argument("--seed", type=int, default=1, help="of the virtual kernel's random numbers")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="kernels at once")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     return parser.parse_args(argv)
 
 

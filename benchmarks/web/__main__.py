@@ -15,7 +15,6 @@ The controller is `mstcp-controller` itself, its switches are models that speak 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import random
@@ -32,7 +31,7 @@ import httpx
 from playwright.async_api import Browser, CDPSession, Page, async_playwright
 
 from benchmarks.controller.process import Controller, controller
-from benchmarks.pages import show
+from benchmarks.pages import command_line, show
 from benchmarks.web.events import day_of_events_heap_mb
 from benchmarks.web.networks import network_of
 from tests.fakes.model_network import fleet_of
@@ -58,10 +57,7 @@ Result = dict[str, float | int | None]
 
 def main() -> int:
     """Parse the command line, measure, and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    parser = command_line(__doc__, with_json=True)
     parser.add_argument("--topology", help="a file; left out: a made-up network of Kdl's size")
     parser.add_argument("--hosts", type=int, default=40)
     parser.add_argument("--flows", type=int, default=1000)
