@@ -117,10 +117,10 @@ test-rust: setup
 	@cargo=$(CARGO_COMMAND); MAKEFLAGS= PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) \
 		"$$cargo" test --quiet --profile checks --locked --workspace $(EXTENSIONS)
 
-# Two files more at a time than there are cores, since many tests wait; the slowest first (tests/conftest.py).
+# One file more at a time than there are cores, since many tests wait; the slowest first (tests/conftest.py).
 .PHONY: test-python
 test-python: setup web/node_modules
-	@$(VENV)/python -m pytest --quiet --numprocesses $$(($$(nproc) + 2)) --dist loadfile --no-loadscope-reorder
+	@$(VENV)/python -m pytest --quiet --numprocesses $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder
 
 web/node_modules: web/package-lock.json | packages
 	@if command -v npm >/dev/null; then cd web && npm ci --silent --no-audit --no-fund && touch node_modules; \
