@@ -40,7 +40,7 @@ RECONNECT_MS = 1000
 
 @dataclass(frozen=True)
 class Port:
-    """A port of a bridge: an interface and the OpenFlow number that it shall have."""
+    """A port of a bridge: an interface and the OpenFlow number that it is to have."""
 
     interface: str
     number: int

@@ -24,7 +24,7 @@ def check_paths(state: State, request: FlowRequest, admission: Admission) -> Opt
 
     Raises:
         InvalidRequest: a path does not lead from the source to the destination, is there twice, the rates do
-            not add up, or the acknowledgements shall take a path that is not there.
+            not add up, or the acknowledgements are to take a path that is not there.
         InfeasibleRequest: a link of a path is down.
         Conflict: other flows hold the capacity of a link.
     """

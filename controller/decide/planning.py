@@ -80,7 +80,7 @@ def optimise(state: State, optima: LiveOptima, objective: str, new_flow: NewFlow
 
     Raises:
         InfeasibleRequest: there are fewer paths than the streams asked for.
-        InvalidRequest: the acknowledgements shall go back along a path that the flow does not have.
+        InvalidRequest: the acknowledgements are to go back along a path that the flow does not have.
         SolverError: the solver failed.
     """
     if new_flow is None:

@@ -6,7 +6,7 @@ the sink that asks.
 | from the engine | to the engine |
 |---|---|
 | | {"event": "listening"}: all ports can be connected to |
-| | {"event": "accepted"}: all who shall ask have a connection |
+| | {"event": "accepted"}: all that will ask have a connection |
 | {"order": "start", "flows": {flow: {"start_ns": ..., "stop_ns": ...}}} | |
 | | {"event": "done", "flows": {flow: ...}}: everything is read; with counters |
 | | {"event": "failed", "reason": ...}: something went wrong |

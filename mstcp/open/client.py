@@ -69,7 +69,7 @@ def open_connection(
             address that the system would use for the destination.
         packet_bytes: Ethernet frame of a full segment, without checksum (1514). A frame of ours fills one, or
             the kernel's maximum segment if that is smaller.
-        objective: What the controller shall optimise; None: its default.
+        objective: What the controller optimises; None: its default.
         paths: Paths to ask the controller for instead of letting it compute them. Without a controller
             "interfaces", or an `Interfaces`: a stream from each address of this host that may lead to the
             destination, also as addresses come and go; the peer must speak MSTCP.

@@ -1,4 +1,4 @@
-"""What the proxy that enters says first on a connection: where the proxy that leaves shall connect to.
+"""What the proxy that enters says first on a connection: where the proxy that leaves is to connect to.
 
 Request: `93 4d 53 50`, version 1 (8 bits), port (16 bits), length of the host (8 bits), host in UTF-8.
 With port 0 and no host the connection carries channels (channels.py), each of which has a request of its own.

@@ -345,9 +345,9 @@ def any_event(data: st.DataObject, problem: Problem, unit_bps: float) -> tuple[E
     nodes = st.sampled_from(sorted(problem.nodes))
     edge = data.draw(st.sampled_from(problem.edges)).id
     flow = data.draw(st.sampled_from(problem.demands)).id
-    newcomer = Demand(name, data.draw(nodes), data.draw(nodes), rate_bps)
+    added = Demand(name, data.draw(nodes), data.draw(nodes), rate_bps)
     events: dict[str, Event] = {
-        "arrives": lambda live: live.add_flow(newcomer),
+        "arrives": lambda live: live.add_flow(added),
         "leaves": lambda live: live.remove_flow(flow),
         "changes": lambda live: live.set_rate(flow, rate_bps),
         "fails": lambda live: live.fail_link(edge),

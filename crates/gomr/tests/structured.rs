@@ -231,7 +231,7 @@ fn the_largest_factor_is_the_same_by_paths_and_by_trees() {
             assert!(found.upper_bound <= found.factor * (1.0 + 1e-9));
             found.factor
         };
-        // In parts, there are so many demands of each source that they are routed on trees.
+        // In parts, each source has enough demands for them to be routed on trees.
         let mut parts = problem.clone();
         parts.flows = (0..5).flat_map(|_| problem.flows.clone()).collect();
         parts.flows.iter_mut().for_each(|f| f.rate_bps /= 5.0);

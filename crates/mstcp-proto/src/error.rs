@@ -152,7 +152,7 @@ pub enum RemoteError {
     /// Bytes on a stream after its LAST frame.
     #[error("bytes came on a stream after its LAST frame")]
     DataAfterLast,
-    /// So many small pieces with gaps between them that they would cost more memory than the window.
+    /// Small pieces with gaps between them would cost more memory than the window.
     #[error("too many small pieces with gaps between them")]
     TooManyPieces,
     /// A FIN is malformed or contradicts frames or another FIN.

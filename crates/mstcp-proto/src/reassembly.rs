@@ -125,7 +125,7 @@ impl Reassembly {
         }
     }
 
-    /// Keep a piece that fills a gap, or part of one. Small neighbours become one: frames of a few bytes shall not cost
+    /// Keep a piece that fills a gap, or part of one. Small neighbours become one: frames of a few bytes must not cost
     /// many times their size.
     fn hold(&mut self, start: u64, piece: Slice) {
         let end = start + piece.len() as u64;

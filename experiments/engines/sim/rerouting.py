@@ -27,8 +27,8 @@ class Reroute:
 def reroutes(plan: RunPlan, before: Mapping[str, Route]) -> dict[str, list[Reroute]]:
     """Return the ways that flows take after changes of links, by the flow's name.
 
-    Whoever is cut off keeps the way that it had. As in the other engines the controller learns of links that
-    fail and come back, and not of their rates.
+    A flow that is cut off keeps the way that it had. As in the other engines the controller learns of links
+    that fail and come back, and not of their rates.
     """
     found: dict[str, list[Reroute]] = {name: [] for name in before}
     latest = dict(before)

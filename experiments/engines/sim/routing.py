@@ -35,7 +35,7 @@ def routes(plan: RunPlan, failed: Collection[str] = ()) -> dict[str, Route]:
     """Return the way of each flow of a plan, by the flow's name, around failed links.
 
     Raises:
-        InvalidRequest: the acknowledgements shall go back along a path that the flow does not have.
+        InvalidRequest: the acknowledgements are to go back along a path that the flow does not have.
         SolverError: the solver failed.
     """
     routing = Routing(plan.network, failed)

@@ -52,7 +52,7 @@ def solve(problem: Problem, objective: Objective, time_limit_s: float | None) ->
 
 
 def is_matrix(problem: Problem, network: NativeNetwork) -> bool:
-    """Return whether nodes send to so many others that the demands of one source are routed together."""
+    """Return whether nodes send to enough others that the demands of one source are routed together."""
     return len(problem.demands) >= max(MATRIX, CROWD * network.nodes.count)
 
 
