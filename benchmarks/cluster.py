@@ -19,7 +19,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks.pages import command_line
+from benchmarks.command_line import command_line
 from experiments.engines.sim.process import Processes
 from experiments.scheduling.cluster import Cluster
 from experiments.studies import schema

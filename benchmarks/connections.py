@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import mstcp
+from benchmarks.command_line import command_line, show
 from benchmarks.occupied import occupied
-from benchmarks.pages import command_line, show
 
 HOST = "127.0.0.1"
 STREAMS = 2

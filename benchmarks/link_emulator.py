@@ -17,7 +17,7 @@ import sys
 import time
 from typing import Any
 
-from benchmarks.pages import command_line
+from benchmarks.command_line import command_line
 from topologies.link_emulator import LinkEmulator
 
 INSIDE = "--inside"

@@ -20,7 +20,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from benchmarks.pages import command_line, show
+from benchmarks.command_line import command_line, show
 from experiments import runner
 from experiments.model import scenario
 from experiments.model.events import Event, FlowsConnected, InRun, PhaseBegun, RunFinished, RunStarted

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gomr import GomrError, solve
 
-from benchmarks.pages import command_line
+from benchmarks.command_line import command_line
 from experiments.errors import ExperimentError
 from experiments.routing.case import make_case
 from topologies.errors import TopologyError

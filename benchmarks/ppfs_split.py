@@ -27,7 +27,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, cast
 
-from benchmarks.pages import command_line, renew
+from benchmarks.command_line import command_line
+from benchmarks.pages import renew
 from switch import Port, PrivateInstance
 from switch.ppfs import FlowKey, Splitter
 

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.pages import command_line, show
+from benchmarks.command_line import command_line, show
 
 INSIDE = "MSTCP_PROXIES_INSIDE"
 HOST = "127.0.0.1"

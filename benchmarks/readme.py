@@ -10,7 +10,8 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks.pages import DOCS, command_line, renew
+from benchmarks.command_line import command_line
+from benchmarks.pages import DOCS, renew
 from experiments.analysis.statistics import Estimate
 from experiments.model.reading import read_results
 from experiments.model.results import Results

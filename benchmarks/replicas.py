@@ -11,7 +11,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
-from benchmarks.pages import command_line
+from benchmarks.command_line import command_line
 from tests.fakes.replicated import World
 
 

@@ -33,11 +33,11 @@ import tempfile
 from pathlib import Path
 
 import topologies
+from benchmarks.command_line import command_line, show
 from benchmarks.controller.live import run_in_namespaces
 from benchmarks.controller.load import Load, Result
 from benchmarks.controller.process import controller
 from benchmarks.controller.sizes import spec_of
-from benchmarks.pages import command_line, show
 from tests.fakes.model_network import fleet_of
 
 

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import topologies
+from benchmarks.command_line import command_line
 from benchmarks.controller.client import Refused, Session
 from benchmarks.controller.process import Controller, controller
-from benchmarks.pages import command_line
 from switch.model import Fleet
 from switch.model.openflow import ErrorReason, FlowMod, GroupMod
 from tests.fakes.model_network import fleet_of

@@ -24,11 +24,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import topologies
+from benchmarks.command_line import command_line, show
 from benchmarks.controller.client import Session
 from benchmarks.controller.load import UNDER_WAY, Load
 from benchmarks.controller.process import Controller, controller, leader_of
 from benchmarks.controller.sizes import spec_of
-from benchmarks.pages import command_line, show
 from tests.fakes.etcd_servers import EtcdServers
 from tests.fakes.model_network import fleet_of
 

@@ -29,10 +29,10 @@ from typing import Any
 import httpx
 
 import topologies
+from benchmarks.command_line import command_line, show
 from benchmarks.controller.client import Session
 from benchmarks.controller.load import UNDER_WAY, Load
 from benchmarks.controller.process import Controller, controller, leader_of
-from benchmarks.pages import command_line, show
 from controller.store.etcd import EtcdStore
 from controller.store.etcd_client import EtcdAccess, EtcdClient, until
 from switch.model import Fleet

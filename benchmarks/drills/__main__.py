@@ -36,8 +36,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command_line import command_line
 from benchmarks.drills.replicas import Replica, Replicas, changed_rules, rule_ages
-from benchmarks.pages import command_line
 from switch.ovs import PrivateInstance
 from topologies.management import CONTROLLER_IP
 

@@ -22,8 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command_line import command_line, show
 from benchmarks.faults.live import transfer
-from benchmarks.pages import command_line, show
 
 ROOT = Path(__file__).resolve().parents[2]
 WORST = ("longest_pause_s", "longest_unused_repaired_path_s", "longest_close_s")

@@ -34,11 +34,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.command_line import command_line
 from benchmarks.gomr import growth, independent, live, regular
 from benchmarks.gomr.cells import ENGINE_NAMES, Cell, Effort, as_dict, measure
 from benchmarks.gomr.networks import Size
 from benchmarks.gomr.tables import markdown, plot
-from benchmarks.pages import command_line
 
 FULL = Effort(budget_s=20, repeats=5, events=100, failures=30)
 QUICK = Effort(budget_s=3, repeats=3, events=20, failures=5)

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 import netsim_native
 
+from benchmarks.command_line import command_line
 from benchmarks.kernel_tcp.guest import Order
-from benchmarks.pages import command_line
 from benchmarks.virtual_kernel import guest_file, lines_of
 from experiments.analysis.statistics import estimate
 from experiments.model.settings import KERNEL_RESPONSES, RESPONSE_CONTROLS, Tcp

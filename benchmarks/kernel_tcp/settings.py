@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.pages import command_line
+from benchmarks.command_line import command_line
 from experiments.analysis.statistics import estimate
 from experiments.model.results import Results
 

@@ -10,7 +10,8 @@ import os
 import sys
 from collections.abc import Iterable
 
-from benchmarks.pages import command_line, renew
+from benchmarks.command_line import command_line
+from benchmarks.pages import renew
 
 from .cases import Run, losses, queues
 from .outcomes import Outcome

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.pages import command_line, renew
+from benchmarks.command_line import command_line
+from benchmarks.pages import renew
 
 from .cases import Run
 from .descriptions import Description

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.pages import command_line, renew
+from benchmarks.command_line import command_line
+from benchmarks.pages import renew
 from experiments.sim import Simulation
 
 from .programs import FOLDER, is_compiled, run_missing

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.pages import DOCS, command_line, renew
+from benchmarks.command_line import command_line
+from benchmarks.pages import DOCS, renew
 from benchmarks.performance.tables import TABLES
 
 KEPT = DOCS / "results" / "performance"

@@ -16,7 +16,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.pages import command_line
+from benchmarks.command_line import command_line
 from experiments.errors import ExperimentError
 
 from .compare import Outcome, run

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.pages import command_line
+from benchmarks.command_line import command_line
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "suites"

@@ -22,8 +22,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from benchmarks.command_line import command_line
 from benchmarks.occupied import occupied
-from benchmarks.pages import command_line
 from benchmarks.transport import programs
 from benchmarks.transport.network import Network, path_address
 from benchmarks.transport.peer import MESSAGE_BYTES

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from benchmarks.pages import command_line
+from benchmarks.command_line import command_line
 from benchmarks.unequal import grid, virtual
 from experiments.errors import ExperimentError
 

@@ -30,8 +30,8 @@ from typing import Any
 import httpx
 from playwright.async_api import Browser, CDPSession, Page, async_playwright
 
+from benchmarks.command_line import command_line, show
 from benchmarks.controller.process import Controller, controller
-from benchmarks.pages import command_line, show
 from benchmarks.web.events import day_of_events_heap_mb
 from benchmarks.web.networks import network_of
 from tests.fakes.model_network import fleet_of

@@ -252,14 +252,17 @@ class Participant:
 
     def _follow(self) -> None:
         while not self._stopping:
-            try:
-                self._read()
-                self._follow_watch()
-            except WrongFormat:  # noqa: PERF203
-                raise
-            except StoreError as error:
-                LOG.warning("%s; what this replica knows grows old", error)
-                time.sleep(_AGAIN_S)
+            self._read_and_follow()
+
+    def _read_and_follow(self) -> None:
+        try:
+            self._read()
+            self._follow_watch()
+        except WrongFormat:
+            raise
+        except StoreError as error:
+            LOG.warning("%s; what this replica knows grows old", error)
+            time.sleep(_AGAIN_S)
 
     def _read(self) -> None:
         self._is_new.clear()

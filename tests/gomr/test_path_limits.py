@@ -9,7 +9,10 @@ from dataclasses import replace
 
 import pytest
 from gomr import Demand, Edge, Problem
-from gomr.solving import allocate
+from gomr.engines.answer import Answer
+from gomr.objectives import OBJECTIVES, Objective
+from gomr.paths.limits import keeps_limits, solve_within_limits
+from gomr.solving import ENGINES, allocate
 
 from tests.gomr.gomr_oracles import check_allocation, simple_paths
 
@@ -108,6 +111,23 @@ def test_without_time_for_the_search_the_gap_is_told() -> None:
     allocation = allocate(problem, time_limit_s=0.0)
     assert allocation.timed_out
     assert allocation.upper_bound_bps >= allocate(problem).value_bps * (1 - 1e-9)
+
+
+def test_time_that_ends_after_the_choice_leaves_the_optimum_cut_to_the_limits() -> None:
+    engine = ENGINES["native"]()
+
+    def ending(problem: Problem, objective: Objective, time_limit_s: float | None) -> Answer:
+        answer = engine(problem, objective, time_limit_s)
+        if not any(demand.fixed_paths for demand in problem.demands):
+            return answer
+        return replace(answer, rates=dict.fromkeys(answer.rates, ()), complete=False)
+
+    problem = small(2)
+    assert not keeps_limits(problem, engine(problem, OBJECTIVES["max_throughput_min_delay"], None).rates)
+    answer = solve_within_limits(problem, OBJECTIVES["max_throughput_min_delay"], ending, None)
+    assert not answer.complete
+    assert keeps_limits(problem, answer.rates)
+    assert sum(rate_bps for paths in answer.rates.values() for _, rate_bps in paths) > 0
 
 
 def many_limited(seed: int) -> Problem:

@@ -76,8 +76,9 @@ impl Connection {
         Ok(())
     }
 
-    /// What is likely to come next on a stream whose frames are large; see [`Parser::expected`](crate::frame::Parser::expected). On a plain connection any number
-    /// of bytes, which all can stay where they are read to.
+    /// What is likely to come next on a stream whose frames are large; see
+    /// [`Parser::expected`](crate::frame::Parser::expected). On a plain connection any number of bytes, which all can stay where
+    /// they are read to.
     pub fn expected(&self, stream: usize) -> Option<Expected> {
         self.receiver.expected(stream)
     }
