@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -44,16 +45,17 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def c_program(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example in C."""
+def c_programs(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the examples in C, which are built."""
     _need("gcc", "pkg-config")
-    program = tmp_path_factory.mktemp("c") / "echo"
+    folder = tmp_path_factory.mktemp("c")
     words = ["pkg-config", "--cflags", "--libs", "mstcp"]
     flags = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout.split()
     strict = ["-std=gnu11", "-Wall", "-Wextra", "-Werror"]
-    source = EXAMPLES / "c" / "echo.c"
-    subprocess.run(["gcc", *strict, source, *flags, "-lpthread", "-o", program], check=True)
-    return program
+    for name in ("echo", "paths"):
+        source = EXAMPLES / "c" / f"{name}.c"
+        subprocess.run(["gcc", *strict, source, *flags, "-lpthread", "-o", folder / name], check=True)
+    return folder
 
 
 async def _ask_python(command: list[str | Path]) -> str:
@@ -69,14 +71,14 @@ async def _ask_python(command: list[str | Path]) -> str:
     return out.decode()
 
 
-async def test_a_client_in_c_speaks_to_the_python_server(c_program: Path) -> None:
-    said = await _ask_python([c_program, "send", "127.0.0.1", "PORT", "3", str(BYTES), SECRET])
+async def test_a_client_in_c_speaks_to_the_python_server(c_programs: Path) -> None:
+    said = await _ask_python([c_programs / "echo", "send", "127.0.0.1", "PORT", "3", str(BYTES), SECRET])
     assert said.startswith(f"{BYTES} bytes came back over ")
 
 
-async def test_the_python_client_speaks_to_a_server_in_c(c_program: Path) -> None:
+async def test_the_python_client_speaks_to_a_server_in_c(c_programs: Path) -> None:
     data = bytes(range(256)) * (BYTES // 256)
-    async with running(c_program, "serve", "0", SECRET) as server:
+    async with running(c_programs / "echo", "serve", "0", SECRET) as server:
         assert server.stdout is not None
         said = await asyncio.wait_for(server.stdout.readline(), 20)
         port = int(said.decode().rsplit(":", 1)[1])
@@ -89,11 +91,31 @@ async def test_the_python_client_speaks_to_a_server_in_c(c_program: Path) -> Non
             assert await asyncio.wait_for(reader.read(-1), 60) == data
 
 
-async def test_a_failure_is_one_sentence(c_program: Path) -> None:
-    async with running(c_program, "send", "127.0.0.1", "1", "2", "1") as client:
+async def test_a_failure_is_one_sentence(c_programs: Path) -> None:
+    async with running(c_programs / "echo", "send", "127.0.0.1", "1", "2", "1") as client:
         _, errors = await asyncio.wait_for(client.communicate(), 60)
     assert client.returncode == 1
     assert errors.decode().startswith("cannot connect: cannot connect to 127.0.0.1 port 1: ")
+
+
+async def test_streams_come_and_go_in_c(c_programs: Path) -> None:
+    async with running(c_programs / "paths") as both_ends:
+        out, errors = await asyncio.wait_for(both_ends.communicate(), 120)
+    assert both_ends.returncode == 0, errors.decode()
+    lines = out.decode().splitlines()
+    hosts = r"(127\.0\.0\.\d):\d+-(127\.0\.0\.\d):\d+"
+    first, announced = ("127.0.0.1", "127.0.0.1"), ("127.0.0.1", "127.0.0.2")
+    assert [(line.partition(":")[0], re.findall(hosts, line)) for line in lines[:5]] == [
+        ("connected", [first]),
+        ("announced", [first, announced]),
+        ("withdrawn", [first]),
+        ("added", [first, ("127.0.0.3", "127.0.0.1")]),
+        ("removed", [first]),
+    ]
+    assert lines[5:] == [
+        "refused: the connection has no stream 2",
+        "refused: the server announces addresses",
+    ]
 
 
 async def test_a_client_in_go_speaks_to_the_python_server(

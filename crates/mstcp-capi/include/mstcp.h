@@ -19,6 +19,11 @@
 
 
 /*
+ Room for an address and its port as text, with the zero at the end.
+ */
+#define MSTCP_ADDRESS_BYTES 64
+
+/*
  A connection.
  */
 typedef struct mstcp_connection mstcp_connection;
@@ -37,6 +42,10 @@ typedef struct mstcp_stream_spec {
    */
   const char *source;
   /*
+   Destination address as "IP:PORT"; NULL: that of the connection.
+   */
+  const char *remote;
+  /*
    Goodput at which it is paced, in bit/s; 0: as TCP's congestion control allows.
    */
   double rate_bps;
@@ -47,6 +56,50 @@ typedef struct mstcp_stream_spec {
 } mstcp_stream_spec;
 
 /*
+ How a client's connection is to be. All zeros: without a secret, over the streams that are named.
+ */
+typedef struct mstcp_client_config {
+  /*
+   What both sides know, or NULL.
+   */
+  const uint8_t *secret;
+  /*
+   Its length in bytes.
+   */
+  size_t secret_length;
+  /*
+   To how many of the addresses that the server announces a further stream goes.
+   */
+  size_t most_announced;
+  /*
+   Not 0: a stream from each address of this host, followed as they come and go; then no streams are named.
+   */
+  uint8_t follows_interfaces;
+} mstcp_client_config;
+
+/*
+ How a server's connections are to be. All zeros: without a secret.
+ */
+typedef struct mstcp_server_config {
+  /*
+   What both sides know, or NULL.
+   */
+  const uint8_t *secret;
+  /*
+   Its length in bytes.
+   */
+  size_t secret_length;
+  /*
+   Further addresses that lead to this server, each "IP:PORT", for clients that want streams there; see mstcp_announce().
+   */
+  const char *const *announced;
+  /*
+   How many there are.
+   */
+  size_t announced_count;
+} mstcp_server_config;
+
+/*
  What one stream has carried so far.
  */
 typedef struct mstcp_stream_statistics {
@@ -54,6 +107,14 @@ typedef struct mstcp_stream_statistics {
    Its number.
    */
   uint32_t stream;
+  /*
+   Its own address, "IP:PORT".
+   */
+  char local[MSTCP_ADDRESS_BYTES];
+  /*
+   The peer's address.
+   */
+  char peer[MSTCP_ADDRESS_BYTES];
   /*
    1 while it carries bytes.
    */
@@ -92,8 +153,8 @@ extern "C" {
  Open a connection over `stream_count` streams, and wait until the first of them is open; the others join by themselves, and a
  stream that is lost is opened again.
 
- `host` is a name or an address. `streams` may be NULL: then each stream has whatever source the system chooses. `secret` is what both
- sides know, or NULL. Returns NULL on failure.
+ `host` is a name or an address. `streams` may be NULL: then each stream has whatever source the system chooses. `config` may be NULL.
+ Returns NULL on failure.
 
  # Safety
  Pointers are NULL or what they are said to be.
@@ -102,19 +163,15 @@ struct mstcp_connection *mstcp_connect(const char *host,
                                        uint16_t port,
                                        const struct mstcp_stream_spec *streams,
                                        size_t stream_count,
-                                       const uint8_t *secret,
-                                       size_t secret_length);
+                                       const struct mstcp_client_config *config);
 
 /*
- Listen for connections; port 0 is any, see mstcp_listener_port(). `secret` as in mstcp_connect(). Returns NULL on failure.
+ Listen for connections; port 0 is any, see mstcp_listener_port(). `config` may be NULL. Returns NULL on failure.
 
  # Safety
  Pointers are NULL or what they are said to be.
  */
-struct mstcp_listener *mstcp_listen(const char *host,
-                                    uint16_t port,
-                                    const uint8_t *secret,
-                                    size_t secret_length);
+struct mstcp_listener *mstcp_listen(const char *host, uint16_t port, const struct mstcp_server_config *config);
 
 /*
  The port that it listens on; -1 on failure.
@@ -231,6 +288,44 @@ int mstcp_write_descriptor(const struct mstcp_connection *connection);
  */
 int mstcp_add_stream(const struct mstcp_connection *connection,
                      const struct mstcp_stream_spec *spec);
+
+/*
+ Take a stream out once the peer has what it carried, and open it no more; the others go on. Returns 0, or -1 on failure: it is the
+ last one, or there is none of this number.
+
+ # Safety
+ The connection was not closed.
+ */
+int mstcp_remove_stream(const struct mstcp_connection *connection,
+                        uint32_t stream);
+
+/*
+ Pace a stream at another goodput in bit/s; 0: as TCP's congestion control allows. Returns 0, or -1 on failure.
+
+ # Safety
+ The connection was not closed.
+ */
+int mstcp_set_rate(const struct mstcp_connection *connection, uint32_t stream, double rate_bps);
+
+/*
+ Use a stream by another priority, both ways: see mstcp_stream_spec. Returns 0, or -1 on failure.
+
+ # Safety
+ The connection was not closed.
+ */
+int mstcp_set_priority(const struct mstcp_connection *connection, uint32_t stream, uint8_t priority);
+
+/*
+ Announce `count` further addresses that lead here, each "IP:PORT", to the client, which opens streams to as many as its
+ configuration says; only where mstcp_accept() returned the connection. They take the place of all that were announced before: an
+ address that is missing is withdrawn, and its stream is taken out. Returns 0, or -1 on failure.
+
+ # Safety
+ The connection was not closed, and there are this many strings.
+ */
+int mstcp_announce(const struct mstcp_connection *connection,
+                   const char *const *addresses,
+                   size_t count);
 
 /*
  Tell that the host's addresses or routes have changed: streams that are lost by it are opened again at once. Returns 0, or -1.

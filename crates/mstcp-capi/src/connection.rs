@@ -2,12 +2,13 @@
 
 use std::ffi::{c_char, c_int};
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use mstcp_tokio::{Connection, ReadHalf, StreamStatistics, WriteHalf};
+use mstcp_tokio::{Connection, ReadHalf, StreamId, StreamStatistics, WriteHalf};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::error::{self, guard, Failure};
@@ -242,16 +243,104 @@ pub unsafe extern "C" fn mstcp_add_stream(
     })
 }
 
+/// Take a stream out once the peer has what it carried, and open it no more; the others go on. Returns 0, or -1 on failure: it is the
+/// last one, or there is none of this number.
+///
+/// # Safety
+/// The connection was not closed.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_remove_stream(
+    connection: *const mstcp_connection,
+    stream: u32,
+) -> c_int {
+    act(connection, |inner| inner.remove_stream(id_of(stream)))
+}
+
+/// Pace a stream at another goodput in bit/s; 0: as TCP's congestion control allows. Returns 0, or -1 on failure.
+///
+/// # Safety
+/// The connection was not closed.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_set_rate(
+    connection: *const mstcp_connection,
+    stream: u32,
+    rate_bps: f64,
+) -> c_int {
+    let rate_bps = (rate_bps != 0.0).then_some(rate_bps);
+    act(connection, |inner| inner.set_rate(id_of(stream), rate_bps))
+}
+
+/// Use a stream by another priority, both ways: see mstcp_stream_spec. Returns 0, or -1 on failure.
+///
+/// # Safety
+/// The connection was not closed.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_set_priority(
+    connection: *const mstcp_connection,
+    stream: u32,
+    priority: u8,
+) -> c_int {
+    act(connection, |inner| {
+        inner.set_priority(id_of(stream), priority)
+    })
+}
+
+/// Announce `count` further addresses that lead here, each "IP:PORT", to the client, which opens streams to as many as its
+/// configuration says; only where mstcp_accept() returned the connection. They take the place of all that were announced before: an
+/// address that is missing is withdrawn, and its stream is taken out. Returns 0, or -1 on failure.
+///
+/// # Safety
+/// The connection was not closed, and there are this many strings.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_announce(
+    connection: *const mstcp_connection,
+    addresses: *const *const c_char,
+    count: usize,
+) -> c_int {
+    guard(-1, || {
+        let addresses = crate::addresses(addresses, count)?;
+        error::object(connection)?.with(|inner| inner.announce(addresses))?;
+        Ok(0)
+    })
+}
+
+/// # Safety
+/// The connection is NULL, or was not closed.
+unsafe fn act(
+    connection: *const mstcp_connection,
+    act: impl FnOnce(&Connection) -> Result<(), mstcp_tokio::Error>,
+) -> c_int {
+    guard(-1, || {
+        error::object(connection)?.with(act)?;
+        Ok(0)
+    })
+}
+
+fn id_of(stream: u32) -> StreamId {
+    StreamId::from_index(stream as usize)
+}
+
 /// Tell that the host's addresses or routes have changed: streams that are lost by it are opened again at once. Returns 0, or -1.
 ///
 /// # Safety
 /// The connection was not closed.
 #[no_mangle]
 pub unsafe extern "C" fn mstcp_network_changed(connection: *const mstcp_connection) -> c_int {
-    guard(-1, || {
-        error::object(connection)?.with(Connection::network_changed);
-        Ok(0)
+    act(connection, |inner| {
+        inner.network_changed();
+        Ok(())
     })
+}
+
+/// Room for an address and its port as text, with the zero at the end.
+pub const MSTCP_ADDRESS_BYTES: usize = 64;
+
+fn text_of(address: SocketAddr) -> [c_char; MSTCP_ADDRESS_BYTES] {
+    let mut text = [0; MSTCP_ADDRESS_BYTES];
+    for (to, from) in text.iter_mut().zip(address.to_string().bytes()) {
+        *to = from as c_char;
+    }
+    text
 }
 
 /// What one stream has carried so far.
@@ -260,6 +349,10 @@ pub unsafe extern "C" fn mstcp_network_changed(connection: *const mstcp_connecti
 pub struct mstcp_stream_statistics {
     /// Its number.
     pub stream: u32,
+    /// Its own address, "IP:PORT".
+    pub local: [c_char; MSTCP_ADDRESS_BYTES],
+    /// The peer's address.
+    pub peer: [c_char; MSTCP_ADDRESS_BYTES],
     /// 1 while it carries bytes.
     pub is_open: u8,
     /// 1 while nothing comes through it.
@@ -281,6 +374,8 @@ impl From<&StreamStatistics> for mstcp_stream_statistics {
         let path = stream.path;
         Self {
             stream: stream.stream.index() as u32,
+            local: text_of(stream.local),
+            peer: text_of(stream.peer),
             is_open: stream.is_open.into(),
             is_stalled: stream.is_stalled.into(),
             sent_bytes: stream.sent_bytes,

@@ -95,3 +95,12 @@ pub(crate) unsafe fn object<'a, T>(pointer: *const T) -> Result<&'a T, Failure> 
     let object = pointer.as_ref();
     object.ok_or_else(|| Failure::invalid("a connection or listener is NULL: look at what made it"))
 }
+
+/// # Safety
+/// The pointer is NULL or that of this many.
+pub(crate) unsafe fn slice<'a, T>(pointer: *const T, count: usize) -> &'a [T] {
+    match pointer.is_null() {
+        true => &[],
+        false => std::slice::from_raw_parts(pointer, count),
+    }
+}

@@ -43,7 +43,8 @@ static void *serve_one(void *argument) {
 }
 
 static int serve(int port, const char *secret) {
-    struct mstcp_listener *listener = mstcp_listen("127.0.0.1", (uint16_t)port, (const uint8_t *)secret, strlen(secret));
+    struct mstcp_server_config config = {.secret = (const uint8_t *)secret, .secret_length = strlen(secret)};
+    struct mstcp_listener *listener = mstcp_listen("127.0.0.1", (uint16_t)port, &config);
     if (!listener) return fail("cannot listen");
     printf("listening on 127.0.0.1:%d\n", mstcp_listener_port(listener));
     fflush(stdout);
@@ -90,8 +91,8 @@ static ssize_t read_when_ready(const struct mstcp_connection *connection, unsign
 static int send_and_compare(const char *host, int port, int streams, size_t bytes, const char *secret) {
     struct mstcp_stream_spec specs[MAX_STREAMS] = {{0}};
     if (streams < 1 || streams > MAX_STREAMS) return fprintf(stderr, "1 to %d streams\n", MAX_STREAMS), 1;
-    struct mstcp_connection *connection = mstcp_connect(host, (uint16_t)port, specs, (size_t)streams,
-                                                        (const uint8_t *)secret, strlen(secret));
+    struct mstcp_client_config config = {.secret = (const uint8_t *)secret, .secret_length = strlen(secret)};
+    struct mstcp_connection *connection = mstcp_connect(host, (uint16_t)port, specs, (size_t)streams, &config);
     if (!connection) return fail("cannot connect");
     pthread_t thread;
     struct sending sending = {connection, bytes};

@@ -26,7 +26,7 @@ static double now_s(void) {
 }
 
 static int sink(const char *host, int port) {
-    struct mstcp_listener *listener = mstcp_listen(host, (uint16_t)port, NULL, 0);
+    struct mstcp_listener *listener = mstcp_listen(host, (uint16_t)port, NULL);
     if (!listener) return fail("cannot listen");
     printf("listening on port %d\n", mstcp_listener_port(listener));
     fflush(stdout);
@@ -50,7 +50,7 @@ static int source(const char *host, int port, double seconds, char **sources, in
     struct mstcp_stream_spec specs[MAX_STREAMS] = {{0}};
     if (count > MAX_STREAMS) return fprintf(stderr, "at most %d sources\n", MAX_STREAMS), 1;
     for (int at = 0; at < count; at++) specs[at].source = sources[at];
-    struct mstcp_connection *connection = mstcp_connect(host, (uint16_t)port, specs, count ? (size_t)count : 1, NULL, 0);
+    struct mstcp_connection *connection = mstcp_connect(host, (uint16_t)port, specs, count ? (size_t)count : 1, NULL);
     if (!connection) return fail("cannot connect");
     for (double until_s = now_s() + seconds; now_s() < until_s;)
         for (size_t at = 0; at < sizeof piece;) {

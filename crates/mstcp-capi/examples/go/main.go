@@ -37,15 +37,17 @@ func call(f func() bool) error {
 	return errors.New(C.GoString(C.mstcp_last_error()))
 }
 
-// Dial opens a connection over so many streams.
+// Dial opens a connection over this many streams.
 func Dial(host string, port uint16, streams int, secret string) (*Conn, error) {
 	name, key := C.CString(host), C.CString(secret)
 	defer C.free(unsafe.Pointer(name))
 	defer C.free(unsafe.Pointer(key))
+	config := C.struct_mstcp_client_config{
+		secret: (*C.uint8_t)(unsafe.Pointer(key)), secret_length: C.size_t(len(secret)),
+	}
 	conn := &Conn{}
 	err := call(func() bool {
-		conn.pointer = C.mstcp_connect(name, C.uint16_t(port), nil, C.size_t(streams),
-			(*C.uint8_t)(unsafe.Pointer(key)), C.size_t(len(secret)))
+		conn.pointer = C.mstcp_connect(name, C.uint16_t(port), nil, C.size_t(streams), &config)
 		return conn.pointer != nil
 	})
 	return conn, err
