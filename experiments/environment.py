@@ -16,6 +16,8 @@ from switch import capabilities
 from topologies.mininet_path import find_version
 
 PACKAGES = ("mstcp", "mstcp-lab", "os-ken", "numpy", "pydantic", "grpcio", "protobuf", "PuLP", "highspy")
+REVISION = "MSTCP_LAB_REVISION"
+"""A variable with the checkout's revision, where it is known already."""
 SYSCTLS = (
     "net.core.rmem_max",
     "net.core.wmem_max",
@@ -84,6 +86,8 @@ def available_qdiscs() -> list[str]:
 @functools.cache
 def git_revision() -> str | None:
     """Return the checkout's revision, with `-dirty` where files differ from it; None outside a checkout."""
+    if REVISION in os.environ:
+        return os.environ[REVISION] or None
     if not is_checkout():
         return None
     return _output("git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40").strip() or None

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from experiments.engines.live.host_programs import ForkedProgram
+from experiments.engines.live.forked import ForkedProgram
 
 Running: TypeAlias = "ForkedProgram | subprocess.Popen[bytes]"
 STOP_TIMEOUT_S = 5.0

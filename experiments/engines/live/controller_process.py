@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from experiments.engines.live.child import ChildFailed, last_line, stop_process
+from experiments.engines.live.forked import ForkedProgram
 from topologies.model import Network
 
 LOOPBACK = "127.0.0.1"
@@ -47,19 +46,16 @@ class ControllerSubprocess:
         self.grpc_for_hosts = f"{MANAGEMENT}:{self._grpc_port}"
         self._planning_s = planning_s
         self._store = store
-        name = f"controller{number or ''}"
+        self._name = name = f"controller{number or ''}"
         self._log = folder / f"{name}.log"
         self._topology = folder / "network.json"
         self._topology.write_text(network.model_dump_json(indent=1))
         self._ready = folder / f"{name}.ready"
         self._default_routing = default_routing
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ForkedProgram | None = None
 
     def __enter__(self) -> ControllerSubprocess:
         argv = [
-            sys.executable,
-            "-m",
-            "controller.cli",
             "--topology",
             str(self._topology),
             "--log-format",
@@ -82,8 +78,7 @@ class ControllerSubprocess:
         argv += ["--insecure", "rest", "--insecure", "grpc"]
         for address in (LOOPBACK, MANAGEMENT):
             argv += ["--rest", f"{address}:{self.rest_port}", "--grpc", f"{address}:{self._grpc_port}"]
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self._process = ForkedProgram(self._name, "controller.cli:main", argv, log=self._log)
         return self
 
     def __exit__(self, *_: object) -> None:

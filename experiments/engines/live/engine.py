@@ -23,7 +23,6 @@ from experiments.engines.live.capture import Captures
 from experiments.engines.live.changes import Changes
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import ControllerSubprocess
-from experiments.engines.live.host_programs import begin_imports
 from experiments.engines.live.hosts import configure_hosts
 from experiments.engines.live.machine_drops import MachineDrops
 from experiments.engines.live.program_times import ProgramMeter
@@ -31,7 +30,7 @@ from experiments.engines.live.programs import Programs
 from experiments.engines.live.results import flow_result
 from experiments.engines.live.sampling import LinkSampler
 from experiments.engines.live.telling import Telling
-from experiments.engines.live.traffic import MODULES, Traffic, Transfer
+from experiments.engines.live.traffic import Traffic, Transfer
 from experiments.errors import MissingRequirement, RunFailed, reason_of
 from experiments.model.events import PhaseBegun, Report, TimeMeasured
 from experiments.model.plan import RunPlan
@@ -104,7 +103,6 @@ class LiveEngine:
         takes_time = self.abilities.clock is Clock.MACHINE
         charged_s = self._charged_s(plan)
         planning_s = charged_s["planning"] if charged_s else 0.0
-        begin_imports(list(MODULES.values()))
         controller = stack.enter_context(
             ControllerSubprocess(plan.network, out, specs[0].default_routing, planning_s)
         )

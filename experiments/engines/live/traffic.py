@@ -18,7 +18,7 @@ from experiments.apps import config as apps
 from experiments.apps.config import PORT, SinkConfig, SourceConfig, Timing
 from experiments.engines.live.agent import Agent
 from experiments.engines.live.child import Child, ChildFailed
-from experiments.engines.live.host_programs import ForkedProgram
+from experiments.engines.live.forked import ForkedProgram
 from experiments.model.plan import RunPlan
 from experiments.protocols.base import FlowPlan
 from switch.tcp import Controls
@@ -28,8 +28,6 @@ START_TIMEOUT_S = 30.0
 """For a Python interpreter to come up on a busy machine, and for the handshakes after it."""
 REPORT_TIMEOUT_S = 15.0
 """For the logs to be written, after the last byte."""
-
-MODULES = {kind: f"experiments.apps.{kind}" for kind in ("sink", "source")}
 
 
 @dataclass
@@ -245,8 +243,10 @@ class Traffic:
     def _child(self, kind: str, host: str, configs: Sequence[SourceConfig | SinkConfig]) -> Child:
         config_path, log_path = self._out / f"{kind}-{host}.json", self._out / f"{kind}-{host}.log"
         apps.save(config_path, configs)
-        name, host_pid = f"{kind}-{host}", self._emulation.host(host).pid
-        process = ForkedProgram(name, host_pid, MODULES[kind], config_path, log_path)
+        function, host_pid = f"experiments.apps.{kind}:serve", self._emulation.host(host).pid
+        process = ForkedProgram(
+            f"{kind}-{host}", function, config_path, log=log_path, piped=True, host_pid=host_pid
+        )
         child = Child(f"The {kind} in {host}", process, log_path)
         self._children.append(child)
         return child

@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from experiments import environment
 from experiments.errors import MissingRequirement, RunFailed
 from experiments.installation import ROOT
 from experiments.places.virtual import kernel_image
@@ -170,7 +171,7 @@ class Machine:
 
     def _write_order(self) -> None:
         order = self._order
-        environment = {
+        variables = {
             "PATH": PATH,
             "HOME": TEMPORARY,
             "LD_LIBRARY_PATH": LIBRARY_PATH,
@@ -180,15 +181,13 @@ class Machine:
             "PYTHONHASHSEED": "0",
             "PYTHONDONTWRITEBYTECODE": "1",
             **SAME_ARITHMETIC,
-            # The files may belong to a user that is not this machine's root.
-            "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": "safe.directory",
-            "GIT_CONFIG_VALUE_0": "*",
+            # Found there it would take 10,000 system calls.
+            environment.REVISION: environment.git_revision() or "",
         }
         document = {
             "argv": list(order.argv),
             "folder": str(guest_path(_PROJECT)),
-            "environment": environment,
+            "environment": variables,
             "writable": {str(guest_path(name)): str(host) for name, host in order.writable.items()},
             "readable": {str(guest_path(name)): str(host) for name, host in order.readable.items()}
             | {folder: folder for folder in _hidden(sys.base_prefix, *_linked_folders())},

@@ -127,6 +127,29 @@ def test_programs_take_no_time_and_a_seed_decides_what_is_random() -> None:
     assert other["hash"] == first["hash"]
 
 
+def clocks_differ() -> list[int]:
+    """Return by how much readings of a clock differ from what the kernel answers when it is asked."""
+    import ctypes
+    import time
+
+    class Timespec(ctypes.Structure):
+        _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+    libc, asked = ctypes.CDLL(None), Timespec()
+    differ = []
+    for number in range(300):
+        time.sleep(1e-3 + number * 1.7e-5)
+        for clock in (time.CLOCK_REALTIME, time.CLOCK_MONOTONIC):
+            read_ns = time.clock_gettime_ns(clock)
+            libc.syscall(ctypes.c_long(228), clock, ctypes.byref(asked))  # clock_gettime(2)
+            differ.append(asked.seconds * 10**9 + asked.nanoseconds - read_ns)
+    return differ
+
+
+def test_a_program_reads_the_kernels_clock() -> None:
+    assert set(run_in_virtual_kernel(clocks_differ)) == {0}
+
+
 def look_for_files(paths: list[str]) -> dict[str, int]:
     import os
     import time

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from experiments.engines.live.child import Child, ChildFailed
-from experiments.engines.live.host_programs import ForkedProgram, begin_imports
+from experiments.engines.live.forked import ForkedProgram
 from tests.sandbox import run_in_sandbox
 
 PROGRAM = '''
@@ -61,9 +61,6 @@ def run_three() -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp())
     (folder / "orders_program.py").write_text(PROGRAM)
     sys.path.insert(0, str(folder))
-    os.environ["PYTHONPATH"] = f"{folder}:{os.environ.get('PYTHONPATH', '')}"
-    begin_imports(["orders_program"])
-    begin_imports(["orders_program"])
     script = "ip link add here type veth && echo && exec sleep 300"
     holder = subprocess.Popen(["unshare", "--net", "--mount", "sh", "-c", script], stdout=subprocess.PIPE)
     assert holder.stdout is not None
@@ -72,7 +69,10 @@ def run_three() -> dict[str, Any]:
     for name in ("one", "two", "a-third-with-a-long-name"):
         config, log = folder / f"{name}.txt", folder / f"{name}.log"
         config.write_text(name)
-        children[name] = Child(name, ForkedProgram(name, holder.pid, "orders_program", config, log), log)
+        program = ForkedProgram(
+            name, "orders_program:serve", config, log=log, piped=True, host_pid=holder.pid
+        )
+        children[name] = Child(name, program, log)
     seen = {}
     for name, child in children.items():
         child.tell({"order": "look"})
