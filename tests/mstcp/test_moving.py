@@ -3,192 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import os
-import random
+import json
 import socket
 import subprocess
-import time
-from collections.abc import Callable
+import sys
 from typing import Any
 
 import pytest
 
 import mstcp
+from benchmarks.uplinks import hosts
+from benchmarks.uplinks.hosts import LIMIT_S, address, build, give, open_transfer, take_away
 from mstcp import LocalProtocolError, StreamSpec
 from mstcp.aio.streams import StreamWriter
 from tests.fakes.waiting import until
-from tests.sandbox import run_in_sandbox
+from tests.sandbox import ROOT, run_in_sandbox
 
-SERVER = "10.9.0.1"
-PORT = 9000
-PIECE_BYTES = 1 << 16
 SCHEDULER = "stochastic"
 """Draws the stream of each frame, however fast the first alone would be."""
-USED_BYTES = 1 << 18
-"""A stream that has carried so much is used."""
-LIMIT_S = 20.0
 PAUSE_S, REUSE_S = 5.0, 10.0
 """Wide bounds for busy machines: 1 and 2 s are promised."""
-CLONE_NEWNET = 0x40000000
-
-
-def sh(command: str, *, server: int | None = None) -> None:
-    """Run a command here, or in the server's namespace."""
-    prefix = [] if server is None else ["nsenter", f"--net=/proc/{server}/ns/net"]
-    subprocess.run([*prefix, *command.split()], check=True, stdout=subprocess.DEVNULL)
-
-
-def address(uplink: int, number: int) -> str:
-    return f"10.{uplink}.0.{number}"
-
-
-def give(uplink: int, number: int) -> None:
-    """Give an uplink an address and a route, as DHCP does."""
-    sh(f"ip addr add {address(uplink, number)}/24 dev up{uplink}")
-    route = f"ip route replace {SERVER} via {address(uplink, 1)} dev up{uplink} metric {uplink}"
-    sh(route)
-
-
-def take_away(uplink: int, number: int) -> None:
-    sh(f"ip addr del {address(uplink, number)}/24 dev up{uplink}")
-
-
-def build() -> int:
-    """Make the server's namespace and two uplinks to it; return the server's process."""
-    ready, told = os.pipe()
-    server = os.fork()
-    if server == 0:
-        os.close(ready)
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.unshare(CLONE_NEWNET):
-            os._exit(1)
-        os.write(told, b"n")
-        while subprocess.run(["ip", "addr", "show", "to", SERVER], capture_output=True).stdout == b"":
-            time.sleep(0.01)
-        asyncio.run(serve(told))
-        os._exit(0)
-    os.close(told)
-    os.read(ready, 1)
-    for uplink in (1, 2):
-        sh(f"ip link add up{uplink} type veth peer name down{uplink} netns {server}")
-        sh(f"ip link set up{uplink} up")
-        sh(f"ip link set down{uplink} up", server=server)
-        sh(f"ip addr add {address(uplink, 1)}/24 dev down{uplink}", server=server)
-        give(uplink, 2)
-    sh("sysctl -qw net.ipv4.conf.all.rp_filter=2")
-    sh("sysctl -qw net.ipv4.conf.all.rp_filter=2", server=server)
-    sh("ip link set lo up", server=server)
-    sh(f"ip addr add {SERVER}/32 dev lo", server=server)
-    os.read(ready, 1)
-    return server
-
-
-async def serve(told: int) -> None:
-    """Send back what comes, until the process is killed."""
-
-    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(PIECE_BYTES):
-            writer.write(data)
-            await writer.drain()
-        writer.close()
-
-    async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Send pieces of known content without being asked again."""
-        del reader
-        data = random.Random(1)
-        while True:
-            writer.write(data.randbytes(PIECE_BYTES))
-            await writer.drain()
-
-    async with (
-        await mstcp.start_server(echo, SERVER, PORT, plain=False, scheduler=SCHEDULER) as first,
-        await mstcp.start_server(pour, SERVER, PORT + 1, plain=False, scheduler=SCHEDULER),
-    ):
-        os.write(told, b"s")
-        await first.serve_forever()
-
-
-class Transfer:
-    """A connection whose peer sends back all that it gets, which is compared.
-
-    Attributes:
-        pause_s: The longest time in which nothing came.
-    """
-
-    def __init__(self, reader: asyncio.StreamReader, writer: mstcp.StreamWriter, echoes: bool) -> None:
-        self.reader, self.writer = reader, writer
-        self.transport = writer.transport
-        self.pause_s = 0.0
-        self._came_s = time.monotonic()
-        self._echoes = echoes
-        self._data = random.Random(1)
-
-    async def piece(self) -> None:
-        """Bring one piece there and back, or have one come."""
-        data = self._data.randbytes(PIECE_BYTES)
-        if self._echoes:
-            self.writer.write(data)
-        assert await asyncio.wait_for(self.reader.readexactly(PIECE_BYTES), LIMIT_S) == data
-        now_s = time.monotonic()
-        self.pause_s = max(self.pause_s, now_s - self._came_s)
-        self._came_s = now_s
-
-    async def until(self, what: str, holds: Callable[[], bool]) -> float:
-        """Go on until this holds; return how long that took."""
-        began_s = time.monotonic()
-        while not holds():
-            await self.piece()
-            assert time.monotonic() < began_s + LIMIT_S, f"{what}: {self.transport.stats()}"
-        return time.monotonic() - began_s
-
-    def carried(self) -> dict[str, int]:
-        """Return what the streams that are alive have carried, by their own addresses."""
-        hosts = [sock and sock.getsockname()[0] for sock in self._sockets()]
-        stats = self.transport.stats().streams
-        return {
-            host: stream.carried.bytes_sent + stream.carried.bytes_received
-            for host, stream in zip(hosts, stats, strict=True)
-            if stream.is_alive and host is not None
-        }
-
-    def _sockets(self) -> list[Any]:
-        return [sock if sock.fileno() >= 0 else None for sock in self.transport.get_extra_info("sockets")]
-
-    async def until_used(self, addresses: set[str]) -> float:
-        """Go on until these, and no others, are used."""
-        began_s = time.monotonic()
-        await self.until("streams", lambda: self.carried().keys() == addresses)
-        before = self.carried()
-
-        def are_used() -> bool:
-            now = self.carried()
-            return all(now.get(host, 0) >= before.get(host, 0) + USED_BYTES for host in addresses)
-
-        await self.until("all used", are_used)
-        return time.monotonic() - began_s
 
 
 def move_uplinks(echoes: bool) -> dict[str, Any]:
     """Take each of two uplinks away under a transfer, and give it back with another address."""
-    build()
-
-    async def run() -> dict[str, Any]:
-        port = PORT if echoes else PORT + 1
-        reader, writer = await mstcp.open_connection(SERVER, port, paths="interfaces", scheduler=SCHEDULER)
-        transfer = Transfer(reader, writer, echoes)
-        await transfer.until_used({address(1, 2), address(2, 2)})
-        reuse_s = []
-        transfer.pause_s = 0.0
-        for uplink, other in ((1, address(2, 2)), (2, address(1, 3))):
-            take_away(uplink, 2)
-            await transfer.until_used({other})
-            give(uplink, 3)
-            reuse_s.append(await transfer.until_used({other, address(uplink, 3)}))
-        writer.transport.abort()
-        return {"pause_s": transfer.pause_s, "reuse_s": reuse_s}
-
-    return asyncio.run(run())
+    build(scheduler=SCHEDULER)
+    return asyncio.run(hosts.move_uplinks(echoes, scheduler=SCHEDULER))
 
 
 @pytest.mark.root
@@ -199,17 +39,22 @@ def test_uplinks_that_go_and_come_back_with_other_addresses_are_used_again(echoe
     assert figures["pause_s"] < PAUSE_S and max(figures["reuse_s"]) < REUSE_S, figures
 
 
+@pytest.mark.timeout(900)
+def test_uplinks_are_used_again_within_2_s_of_virtual_time_and_no_pause_is_above_1_s() -> None:
+    words = ["--first", "2", "--seeds", "2", "--jobs", "1", "--json"]
+    argv = [sys.executable, "-m", "benchmarks.uplinks", *words]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [row["direction"] for row in json.loads(done.stdout)] == ["down", "both"]
+
+
 def replace_all(echoes: bool) -> dict[str, Any]:
     """Replace the one address of a host whose streams named none, under a transfer."""
-    build()
+    build(scheduler=SCHEDULER)
     take_away(2, 2)
 
     async def run() -> dict[str, Any]:
-        port = PORT if echoes else PORT + 1
-        reader, writer = await mstcp.open_connection(
-            SERVER, port, streams=[StreamSpec()] * 2, scheduler=SCHEDULER
-        )
-        transfer = Transfer(reader, writer, echoes)
+        transfer = await open_transfer(echoes, streams=[StreamSpec()] * 2, scheduler=SCHEDULER)
         await transfer.until_used({address(1, 2)})
         transfer.pause_s = 0.0
         for number in (3, 4):
@@ -217,7 +62,7 @@ def replace_all(echoes: bool) -> dict[str, Any]:
             give(1, number)
             await transfer.until_used({address(1, number)})
         await transfer.until("both streams", lambda: transfer.transport.alive_streams == 2)
-        writer.transport.abort()
+        await transfer.close()
         return {"pause_s": transfer.pause_s}
 
     return asyncio.run(run())
@@ -232,22 +77,19 @@ def test_a_transfer_goes_on_when_all_addresses_of_its_host_are_replaced(echoes: 
 
 def add_backup() -> dict[str, Any]:
     """Add and remove streams by hand, one of them a backup that its priority keeps idle."""
-    build()
+    build(scheduler=SCHEDULER)
 
     async def run() -> dict[str, Any]:
-        specs = [StreamSpec(local=address(1, 2))] * 2
-        reader, writer = await mstcp.open_connection(SERVER, PORT, streams=specs)
-        transfer = Transfer(reader, writer, True)
-        await transfer.piece()
+        transfer = await open_transfer(True, streams=[StreamSpec(local=address(1, 2))] * 2)
+        await transfer.some()
         backup = await transfer.transport.add_stream(StreamSpec(local=address(2, 2), priority=1))
-        for _ in range(20):
-            await transfer.piece()
+        await transfer.go_on(0.2)
         idle = transfer.transport.counters().streams[backup]
         with pytest.raises(OSError):
             await transfer.transport.add_stream(StreamSpec(local=address(3, 1)))
         take_away(1, 2)
         await transfer.until_used({address(2, 2)})
-        writer.transport.abort()
+        await transfer.close()
         return {"idle_bytes": idle.bytes_sent + idle.bytes_received}
 
     return asyncio.run(run())
