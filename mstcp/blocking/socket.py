@@ -251,7 +251,7 @@ class Socket(WithTimeout):
             self._resets = bool(is_on) and not seconds
             return
         option = (level, optname, value) if optlen is None else (level, optname, value, optlen)
-        self._bridge.background.call(lambda: self._bridge.transport.membership.set_option(option))
+        self._bridge.background.call(lambda: self._bridge.transport.set_option(option))
 
     def getsockopt(self, level: int, optname: int, *buflen: int) -> Any:
         """Return an option of the first stream's socket."""

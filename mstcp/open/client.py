@@ -283,7 +283,7 @@ class _FlowOpening:
         """
         if allocation is not None:
             transport.set_rates({stream.source_port: stream.rate_bps or 0.0 for stream in allocation.streams})
-        transport.membership.set_allocation(allocation)
+        transport.set_allocation(allocation)
         if self._growing is not None and allocation is not None:
             self._growing.follow(allocation)
 

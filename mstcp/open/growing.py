@@ -54,8 +54,8 @@ class GrowingStreams:
         self._failed: set[int] = set()
         self._leaving: set[int] = set()
         self._again: asyncio.TimerHandle | None = None
-        transport.membership.on_lost = self._lost
-        transport.membership.on_joined = self._joined
+        transport.on_lost = self._lost
+        transport.on_joined = self._joined
         transport.shell.on_unreachable = self._unreachable
 
     def follow(self, allocation: Allocation) -> None:
@@ -63,7 +63,7 @@ class GrowingStreams:
         self._allocation = allocation
         wanted = {spec.source_port: spec for spec in allocation.streams}
         self._failed &= wanted.keys()
-        open_ports = self._transport.membership.open_ports
+        open_ports = self._transport.open_ports
         for port, number in self._asked().items():
             if port not in wanted and port not in open_ports:
                 self._transport.shell.forget(number)
@@ -83,7 +83,7 @@ class GrowingStreams:
     def tell(self) -> None:
         """Tell the controller how the streams are."""
         if self._allocation is not None and not self._transport.is_closing():
-            open_ports = sorted(self._transport.membership.open_ports)
+            open_ports = sorted(self._transport.open_ports)
             self._report(self._allocation.flow_id, open_ports, sorted(self._failed), list(self._spare))
 
     def _open(self, spec: StreamSpec) -> None:

@@ -11,16 +11,12 @@ import logging
 import os
 import time
 from asyncio import constants
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from mstcp import network
 from mstcp.checks import check_whole
 from mstcp.errors import ConnectionClosed, LocalProtocolError
-from mstcp.stats import ConnectionStats
-from mstcp.streams import ConnectionCounters, StreamInfo, StreamSpec
 from mstcp.transport.defaults import SEND_QUEUE_BYTES
-from mstcp.transport.health import Health
 from mstcp.transport.membership import Membership
 from mstcp.transport.setup import Setup
 from mstcp.transport.shell import Shell
@@ -35,13 +31,13 @@ _DROPPED_WRITES_TOLD = 5
 
 
 # `loop.sendfile` takes no transport that is not of this class.
-class ConnectionTransport(asyncio.transports._FlowControlMixin):
+class ConnectionTransport(Membership, asyncio.transports._FlowControlMixin):
     """One connection over its streams; with a single plain stream, TCP as it is.
 
     Made by `open_connection` and `start_server`. All methods belong to the event loop's thread.
 
     Attributes:
-        shell, health, membership: Parts of the connection, for the library's own use.
+        shell: What applies the driver's actions, for the library's own use.
     """
 
     # `loop.sendfile` reads the file and writes it; `loop.start_tls` puts TLS into the connection, end to end.
@@ -50,15 +46,14 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
 
     def __init__(self, setup: Setup) -> None:
         self.shell = Shell(setup, self)
-        self.health = Health(self.shell)
-        super().__init__(loop=setup.loop)
+        asyncio.transports._FlowControlMixin.__init__(self, loop=setup.loop)
         self._send_buffer_bytes = setup.send_buffer_bytes
         # Of what the sockets had sent when the kernel was last asked, headers included.
         self._acknowledged_bytes = 0
         self._dropped_writes = 0
         self._is_ended = False
         self.set_write_buffer_limits()
-        self.membership = Membership(self.shell, self.health)
+        Membership.__init__(self, self.shell)
 
     # What `loop.sendfile` asks.
     @property
@@ -89,9 +84,24 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
 
         What the protocol's `connection_made` raises goes on to the caller, who ends the connection.
         """
-        self.shell.protocol.connection_made(self)
-        self.shell.is_started = True
-        self.membership.start()
+        shell = self.shell
+        shell.protocol.connection_made(self)
+        shell.is_started = True
+        # A server's sockets may have addresses that are not this host's: those of a gateway.
+        if shell.is_client and not shell.is_plain:
+            network.follow(shell.loop, self)
+        shell.core.start()
+        shell.deliver()
+        shell.settle()
+        if shell.is_client:
+            # What the application writes first goes with the first hello.
+            shell.loop.call_soon(self._greet)
+
+    def _greet(self) -> None:
+        """Have the driver say the first hello, with what was written, if it has not said it."""
+        if not self.shell.is_closed:
+            self.shell.core.greet(time.monotonic_ns())
+            self.shell.apply()
 
     # --- asyncio.BaseTransport ------------------------------------------------------------------------------
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
@@ -302,130 +312,6 @@ class ConnectionTransport(asyncio.transports._FlowControlMixin):
             raise LocalProtocolError(
                 f"{size} bytes never fit into a send buffer of {limit}: write them in pieces"
             )
-
-    # --- streams and figures --------------------------------------------------------------------------------
-    def counters(self) -> ConnectionCounters:
-        """Return what the connection has carried; cheap, at any time, also after it was closed."""
-        return self.health.counters()
-
-    def streams(self) -> list[StreamInfo]:
-        """Return the streams as they are now; after the end, as they were."""
-        return self.health.streams()
-
-    @property
-    def alive_streams(self) -> int:
-        """How many streams carry bytes now."""
-        return self.membership.alive_streams
-
-    def stats(self) -> ConnectionStats:
-        """Return how the connection and each stream is now, with rates since the last call.
-
-        `counters()` beside what the kernel knows of each stream (RTT, congestion window, retransmissions,
-        delivery rate). One system call a stream; also after the end, without the kernel's part.
-        """
-        return self.health.stats()
-
-    def start_trace(self, path: str | Path) -> None:
-        """Write a qlog-style trace of the connection from now on; see mstcp/trace.py.
-
-        A file that cannot be written on with (a full disk) ends the trace, never the connection.
-
-        Args:
-            path: The file, or a folder, in which the file is named after the connection.
-
-        Raises:
-            LocalProtocolError: The file cannot be opened, or the connection has a trace already.
-        """
-        self.health.start_trace(path)
-
-    def set_keepalive(self, idle_s: float | None, probes: int = 3) -> None:
-        """Ask for a sign of life when nothing came for a while, and give streams up whose peer gives none.
-
-        After `idle_s` of silence a PING goes out, and the next after as long again; after `probes` that
-        nothing answers all streams count as lost: they are opened again or the connection is lost, as
-        otherwise. The kernel does the same for each stream (SO_KEEPALIVE), so that one whose path broke is
-        found though others are used.
-
-        Args:
-            idle_s: Seconds; None: no more.
-            probes: How many may go unanswered.
-
-        Raises:
-            LocalProtocolError: The values make no sense.
-        """
-        self.health.set_keepalive(idle_s, probes)
-
-    def set_rates(self, rates: Mapping[int, float]) -> None:
-        """Give running streams new rates: the weights of the draw and the pacing.
-
-        Args:
-            rates: Goodput in bit/s by source port; streams that are not named get 0 and carry no new frames.
-
-        Raises:
-            LocalProtocolError: No stream of the connection is left with a rate.
-        """
-        self.membership.set_rates(rates)
-
-    def set_priority(self, index: int, priority: int) -> None:
-        """Use a stream by this priority from now on, in both directions.
-
-        The streams of the lowest value that work carry everything; others are their backup.
-
-        Args:
-            index: The stream's.
-            priority: 0 to 255.
-
-        Raises:
-            LocalProtocolError: There is no such stream or priority, or the connection is plain TCP.
-        """
-        self.membership.set_priority(index, priority)
-
-    async def add_stream(self, spec: StreamSpec) -> int:
-        """Open a further stream of a client, and again whenever it is lost.
-
-        Args:
-            spec: From where to where, and how it is used; without addresses as the connection's.
-
-        Returns:
-            Its index, for `remove_stream` and `set_priority`, once it carries bytes.
-
-        Raises:
-            LocalProtocolError: This is the server's end or plain TCP, or the spec makes no sense.
-            ConnectionClosed: The connection ended before.
-            OSError: It cannot be opened; it is not tried again.
-        """
-        return await self.membership.add_stream(spec)
-
-    def announce(self, addresses: Sequence[tuple[str, int]]) -> None:
-        """Announce to the client at which further addresses this server accepts streams.
-
-        Those that were announced before and are missing are withdrawn: the client removes its streams there.
-
-        Args:
-            addresses: Pairs of IP address and port, 16 at most.
-
-        Raises:
-            LocalProtocolError: They are none, too many, or this is the client's end.
-        """
-        self.membership.announce(addresses)
-
-    def network_changed(self) -> None:
-        """Learn that this host's addresses or routes have changed, where the system does not tell.
-
-        Streams from addresses that are gone are lost, and those to be opened are tried at once, from whatever
-        address the system chooses where none was named. On Linux changes of addresses are noticed anyway.
-        """
-        self.membership.network_changed()
-
-    def remove_stream(self, index: int) -> None:
-        """Remove a stream while the others go on; nothing is lost, and it is not opened again.
-
-        It gets no new frames, and ends when the peer has reported those it took.
-
-        Raises:
-            LocalProtocolError: There is no such stream, or it is the last.
-        """
-        self.membership.remove_stream(index)
 
 
 def _octets(data: bytes | bytearray | memoryview[Any]) -> bytes:

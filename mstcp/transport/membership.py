@@ -9,13 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mstcp import network
 from mstcp.asked import ask
 from mstcp.checks import check_ip_addresses
 from mstcp.errors import ConnectionClosed, LocalProtocolError
 from mstcp.streams import StreamSpec, check_specs
 from mstcp.transport.health import Health
-from mstcp.transport.open_stream import OpenStream
 from mstcp.transport.shell import Shell
 
 _OWN_OPTIONS = (
@@ -25,74 +23,48 @@ _OWN_OPTIONS = (
 )
 
 
-class Membership:
+class Membership(Health):
     """Which streams the connection has, and what the driver says becomes of them.
 
     Args:
         shell: Has the driver.
-        health: Looks after the streams.
 
     Attributes:
         on_lost: Told of each stream that is gone, and how: see `_core.Action`.
         on_joined: Told of each stream that the driver has opened.
     """
 
-    def __init__(self, shell: Shell, health: Health) -> None:
-        self._shell = shell
-        self._health = health
+    def __init__(self, shell: Shell) -> None:
+        super().__init__(shell)
         # By level and name: what the application has set.
         self._options: dict[tuple[int, int], tuple[Any, ...]] = {}
         self.on_lost: Callable[[StreamSpec, str], None] | None = None
         self.on_joined: Callable[[StreamSpec], None] | None = None
-        shell.on_lost = self._lost
-        shell.on_joined = self._joined
         for index in range(len(shell.streams)):
             self._look_after(index)
-
-    def start(self) -> None:
-        """Have the sockets read; what the application writes first goes with the first hello."""
-        # A server's sockets may have addresses that are not this host's: those of a gateway.
-        if self._shell.is_client and not self._shell.is_plain:
-            network.follow(self._shell.loop, self)
-        self._shell.core.start()
-        self._shell.deliver()
-        self._shell.settle()
-        if self._shell.is_client:
-            self._shell.loop.call_soon(self._greet)
-
-    def _greet(self) -> None:
-        """Have the driver say the first hello, with what was written, if it has not said it."""
-        if not self._shell.is_closed:
-            self._shell.core.greet(time.monotonic_ns())
-            self._shell.apply()
-
-    @property
-    def open_streams(self) -> tuple[OpenStream, ...]:
-        """The streams as they were added, those that are gone included."""
-        return tuple(self._shell.streams)
 
     @property
     def alive_streams(self) -> int:
         """How many streams carry bytes now."""
-        return self._shell.core.alive.bit_count()
+        return self.shell.core.alive.bit_count()
 
     @property
     def open_ports(self) -> frozenset[int]:
         """The source ports of the streams that are connected, those that are being taken out included."""
-        alive = 0 if self._shell.is_closed else self._shell.core.alive
+        alive = 0 if self.shell.is_closed else self.shell.core.alive
         return frozenset(
-            stream.spec.source_port for index, stream in enumerate(self._shell.streams) if alive >> index & 1
+            stream.spec.source_port for index, stream in enumerate(self.shell.streams) if alive >> index & 1
         )
 
     def is_alive(self, index: int) -> bool:
         """Return whether a stream carries bytes."""
-        return not self._shell.is_closed and bool(self._shell.core.alive >> index & 1)
+        return not self.shell.is_closed and bool(self.shell.core.alive >> index & 1)
 
     def _look_after(self, index: int) -> None:
-        stream = self._shell.streams[index]
+        stream = self.shell.streams[index]
         if stream.spec.delay_s:
-            self._shell.core.set_delay(index, round(stream.spec.delay_s * 1e9))
-        self._health.keep_alive(stream)
+            self.shell.core.set_delay(index, round(stream.spec.delay_s * 1e9))
+        self.keep_alive(stream)
         for option in self._options.values():
             stream.sock.setsockopt(*option)
 
@@ -105,18 +77,25 @@ class Membership:
         if option[:2] in _OWN_OPTIONS:
             what = "the library sets this option itself (rates, and what may wait in the sockets)"
             raise OSError(errno.ENOPROTOOPT, what)
-        for index, stream in enumerate(self._shell.streams):
+        for index, stream in enumerate(self.shell.streams):
             if self.is_alive(index):
                 stream.sock.setsockopt(*option)
         self._options[option[0], option[1]] = option
 
     def set_allocation(self, allocation: object) -> None:
         """Note what `get_extra_info("allocation")` returns."""
-        self._shell.information["allocation"] = allocation
+        self.shell.information["allocation"] = allocation
 
     def set_rates(self, rates: Mapping[int, float]) -> None:
-        """As `ConnectionTransport.set_rates` says."""
-        shell = self._shell
+        """Give running streams new rates: the weights of the draw and the pacing.
+
+        Args:
+            rates: Goodput in bit/s by source port; streams that are not named get 0 and carry no new frames.
+
+        Raises:
+            LocalProtocolError: No stream of the connection is left with a rate.
+        """
+        shell = self.shell
         specs = {stream.number: stream.spec for stream in shell.streams} | shell.specs
         specs = {
             number: replace(spec, rate_bps=rates.get(spec.source_port, 0.0))
@@ -124,69 +103,109 @@ class Membership:
             if spec.source_port
         }
         shell.core.set_rates(time.monotonic_ns(), [(number, spec.rate_bps) for number, spec in specs.items()])
-        self._health.note_event(
-            "rates_set", rates={spec.source_port: spec.rate_bps for spec in specs.values()}
-        )
+        self.note_event("rates_set", rates={spec.source_port: spec.rate_bps for spec in specs.values()})
         for stream in shell.streams:
             stream.spec = specs.get(stream.number, stream.spec)
         shell.specs |= {number: specs[number] for number in shell.specs.keys() & specs}
         shell.apply()
 
     def set_priority(self, index: int, priority: int) -> None:
-        """As `ConnectionTransport.set_priority` says."""
-        if self._shell.is_plain:
-            raise LocalProtocolError("a plain TCP connection has one stream: there is nothing to prefer")
-        if not 0 <= index < len(self._shell.streams) or not 0 <= priority < 1 << 32:
-            raise LocalProtocolError(f"there is no stream {index!r} or no priority {priority!r}")
-        self._shell.core.set_priority(index, priority)
-        stream = self._shell.streams[index]
-        stream.spec = replace(stream.spec, priority=priority)
-        self._health.note_event("priority_set", stream=index, priority=priority)
-        self._shell.settle()
+        """Use a stream by this priority from now on, in both directions.
 
-    def _joined(self, index: int) -> None:
+        The streams of the lowest value that work carry everything; others are their backup.
+
+        Args:
+            index: The stream's.
+            priority: 0 to 255.
+
+        Raises:
+            LocalProtocolError: There is no such stream or priority, or the connection is plain TCP.
+        """
+        if self.shell.is_plain:
+            raise LocalProtocolError("a plain TCP connection has one stream: there is nothing to prefer")
+        if not 0 <= index < len(self.shell.streams) or not 0 <= priority < 1 << 32:
+            raise LocalProtocolError(f"there is no stream {index!r} or no priority {priority!r}")
+        self.shell.core.set_priority(index, priority)
+        stream = self.shell.streams[index]
+        stream.spec = replace(stream.spec, priority=priority)
+        self.note_event("priority_set", stream=index, priority=priority)
+        self.shell.settle()
+
+    def note_joined(self, index: int) -> None:
         """Use a stream that the driver has opened."""
-        spec = self._shell.streams[index].spec
+        spec = self.shell.streams[index].spec
         self._look_after(index)
-        self._health.note_event("stream_added", stream=index, source_port=spec.source_port)
+        self.note_event("stream_added", stream=index, source_port=spec.source_port)
         if self.on_joined is not None:
             self.on_joined(spec)
 
     async def add_stream(self, spec: StreamSpec) -> int:
-        """As `ConnectionTransport.add_stream` says."""
+        """Open a further stream of a client, and again whenever it is lost.
+
+        Args:
+            spec: From where to where, and how it is used; without addresses as the connection's.
+
+        Returns:
+            Its index, for `remove_stream` and `set_priority`, once it carries bytes.
+
+        Raises:
+            LocalProtocolError: This is the server's end or plain TCP, or the spec makes no sense.
+            ConnectionClosed: The connection ended before.
+            OSError: It cannot be opened; it is not tried again.
+        """
         check_specs([spec])
-        if self._shell.is_plain or not self._shell.is_client:
-            what = "a plain TCP connection has one" if self._shell.is_plain else "the client adds them"
+        if self.shell.is_plain or not self.shell.is_client:
+            what = "a plain TCP connection has one" if self.shell.is_plain else "the client adds them"
             raise LocalProtocolError(f"no stream can be added: {what}")
-        if self._shell.is_closing:
+        if self.shell.is_closing:
             raise ConnectionClosed("the connection was closed: no stream can be added")
-        family = self._shell.streams[0].sock.family
-        return await self._shell.add(ask(spec, family, None), spec)
+        family = self.shell.streams[0].sock.family
+        return await self.shell.add(ask(spec, family, None), spec)
 
     def announce(self, addresses: Sequence[tuple[str, int]]) -> None:
-        """As `ConnectionTransport.announce` says."""
+        """Announce to the client at which further addresses this server accepts streams.
+
+        Those that were announced before and are missing are withdrawn: the client removes its streams there.
+
+        Args:
+            addresses: Pairs of IP address and port, 16 at most.
+
+        Raises:
+            LocalProtocolError: They are none, too many, or this is the client's end.
+        """
         check_ip_addresses("addresses", addresses)
-        self._shell.core.announce(time.monotonic_ns(), addresses)
-        self._shell.apply()
+        self.shell.core.announce(time.monotonic_ns(), addresses)
+        self.shell.apply()
 
     def network_changed(self) -> None:
-        """As `ConnectionTransport.network_changed` says."""
-        if not self._shell.is_closed:
-            self._shell.core.network_changed(time.monotonic_ns())
-            self._shell.apply()
+        """Learn that this host's addresses or routes have changed, where the system does not tell.
+
+        Streams from addresses that are gone are lost, and those to be opened are tried at once, from whatever
+        address the system chooses where none was named. On Linux changes of addresses are noticed anyway.
+        """
+        if not self.shell.is_closed:
+            self.shell.core.network_changed(time.monotonic_ns())
+            self.shell.apply()
 
     def remove_stream(self, index: int) -> None:
-        """As `ConnectionTransport.remove_stream` says."""
-        if self._shell.is_plain:
-            raise LocalProtocolError("a plain TCP connection has one stream: close the connection")
-        if not 0 <= index < len(self._shell.streams):
-            raise LocalProtocolError(f"there is no stream {index!r}")
-        number = self._shell.streams[index].number
-        self._shell.core.remove_stream(time.monotonic_ns(), number)
-        self._shell.specs.pop(number, None)
-        self._health.note_event("stream_removed", stream=index)
-        self._shell.apply()
+        """Remove a stream while the others go on; nothing is lost, and it is not opened again.
 
-    def _lost(self, index: int, loss: str) -> None:
-        if self.on_lost is not None and not self._shell.is_closed:
-            self.on_lost(self._shell.streams[index].spec, loss)
+        It gets no new frames, and ends when the peer has reported those it took.
+
+        Raises:
+            LocalProtocolError: There is no such stream, or it is the last.
+        """
+        if self.shell.is_plain:
+            raise LocalProtocolError("a plain TCP connection has one stream: close the connection")
+        if not 0 <= index < len(self.shell.streams):
+            raise LocalProtocolError(f"there is no stream {index!r}")
+        number = self.shell.streams[index].number
+        self.shell.core.remove_stream(time.monotonic_ns(), number)
+        self.shell.specs.pop(number, None)
+        self.note_event("stream_removed", stream=index)
+        self.shell.apply()
+
+    def note_lost(self, index: int, loss: str) -> None:
+        """Tell who follows the streams."""
+        if self.on_lost is not None and not self.shell.is_closed:
+            self.on_lost(self.shell.streams[index].spec, loss)

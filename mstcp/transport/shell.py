@@ -19,6 +19,7 @@ from mstcp.transport.setup import Setup, wake_all
 
 if TYPE_CHECKING:
     from mstcp.asked import AskedStream
+    from mstcp.transport.connection import ConnectionTransport
 
 # An error code of docs/protocol.md.
 _ABORTED = 0
@@ -29,7 +30,7 @@ class Shell:
 
     Args:
         setup: Of the connection.
-        transport: What the protocol knows the connection by.
+        transport: What the protocol knows the connection by; told of streams and of the end.
 
     Attributes:
         core: The driver, which has the connection's behaviour.
@@ -43,15 +44,11 @@ class Shell:
         lost: Why it is over, if it was not closed.
         information: What `get_extra_info` knows.
         waiter: What threads drive the connection by.
-        on_joined: Told which stream the driver has opened.
-        on_lost: Told which stream is gone, and how.
         on_unreachable: Told which stream, by its number, could not be opened at first.
-        on_event: Told of what a trace is to have.
         on_change: Told when there may be bytes to receive, or room, that were not there before.
-        on_end: Told that the connection is over, and why.
     """
 
-    def __init__(self, setup: Setup, transport: asyncio.Transport) -> None:
+    def __init__(self, setup: Setup, transport: ConnectionTransport) -> None:
         self.loop = setup.loop
         self.core = setup.core
         self.is_plain = setup.core.is_plain
@@ -68,12 +65,8 @@ class Shell:
         self.lost: BaseException | None = None
         self.information: dict[str, Any] = dict(setup.extra)
         self.waiter: _core.Waiter | None = None
-        self.on_joined: Callable[[int], None]
-        self.on_lost: Callable[[int, str], None]
         self.on_unreachable: Callable[[int, Exception | None], None] | None = None
-        self.on_event: Callable[..., None]
         self.on_change: Callable[[], None] | None = None
-        self.on_end: Callable[[BaseException | None], None]
         self._transport = transport
         self._on_closed = setup.on_closed
         # By the driver's numbers.
@@ -140,7 +133,7 @@ class Shell:
     def _join(self, action: _core.Action) -> None:
         self._adopt(action)
         self._note_sockets()
-        self.on_joined(action.stream)
+        self._transport.note_joined(action.stream)
         if (added := self._added.pop(action.number, None)) is not None and not added.done():
             added.set_result(action.stream)
 
@@ -288,11 +281,11 @@ class Shell:
         elif action.loss != "removed":
             reason = strerror(action.errno) if action.loss == "broken" else _LOSSES[action.loss]
             self._lost_reason = ConnectionLost(reason, action.stream)
-            self.on_event("stream_lost", stream=action.stream, reason=reason)
-        self.on_lost(action.stream, action.loss)
+            self._transport.note_event("stream_lost", stream=action.stream, reason=reason)
+        self._transport.note_lost(action.stream, action.loss)
 
     def _note(self, action: _core.Action) -> None:
-        self.on_event(f"stream_{action.kind}", stream=action.stream)
+        self._transport.note_event(f"stream_{action.kind}", stream=action.stream)
 
     # --- receiving ------------------------------------------------------------------------------------------
     def _deliver(self, _: _core.Action) -> None:
@@ -412,7 +405,7 @@ class Shell:
         self.information["socket"] = self.information["sockets"] = None
         self._stop_timer()
         wake_all(self._room_waiters)
-        self.on_end(error)
+        self._transport.note_end(error)
         waiting = None if self._on_closed is None else self._on_closed()
         if waiting is None:
             self.loop.call_soon(self._tell_lost, error)

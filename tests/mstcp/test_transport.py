@@ -39,17 +39,17 @@ async def test_a_stream_that_joins_takes_the_place_of_one_that_is_gone() -> None
     async with AsyncExitStack() as stack:
         raw, lost = Raw(stack), list[StreamSpec]()
         await raw.open(Taking())
-        transport, membership = raw.transport, raw.transport.membership
+        transport = raw.transport
         ports = [sock.getsockname()[1] for sock in raw.theirs]
-        membership.on_lost = lambda spec, _: lost.append(spec)
+        transport.on_lost = lambda spec, _: lost.append(spec)
         sockets.reset(raw.theirs[0])
         await until(lambda: lost)
         assert [spec.source_port for spec in lost] == ports[:1]
         await raw.join()
         ports.append(raw.theirs[2].getsockname()[1])
-        await until(lambda: membership.open_ports == set(ports[1:]))
-        assert [stream.spec.source_port for stream in membership.open_streams] == [ports[2], ports[1]]
-        assert transport.get_extra_info("sockets") == tuple(s.sock for s in membership.open_streams)
+        await until(lambda: transport.open_ports == set(ports[1:]))
+        assert [stream.spec.source_port for stream in transport.shell.streams] == [ports[2], ports[1]]
+        assert transport.get_extra_info("sockets") == tuple(s.sock for s in transport.shell.streams)
         transport.set_rates({ports[1]: 3e6})
         assert [stream.rate_bps for stream in transport.streams()] == [0.0, 3e6]
         for index, priority in ((2, 0), (-1, 0), (0, -1), (0, 1 << 32)):
@@ -94,7 +94,7 @@ async def test_abort_resets_a_stream_though_the_loop_never_read_it() -> None:
             sock.setblocking(False)
             with pytest.raises(ConnectionResetError):
                 await asyncio.get_running_loop().sock_recv(sock, 1)
-    assert all(stream.sock.fileno() < 0 for stream in protocol.transport.membership.open_streams)
+    assert all(stream.sock.fileno() < 0 for stream in protocol.transport.shell.streams)
 
 
 async def test_a_writer_is_held_back_and_goes_on() -> None:
