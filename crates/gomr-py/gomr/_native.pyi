@@ -117,6 +117,11 @@ class Network:
         limits on their paths, or rounding defeats it; 0 where those without a path are too large a part.
         """
 
+    def max_concurrent_by_symmetry(
+        self, flows: Flows, *, time_limit_s: float | None = None
+    ) -> tuple[float, float] | None:
+        """Return the same for a load of 1, with its bound; None as for `solve_by_symmetry`."""
+
     def route_by_source(
         self, flows: Flows, *, threads: int = 1, time_limit_s: float | None = None
     ) -> tuple[Answer, list[float], bool] | None:
@@ -125,6 +130,14 @@ class Network:
         Returns the paths, the price of each arc, and whether it is the optimum; else the time was up, and
         rates may be over limits. None where flows have limits on their paths, or rounding defeats it. It
         pays where nodes send to most others.
+        """
+
+    def solve_by_symmetry(
+        self, flows: Flows, objective: str, *, time_limit_s: float | None = None
+    ) -> tuple[Answer, list[float], list[_Cut]] | None:
+        """Solve over classes of edges and demands: the paths, the price of each arc, and the cuts of `max_min`.
+
+        None where there are too many classes, the time is up, or flows are not plain.
         """
 
 @final

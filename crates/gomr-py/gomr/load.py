@@ -135,6 +135,9 @@ def find_load_factor(problem: Problem, load: float, *, time_limit_s: float | Non
 
 def _root(curve: _Admission, search: _Search, largest: float) -> float:
     """Return the factor that is searched for; with `largest` demands ask for as much as the largest edge."""
+    by_symmetry = curve.factor_by_symmetry() if search.load == 1 else None
+    if by_symmetry is not None:
+        return by_symmetry
     if curve.starts_fresh:
         with curve.half_of_the_time():
             return _by_steps(curve, search, largest)
@@ -251,6 +254,12 @@ class _Admission:
             return None
         factor, most, is_largest = concurrent
         return LoadFactor(factor, most, timed_out=not is_largest)
+
+    def factor_by_symmetry(self) -> float | None:
+        """Return the factor for a load of 1 where edges and demands fall into few classes; None elsewhere."""
+        with self._failures():
+            found = self._network.max_concurrent_by_symmetry(self._flows, time_limit_s=self._left_s())
+        return None if found is None or found[0] == 0 else found[0]
 
     def factor_of_shortest_paths(self, factor: float) -> float:
         """Return the factor at which the first edge is full if all takes the way of least delay.

@@ -221,6 +221,20 @@ impl Network {
         Ok(scaling.map(|scaling| (scaling.factor, scaling.upper_bound, scaling.complete)))
     }
 
+    #[pyo3(signature = (flows, *, time_limit_s=None))]
+    fn max_concurrent_by_symmetry(
+        &self,
+        py: Python<'_>,
+        flows: &Flows,
+        time_limit_s: Option<f64>,
+    ) -> PyResult<Option<(f64, f64)>> {
+        let problem = self.with(flows);
+        let halt = halt_after(time_limit_s);
+        let scaling = py.detach(|| ::gomr::max_concurrent_by_symmetry(&problem, halt));
+        let scaling = scaling.map_err(refuse)?;
+        Ok(scaling.map(|scaling| (scaling.factor, scaling.upper_bound)))
+    }
+
     #[pyo3(signature = (flows, *, threads=1, time_limit_s=None))]
     fn route_by_source(
         &self,
@@ -236,6 +250,24 @@ impl Network {
         Ok(routed.map(|routed| {
             let paths = routed.answer;
             (Answer { paths }, routed.prices, routed.complete)
+        }))
+    }
+
+    #[pyo3(signature = (flows, objective, *, time_limit_s=None))]
+    fn solve_by_symmetry(
+        &self,
+        py: Python<'_>,
+        flows: &Flows,
+        objective: &str,
+        time_limit_s: Option<f64>,
+    ) -> PyResult<Option<(Answer, Vec<f64>, Vec<CutFields>)>> {
+        let (problem, objective) = (self.with(flows), objective_of(objective)?);
+        let halt = halt_after(time_limit_s);
+        let solved = py.detach(|| ::gomr::solve_by_symmetry(&problem, objective, halt));
+        Ok(solved.map_err(refuse)?.map(|solved| {
+            let cuts = solved.cuts.into_iter().map(|cut| (cut.prices, cut.stopped));
+            let paths = solved.answer;
+            (Answer { paths }, solved.prices, cuts.collect())
         }))
     }
 

@@ -6,7 +6,8 @@
 //!
 //! The method is column generation: a master linear programme over the paths known so far, solved by a
 //! simplex with generalised upper bounds (`lp/`), and shortest-path pricing over the duals
-//! (`pricing/`). Whole matrices of demands are routed with those of a source together (`by_source/`).
+//! (`pricing/`). Whole matrices of demands are routed with those of a source together (`by_source/`), regular networks
+//! over classes of arcs and demands (`symmetry/`).
 //! `docs/gomr-algorithm.md` leads through the files. Everything is deterministic.
 
 #![forbid(unsafe_code)]
@@ -27,6 +28,7 @@ mod random;
 mod settings;
 mod solver;
 mod start;
+mod symmetry;
 
 pub use allocation::{Allocation, Certificate, Changes, FlowAllocation, FlowId, PathRate, Summary};
 pub use by_source::{max_concurrent, route_by_source, Concurrent, Routing};
@@ -42,3 +44,4 @@ pub use paths::least_delay::{DelayArc, LeastDelayTrees};
 pub use paths::yen::shortest_paths;
 pub use problem::{Arc, Error, Flow, Problem};
 pub use solver::Effort;
+pub use symmetry::{max_concurrent_by_symmetry, solve_by_symmetry, Symmetric};

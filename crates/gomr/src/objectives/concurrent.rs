@@ -52,7 +52,11 @@ pub(crate) fn largest_factor(
     halt: Option<HaltTest>,
     most_work: u64,
 ) -> Option<Concurrent> {
-    let mut solver = asking_all(problem, threads, halt);
+    largest_factor_of(&mut asking_all(problem, threads, halt), most_work)
+}
+
+/// The same of a solver that knows a path of each commodity that has one.
+pub(crate) fn largest_factor_of(solver: &mut Solver, most_work: u64) -> Option<Concurrent> {
     let requests: Vec<f64> = solver.master.groups.iter().map(|g| g.request).collect();
     let mut asking = solver.master.groups.iter().filter(|g| g.request > 0.0);
     if asking.clone().next().is_none() {
@@ -63,14 +67,14 @@ pub(crate) fn largest_factor(
     }
     solver.master.estimate_scale();
     sizes::measure(&mut solver.master, 0.0);
-    let _ = first_only::ignore_delays(&mut solver);
+    let _ = first_only::ignore_delays(solver);
     solver.run.rise_until = most_work;
-    let factor = match raise_all(&mut solver, &requests) {
+    let factor = match raise_all(solver, &requests) {
         Ok(factor) => factor,
         Err(Error::NotSolved { .. }) if solver.master.work <= most_work => return None,
-        Err(_) => reached(&mut solver, &requests),
+        Err(_) => reached(solver, &requests),
     };
-    let upper_bound = proven(&mut solver, &requests).max(factor);
+    let upper_bound = proven(solver, &requests).max(factor);
     Some(Concurrent {
         factor,
         upper_bound,

@@ -46,8 +46,16 @@ fn set_costs(solver: &mut Solver, cost: Vec<f64>) -> Vec<f64> {
     solver.pricing.priced.classes.clear();
     let before = std::mem::replace(&mut solver.pricing.cost, cost);
     for column in 0..solver.master.columns.len() as u32 {
+        let group = solver.master.columns[column as usize].group;
+        let repeats = solver.pool.commodities[group as usize].may_repeat();
+        let cost = |arc: u32| solver.pricing.cost[arc as usize];
         let path = solver.master.path(column).iter();
-        let cost = path.map(|&arc| solver.pricing.cost[arc as usize]).sum();
+        let cost = match repeats {
+            true => (solver.master.entries(column))
+                .map(|(arc, times)| times * cost(arc))
+                .sum(),
+            false => path.map(|&arc| cost(arc)).sum(),
+        };
         solver.master.set_cost(column, cost);
     }
     solver.master.epoch += 1;

@@ -36,6 +36,11 @@ impl Commodity {
         }
     }
 
+    /// Whether its paths may load an arc more than once: their loads are all that is known of them.
+    pub fn may_repeat(&self) -> bool {
+        self.fixed && self.acks.is_empty() && self.ack_ratio == 0.0
+    }
+
     /// Neither its paths nor their delay nor its acknowledgements are limited in any way, and these load nothing.
     pub fn is_free(&self) -> bool {
         let is_limited = self.fixed || self.max_delay_s.is_some();

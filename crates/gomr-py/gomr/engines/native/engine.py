@@ -35,7 +35,8 @@ def solve(problem: Problem, objective: Objective, time_limit_s: float | None) ->
     network = NativeNetwork(problem)
     try:
         flows = network.flows(problem.demands)
-        solution = _by_source(problem, objective, network, flows, time_limit_s)
+        solution = _by_symmetry(objective, network, flows, time_limit_s)
+        solution = solution or _by_source(problem, objective, network, flows, time_limit_s)
         if solution is None:
             engine = start(network, flows, objective)
             solution = answer_of(engine, network, flows, time_limit_s)
@@ -54,6 +55,19 @@ def solve(problem: Problem, objective: Objective, time_limit_s: float | None) ->
 def is_matrix(problem: Problem, network: NativeNetwork) -> bool:
     """Return whether nodes send to enough others that the demands of one source are routed together."""
     return len(problem.demands) >= max(MATRIX, CROWD * network.nodes.count)
+
+
+def _by_symmetry(
+    objective: Objective, network: NativeNetwork, flows: Flows, time_limit_s: float | None
+) -> NumberedAnswer | None:
+    """Return the answer where edges and demands fall into few classes.
+
+    None elsewhere, and where throughput is all: commodities are as quick there, and have fewer paths.
+    """
+    if not (objective.is_fair or objective.evens_load):
+        return None
+    solved = network.network.solve_by_symmetry(flows, objective.name, time_limit_s=time_limit_s)
+    return None if solved is None else NumberedAnswer(network, flows, *solved)
 
 
 def _by_source(
