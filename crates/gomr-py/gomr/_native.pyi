@@ -135,7 +135,7 @@ class Network:
     def solve_by_symmetry(
         self, flows: Flows, objective: str, *, time_limit_s: float | None = None
     ) -> tuple[Answer, list[float], list[_Cut]] | None:
-        """Solve over classes of edges and demands: the paths, the price of each arc, and the cuts of `max_min`.
+        """Solve over classes of edges and demands: paths, the price of each arc, and the cuts of `max_min`.
 
         None where there are too many classes, the time is up, or flows are not plain.
         """

@@ -89,6 +89,9 @@ pub(crate) fn flow_of(fields: FlowFields) -> ::gomr::Flow {
 /// Price of each arc, and the flows that these prices stop.
 pub(crate) type CutFields = (Vec<f64>, Vec<u32>);
 
+/// An answer with prices and cuts.
+type Proved = (Answer, Vec<f64>, Vec<CutFields>);
+
 /// The number of a flow, and its paths: what stands for their arcs, and rate (bit/s).
 type FlowPaths<'py> = (usize, Vec<(Bound<'py, PyTuple>, f64)>);
 
@@ -260,7 +263,7 @@ impl Network {
         flows: &Flows,
         objective: &str,
         time_limit_s: Option<f64>,
-    ) -> PyResult<Option<(Answer, Vec<f64>, Vec<CutFields>)>> {
+    ) -> PyResult<Option<Proved>> {
         let (problem, objective) = (self.with(flows), objective_of(objective)?);
         let halt = halt_after(time_limit_s);
         let solved = py.detach(|| ::gomr::solve_by_symmetry(&problem, objective, halt));
