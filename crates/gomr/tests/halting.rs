@@ -47,11 +47,14 @@ fn an_engine_has_rates_and_a_bound_and_the_next_solve_ends_at_the_optimum() {
                 let what = format!("seed {seed}, {name}, {looks} looks");
                 let mut engine = fresh.clone();
                 engine.set_halt(halt_after(looks));
-                match call(&mut engine) {
+                let stage = match call(&mut engine) {
                     Ok(()) => continue,
-                    Err(Error::Halted { effort, .. }) => midway += usize::from(effort.pivots > 0),
+                    Err(Error::Halted { effort, stage }) => {
+                        midway += usize::from(effort.pivots > 0);
+                        stage
+                    }
                     Err(other) => panic!("{what}: {other}"),
-                }
+                };
                 let known = engine.changes_so_far().expect(&what).summary.certificate;
                 let noise = 1e-9 * largest(&problem);
                 // Rates that are not as fair as can be may have a larger sum.
@@ -62,6 +65,9 @@ fn an_engine_has_rates_and_a_bound_and_the_next_solve_ends_at_the_optimum() {
                 assert!(known.value <= most * (1.0 + 1e-9) + noise, "{what}");
                 let is_bound = known.upper_bound >= best * (1.0 - 1e-9);
                 assert!(is_bound || objective == Objective::MaxMin, "{what}");
+                if objective == Objective::MinMaxUtilisation && stage == "utilisation" {
+                    assert!(close(known.value, best, 0.0), "{what}: of the first stage");
+                }
                 assert!(known.max_violation_bps <= noise, "{what}");
                 engine.set_halt(None);
                 let now = engine.solve().expect(&what).certificate;

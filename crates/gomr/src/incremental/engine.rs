@@ -120,8 +120,9 @@ impl Engine {
         };
         self.stage_work = staged.solver.master.work - self.solver.master.work;
         self.solver.master.work += self.stage_work;
-        // What was reached by a halt is the answer until the next solve.
-        self.staged = Some(staged);
+        // What was reached by a halt is the answer until the next solve: levels one by one, but of utilisation nothing.
+        let is_answer = outcome.is_ok() || self.membership.objective == Objective::MaxMin;
+        self.staged = is_answer.then_some(staged);
         outcome
     }
 

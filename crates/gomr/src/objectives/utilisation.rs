@@ -10,11 +10,18 @@ use crate::problem::Error;
 use crate::solver::Solver;
 use crate::start::balanced;
 
+/// Share of a level, or of all that is served, that is rounding.
+const SAME_UTILISATION: f64 = 1e-11;
+
 /// Fixes the admitted rates and lowers all capacities as far as they allow; returns the utilisation.
 pub(crate) fn spread(solver: &mut Solver) -> Result<f64, Error> {
     solver.solve()?;
     if !solver.serves_all() {
         // A cut of full arcs stops the rest, so the fullest arc is full whatever the paths.
+        return Ok(1.0);
+    }
+    let floor = least_by_ends(solver);
+    if floor >= 1.0 - SAME_UTILISATION {
         return Ok(1.0);
     }
     let capacity = solver.master.capacity.clone();
@@ -36,11 +43,34 @@ pub(crate) fn spread(solver: &mut Solver) -> Result<f64, Error> {
     };
     let level = match by_rising {
         Some(level) => level,
-        None => least_level(solver, &capacity, total)?,
+        None => least_level(solver, &capacity, total, floor)?,
     };
     first_only::count_delays(solver, delays);
     solver.solve()?;
     Ok(level)
+}
+
+/// The utilisation that what is served of each node's demands makes of the arcs that leave it, or enter it, at least.
+fn least_by_ends(solver: &Solver) -> f64 {
+    let (graph, capacity) = (&solver.graph, &solver.master.capacity);
+    let (mut sent, mut received) = (vec![0.0; graph.nodes], vec![0.0; graph.nodes]);
+    for (id, commodity) in solver.pool.commodities.iter().enumerate() {
+        if solver.master.groups[id].active && !commodity.fixed {
+            sent[commodity.source as usize] += solver.served(id);
+            received[commodity.target as usize] += solver.served(id);
+        }
+    }
+    let room = |arcs: &[u32]| arcs.iter().map(|&arc| capacity[arc as usize]).sum::<f64>();
+    let least = |node: usize| {
+        let ends = [
+            (sent[node], graph.out(node)),
+            (received[node], graph.into(node)),
+        ];
+        let busy = ends.into_iter().filter(|&(rate, _)| rate > 0.0);
+        let shares = busy.map(|(rate, arcs)| rate / room(arcs));
+        shares.fold(0.0, f64::max)
+    };
+    (0..graph.nodes).map(least).fold(0.0, f64::max)
 }
 
 /// The same where links are alike, so that most pivots of a dual simplex would be degenerate: one over the largest
@@ -63,16 +93,21 @@ fn level_by_rising(solver: &mut Solver, capacity: &[f64]) -> Result<Option<f64>,
 }
 
 /// The least part of all capacities that carries `total`; delays play no part.
-fn least_level(solver: &mut Solver, capacity: &[f64], total: f64) -> Result<f64, Error> {
+fn least_level(
+    solver: &mut Solver,
+    capacity: &[f64],
+    total: f64,
+    floor: f64,
+) -> Result<f64, Error> {
     // From the left: no level below the one that carries everything over one hop each can do.
-    let mut next = total / capacity.iter().sum::<f64>();
+    let mut next = floor.max(total / capacity.iter().sum::<f64>());
     for _ in 0..200 {
         let level = next.min(1.0);
         for (e, &c) in capacity.iter().enumerate() {
             solver.master.set_capacity(e as u32, level * c);
         }
         let proof = solver.solve()?;
-        if level >= 1.0 || total - proof.value <= 1e-11 * total {
+        if level >= 1.0 || total - proof.value <= SAME_UTILISATION * total {
             return Ok(level);
         }
         let (room, distance) = solver.cut();
