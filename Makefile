@@ -7,6 +7,8 @@ SHELL := /bin/bash
 VENV := .venv/bin
 export VIRTUAL_ENV := $(CURDIR)/.venv
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+# Thousands of processes of the tests would compile the same modules again.
+unexport PYTHONDONTWRITEBYTECODE
 # Found once a call, by the recipes that build.
 CARGO_COMMAND = $$(CARGO="$(CARGO)" scripts/find-cargo)
 CARGO ?=
