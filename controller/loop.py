@@ -30,13 +30,11 @@ from controller.model.events import (
     ViewRequested,
 )
 from controller.model.messages import (
-    Abandoned,
     Answer,
     ClientMessage,
     CloseConnection,
     DatapathMessage,
     Message,
-    Notify,
     Postpone,
     Report,
 )
@@ -56,6 +54,8 @@ _MAX_TIMER_FAILURES = 5
 _TIMER_PAUSE_S = 1.0
 """What is due and fails is tried again after so long, so often; then the process ends."""
 
+
+_LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 _REQUESTS = FlowRequested | FlowChanged | ViewRequested | FlowsRequested | CopyRequested
 _FREQUENT = BarrierReceived | LinkDiscovered
@@ -113,7 +113,7 @@ class ControllerLoop:
         core: The core; from `start` on it belongs to the loop's thread.
         send: Carries out a message to a switch, at the latest with `flush`; called from the loop's thread.
             Must not wait.
-        deliver: Takes what is for clients; called from the loop's thread.
+        deliver: Takes what is for clients, all of an event at once; called from any thread.
         clock: Seconds, monotonic.
         flush: Carries out all messages to switches, after those of one event.
         write: Takes records that must survive a restart, before any client hears of what they say.
@@ -129,7 +129,7 @@ class ControllerLoop:
         self,
         core: EventHandler,
         send: Callable[[DatapathMessage], None],
-        deliver: Callable[[ClientMessage], None],
+        deliver: Callable[..., None],
         clock: Callable[[], float] = time.monotonic,
         flush: Callable[[], None] = lambda: None,
         write: Callable[[Sequence[Change]], None] = lambda _: None,
@@ -274,8 +274,7 @@ class ControllerLoop:
 
     def remember(self, changes: Iterable[Change]) -> None:
         """Tell clients what the store has of events that were told before, or by another replica."""
-        for told in self._log.follow(changes):
-            self._deliver(told)
+        self._deliver(*self._log.follow(changes))
 
     def carry_out(self, messages: list[Message]) -> None:
         """Write what must survive first, then carry the other messages out in order."""
@@ -293,20 +292,29 @@ class ControllerLoop:
                 LOG.error("%s; after a restart, what was changed would be forgotten", error)
         self._log.took(told)
         following = iter(told)
+        for_clients: list[ClientMessage] = []
         for message in messages:
-            if isinstance(message, Report) and message.kind is not None:
-                self._write_line(message)
-                self._deliver(next(following))
+            if isinstance(message, DatapathMessage):
+                self._send_or_close(message)
+            elif isinstance(message, Report):
+                LOG.log(_LEVELS[message.level], message.text, extra={"data": message.data})
+                if message.kind is not None:
+                    for_clients.append(next(following))
+            elif isinstance(message, Postpone):
+                with self._arrived:
+                    self._queues[_Kind.REQUEST].extendleft(reversed(message.events))
             elif not isinstance(message, Change):
-                self._carry_out(message)
+                for_clients.append(message)
         self._flush()
+        if for_clients:
+            self._deliver(*for_clients)
 
     def _failed(self, event: Event, error: BaseException) -> None:
         reason = f"the controller failed on this request ({type(error).__name__}); its log says more"
         self._answer(event, Unavailable("", reason))
         datapath_id = getattr(event, "datapath_id", None)
         if datapath_id is not None and _kind(event) is _Kind.URGENT:
-            self._carry_out(CloseConnection(datapath_id, "an event of this switch could not be handled"))
+            self._send_or_close(CloseConnection(datapath_id, "an event of this switch could not be handled"))
         if isinstance(event, TimePassed):
             self._timer_failures += 1
             self._timer_paused_until = self._clock() + _TIMER_PAUSE_S
@@ -317,22 +325,6 @@ class ControllerLoop:
         token = getattr(event, "token", None)
         if token is not None:
             self._deliver(Answer(token, error))
-
-    @staticmethod
-    def _write_line(report: Report) -> None:
-        level = logging.getLevelName(report.level.upper())
-        LOG.log(level, report.text, extra={"data": dict(report.data)})
-
-    def _carry_out(self, message: DatapathMessage | Abandoned | Answer | Notify | Report | Postpone) -> None:
-        if isinstance(message, Report):
-            self._write_line(message)
-        elif isinstance(message, Abandoned | Answer | Notify):
-            self._deliver(message)
-        elif isinstance(message, Postpone):
-            with self._arrived:
-                self._queues[_Kind.REQUEST].extendleft(reversed(message.events))
-        else:
-            self._send_or_close(message)
 
     def _send_or_close(self, message: DatapathMessage) -> None:
         """Send to a switch; where that fails, its connection is ended and it begins again."""

@@ -37,7 +37,7 @@ from controller.leader.replication import Replication
 from controller.loop import ControllerLoop
 from controller.model.event_log import EVENT
 from controller.model.events import ConfigurationChanged, ConfigurationRefused, ControllerStopping
-from controller.model.messages import Answer
+from controller.model.messages import Answer, ClientMessage
 from controller.model.records import Change, Store, changes_of
 from controller.model.settings import Settings
 from controller.openflow.runtime import OpenFlowRuntime
@@ -262,11 +262,11 @@ class ControllerProcess:
         settings = wanted.settings(self._lldp_key)
         self._loop.post(ConfigurationChanged(_RELOAD_TOKEN, settings, wanted.link_changes(), network))
 
-    def _deliver(self, message: Any) -> None:
-        if isinstance(message, Answer) and message.token == _RELOAD_TOKEN:
-            self._on_configured(message.result)
-        else:
-            self._service.deliver(message)
+    def _deliver(self, *messages: ClientMessage) -> None:
+        for message in messages:
+            if isinstance(message, Answer) and message.token == _RELOAD_TOKEN:
+                self._on_configured(message.result)
+        self._service.deliver(*messages)
 
     def _on_configured(self, result: object) -> None:
         """Take the core's answer to a configuration; called from the core's thread."""

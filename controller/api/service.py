@@ -92,9 +92,9 @@ class Service:
         self._loop = loop
         self._dispatch_all()  # what came before there was a loop
 
-    def deliver(self, message: ClientMessage) -> None:
-        """Take a message from the core; may be called from any thread."""
-        self._delivered.append(message)
+    def deliver(self, *messages: ClientMessage) -> None:
+        """Take messages from the core; may be called from any thread."""
+        self._delivered.extend(messages)
         loop = self._loop
         if loop is not None and not loop.is_closed() and not self._dispatching:
             self._dispatching = True  # one wake-up for all that comes before it is served

@@ -60,10 +60,9 @@ def run(core: SlowCore, *events: Event) -> list[Answer | Notify]:
     delivered: list[Answer | Notify] = []
     done = threading.Event()
 
-    def deliver(message: ClientMessage) -> None:
-        if isinstance(message, Answer | Notify):
-            delivered.append(message)
-        if isinstance(message, Answer) and message.token == 99:
+    def deliver(*messages: ClientMessage) -> None:
+        delivered.extend(each for each in messages if isinstance(each, Answer | Notify))
+        if any(isinstance(each, Answer) and each.token == 99 for each in messages):
             done.set()
 
     loop = ControllerLoop(core, lambda message: None, deliver, clock=lambda: 100.0)

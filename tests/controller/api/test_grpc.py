@@ -37,7 +37,7 @@ class Controller:
         self.silent = False
         self.switches = FakeSwitches(network)
         self.core = Core(network, Settings(boot_id="b", confirm_timeout_s=2 * TIMEOUT_S))
-        self.loop = ControllerLoop(self.core, self.send, lambda message: self.service.deliver(message))
+        self.loop = ControllerLoop(self.core, self.send, lambda *messages: self.service.deliver(*messages))
         self.service = Service(self.loop.post)
 
     def send(self, message: DatapathMessage) -> None:
