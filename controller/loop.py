@@ -12,6 +12,7 @@ from types import UnionType
 from typing import Any, Protocol
 
 from controller.errors import Fenced, NotLeading, RequestError, StoreError, Unavailable
+from controller.model.client_events import ClientEvent
 from controller.model.event_log import EventLog
 from controller.model.events import (
     BarrierReceived,
@@ -279,17 +280,8 @@ class ControllerLoop:
     def carry_out(self, messages: list[Message]) -> None:
         """Write what must survive first, then carry the other messages out in order."""
         told = self._log.numbered(messages, self._wall_clock())
-        changes = [message for message in messages if isinstance(message, Change)]
-        changes += self._log.records(told)
-        if changes:
-            try:
-                self._write(changes)
-            except Fenced as error:
-                LOG.error("%s; nothing of what was to be changed is", error)
-                messages, told = refusals(messages), []
-                self._on_fenced()
-            except StoreError as error:
-                LOG.error("%s; after a restart, what was changed would be forgotten", error)
+        if not self._write_changes(messages, told):
+            messages, told = refusals(messages), []
         self._log.took(told)
         following = iter(told)
         for_clients: list[ClientMessage] = []
@@ -308,6 +300,21 @@ class ControllerLoop:
         self._flush()
         if for_clients:
             self._deliver(*for_clients)
+
+    def _write_changes(self, messages: list[Message], told: list[ClientEvent]) -> bool:
+        """Write what must survive; returns False where the store does not obey this replica."""
+        changes = [message for message in messages if isinstance(message, Change)]
+        changes += self._log.records(told)
+        try:
+            if changes:
+                self._write(changes)
+        except Fenced as error:
+            LOG.error("%s; nothing of what was to be changed is", error)
+            self._on_fenced()
+            return False
+        except StoreError as error:
+            LOG.error("%s; after a restart, what was changed would be forgotten", error)
+        return True
 
     def _failed(self, event: Event, error: BaseException) -> None:
         reason = f"the controller failed on this request ({type(error).__name__}); its log says more"

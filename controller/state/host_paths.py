@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from controller.model.journal import Journaled
 from controller.state.live_network import LiveNetwork, arc_name
 from topologies.model import Arc
@@ -26,18 +24,21 @@ class HostPaths(Journaled):
         """Return that path with its delay in seconds."""
         if self._version != self._live.version:
             self._found, self._version = {}, self._live.version
-        if (source, destination) not in self._found:
-            self._found[source, destination] = self._find(source, destination)
-        return self._found[source, destination]
+        pair = source, destination
+        if pair not in self._found:
+            self._found[pair] = self._find(source, destination)
+        return self._found[pair]
 
     def _find(self, source: str, destination: str) -> tuple[tuple[str, ...], float] | None:
-        best: tuple[float, int, tuple[str, ...]] | None = None
-        for first in self._live.arcs_from(source):
-            for last in self._live.arcs_from(destination):
-                path = self._path_between(first, last)
-                if path is not None:
-                    best = min(best or (math.inf, 0, ()), (self._live.delay_s(path), len(path), path))
-        return None if best is None else (best[2], best[0])
+        live = self._live
+        paths = [
+            (live.delay_s(path), len(path), path)
+            for first in live.arcs_from(source)
+            for last in live.arcs_from(destination)
+            if (path := self._path_between(first, last)) is not None
+        ]
+        delay_s, _, path = min(paths, default=(0.0, 0, None))
+        return None if path is None else (path, delay_s)
 
     def _path_between(self, first: Arc, last: Arc) -> tuple[str, ...] | None:
         """Return the path from a host's link to the link of another (given from its host)."""

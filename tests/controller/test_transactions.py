@@ -30,9 +30,7 @@ class Panic(BaseException):
 
 
 def network() -> ControlledNetwork:
-    net = ControlledNetwork(BUTTERFLY)
-    net.bring_up()
-    return net
+    return ControlledNetwork.brought_up(BUTTERFLY)
 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, error: BaseException) -> None:

@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc.aio
 import pytest
 
 from controller.api.event_history import EventHistory
-from controller.api.grpc_server import ERROR_METADATA, make_server
+from controller.api.grpc_server import ERROR_METADATA
 from controller.model.client_events import ClientEvent
 from controller.model.settings import Settings
 from mstcp.proto import control_pb2, control_pb2_grpc
@@ -20,17 +19,6 @@ REQUEST = control_pb2.FlowRequest(
     source="T0", destination="T2", destination_port=5001, rate_bps=8.5e6, packet_bytes=590
 )
 TIMEOUT_S = 20.0
-
-
-@pytest.fixture
-async def channel(controller: Controller) -> AsyncIterator[grpc.aio.Channel]:
-    controller.service.bind(asyncio.get_running_loop())
-    server = make_server(controller.service)
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as connected:
-        yield connected
-    await server.stop(None)
 
 
 @pytest.fixture

@@ -23,9 +23,7 @@ OTHER = REQUEST | {"source": "T1", "destination": "T3", "rate_bps": 31.32e6}
 
 
 def controlled(topology: str = "butterfly") -> ControlledNetwork:
-    net = ControlledNetwork(topologies.load(topology), Settings(lease_s=1e6))
-    net.bring_up()
-    return net
+    return ControlledNetwork.brought_up(topologies.load(topology), Settings(lease_s=1e6))
 
 
 def copy_of(net: ControlledNetwork) -> StateCopy:

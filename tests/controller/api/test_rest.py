@@ -216,13 +216,6 @@ async def test_the_documentation_needs_no_other_machine(client: httpx.AsyncClien
         assert (await client.get(local)).status_code == 200, local
 
 
-async def test_many_clients_at_once(client: httpx.AsyncClient) -> None:
-    fields = [REQUEST | {"destination_port": 6000 + i, "rate_bps": 1e5} for i in range(20)]
-    answers = await asyncio.gather(*(client.post("/v1/flows", json=body) for body in fields))
-    assert {answer.status_code for answer in answers} == {201}
-    assert len({answer.json()["flow_id"] for answer in answers}) == 20
-
-
 async def test_those_who_wait_hear_that_the_controller_stops(
     client: httpx.AsyncClient, controller: Controller
 ) -> None:
@@ -261,12 +254,6 @@ async def test_a_split_flow(client: httpx.AsyncClient) -> None:
     assert changed["split"]["shares"] == pytest.approx([0.5, 0.5], abs=0.05)
     assert changed["split"]["stamps"] == split["stamps"]
     assert (await client.delete(where)).status_code == 204
-
-
-async def test_a_split_flow_with_two_ports_is_refused(client: httpx.AsyncClient) -> None:
-    answer = await client.post("/v1/flows", json=REQUEST | {"splitting": "group", "source_ports": [1, 2]})
-    assert answer.status_code == 422
-    assert answer.json()["field"] == "source_ports"
 
 
 async def test_a_request_that_takes_too_long_is_undone(controller: Controller) -> None:

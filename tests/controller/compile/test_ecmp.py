@@ -33,9 +33,7 @@ TO_L = 0x0100_0000 | L
 
 
 def controlled(name: str) -> ControlledNetwork:
-    net = ControlledNetwork(topologies.load(name), Settings(default_routing="ecmp"))
-    net.bring_up()
-    return net
+    return ControlledNetwork.brought_up(topologies.load(name), Settings(default_routing="ecmp"))
 
 
 def use_all(net: ControlledNetwork) -> None:

@@ -18,9 +18,7 @@ BUTTERFLY = topologies.load("butterfly")
 
 
 def bring_up(network: Network = BUTTERFLY, **settings: Any) -> ControlledNetwork:
-    net = ControlledNetwork(network, Settings(**settings))
-    net.bring_up()
-    return net
+    return ControlledNetwork.brought_up(network, Settings(**settings))
 
 
 def port_of(net: ControlledNetwork, link: str) -> tuple[int, int]:

@@ -45,8 +45,7 @@ async def test_a_full_switch_is_not_asked_again_and_the_core_needs_no_room(tmp_p
 
 @pytest.mark.parametrize("options", [{}, {"streams": 1}, {"splitting": "packets"}, {"objective": "fair"}])
 def test_flows_of_hosts_at_a_full_switch_are_refused_at_once_for_a_while(options: dict[str, Any]) -> None:
-    net = ControlledNetwork(PARALLEL)
-    net.bring_up()
+    net = ControlledNetwork.brought_up(PARALLEL)
     request = REQUEST | {"source": "A1", "destination": "B1", "destination_port": 5000} | options
     for switch in ("M1", "R"):
         net.core._state.faults.add(switch, FaultKind.TABLE_FULL, f"{switch} is full.", net.now + 30)

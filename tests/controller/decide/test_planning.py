@@ -34,8 +34,7 @@ def test_a_flow_that_fits_on_its_shortest_path_needs_no_solve(
 ) -> None:
     draw = random.Random(seed)
     network = topologies.load(draw.choice(["butterfly", "fat-tree:4:rate_bps=10e6", "waxman:8:seed=3"]))
-    net = ControlledNetwork(network, Settings(ack_ratio=0.05))
-    net.bring_up()
+    net = ControlledNetwork.brought_up(network, Settings(ack_ratio=0.05))
     compared = 0
 
     def checked(state: State, objective: str, new_flow: NewFlow) -> Optimum | None:

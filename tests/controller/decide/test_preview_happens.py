@@ -54,8 +54,7 @@ def prepared(draw: random.Random, case: int) -> ControlledNetwork:
         ["butterfly", "parallel2", "parallel4", "ring:5", f"waxman:{draw.randint(4, 9)}:seed={case % 40}"]
     )
     network: Network = BUTTERFLY if spec == "butterfly" else topologies.load(spec)
-    net = ControlledNetwork(network, Settings(lease_s=1e6, fast_failover=draw.random() < 0.5))
-    net.bring_up()
+    net = ControlledNetwork.brought_up(network, Settings(lease_s=1e6, fast_failover=draw.random() < 0.5))
     for number in range(draw.randint(1, 6)):
         try:
             flow = net.request(**random_request(draw, net, number))
@@ -133,8 +132,7 @@ def test_a_preview_is_what_then_happens() -> None:
 
 def test_the_acknowledgements_of_a_split_flow_leave_a_link_that_fails() -> None:
     """The butterfly, T0 to T2 by packets: they went over S4->S0, and then take another way."""
-    net = ControlledNetwork(BUTTERFLY)
-    net.bring_up()
+    net = ControlledNetwork.brought_up(BUTTERFLY)
     request: dict[str, Any] = {
         "source": "T0",
         "destination": "T2",
@@ -154,8 +152,7 @@ def test_the_acknowledgements_of_a_split_flow_leave_a_link_that_fails() -> None:
 
 def test_switches_that_fail_together_are_as_they_would_be() -> None:
     """Ports of several links go one after the other: the preview is of all of them at once."""
-    net = ControlledNetwork(BUTTERFLY, replace(Settings(), lease_s=1e6))
-    net.bring_up()
+    net = ControlledNetwork.brought_up(BUTTERFLY, replace(Settings(), lease_s=1e6))
     net.request(source="T0", destination="T2", destination_port=5001, rate_bps=3e6, packet_bytes=590)
     expected = expected_of(net, Failure(switches=("S4",)))
     (flow,) = expected.flows

@@ -51,8 +51,7 @@ def networks(draw: st.DrawFn, max_switches: int = 7) -> Network:
 def test_default_routes_reach_every_host_from_every_host(
     routing: Literal["shortest", "ecmp"], network: Network
 ) -> None:
-    net = ControlledNetwork(network, Settings(default_routing=routing))
-    net.bring_up()
+    net = ControlledNetwork.brought_up(network, Settings(default_routing=routing))
     assert net.snapshot().health.ready
     graph = nx.Graph()
     for link in network.links:

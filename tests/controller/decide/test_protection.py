@@ -31,8 +31,7 @@ REQUEST: dict[str, Any] = {
 
 
 def bring_up(network: str, **settings: Any) -> ControlledNetwork:
-    net = ControlledNetwork(topologies.load(network), Settings(**settings))
-    net.bring_up()
+    net = ControlledNetwork.brought_up(topologies.load(network), Settings(**settings))
     for _ in range(20):
         net.pass_time(0.05)
     for packet, source, destination in packets(net):

@@ -83,8 +83,7 @@ def test_what_a_switch_lost_it_gets_back_within_seconds(net: ControlledNetwork, 
 
 def test_rules_that_are_on_their_way_are_left_alone() -> None:
     """A flow waits for a switch that confirms nothing, while another that it leads through loses a route."""
-    net = ControlledNetwork(BUTTERFLY, Settings(confirm_timeout_s=60.0))
-    net.bring_up()
+    net = ControlledNetwork.brought_up(BUTTERFLY, Settings(confirm_timeout_s=60.0))
     let_run(net, 2.0)
     net.silent = frozenset({"S0"})
     other = parse({**REQUEST, "source_ports": [50001], "rate_bps": 1e5})

@@ -31,7 +31,7 @@ from controller.model.rules import (
     port_group_number,
     split_group_number,
 )
-from controller.openflow.counters import CounterReading
+from controller.openflow.counters import CounterReading, RuleCountReading
 from controller.openflow.decoding import Malformed
 from controller.openflow.encoding import encode
 from switch.model import ModelSwitch
@@ -135,10 +135,13 @@ def test_an_answer_without_an_end_is_given_up() -> None:
             reading.take(1, endless)
 
 
-@given(st.binary(max_size=200), st.sampled_from([1, 2]), st.sampled_from([b"\0\1", b"\0\4", b"\0\2"]))
-def test_what_is_no_answer_is_malformed(body: bytes, xid: int, kind: bytes) -> None:
-    with contextlib.suppress(Malformed):
-        whole = model.message(model.Kind.MULTIPART_REPLY, xid, kind + bytes(6) + body)
-        CounterReading(count(1).__next__, True, True).take(xid, whole)
-    with contextlib.suppress(Malformed):
-        CounterReading(count(1).__next__, True, True).take(xid, body)
+@given(
+    st.booleans(), st.binary(max_size=200), st.integers(1, 2), st.sampled_from([b"\0\1", b"\0\4", b"\0\2"])
+)
+def test_what_is_no_answer_is_malformed(of_rules: bool, body: bytes, xid: int, kind: bytes) -> None:
+    whole = model.message(model.Kind.MULTIPART_REPLY, xid, kind + bytes(6) + body)
+    for answer in (whole, body):
+        numbers = count(2 if of_rules and xid == 2 else 1).__next__
+        reading = RuleCountReading(numbers) if of_rules else CounterReading(numbers, True, True)
+        with contextlib.suppress(Malformed):
+            reading.take(xid, answer)

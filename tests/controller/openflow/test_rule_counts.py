@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 from itertools import count
-
-from hypothesis import given
-from hypothesis import strategies as st
 
 from controller.compile.pinned import pinned_rule
 from controller.errors import NotFound
@@ -17,7 +13,6 @@ from controller.model.requests import ViewName
 from controller.model.rules import Match, Output, Rule, RuleKey, TcpConnection, flow_cookie
 from controller.model.views import RulesView
 from controller.openflow.counters import RuleCountReading
-from controller.openflow.decoding import Malformed
 from controller.openflow.encoding import encode
 from switch.model import ModelSwitch
 from switch.model import openflow as model
@@ -59,16 +54,6 @@ def test_thousands_of_rules_come_in_many_messages() -> None:
     entries = tuple(pinned_rule(connection, Output(1), flow_cookie(3)) for connection in connections)
     switch.receive(encode(InstallRules(1, entries, 9), 0))
     assert len(read(switch).counts) == 3000
-
-
-@given(st.binary(max_size=200), st.sampled_from([b"\0\1", b"\0\4"]))
-def test_what_is_no_answer_is_malformed(body: bytes, kind: bytes) -> None:
-    with contextlib.suppress(Malformed):
-        RuleCountReading(count(1).__next__).take(
-            1, model.message(model.Kind.MULTIPART_REPLY, 1, kind + bytes(6) + body)
-        )
-    with contextlib.suppress(Malformed):
-        RuleCountReading(count(1).__next__).take(1, body)
 
 
 def look(net: ControlledNetwork, token: int, switch: str = "S0") -> list[Message]:

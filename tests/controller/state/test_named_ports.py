@@ -63,8 +63,7 @@ def test_hosts_may_have_addresses_of_their_own(tmp_path: Path) -> None:
     assert (own.host_ip("h1"), own.host_mac("h1")) == ("192.0.2.10", "02:11:22:33:44:55")
     assert own.host_ip("h2") == "10.0.0.2"
     assert Network.model_validate_json(own.model_dump_json()) == own
-    net = ControlledNetwork(own)
-    net.bring_up()
+    net = ControlledNetwork.brought_up(own)
     flow = net.request(source="192.0.2.10", destination="h2", destination_port=80, rate_bps=1e6)
     assert (flow.source, flow.source_ip) == ("h1", "192.0.2.10")
     with pytest.raises(InvalidTopology, match="h1 has an address of its own"):
