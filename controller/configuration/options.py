@@ -12,13 +12,11 @@ from gomr import OBJECTIVES
 from pydantic import TypeAdapter, ValidationError
 
 from controller.address import Address
-from controller.configuration.schema import Configuration
+from controller.configuration.schema import Configuration, Service
 from controller.model.settings import Counters, Discovery, Routing
 from topologies.validation import requirement
 
 NO_STORE = "none"
-
-_SERVICES = ("openflow", "rest", "grpc")
 
 
 class _Option(NamedTuple):
@@ -31,7 +29,6 @@ class _Option(NamedTuple):
         kind: Makes the value of its text.
         choices: What it may be.
         is_repeatable: It may be given several times.
-        shows_default: The default is said by the configuration.
     """
 
     setting: str
@@ -40,7 +37,6 @@ class _Option(NamedTuple):
     kind: Callable[[str], Any] = str
     choices: tuple[str, ...] = ()
     is_repeatable: bool = False
-    shows_default: bool = True
 
 
 def _address(text: str) -> str:
@@ -81,11 +77,8 @@ _OPTIONS = {
         "network to control: a built-in name (butterfly), a .toml, .json or .graphml file, or a generator "
         "(ring:6)",
         "NET",
-        shows_default=False,
     ),
-    "--variant": _Option(
-        "variant", "variant of the topology, one of those that its file defines", "NAME", shows_default=False
-    ),
+    "--variant": _Option("variant", "variant of the topology, one of those that its file defines", "NAME"),
     **{
         f"--{name}": _Option(
             f"listen.{name}",
@@ -94,16 +87,15 @@ _OPTIONS = {
             _address,
             is_repeatable=True,
         )
-        for name in _SERVICES
+        for name in get_args(Service)
     },
     "--insecure": _Option(
         "listen.insecure",
         "allow openflow, rest or grpc to listen on addresses other than loopback without TLS and tokens; "
         "repeatable",
         "SERVICE",
-        choices=_SERVICES,
+        choices=get_args(Service),
         is_repeatable=True,
-        shows_default=False,
     ),
     "--objective": _of_section("routing.objective"),
     "--default-routing": _of_section("routing.default_routing"),
@@ -127,7 +119,6 @@ _OPTIONS = {
         f"each topology in the user's state directory; `{NO_STORE}` keeps nothing), or "
         "etcd://HOST:2379,HOST:2379,... shared by several controllers, of which one leads",
         "FILE",
-        shows_default=False,
     ),
 }
 
@@ -186,8 +177,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _default_of(option: _Option) -> str:
-    if not option.shows_default:
-        return ""
     default = attrgetter(option.setting)(Configuration(topology=""))
+    if default in (None, "", ()):
+        return ""
     shown = ", ".join(default) if isinstance(default, tuple) else default
     return f" (default {shown:g})" if isinstance(shown, float) else f" (default {shown})"

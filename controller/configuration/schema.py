@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -151,13 +151,9 @@ class Configuration(_Section):
 
     def unprotected(self) -> str | None:
         """Return what listens off loopback without the protection that it needs, as a sentence; or None."""
-        for service, addresses in (
-            ("openflow", self.listen.openflow),
-            ("rest", self.listen.rest),
-            ("grpc", self.listen.grpc),
-        ):
+        for service in get_args(Service):
             missing = [] if service in self.listen.insecure else self._missing(service)
-            far = [text for text in addresses if not Address.parse(text).is_loopback]
+            far = [text for text in getattr(self.listen, service) if not Address.parse(text).is_loopback]
             if far and missing:
                 return (
                     f"{service} on {far[0]}, which other machines reach, needs {' and '.join(missing)}. "

@@ -67,8 +67,8 @@ class LabelFormat:
         value = 0
         for place, field in enumerate(fields, 1):
             value |= field << (LABEL_BITS - place * self.bits)
-        width = -(-_BRANCH_BITS // self.bits) * self.bits
         if branch:
+            width = -(-_BRANCH_BITS // self.bits) * self.bits
             value |= branch << (LABEL_BITS - (len(fields) + 1) * self.bits - width)
         return format_mac(kind << LABEL_BITS | value)
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 from controller.compile.pinned import legs, pinned_path
 from controller.compile.split import Split, SplitRules, shares_of, stamps
 from controller.model.counters import PinnedBy
+from controller.model.described import made_at_once
 from controller.model.journal import Journaled
 from controller.model.requests import Protocol
 from controller.model.rules import (
@@ -65,6 +66,7 @@ class Slot(NamedTuple):
     delay_s: float
 
 
+@made_at_once
 @dataclass
 class Stream(Journaled):
     """A path and the source port of its TCP connection; the paths of a split flow share one connection.
@@ -92,6 +94,7 @@ class Stream(Journaled):
         return self.state is StreamState.OPENING
 
 
+@made_at_once
 @dataclass
 class Flow(Journaled):
     """A flow, from its request to its end.
@@ -195,7 +198,7 @@ class Flow(Journaled):
 
     def tcp_connections(self) -> tuple[TcpConnection, ...]:
         """Return the addresses of each connection, from the source to the destination."""
-        return tuple(self.connection_from(s.source_port) for s in self.streams[: self.connection_count])
+        return tuple([self.connection_from(s.source_port) for s in self.streams[: self.connection_count]])
 
     def held_connections(self) -> tuple[TcpConnection, ...]:
         """Return those that no other flow may have: also of streams that are leaving or may come."""
@@ -319,9 +322,9 @@ class Flow(Journaled):
 
         Those of streams that are leaving have rules of it too.
         """
-        routes = self.routes()
-        if self.leaving:
-            routes += tuple(stream.path for stream in self.leaving)
+        routes = (*self.routes(), *(stream.path for stream in self.leaving))
+        if len(routes) == 1:
+            return routes[0][1:-1]
         return tuple(dict.fromkeys(switch for path in routes for switch in path[1:-1]))
 
     def counted_by(self) -> tuple[tuple[str, PinnedBy] | None, ...]:
@@ -389,11 +392,12 @@ class Flow(Journaled):
 
     def stream_views(self, measured: Sequence[float | None]) -> tuple[StreamView, ...]:
         """Return immutable copies of its streams for clients; `measured` are wire rates (bit/s)."""
+        wire = self.framing.wire_per_goodput(self.framed_streams)
         return tuple(
             StreamView(
                 source_port=stream.source_port,
                 rate_bps=stream.rate_bps,
-                wire_bps=self.framing.wire_bps(stream.rate_bps, self.framed_streams),
+                wire_bps=stream.rate_bps * wire,
                 measured_bps=bps,
                 delay_s=stream.delay_s,
                 path=stream.path,

@@ -42,9 +42,8 @@ class HostPaths(Journaled):
 
     def _path_between(self, first: Arc, last: Arc) -> tuple[str, ...] | None:
         """Return the path from a host's link to the link of another (given from its host)."""
-        live = self._live
-        ends = arc_name(first.tail, first.head), arc_name(last.head, last.tail)
-        if not all(map(live.arc_is_up, ends)):
+        live, ends = self._live, ((first.tail, first.head), (last.head, last.tail))
+        if not (live.is_whole or all(live.arc_is_up(arc_name(*end)) for end in ends)):
             return None
         if live.is_host(first.head):
             return (first.tail, first.head) if first.head == last.tail else None

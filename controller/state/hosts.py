@@ -126,9 +126,10 @@ class HostTable(Journaled):
 
         Addresses of IPv6 are in their shortest form. Without a version, that of IPv4 comes first.
         """
-        found = self._by_name.get(name_or_ip) or (self._by_ip.get(name_or_ip),)
-        fitting = (host for host in found if host is not None and version in (None, ip_version(host.ip)))
-        return next(fitting, None)
+        for host in self._by_name.get(name_or_ip) or (self._by_ip.get(name_or_ip),):
+            if host is not None and (version is None or version == ip_version(host.ip)):
+                return host
+        return None
 
     def named(self, name: str) -> tuple[Host, ...]:
         """Return a host by each of its addresses."""

@@ -103,22 +103,10 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class Packet:
-    """The fields that the controller's rules may look at."""
+class Packet(Match):
+    """What the controller's rules may look at, of a packet."""
 
-    eth_type: int
-    ip_protocol: int | None = None
-    source_ip: str | None = None
-    destination_ip: str | None = None
-    source_port: int | None = None
-    destination_port: int | None = None
-    source_mac: str | None = None
-    in_port: int | None = None
-    destination_mac: str | None = None
-    icmp_type: int | None = None
-    neighbour_ip: str | None = None
-    tag: int | None = None
-    untagged: int = 0
+    untagged: int | None = 0
 
     @classmethod
     def tcp(

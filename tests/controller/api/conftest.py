@@ -10,6 +10,7 @@ import pytest
 from controller.api.grpc_server import make_server
 from controller.api.rest import make_app
 from controller.api.rest_common import Api
+from controller.configuration.access import Access
 from tests.fakes.served_controller import Controller
 
 
@@ -22,18 +23,24 @@ def controller() -> Iterator[Controller]:
 
 
 @pytest.fixture
-async def client(controller: Controller) -> AsyncIterator[httpx.AsyncClient]:
+def access() -> Access:
+    """Return who may do what: everybody everything."""
+    return Access()
+
+
+@pytest.fixture
+async def client(controller: Controller, access: Access) -> AsyncIterator[httpx.AsyncClient]:
     controller.service.bind(asyncio.get_running_loop())
-    transport = httpx.ASGITransport(make_app(Api(controller.service, longest_stream_s=0.05)))
+    transport = httpx.ASGITransport(make_app(Api(controller.service, access, longest_stream_s=0.05)))
     async with httpx.AsyncClient(transport=transport, base_url="http://controller") as connected:
         yield connected
 
 
 @pytest.fixture
-async def address(controller: Controller) -> AsyncIterator[str]:
+async def address(controller: Controller, access: Access) -> AsyncIterator[str]:
     """Return where gRPC is served."""
     controller.service.bind(asyncio.get_running_loop())
-    server = make_server(controller.service)
+    server = make_server(controller.service, access)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     yield f"127.0.0.1:{port}"

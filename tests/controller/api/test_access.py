@@ -1,14 +1,11 @@
 """Who may do what: roles, owners of flows, over REST and gRPC."""
 
-import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc.aio
 import httpx
 import pytest
 
-from controller.api.grpc_server import make_server
 from controller.api.rest import make_app
 from controller.api.rest_common import Api
 from controller.configuration.access import Access, AccessRole, Token, digest_of
@@ -35,24 +32,11 @@ def as_(name: str) -> dict[str, str]:
 
 
 @pytest.fixture
-async def rest(controller: Controller) -> AsyncIterator[httpx.AsyncClient]:
-    controller.service.bind(asyncio.get_running_loop())
-    app = make_app(Api(controller.service, ACCESS, longest_stream_s=0.05))
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://controller") as client:
-        yield client
+def access() -> Access:
+    return ACCESS
 
 
-@pytest.fixture
-async def address(controller: Controller) -> AsyncIterator[str]:
-    controller.service.bind(asyncio.get_running_loop())
-    server = make_server(controller.service, ACCESS)
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    yield f"127.0.0.1:{port}"
-    await server.stop(None)
-
-
-async def test_nobody_without_a_known_token(rest: httpx.AsyncClient) -> None:
+async def test_nobody_without_a_known_token(client: httpx.AsyncClient) -> None:
     document = make_app(Api(Controller().service, ACCESS)).openapi()
     for path, operations in document["paths"].items():
         if path in ("/healthz", "/readyz"):
@@ -61,27 +45,27 @@ async def test_nobody_without_a_known_token(rest: httpx.AsyncClient) -> None:
             assert operation["security"] == [{"token": []}]
             for headers in ({}, {"Authorization": "Bearer x"}, {"Authorization": "Basic dG9rZW4="}):
                 url = path.format(flow_id="x", link_id="S0-S4", switch="S0")
-                answer = await rest.request(method, url, headers=headers, json=REQUEST)
+                answer = await client.request(method, url, headers=headers, json=REQUEST)
                 assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED"), (path, method)
                 assert answer.headers["WWW-Authenticate"] == "Bearer"
-    assert (await rest.get("/healthz")).status_code == 200
+    assert (await client.get("/healthz")).status_code == 200
 
 
-async def test_each_role_allows_what_those_before_it_do(rest: httpx.AsyncClient) -> None:
+async def test_each_role_allows_what_those_before_it_do(client: httpx.AsyncClient) -> None:
     allowed = {"reader": 403, "alice": 201, "root": 201}
     for port, (name, status) in enumerate(allowed.items(), 6000):
         body = REQUEST | {"destination_port": port, "rate_bps": 1e5}
-        assert (await rest.post("/v1/flows", json=body, headers=as_(name))).status_code == status
+        assert (await client.post("/v1/flows", json=body, headers=as_(name))).status_code == status
     for name, status in {"reader": 403, "alice": 403, "root": 200}.items():
-        answer = await rest.patch("/v1/links/S0-S4", json={}, headers=as_(name))
+        answer = await client.patch("/v1/links/S0-S4", json={}, headers=as_(name))
         assert answer.status_code == status
     for path in ("/v1/flows", "/v1/links", "/v1/events", "/metrics", "/v1/switches/S0/rules"):
-        assert (await rest.get(path, headers=as_("reader"))).status_code == 200
-    assert (await rest.post("/v1/preview", json={}, headers=as_("reader"))).status_code == 200
+        assert (await client.get(path, headers=as_("reader"))).status_code == 200
+    assert (await client.post("/v1/preview", json={}, headers=as_("reader"))).status_code == 200
 
 
-async def test_a_flow_belongs_to_who_requested_it(rest: httpx.AsyncClient) -> None:
-    answer = await rest.post("/v1/flows", json=REQUEST, headers=as_("alice"))
+async def test_a_flow_belongs_to_who_requested_it(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/v1/flows", json=REQUEST, headers=as_("alice"))
     where = answer.headers["Location"]
     assert answer.json()["owner"] == "alice"
     for method, path, body in (
@@ -89,12 +73,12 @@ async def test_a_flow_belongs_to_who_requested_it(rest: httpx.AsyncClient) -> No
         ("DELETE", where, None),
         ("POST", f"{where}/renew", None),
     ):
-        refused = await rest.request(method, path, json=body, headers=as_("bob"))
+        refused = await client.request(method, path, json=body, headers=as_("bob"))
         assert (refused.status_code, refused.json()["code"]) == (403, "FORBIDDEN"), method
-    assert (await rest.patch(where, json={"rate_bps": 1e6}, headers=as_("alice"))).status_code == 200
-    assert (await rest.post(f"{where}/renew", headers=as_("root"))).status_code == 200
-    assert (await rest.delete(where, headers=as_("root"))).status_code == 204
-    assert (await rest.get("/v1/flows?owner=alice", headers=as_("bob"))).json() == []
+    assert (await client.patch(where, json={"rate_bps": 1e6}, headers=as_("alice"))).status_code == 200
+    assert (await client.post(f"{where}/renew", headers=as_("root"))).status_code == 200
+    assert (await client.delete(where, headers=as_("root"))).status_code == 204
+    assert (await client.get("/v1/flows?owner=alice", headers=as_("bob"))).json() == []
 
 
 async def test_the_same_over_grpc(address: str, controller: Controller) -> None:
@@ -157,7 +141,7 @@ async def test_the_end_host_library_sends_its_token(address: str, monkeypatch: p
             await client.request(**fields)
 
 
-async def test_tokens_may_change_while_it_runs(rest: httpx.AsyncClient, controller: Controller) -> None:
+async def test_tokens_may_change_while_it_runs(client: httpx.AsyncClient, controller: Controller) -> None:
     access = Access([Token("carol", AccessRole.READ, digest_of("token of carol"))])
     app = make_app(Api(controller.service, access))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://controller") as client:

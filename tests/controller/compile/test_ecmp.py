@@ -19,7 +19,7 @@ from controller.model.events import (
     SwitchDisconnected,
 )
 from controller.model.messages import InstallRules
-from controller.model.rules import ETH_TYPE_IPV4, Group, GroupChange, TcpConnection, ToGroup, port_of_group
+from controller.model.rules import Group, GroupChange, TcpConnection, ToGroup, port_of_group
 from controller.model.settings import Settings
 from controller.model.ways import Ways
 from controller.state.live_network import LiveNetwork
@@ -242,22 +242,3 @@ def test_a_switch_that_returns_gets_its_groups(net: ControlledNetwork) -> None:
         net.handle(event)
     assert net.switches.tables[L].rules == before
     assert net.switches.tables[L].select_groups().keys() == {TO_R}
-
-
-def test_pings_take_one_of_the_paths_too(net: ControlledNetwork) -> None:
-    network = net.switches.network
-    packet = Packet(ETH_TYPE_IPV4, 1, network.host_ip("A1"), network.host_ip("B3"))
-    assert net.switches.path(packet, "A1")[-1] == "B3"
-
-
-def test_pinned_flows_are_untouched_by_the_hash(net: ControlledNetwork) -> None:
-    path = ("A1", "L", "M2", "R", "B1")
-    paths = [{"nodes": path, "rate_bps": 1e6}]
-    for port in range(40000, 40008):
-        flow = net.request(
-            source="A1", destination="B1", destination_port=5001, source_ports=(port,), paths=paths
-        )
-        segment = TcpConnection(flow.source_ip, flow.destination_ip, port, 5001)
-        assert net.switches.path(Packet.tcp(segment), "A1") == path
-        assert net.switches.path(Packet.tcp(segment.reverse), "B1") == path[::-1]
-        net.release(flow.flow_id)
