@@ -107,6 +107,7 @@ async def test_preview(stub: Any) -> None:
 
 
 async def test_watching(stub: Any, controller: Controller) -> None:
+    await controller.service.links()  # the network is up: what happens from now on is the flow's
     watch = stub.Watch(control_pb2.WatchRequest(past=1))
     first = await asyncio.wait_for(watch.read(), TIMEOUT_S)
     flow = await stub.RequestFlow(REQUEST)
