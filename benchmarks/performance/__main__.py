@@ -25,6 +25,7 @@ PAGE = "performance.md"
 COMMANDS = {
     "transport": ("benchmarks.transport", "--quick"),
     "unequal": ("benchmarks.unequal", "--quick"),
+    "uplinks": ("benchmarks.uplinks",),
     "controller": ("benchmarks.controller", "--quick"),
     "drills": ("benchmarks.drills", "--quick"),
     "gomr": ("benchmarks.gomr", "--quick"),
@@ -74,7 +75,17 @@ def keep(name: str) -> None:
         "document": json.loads(done.stdout),
     }
     KEPT.mkdir(parents=True, exist_ok=True)
-    kept(name).write_text(json.dumps(measurement, indent=1) + "\n", encoding="utf-8")
+    kept(name).write_text(text_of(measurement), encoding="utf-8")
+
+
+def text_of(measurement: dict[str, Any]) -> str:
+    """Return a measurement as JSON; a document that is a list has a line for each row."""
+    rows = measurement["document"]
+    if not isinstance(rows, list):
+        return json.dumps(measurement, indent=1) + "\n"
+    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
+    head = json.dumps({**measurement, "document": []}, indent=1) + "\n"
+    return head.replace('"document": []', f'"document": [\n{lines}\n ]')
 
 
 def machine() -> str:

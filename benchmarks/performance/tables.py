@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -75,6 +76,19 @@ def unequal(document: Document) -> Iterator[str]:
     )
 
 
+def uplinks(document: Document) -> Iterator[str]:
+    """Yield how long transfers paused whose host's addresses were replaced."""
+    rows = []
+    for direction, label in (("down", "to this host"), ("both", "both ways")):
+        chosen = [row for row in document if row["direction"] == direction]
+        columns = [row["pause_s"] for row in chosen], [s for row in chosen for s in row["reuse_s"]]
+        figures = (f"{figure(column):.2f}" for column in columns for figure in (statistics.median, max))
+        rows.append((label, str(len(chosen)), *figures))
+    yield from table(
+        ("bytes go", "seeds", "longest pause, s: median", "most", "used again after, s: median", "most"), rows
+    )
+
+
 def controller(document: Document) -> Iterator[str]:
     """Yield rates and times of the controller over 50 model switches with 500 flows."""
     yield from table(
@@ -106,6 +120,7 @@ def gomr(document: Document) -> Iterator[str]:
 TABLES: dict[str, Callable[[Document], Iterator[str]]] = {
     "transport": transport,
     "unequal": unequal,
+    "uplinks": uplinks,
     "controller": controller,
     "drills": drills,
     "gomr": gomr,
