@@ -269,7 +269,8 @@ impl StreamSockets {
                 continue;
             };
             core.on_measured(stream, path.rate_bps, path.delay_ns)?;
-            core.on_queue(stream, path.queue_bytes, path.least_delay_ns)?;
+            let (waiting, flight) = (path.queue_bytes, path.flight_bytes);
+            core.on_queue(stream, waiting, flight, path.least_delay_ns)?;
             core.on_unsent(now_ns, stream, path.unsent_bytes)?;
             socket.room.note_rate(path.rate_bps, path.delay_ns);
         }

@@ -139,6 +139,8 @@ pub struct Path {
     pub unsent_bytes: usize,
     /// What was sent, is not acknowledged, and is more than the path holds: it waits in a queue.
     pub queue_bytes: f64,
+    /// Bytes that were sent and that the peer's kernel has not acknowledged.
+    pub flight_bytes: f64,
 }
 
 /// Ask TCP about the path of a connected socket; none where the system does not say.
@@ -188,6 +190,7 @@ pub fn path(socket: RawFd) -> Option<Path> {
         least_delay_ns: u64::from(least_rtt_us) * 500,
         unsent_bytes: word(NOTSENT_BYTES) as usize,
         queue_bytes: (flight_bytes - path_bytes).max(0.0),
+        flight_bytes,
     })
 }
 

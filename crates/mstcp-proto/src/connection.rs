@@ -323,14 +323,17 @@ impl Connection {
         self.sender.on_measured(stream, rate_bps, delay_ns)
     }
 
-    /// Take how many bytes the shell found to wait on the path of a stream that it measured, and the delay without that.
+    /// Take how many bytes the shell found to wait on the path of a stream that it measured, how many on it altogether, and the
+    /// delay without those that wait.
     pub fn on_queue(
         &mut self,
         stream: usize,
         queue_bytes: f64,
+        flight_bytes: f64,
         least_delay_ns: u64,
     ) -> Result<(), LocalError> {
-        self.sender.on_queue(stream, queue_bytes, least_delay_ns)
+        self.sender
+            .on_queue(stream, queue_bytes, flight_bytes, least_delay_ns)
     }
 
     /// Take how many of a stream's bytes the shell measured to be still in the host; without such reports it is estimated.

@@ -10,6 +10,7 @@ fn views(weights: &[f64]) -> Vec<StreamView> {
         least_delay_ns: 0,
         backlog_bytes: 0.0,
         queue_bytes: 0.0,
+        flight_bytes: 0.0,
         is_measured: false,
     };
     weights.iter().map(view).collect()

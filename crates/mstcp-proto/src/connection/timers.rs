@@ -186,6 +186,7 @@ impl Connection {
             self.doubts_streams().then(doubt).flatten(),
             self.late_at_ns().filter(|at_ns| *at_ns > self.now_ns),
             self.sender.stall_at_ns(self.now_ns, &self.life),
+            self.sender.look_at_ns(self.now_ns),
             answer,
             timers.seen_at_ns,
             ask,

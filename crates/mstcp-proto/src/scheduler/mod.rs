@@ -113,6 +113,8 @@ pub struct StreamView {
     pub backlog_bytes: f64,
     /// Bytes that wait on its path, as far as the shell found them there; drained when the backlog is.
     pub queue_bytes: f64,
+    /// Bytes that TCP has sent and the peer's kernel had not acknowledged when the shell asked last.
+    pub flight_bytes: f64,
     /// The weight is what TCP carries; else a rate that the stream should keep.
     pub is_measured: bool,
 }

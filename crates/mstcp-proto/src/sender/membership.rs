@@ -17,6 +17,7 @@ impl Sender {
             least_delay_ns: 0,
             backlog_bytes: 0.0,
             queue_bytes: 0.0,
+            flight_bytes: 0.0,
             is_measured: false,
         };
         let mut stream = Stream::new(id);

@@ -30,6 +30,7 @@ use controls::Pending;
 use cuts::Cuts;
 use drafting::Draft;
 use opening::Phase;
+use overtaking::Look;
 pub(crate) use stalls::SEEN_DELAY_NS;
 use stream::{Span, Stream};
 
@@ -112,6 +113,7 @@ pub struct Sender {
     cuts: Cuts,
     /// The ends of frames that another stream carries as well, by then: frames with these ends that were sent before.
     overtaken: BTreeMap<u64, u64>,
+    look: Look,
     next_offset: u64,
     /// Where the bytes begin that were written since the streams had last nothing to do, and whether that is to be seen:
     /// they were written to an empty queue.
@@ -178,6 +180,7 @@ impl Sender {
             again: BTreeSet::new(),
             cuts: Cuts::default(),
             overtaken: BTreeMap::new(),
+            look: Look::default(),
             next_offset: 0,
             busy_since: 0,
             was_empty: true,

@@ -17,6 +17,39 @@ const MOST_LOOKED_AT: usize = 1024;
 /// that streams should keep.
 const LEAST_GAIN_S: f64 = 0.005;
 const LEAST_GAIN_BESIDE_RATES_S: f64 = 0.02;
+/// While nothing else happens the paths are looked at again after a round trip of the quicker one and so long, then after twice the
+/// time each, in nanoseconds; fewer bytes are on their way too shortly on any path.
+const LEAST_LOOK_BYTES: usize = 4096;
+const LOOK_NS: u64 = 2_000_000;
+const LONGEST_LOOK_NS: u64 = 100_000_000;
+
+/// When to look again whether the last bytes are to overtake: what is known of a path changes though nobody reports anything.
+#[derive(Debug, Default)]
+pub(super) struct Look {
+    at_ns: Option<u64>,
+    after_ns: u64,
+    /// The bytes that were sent then.
+    through: u64,
+}
+
+impl Look {
+    /// Look again, unless TCP was found to have brought all to the peer's kernel since the bytes were sent.
+    fn again(&mut self, now_ns: u64, through: u64, round_trip_ns: u64, has_arrived: bool) {
+        let is_due = self.at_ns.is_some_and(|at_ns| now_ns >= at_ns);
+        if self.through != through {
+            self.through = through;
+            self.after_ns = round_trip_ns + LOOK_NS;
+        } else if !is_due {
+            return;
+        } else if has_arrived {
+            self.at_ns = None;
+            return;
+        } else {
+            self.after_ns = (2 * self.after_ns).min(LONGEST_LOOK_NS);
+        }
+        self.at_ns = Some(now_ns + self.after_ns);
+    }
+}
 
 impl Sender {
     /// Once all is on its way (and, where streams have rates, the application has ended): what a stream with nothing to do would bring earlier than the
@@ -33,27 +66,42 @@ impl Sender {
             self.unsettled(slot);
         }
         let idle = self.with_room.and(self.eligible).without(self.full);
-        let arrival_s = |stream: usize, bytes: usize| self.views[stream].arrival_s(bytes);
-        let frame_bytes = self.frame_payload_bytes;
-        let stream = (idle
+        let idle = idle
             .iter()
-            .filter(|&stream| self.views[stream].weight > 0.0))
-        .min_by(|&a, &b| arrival_s(a, frame_bytes).total_cmp(&arrival_s(b, frame_bytes)))?;
+            .filter(|&stream| self.views[stream].weight > 0.0);
+        let arrival_s = |stream: usize| self.views[stream].arrival_s(self.frame_payload_bytes);
+        let stream = idle.min_by(|&a, &b| arrival_s(a).total_cmp(&arrival_s(b)))?;
         let others = alive.iter().filter(|&other| other != stream);
         let latest = others
             .filter_map(|other| self.latest_frame(now_ns, other))
             .max_by(|a, b| a.0.total_cmp(&b.0));
-        let (carried_s, span) = latest?;
+        let Some((carried_s, span)) = latest else {
+            self.look.at_ns = None;
+            return None;
+        };
         // What the peer has of it is not kept any more.
         let offset = span.offset.max(self.acknowledged);
         let length = (span.end() - offset) as usize;
-        let view = &self.views[stream];
+        let view = self.views[stream];
         let least_gain_s = match view.is_measured {
             true => LEAST_GAIN_S + view.least_delay_ns as f64 * 0.25e-9,
             false => LEAST_GAIN_BESIDE_RATES_S,
         };
-        (arrival_s(stream, length) + least_gain_s < carried_s)
-            .then(|| self.draft_data(stream, Draft::Overtaking, offset, length))
+        if view.arrival_s(length) + least_gain_s < carried_s {
+            return Some(self.draft_data(stream, Draft::Overtaking, offset, length));
+        }
+        if view.is_measured && self.unacknowledged_bytes() > LEAST_LOOK_BYTES {
+            let mut others = alive.iter().filter(|&other| other != stream);
+            let has_arrived = others.all(|other| self.views[other].flight_bytes == 0.0);
+            let through = self.next_offset;
+            (self.look).again(now_ns, through, 2 * view.delay_ns, has_arrived);
+        }
+        None
+    }
+
+    /// When to look again whether something overtakes, if that is later than now.
+    pub(crate) fn look_at_ns(&self, now_ns: u64) -> Option<u64> {
+        self.look.at_ns.filter(|at_ns| *at_ns > now_ns)
     }
 
     /// The last frame on a stream that is nowhere else, and in how many seconds it may be there.

@@ -34,10 +34,12 @@ impl Sender {
         &mut self,
         stream: usize,
         queue_bytes: f64,
+        flight_bytes: f64,
         least_delay_ns: u64,
     ) -> Result<(), LocalError> {
         let view = self.view_mut(stream)?;
         view.queue_bytes = queue_bytes;
+        view.flight_bytes = flight_bytes;
         view.least_delay_ns = least_delay_ns;
         Ok(())
     }

@@ -65,3 +65,22 @@ fn what_stalled_streams_hold_and_what_came_since_goes_over_the_first_that_is_not
     live(&mut connection, 500 * MS, 600 * MS);
     assert_eq!(taken(&connection), 4 * PAYLOAD_BYTES as u64);
 }
+
+#[test]
+fn a_path_that_turns_out_to_be_slow_is_overtaken_though_nobody_reports_anything() {
+    let mut from = connection_by("earliest", &[1e6, 1e6]);
+    for stream in [0, 1] {
+        from.on_measured(stream, 1e8, MS).unwrap();
+    }
+    from.write(&[7; 20 * PAYLOAD_BYTES]).unwrap();
+    let taken = send(&mut from, 0);
+    assert!(taken.iter().all(|bytes| *bytes > 0));
+    let due_ns = from.timeout_ns().unwrap();
+    assert!(due_ns < 10 * MS, "{due_ns}");
+    from.on_measured(0, 2e6, MS).unwrap();
+    from.on_queue(0, taken[0] as f64, taken[0] as f64, MS)
+        .unwrap();
+    let before = from.counters().streams[1].resent_bytes;
+    send(&mut from, due_ns);
+    assert!(from.counters().streams[1].resent_bytes > before);
+}
