@@ -24,7 +24,7 @@ const LARGEST_FACTOR_GAP: f64 = 1e-9;
 ///
 /// # Errors
 /// [`Error::NotSolved`] when rounding defeats it, [`Error::Halted`] when the time is up.
-pub(crate) fn raise_all(solver: &mut Solver, requests: &[f64]) -> Result<f64, Error> {
+fn raise_all(solver: &mut Solver, requests: &[f64]) -> Result<f64, Error> {
     // Every bit/s loads an arc at least.
     let room: f64 = solver.master.capacity.iter().sum();
     let most = 2.0 * room / requests.iter().sum::<f64>();

@@ -4,8 +4,7 @@
 //! first-objective prices of each solve give a tangent, so Newton's method from the left meets the least
 //! `U` with `T(U) = Σ d_k` in finitely many solves. Delay is minimised last.
 
-use crate::objectives::max_min::rising;
-use crate::objectives::{concurrent, first_only};
+use crate::objectives::first_only;
 use crate::problem::Error;
 use crate::solver::Solver;
 use crate::start::balanced;
@@ -20,7 +19,10 @@ pub(crate) fn spread(solver: &mut Solver) -> Result<f64, Error> {
         // A cut of full arcs stops the rest, so the fullest arc is full whatever the paths.
         return Ok(1.0);
     }
-    let floor = least_by_ends(solver);
+    let mut floor = least_by_ends(solver);
+    if balanced::is_regular(solver) {
+        floor = floor.max(least_by_hops(solver));
+    }
     if floor >= 1.0 - SAME_UTILISATION {
         return Ok(1.0);
     }
@@ -37,14 +39,7 @@ pub(crate) fn spread(solver: &mut Solver) -> Result<f64, Error> {
         return Ok(0.0);
     }
     let delays = first_only::ignore_delays(solver);
-    let by_rising = match balanced::is_regular(solver) {
-        true => level_by_rising(solver, &capacity)?,
-        false => None,
-    };
-    let level = match by_rising {
-        Some(level) => level,
-        None => least_level(solver, &capacity, total, floor)?,
-    };
+    let level = least_level(solver, &capacity, total, floor)?;
     first_only::count_delays(solver, delays);
     solver.solve()?;
     Ok(level)
@@ -73,23 +68,26 @@ fn least_by_ends(solver: &Solver) -> f64 {
     (0..graph.nodes).map(least).fold(0.0, f64::max)
 }
 
-/// The same where links are alike, so that most pivots of a dual simplex would be degenerate: one over the largest
-/// factor of all rates. `None` where rounding defeats it.
-fn level_by_rising(solver: &mut Solver, capacity: &[f64]) -> Result<Option<f64>, Error> {
-    let served: Vec<f64> = solver.master.groups.iter().map(|g| g.request).collect();
-    let level = match concurrent::raise_all(solver, &served) {
-        Ok(factor) => Some((1.0 / factor).min(1.0)),
-        Err(Error::NotSolved { .. }) => None,
-        Err(error) => return Err(error),
-    };
-    rising::settle_requests(solver, &served);
-    for (arc, &bps) in capacity.iter().enumerate() {
-        solver
-            .master
-            .set_capacity(arc as u32, level.unwrap_or(1.0) * bps);
+/// The utilisation of all arcs together where all that is served takes as few of them as it can: where links are alike,
+/// often the least.
+fn least_by_hops(solver: &Solver) -> f64 {
+    let mut distances = vec![Vec::new(); solver.graph.nodes];
+    let mut load = 0.0;
+    for (id, commodity) in solver.pool.commodities.iter().enumerate() {
+        let served = solver.served(id);
+        if solver.master.groups[id].active && !commodity.fixed && served > 0.0 {
+            let hops = &mut distances[commodity.source as usize];
+            if hops.is_empty() {
+                let hop = |arc: usize| match solver.pricing.usable[arc] {
+                    true => 1.0,
+                    false => f64::INFINITY,
+                };
+                *hops = solver.graph.distances(commodity.source, true, hop);
+            }
+            load += served * hops[commodity.target as usize];
+        }
     }
-    rising::end(solver);
-    Ok(level)
+    load / solver.master.capacity.iter().sum::<f64>()
 }
 
 /// The least part of all capacities that carries `total`; delays play no part.
@@ -99,7 +97,7 @@ fn least_level(
     total: f64,
     floor: f64,
 ) -> Result<f64, Error> {
-    // From the left: no level below the one that carries everything over one hop each can do.
+    // From the left, where no level can do.
     let mut next = floor.max(total / capacity.iter().sum::<f64>());
     for _ in 0..200 {
         let level = next.min(1.0);
