@@ -163,6 +163,13 @@ impl Hosts {
         }
     }
 
+    /// Let an endpoint acknowledge what was pushed, since all of its connection is read.
+    pub fn acknowledge_read(&mut self, endpoint: u32) {
+        if self.get_mut(endpoint).tcp.acknowledge_read() {
+            self.touch(endpoint);
+        }
+    }
+
     /// Bytes in order that an endpoint has for its application.
     pub fn readable(&self, endpoint: u32) -> u32 {
         self.get(endpoint).tcp.readable()

@@ -247,8 +247,9 @@ pub enum Sampling {
 pub struct AckRules {
     /// An ACK that is due is sent by itself, even if data that could carry it follows at once (ns-3).
     pub separate: bool,
-    /// The first data of a connection is acknowledged at once (ns-3; Linux's quick ACKs go further).
-    pub first_data_at_once: bool,
+    /// So many segments are acknowledged at once at the beginning and, with `when_read`, after a pause or a duplicate, unless half of
+    /// the window is less (Linux, `TCP_MAX_QUICKACKS`; one in ns-3).
+    pub quick: u32,
     /// Once all has been read, pushed data is acknowledged at once, unless this side has just answered (Linux, `tcp_cleanup_rbuf` and
     /// its pingpong mode).
     pub when_read: bool,
@@ -422,7 +423,7 @@ impl Config {
             sampling: Sampling::Echoes,
             acks: AckRules {
                 separate: false,
-                first_data_at_once: false,
+                quick: 0,
                 when_read: false,
             },
             options: OptionLayout::Aligned,
@@ -455,7 +456,7 @@ impl Config {
             backoff_end: BackoffEnd::Progress,
             acks: AckRules {
                 separate: false,
-                first_data_at_once: true,
+                quick: 16,
                 when_read: true,
             },
             ..Self::rfc()

@@ -33,12 +33,15 @@ pub struct Receiver {
     /// In-order segments since the last ACK.
     unacknowledged: u32,
     delayed_until: Nanos,
-    /// Whether what is pushed is acknowledged once it is read; whether such data waits, when data came last, and whether this side answers
-    /// what comes, so that its data carries the ACKs.
+    /// Whether what is pushed is acknowledged once it is read; whether such data waits, when data in order came last (never: [`OFF`]), and
+    /// whether this side answers what comes, so that its data carries the ACKs.
     when_read: bool,
     pushed: bool,
     data_at: Nanos,
     answers: bool,
+    /// The most segments that are acknowledged at once one after the other, and how many of them are left.
+    quick_max: u32,
+    quick: u32,
     /// ACKs due at once.
     due: u32,
     /// Whether a due ACK must not ride on data, since it is to be counted as a duplicate.
@@ -54,8 +57,6 @@ pub struct Receiver {
     highest_timestamp: Nanos,
     /// An ACK is due because reading has opened the window.
     window_update: bool,
-    /// The next data is acknowledged at once.
-    quick: bool,
     /// The window to advertise where somebody else owns the buffer.
     granted: Option<u64>,
     /// Data that has arrived twice, to be reported once (RFC 2883); whether that is done at all.
@@ -86,8 +87,12 @@ impl Receiver {
             delayed_until: OFF,
             when_read: config.acks.when_read,
             pushed: false,
-            data_at: 0,
+            data_at: OFF,
             answers: false,
+            quick_max: (config.receive_buffer_bytes / config.mss_bytes / 2)
+                .max(2)
+                .min(config.acks.quick),
+            quick: 0,
             due: 0,
             alone: false,
             last_ack_sent: 0,
@@ -96,7 +101,6 @@ impl Receiver {
             echo: 0,
             highest_timestamp: 0,
             window_update: false,
-            quick: false,
             granted: None,
             duplicate: None,
             reports_duplicates: config.dsack,
@@ -158,11 +162,6 @@ impl Receiver {
         self.held_acks.as_mut()?.pop()
     }
 
-    /// Acknowledge the next data at once.
-    pub fn acknowledge_first_data(&mut self) {
-        self.quick = true;
-    }
-
     /// Bytes in order and not read.
     pub fn readable(&self) -> u64 {
         (self.next - u64::from(self.fin_received)).saturating_sub(self.read)
@@ -190,11 +189,19 @@ impl Receiver {
         {
             self.window_update = true;
         }
-        let alone = self.granted.is_none() && !self.answers;
-        if self.pushed && alone && self.due == 0 && self.readable() == 0 {
-            self.acknowledge_now(false);
+        if self.granted.is_none() && self.readable() == 0 {
+            self.acknowledge_read();
         }
         bytes
+    }
+
+    /// The application has read all that has arrived: whether an ACK is due for that (Linux, `tcp_cleanup_rbuf`).
+    pub fn acknowledge_read(&mut self) -> bool {
+        let is_due = self.pushed && !self.answers && self.due == 0;
+        if is_due {
+            self.acknowledge_now(false);
+        }
+        is_due
     }
 
     /// RFC 7323, 4.3: which timestamp to echo. `strict`: only of the segment expected next.
@@ -213,8 +220,14 @@ impl Receiver {
         self.echo
     }
 
-    /// Take a segment's data and FIN.
-    pub fn on_data(&mut self, now: Nanos, segment: &Segment, statistics: &mut Statistics) {
+    /// Take a segment's data and FIN; after a longer `pause` the peer is taken to begin slow start.
+    pub fn on_data(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        pause: Nanos,
+        statistics: &mut Statistics,
+    ) {
         let start = segment.sequence;
         let payload_end = start + u64::from(segment.payload_bytes);
         if segment.fin {
@@ -240,14 +253,30 @@ impl Receiver {
         if let (Some(acks), false) = (&mut self.held_acks, segment.fin) {
             return acks.on_data(segment, fresh, [expected, self.next]);
         }
+        if segment.payload_bytes > 0 && (!fresh || self.next > expected) {
+            self.note_begin(now, fresh, pause);
+        }
         let filled_gap = self.next > payload_end.max(expected) + u64::from(fin_now);
         if !fresh || fin_now || filled_gap || !self.ahead.is_empty() {
             // RFC 5681, 4.2: at once for what is out of order, fills a gap or is old; RFC 9293, 3.10.7.4: and for a FIN.
             self.acknowledge_now(!fresh || !self.ahead.is_empty());
         } else {
             self.pushed |= self.when_read && segment.push;
-            self.data_at = now;
             self.acknowledge_later(now);
+        }
+    }
+
+    /// Linux, `tcp_event_data_recv` and `tcp_enter_quickack_mode`: the peer begins slow start, or sends again for want of an ACK.
+    fn note_begin(&mut self, now: Nanos, fresh: bool, pause: Nanos) {
+        let begins = self.data_at == OFF || (self.when_read && now - self.data_at > pause);
+        if !fresh {
+            self.answers = false;
+        }
+        if begins || (self.when_read && !fresh) {
+            self.quick = self.quick_max;
+        }
+        if fresh {
+            self.data_at = now;
         }
     }
 
@@ -276,8 +305,9 @@ impl Receiver {
     /// RFC 5681, 4.2: an ACK for at least each second segment, and within the timeout.
     fn acknowledge_later(&mut self, now: Nanos) {
         self.unacknowledged += 1;
-        if std::mem::take(&mut self.quick) || self.unacknowledged >= self.delay_segments {
-            self.acknowledge_now(false);
+        let is_quick = self.quick > 0 && !self.answers;
+        if is_quick || self.unacknowledged >= self.delay_segments {
+            self.acknowledge_now(is_quick && self.when_read);
         } else if self.delayed_until == OFF {
             self.delayed_until = now + self.delay_timeout;
         }
@@ -308,6 +338,9 @@ impl Receiver {
 
     /// Account for an ACK that leaves; `pure`: one of those that are due, else one that rides on data.
     pub fn on_ack_sent(&mut self, pure: bool) {
+        if self.unacknowledged > 0 || self.due > 0 {
+            self.quick = self.quick.saturating_sub(1);
+        }
         self.due = if pure { self.due.saturating_sub(1) } else { 0 };
         self.alone &= self.due > 0;
         self.unacknowledged = 0;
@@ -319,7 +352,7 @@ impl Receiver {
 
     /// Data leaves from this side: soon after data came it answers.
     pub fn on_data_sent(&mut self, now: Nanos) {
-        self.answers |= self.when_read && self.next > 1 && now - self.data_at < self.delay_timeout;
+        self.answers |= self.when_read && self.data_at != OFF && now - self.data_at < self.delay_timeout;
     }
 
     /// Where the window ends. RFC 9293, 3.8.6.2.2: it moves by whole segments (or half of the buffer), against silly windows.

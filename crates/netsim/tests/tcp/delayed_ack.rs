@@ -2,6 +2,7 @@
 
 use super::common::script::Script;
 use super::plain;
+use netsim::tcp::config::AckRules;
 use netsim::tcp::Config;
 
 #[test]
@@ -71,27 +72,34 @@ fn delaying_can_be_turned_off_or_stretched() {
 }
 
 #[test]
-fn ns3_acknowledges_the_first_data_at_once() {
-    let config = Config {
-        acks: netsim::tcp::config::AckRules {
-            separate: false,
-            first_data_at_once: true,
-            when_read: false,
+fn the_first_segments_may_be_acknowledged_at_once() {
+    Script::connected(Config {
+        acks: AckRules {
+            quick: 2,
+            ..plain().acks
         },
         ..plain()
-    };
-    Script::connected(config).run(
+    })
+    .run(
         "10 < . 1:1001 ack 1 win 65535
          +0 > . 1:1 ack 1001
          20 < . 1001:2001 ack 1 win 65535
-         220 > . 1:1 ack 2001",
+         +0 > . 1:1 ack 2001
+         30 < . 2001:3001 ack 1 win 65535
+         230 > . 1:1 ack 3001
+         # A pause or old data change nothing.
+         5000 < . 3001:4001 ack 1 win 65535
+         5010 < . 3001:4001 ack 1 win 65535
+         +0 > . 1:1 ack 4001
+         5020 < . 4001:5001 ack 1 win 65535
+         5220 > . 1:1 ack 5001",
     );
 }
 
 /// A client whose stack acknowledges as Linux's does, and which is first sent what its server pushes.
 fn linux() -> Script {
     Script::connected(Config {
-        acks: netsim::tcp::config::AckRules {
+        acks: AckRules {
             when_read: true,
             ..plain().acks
         },
@@ -126,5 +134,46 @@ fn linux_lets_data_carry_the_ack_where_it_answers_until_the_timer_expires() {
          300 < P. 2001:3001 ack 101 win 65535
          301 read 1000
          +0 > . 101:101 ack 3001",
+    );
+}
+
+#[test]
+fn linux_acknowledges_segments_at_once_that_begin_or_follow_a_pause_or_old_data() {
+    // The window is 4 times two segments.
+    Script::connected(Config {
+        acks: AckRules {
+            quick: 16,
+            when_read: true,
+            ..plain().acks
+        },
+        mss_bytes: 1000,
+        receive_buffer_bytes: 8_000,
+        ..plain()
+    })
+    .run(
+        "10 < . 1:1001 ack 1 win 65535
+         +0 > . 1:1 ack 1001
+         11 < . 1001:2001 ack 1 win 65535
+         +0 > . 1:1 ack 2001
+         12 < . 2001:3001 ack 1 win 65535
+         +0 > . 1:1 ack 3001
+         # Data that leaves carries an ACK, and counts; what follows is answered.
+         13 < . 3001:4001 ack 1 win 65535
+         +0 > . 1:1 ack 4001
+         14 read 4000
+         +0 > . 1:1 ack 4001
+         20 < . 4001:5001 ack 1 win 65535
+         220 > . 1:1 ack 5001
+         # After more than the timeout.
+         1300 < . 5001:6001 ack 1 win 65535
+         +0 > . 1:1 ack 6001
+         +0 write 100
+         +0 > P. 1:101 ack 6001
+         # It answers now, until it gets old data.
+         1310 < . 6001:7001 ack 101 win 65535
+         1320 < . 5001:6001 ack 101 win 65535
+         +0 > . 101:101 ack 7001
+         1330 < . 7001:8001 ack 101 win 65535
+         +0 > . 101:101 ack 8001",
     );
 }

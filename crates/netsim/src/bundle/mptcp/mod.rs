@@ -241,6 +241,7 @@ impl Bundle for Mptcp {
         }
         segment.set_data_ack(self.receivers[side].next(), self.settings.ns3_options);
         if segment.payload_bytes > 0 {
+            segment.push &= self.senders[side].is_drained();
             let data = self.senders[side].data_of(place.stream, segment.sequence);
             debug_assert!(
                 data.is_some(),
@@ -283,7 +284,13 @@ impl Bundle for Mptcp {
         self.progress = events.acknowledged_bytes > 0 || events.window_opened;
         self.pump(now, side, hosts);
         self.progress = false;
-        Ok(self.receivers[side].read())
+        let bytes = self.receivers[side].read();
+        if bytes > 0 && self.receivers[side].ahead_bytes() == 0 {
+            for ends in &self.ends {
+                hosts.acknowledge_read(ends[side]);
+            }
+        }
+        Ok(bytes)
     }
 
     fn streams(&self) -> Vec<[u32; 2]> {

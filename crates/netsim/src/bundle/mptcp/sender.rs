@@ -107,6 +107,11 @@ impl DataSender {
         }
     }
 
+    /// Whether subflows were given all that is written.
+    pub fn is_drained(&self) -> bool {
+        self.next == self.written
+    }
+
     /// Application bytes given to each subflow.
     pub fn stream_bytes(&self) -> Vec<u64> {
         self.subflows.iter().map(|subflow| subflow.bytes).collect()

@@ -96,9 +96,6 @@ impl Endpoint {
         }
         let handshake = (self.syn_retries == 0).then(|| now - self.syn_sent_at);
         self.sender.on_open(now, handshake);
-        if self.acks.first_data_at_once {
-            self.receiver.acknowledge_first_data();
-        }
     }
 
     /// RFC 9293, 3.10.7.4.
@@ -133,7 +130,9 @@ impl Endpoint {
             return;
         }
         if segment.payload_bytes > 0 || segment.fin {
-            self.receiver.on_data(now, segment, &mut self.statistics);
+            let pause = self.sender.rtt().rto();
+            self.receiver
+                .on_data(now, segment, pause, &mut self.statistics);
         }
         self.follow_fins(now);
     }

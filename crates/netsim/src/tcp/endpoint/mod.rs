@@ -309,6 +309,11 @@ impl Endpoint {
         self.receiver.read(u64::from(max)) as u32
     }
 
+    /// Acknowledge what was pushed, as all that the connection's paths have brought is read (see [`Receiver::acknowledge_read`]).
+    pub fn acknowledge_read(&mut self) -> bool {
+        self.receiver.acknowledge_read()
+    }
+
     /// Say that no more will be written; what is in the buffer is still delivered.
     pub fn close(&mut self, _now: Nanos) {
         if self.close_requested {

@@ -43,7 +43,7 @@ impl Config {
             sampling: Sampling::FirstSentOnly,
             acks: AckRules {
                 separate: true,
-                first_data_at_once: true,
+                quick: 1,
                 when_read: false,
             },
             options: OptionLayout::Packed,
