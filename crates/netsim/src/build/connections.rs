@@ -11,6 +11,7 @@ use crate::bundle::{
 };
 use crate::description::{Binding, CoupledName, DupackName, FlowDescription, Protocol};
 use crate::error::Error;
+use crate::link::LinkSettings;
 use crate::methods::{is_own, Named};
 use crate::random::{derive_seed, Purpose};
 use crate::switch::WeightedPath;
@@ -18,10 +19,13 @@ use crate::tcp::config::{CongestionAlgorithm, Detection, Ns3MptcpMethod, Pacing}
 use crate::tcp::congestion::{self, coupled as coupling, CongestionControl};
 use crate::tcp::ns3::{FRtoStep, Ns3FRto};
 use crate::tcp::{Config, Endpoint};
-use crate::time::{seconds, SECOND};
+use crate::tcp_description::ProfileName;
+use crate::time::{seconds, Nanos, SECOND};
 
 /// Bytes of the identifier in front of each full frame.
 pub(super) const FRAME_HEADER_BYTES: u32 = mstcp_proto::frame::HEADER_BYTES as u32;
+/// A question for an address, or its answer, in Ethernet's frame (RFC 826).
+const ARP_BYTES: u32 = 42;
 /// Subflows of one connection, at most: a set of them is a word.
 const MAX_SUBFLOWS: usize = 64;
 /// A stream has room while less than this time of its rate is unsent, as in the library.
@@ -237,6 +241,9 @@ impl Builder<'_> {
                 let seed = self.ignored_acks_seed(index, stream);
                 client.respond_by(Box::new(Ns3FRto::new(seed, step.clone())));
             }
+            if stream == 0 && self.description.tcp.profile == ProfileName::Linux {
+                client.resolve_for(self.resolution(&path.links));
+            }
             let ends = [
                 self.responding(client)?,
                 self.responding(Endpoint::server_with(&config, server))?,
@@ -248,6 +255,18 @@ impl Builder<'_> {
         }
         let bundle = Mptcp::new(settings, subflows, schedulers, &mut self.hosts);
         Ok(Box::new(bundle))
+    }
+
+    /// What two hosts take to ask their switches for each other's address, one after the other, before the first packets leave: Linux's
+    /// scheduler goes by the round trip that this is a part of.
+    fn resolution(&self, path: &[u32]) -> Nanos {
+        let access = [path.first(), path.last()].into_iter().flatten();
+        let links = access.map(|&link| self.network.arcs()[link as usize].settings);
+        let one_way = |link: LinkSettings| {
+            let bits = f64::from(ARP_BYTES) * 8.0;
+            link.delay + (bits / link.rate_bps as f64 * SECOND as f64) as Nanos
+        };
+        2 * links.map(one_way).sum::<Nanos>()
     }
 
     /// What a subflow draws from which ACKs it ignores.

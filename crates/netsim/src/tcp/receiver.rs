@@ -4,9 +4,14 @@ use std::collections::VecDeque;
 
 use super::config::Config;
 use super::held_acks::{HeldAck, HeldAcks};
-use super::segment::{SackBlocks, Segment, MAX_SACK_BLOCKS};
+use super::options::OptionLayout;
+use super::segment::{MptcpKind, SackBlocks, Segment, MAX_SACK_BLOCKS};
 use super::statistics::Statistics;
 use crate::time::{Nanos, SECOND};
+
+/// What Linux takes for the peer's segments before it has seen any, and the least that it takes for them.
+const DEFAULT_MSS_BYTES: u32 = 536;
+const LEAST_MSS_BYTES: u32 = 88;
 
 /// A timer that is off.
 pub(super) const OFF: Nanos = Nanos::MAX;
@@ -39,6 +44,9 @@ pub struct Receiver {
     pushed: bool,
     data_at: Nanos,
     answers: bool,
+    /// Linux's estimate of the peer's segments, and the size of the last one that was smaller.
+    peer_mss: u32,
+    small_bytes: u32,
     /// The most segments that are acknowledged at once one after the other, and how many of them are left.
     quick_max: u32,
     quick: u32,
@@ -89,6 +97,8 @@ impl Receiver {
             pushed: false,
             data_at: OFF,
             answers: false,
+            peer_mss: config.mss_bytes.min(DEFAULT_MSS_BYTES),
+            small_bytes: 0,
             quick_max: (config.receive_buffer_bytes / config.mss_bytes / 2)
                 .max(2)
                 .min(config.acks.quick),
@@ -134,6 +144,7 @@ impl Receiver {
     /// Advertise this window from now on: the buffer is shared with others, and its owner says what is free.
     pub fn grant(&mut self, window_bytes: u64) {
         self.granted = Some(window_bytes);
+        self.peer_mss = (self.mss as u32 + MptcpKind::Mapping.bytes()).min(DEFAULT_MSS_BYTES);
     }
 
     /// Acknowledge nothing from `sequence` on, in order or not; what this sets free is acknowledged at once:
@@ -261,9 +272,29 @@ impl Receiver {
             // RFC 5681, 4.2: at once for what is out of order, fills a gap or is old; RFC 9293, 3.10.7.4: and for a FIN.
             self.acknowledge_now(!fresh || !self.ahead.is_empty());
         } else {
-            self.pushed |= self.when_read && segment.push;
+            self.pushed |= self.when_read && self.is_pushed(segment);
             self.acknowledge_later(now);
         }
+    }
+
+    /// Linux, `tcp_measure_rcv_mss`: whether the peer waits for an ACK. Segments of one size below the estimate become the estimate, with
+    /// MPTCP's option if there is one, and are never taken for pushed.
+    fn is_pushed(&mut self, segment: &Segment) -> bool {
+        let last = std::mem::take(&mut self.small_bytes);
+        if segment.payload_bytes >= self.peer_mss {
+            self.peer_mss = segment.payload_bytes;
+            return segment.push;
+        }
+        let bytes = segment.payload_bytes + OptionLayout::Aligned.bytes(segment);
+        if bytes >= DEFAULT_MSS_BYTES || (bytes >= LEAST_MSS_BYTES && !segment.push) {
+            let timestamps = segment.timestamps.map_or(0, |_| 12);
+            self.small_bytes = bytes - timestamps;
+            if self.small_bytes == last {
+                self.peer_mss = last;
+                return false;
+            }
+        }
+        true
     }
 
     /// Linux, `tcp_event_data_recv` and `tcp_enter_quickack_mode`: the peer begins slow start, or sends again for want of an ACK.
@@ -352,7 +383,8 @@ impl Receiver {
 
     /// Data leaves from this side: soon after data came it answers.
     pub fn on_data_sent(&mut self, now: Nanos) {
-        self.answers |= self.when_read && self.data_at != OFF && now - self.data_at < self.delay_timeout;
+        self.answers |=
+            self.when_read && self.data_at != OFF && now - self.data_at < self.delay_timeout;
     }
 
     /// Where the window ends. RFC 9293, 3.8.6.2.2: it moves by whole segments (or half of the buffer), against silly windows.

@@ -177,3 +177,30 @@ fn linux_acknowledges_segments_at_once_that_begin_or_follow_a_pause_or_old_data(
          +0 > . 101:101 ack 8001",
     );
 }
+
+#[test]
+fn linux_takes_small_segments_of_one_size_for_full_ones_before_it_knows_them() {
+    // 524 bytes and the timestamps are as long as a segment that it expects before it has seen any.
+    Script::connected(Config {
+        acks: AckRules {
+            when_read: true,
+            ..plain().acks
+        },
+        mss_bytes: 1000,
+        timestamps: true,
+        receive_buffer_bytes: 65_535,
+        ..plain()
+    })
+    .run(
+        "10 < P. 1:525 ack 1 win 65535 ts 10 0
+         11 read 524
+         +0 > . 1:1 ack 525 ts 11 10
+         # Pushed, but of the size before: the estimate falls.
+         20 < P. 525:1049 ack 1 win 65535 ts 20 11
+         21 read 524
+         220 > . 1:1 ack 1049 ts 220 20
+         300 < P. 1049:1573 ack 1 win 65535 ts 300 220
+         301 read 524
+         +0 > . 1:1 ack 1573 ts 301 300",
+    );
+}

@@ -88,13 +88,14 @@ impl Endpoint {
         if self.scaling {
             self.receiver.set_shift(self.receiver.wanted_shift());
         }
+        let known_at = now + self.resolution;
         if self.syn_retries == 0 && self.sender.sampling() != Sampling::Departures {
             match segment.timestamps {
-                Some((_, echo)) if self.timestamps => self.sender.sample_echo(now, echo),
-                _ => self.sender.rtt().sample(now - self.syn_sent_at),
+                Some((_, echo)) if self.timestamps => self.sender.sample_echo(known_at, echo),
+                _ => self.sender.rtt().sample(known_at - self.syn_sent_at),
             }
         }
-        let handshake = (self.syn_retries == 0).then(|| now - self.syn_sent_at);
+        let handshake = (self.syn_retries == 0).then(|| known_at - self.syn_sent_at);
         self.sender.on_open(now, handshake);
     }
 

@@ -62,6 +62,8 @@ pub struct Endpoint {
     syn_sent_at: Nanos,
     syn_retries: u32,
     syn_timer: Nanos,
+    /// What resolving addresses adds to the round trip of the handshake.
+    resolution: Nanos,
     time_wait_until: Nanos,
     close_requested: bool,
     /// Whether the connection ended by a reset or for want of answers.
@@ -122,6 +124,7 @@ impl Endpoint {
             syn_sent_at: 0,
             syn_retries: 0,
             syn_timer: OFF,
+            resolution: 0,
             time_wait_until: OFF,
             close_requested: false,
             failed: false,
@@ -132,6 +135,11 @@ impl Endpoint {
             order: PacketOrder::new(config.spurious == Spurious::Door),
             events: Events::default(),
         }
+    }
+
+    /// Count the time in which both hosts ask for the other's address (ARP) to the handshake's round trip.
+    pub fn resolve_for(&mut self, time: Nanos) {
+        self.resolution = time;
     }
 
     /// Take reductions back by a response of one's own.
