@@ -52,7 +52,7 @@ CongestionControl = Annotated[str, Field(pattern=rf"^([a-z0-9_]{{1,15}}|{OWN})$"
 BufferBytes = Annotated[int, Field(ge=4096, le=1 << 30)]
 MIN_SAMPLE_S = 1e-3
 START_JITTER_S, TICK_JITTER = 1e-3, 0.1
-CONNECT_AHEAD_S = 1.0
+CONNECT_AHEAD_S = 0.4
 DEFAULT = "default"
 
 

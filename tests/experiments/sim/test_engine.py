@@ -211,8 +211,8 @@ def test_connections_are_open_when_flows_start_and_flows_start_as_the_seed_says(
     assert opened == [pytest.approx(0.5 * number, abs=0.001) for number in (0, 1)]
     assert opened != [flow["start_s"] for flow in described(plan.model_copy(update={"seed": 2}))["flows"]]
     ahead = [flow["write_from_s"] - flow["start_s"] for flow in described_run["flows"]]
-    assert ahead == pytest.approx([1.0, 1.0])
-    assert described_run["warm_up_s"] == 1.25
+    assert ahead == pytest.approx([0.4, 0.4])
+    assert described_run["warm_up_s"] == pytest.approx(0.65)
 
 
 def test_the_papers_profile_is_the_papers_simulator() -> None:
