@@ -247,7 +247,7 @@ pub enum Sampling {
 pub struct AckRules {
     /// An ACK that is due is sent by itself, even if data that could carry it follows at once (ns-3).
     pub separate: bool,
-    /// So many segments are acknowledged at once at the beginning and, with `when_read`, after a pause or a duplicate, unless half of
+    /// This many segments are acknowledged at once at the beginning and, with `when_read`, after a pause or a duplicate, unless half of
     /// the window is less (Linux, `TCP_MAX_QUICKACKS`; one in ns-3).
     pub quick: u32,
     /// Once all has been read, pushed data is acknowledged at once, unless this side has just answered (Linux, `tcp_cleanup_rbuf` and
