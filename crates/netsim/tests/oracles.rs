@@ -352,13 +352,13 @@ fn over_slow_links_nothing_is_sent_again_as_in_linux() {
     }
 }
 
-/// Runs of a minute in the virtual engine have these means: four with a standard error of 2 %, and 24 with 1.1 % at 0.5 % of loss.
+/// Runs of a minute in the virtual engine have these means: four with a standard error of 2 %, and 28 with 1 % at 0.5 % of loss.
 #[test]
 fn random_loss_costs_what_it_costs_linux() {
     for (control, loss, goodput_mbps) in [
         ("cubic", 0.02, 1.950),
         ("reno", 0.02, 2.200),
-        ("cubic", 0.005, 4.603),
+        ("cubic", 0.005, 4.625),
     ] {
         let runs = (1..=16).map(|seed| linux(0.04, 66, loss, control, seed).0);
         assert_close(
