@@ -118,6 +118,7 @@ release: setup ## a release in dist/, tagged: wheels for x86-64 and aarch64, cra
 test-rust: setup
 	@cargo=$(CARGO_COMMAND); MAKEFLAGS= PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) \
 		"$$cargo" test --quiet --profile checks --locked --workspace $(EXTENSIONS)
+	@cargo=$(CARGO_COMMAND); "$$cargo" test --quiet --profile checks --locked --package mstcp --features control --lib
 
 # One file more at a time than there are cores, since many tests wait; the slowest first (tests/conftest.py).
 .PHONY: test-python

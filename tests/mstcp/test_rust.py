@@ -6,6 +6,7 @@ They are built first where that was not done.
 from __future__ import annotations
 
 import asyncio
+import signal
 import ssl
 import subprocess
 from pathlib import Path
@@ -139,7 +140,7 @@ async def test_a_controller_s_rate_is_asked_for_kept_and_followed(examples: Path
         other.leads = False
         port = server.sockets[0].getsockname()[1]
         controllers = f"127.0.0.1:1, {other.address},{controller.address}"
-        words = [controllers, f"127.0.0.1:{port}", "8e6", "3.0"]
+        words = [controllers, f"127.0.0.1:{port}", "8e6", "600"]
         async with running(examples / "rate", *words) as program:
             await controller.wait_for(lambda: len(controller.renewed) > 2)
             (request,) = controller.requests
@@ -153,6 +154,8 @@ async def test_a_controller_s_rate_is_asked_for_kept_and_followed(examples: Path
             await controller.wait_for(lambda: len(controller.renewed) > 4)
             other.leads = True
             await controller.stop()
+            await other.wait_for(lambda: other.renewed)
+            program.send_signal(signal.SIGINT)
             await other.wait_for(lambda: other.released)
             out, errors = await asyncio.wait_for(program.communicate(), 60)
     assert program.returncode == 0, errors.decode()

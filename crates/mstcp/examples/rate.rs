@@ -1,8 +1,8 @@
-//! `rate CONTROLLER HOST:PORT BITS_PER_SECOND SECONDS`: ask a controller (`HOST:PORT`, of several with commas between) for a rate, send for SECONDS seconds at it,
-//! and say what was granted and what each stream carried.
+//! `rate CONTROLLER HOST:PORT BITS_PER_SECOND SECONDS`: ask a controller (`HOST:PORT`, of several with commas between) for a rate, send for SECONDS seconds at it
+//! or until Ctrl-C, and say what was granted and what each stream carried.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mstcp::control::Controller;
 use mstcp::ClientConfig;
@@ -40,9 +40,18 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         flow.allocation().rate_bps,
         flow.allocation().streams.len()
     );
-    let (piece, began) = (vec![0; 1 << 14], Instant::now());
-    while began.elapsed() < Duration::from_secs_f64(seconds.parse()?) {
+    let piece = vec![0; 1 << 14];
+    let over = tokio::time::sleep(Duration::from_secs_f64(seconds.parse()?));
+    let stopped = tokio::signal::ctrl_c();
+    tokio::pin!(over, stopped);
+    loop {
         connection.write_all(&piece).await?;
+        tokio::select! {
+            biased;
+            () = &mut over => break,
+            _ = &mut stopped => break,
+            () = std::future::ready(()) => {}
+        }
     }
     for stream in connection.statistics().streams {
         println!(

@@ -64,6 +64,13 @@ pub(super) async fn run(
     let mut delay = FIRST_DELAY;
     let mut asked: Vec<Question> = Vec::new();
     for address in controller.addresses.iter().cycle() {
+        // A controller that refuses at once would be given up before anything was asked of the next.
+        if asked.is_empty() && state.allocation().is_none() {
+            match questions.recv().await {
+                Some(question) => asked.push(question),
+                None => return,
+            }
+        }
         let mut session = Session {
             state: Arc::clone(&state),
             waiting: HashMap::new(),
@@ -317,4 +324,30 @@ async fn open(
         reason => Ended::Broken(format!("{address} refuses this client: {reason}")),
     })?;
     Ok(opened.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_question_that_comes_late_is_asked_of_all_controllers() {
+        let controller = Controller::new("127.0.0.1:1,127.0.0.1:1");
+        let (questions, waiting) = mpsc::channel(MAX_MESSAGES);
+        let session = tokio::spawn(run(controller, waiting, Arc::default()));
+        sleep(Duration::from_millis(300)).await;
+        let body = ClientBody::Release(FlowRelease {
+            flow_id: String::new(),
+        });
+        let (answer, answered) = oneshot::channel();
+        let question = Question { body, answer };
+        questions
+            .send(question)
+            .await
+            .expect("the session waits for it");
+        let asked = timeout(Duration::from_millis(300), answered).await;
+        assert!(asked.is_err(), "both are asked in turn: {asked:?}");
+        drop(questions);
+        session.abort();
+    }
 }
