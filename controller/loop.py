@@ -63,6 +63,13 @@ _FREQUENT = BarrierReceived | LinkDiscovered
 """What switches send by the thousand, and what is taken in without a solve."""
 
 
+class Deliver(Protocol):
+    """Takes messages for clients."""
+
+    def __call__(self, *messages: ClientMessage) -> None:
+        """Take those of an event, from any thread."""
+
+
 class _Kind(Enum):
     """How urgent an event is; each kind has a queue."""
 
@@ -130,7 +137,7 @@ class ControllerLoop:
         self,
         core: EventHandler,
         send: Callable[[DatapathMessage], None],
-        deliver: Callable[..., None],
+        deliver: Deliver,
         clock: Callable[[], float] = time.monotonic,
         flush: Callable[[], None] = lambda: None,
         write: Callable[[Sequence[Change]], None] = lambda _: None,

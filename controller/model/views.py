@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from controller.model.counters import PortCounters
-from controller.model.described import described, made_at_once
+from controller.model.described import described
+from controller.model.fast_init import fast_init
 from controller.model.requests import Protocol, Splitting
 
 
-@made_at_once
+@fast_init
 @dataclass(frozen=True, kw_only=True)
 class StreamView:
     """One path of a flow: a TCP connection of its own, or a part of the one that a split flow has."""
@@ -71,7 +72,7 @@ class FlowSummaryView:
     streams: tuple[StreamView, ...]
 
 
-@made_at_once
+@fast_init
 @dataclass(frozen=True, kw_only=True)
 class FlowView(FlowSummaryView):
     """A flow and what it was given."""

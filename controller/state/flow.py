@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from controller.compile.pinned import legs, pinned_path
 from controller.compile.split import Split, SplitRules, shares_of, stamps
 from controller.model.counters import PinnedBy
-from controller.model.described import made_at_once
+from controller.model.fast_init import fast_init
 from controller.model.journal import Journaled
 from controller.model.requests import Protocol
 from controller.model.rules import (
@@ -66,7 +66,7 @@ class Slot(NamedTuple):
     delay_s: float
 
 
-@made_at_once
+@fast_init
 @dataclass
 class Stream(Journaled):
     """A path and the source port of its TCP connection; the paths of a split flow share one connection.
@@ -94,7 +94,7 @@ class Stream(Journaled):
         return self.state is StreamState.OPENING
 
 
-@made_at_once
+@fast_init
 @dataclass
 class Flow(Journaled):
     """A flow, from its request to its end.

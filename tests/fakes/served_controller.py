@@ -26,6 +26,7 @@ class Controller:
         self.switches = FakeSwitches(network)
         quiet: dict[str, Any] = {"confirm_timeout_s": 0.05, "counters": Counters(interval_s=0.0)}
         self.core = Core(network, Settings(**quiet | settings))
+        self.service: Service
         self.loop = ControllerLoop(self.core, self.send, lambda *messages: self.service.deliver(*messages))
         self.service = Service(self.loop.post)
 

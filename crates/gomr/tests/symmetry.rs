@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::{close, Rng};
+use common::{close, push_link, Rng};
 use gomr::{
-    audit, max_concurrent, max_concurrent_by_symmetry, solve_by_symmetry, Arc, Engine, Flow,
-    Objective, Problem,
+    audit, max_concurrent, max_concurrent_by_symmetry, solve_by_symmetry, Engine, Flow, Objective,
+    Problem,
 };
 
 /// Links between nodes of a group, each with all its images: circulants, tori, hypercubes, cliques.
@@ -27,17 +27,12 @@ fn cayley(sides: &[usize], steps: &[Vec<usize>], rng: &mut Rng) -> Problem {
     for step in steps {
         let (capacity_bps, delay_s) = (rng.pick(&[1.0, 1.0, 2.5]), rng.pick(&[1.0, 1.0, 0.7]));
         for tail in 0..nodes {
-            let first = arcs.len();
-            let head = sum(tail, step);
-            for (tail, head, reverse) in [(tail, head, first + 1), (head, tail, first)] {
-                arcs.push(Arc {
-                    tail,
-                    head,
-                    capacity_bps,
-                    delay_s,
-                    reverse: Some(reverse),
-                });
-            }
+            push_link(
+                &mut arcs,
+                (tail, sum(tail, step)),
+                [capacity_bps; 2],
+                delay_s,
+            );
         }
     }
     let rate_bps = rng.pick(&[0.01, 0.1, 0.3, 1.0]);

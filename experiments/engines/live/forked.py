@@ -1,7 +1,8 @@
-"""Programs that are forked from this process, which has imported what they need.
+"""Programs that are forked from this process, which has imported their modules.
 
 An interpreter of its own with NumPy and the library takes 0.3 s of a core to come up, in a virtual kernel
-four times that, and a run has one for each host at which flows begin or end, and the controller.
+four times that, and a run has one for each host at which flows begin or end, and the controller, which
+imports the rest by itself while the network is built.
 """
 
 from __future__ import annotations

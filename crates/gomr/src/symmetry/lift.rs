@@ -16,10 +16,10 @@ type FlowPath = (u32, f64, Vec<u32>);
 
 /// Splits what each source sends over its arcs into paths of its flows; `None` where it goes in circles.
 pub(super) fn lift(problem: &Problem, partition: &Partition, reduced: &Reduced) -> Option<Answer> {
-    let mean = means(problem, partition, reduced);
-    let rates: Vec<f64> = (0..reduced.members.len())
-        .map(|own| reduced.rates(own).iter().sum::<f64>() / reduced.members[own] as f64)
+    let rates: Vec<Vec<f64>> = (0..reduced.members.len())
+        .map(|own| reduced.rates(own))
         .collect();
+    let mean = means(problem, partition, reduced, &rates);
     let mut entering = vec![Vec::new(); problem.nodes];
     for (at, arc) in problem.arcs.iter().enumerate() {
         entering[arc.head].push(at as u32);
@@ -34,12 +34,13 @@ pub(super) fn lift(problem: &Problem, partition: &Partition, reduced: &Reduced) 
             carried: (0..problem.arcs.len())
                 .map(|at| carried(at).map_or(0.0, |(sum, count)| sum / count as f64))
                 .collect(),
-            came: vec![NONE; problem.nodes],
+            on_path: vec![false; problem.nodes],
             source: source as usize,
         };
         let is_own = |at: &u32| problem.flows[*at as usize].source == source as usize;
         while let Some(flow) = order.next_if(is_own) {
-            let rate_bps = rates[reduced.stands_for[flow as usize] as usize];
+            let own = reduced.stands_for[flow as usize] as usize;
+            let rate_bps = rates[own].iter().sum::<f64>() / reduced.members[own] as f64;
             splitter.split(flow, rate_bps, &mut paths)?;
         }
     }
@@ -62,10 +63,11 @@ fn means(
     problem: &Problem,
     partition: &Partition,
     reduced: &Reduced,
+    rates: &[Vec<f64>],
 ) -> BTreeMap<u64, (f64, usize)> {
     let mut sums: BTreeMap<u64, (f64, usize)> = BTreeMap::new();
     for (own, &place) in reduced.places.iter().enumerate() {
-        for (path, rate) in reduced.paths[own].iter().zip(reduced.rates(own)) {
+        for (path, &rate) in reduced.paths[own].iter().zip(&rates[own]) {
             for &arc in path.iter().filter(|_| rate > 0.0) {
                 let colour = partition.arc_colour(place, problem, arc as usize);
                 sums.entry(colour).or_insert((0.0, 0)).0 += rate;
@@ -92,8 +94,8 @@ struct Splitter<'a> {
     entering: &'a [Vec<u32>],
     /// What is left on each arc, bit/s.
     carried: Vec<f64>,
-    /// Destination on whose path each node was last.
-    came: Vec<u32>,
+    /// Whether each node is on the path that is looked for.
+    on_path: Vec<bool>,
     source: usize,
 }
 
@@ -119,11 +121,11 @@ impl Splitter<'_> {
 
     /// A path by the fullest arc into each node, backwards.
     fn fullest(&mut self, destination: usize) -> Option<Vec<u32>> {
-        self.came.fill(NONE);
+        self.on_path.fill(false);
         let mut path = Vec::new();
         let mut node = destination;
         while node != self.source {
-            if std::mem::replace(&mut self.came[node], 0) != NONE {
+            if std::mem::replace(&mut self.on_path[node], true) {
                 return None;
             }
             let carried = |arc: &u32| self.carried[*arc as usize];

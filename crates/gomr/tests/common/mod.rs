@@ -83,6 +83,25 @@ pub fn random_flow(kind: Kind, nodes: usize, arcs: &[Arc], rng: &mut Rng) -> Flo
     flow
 }
 
+/// Adds a link between two nodes, with a capacity for each way.
+pub fn push_link(
+    arcs: &mut Vec<Arc>,
+    (a, b): (usize, usize),
+    capacities_bps: [f64; 2],
+    delay_s: f64,
+) {
+    let first = arcs.len();
+    for (way, (tail, head)) in [(a, b), (b, a)].into_iter().enumerate() {
+        arcs.push(Arc {
+            tail,
+            head,
+            capacity_bps: capacities_bps[way],
+            delay_s,
+            reverse: Some(first + 1 - way),
+        });
+    }
+}
+
 /// A random multigraph of 2 to 6 nodes with up to 8 flows.
 pub fn random_problem(kind: Kind, rng: &mut Rng) -> Problem {
     let nodes = 2 + rng.below(5);
@@ -94,17 +113,8 @@ pub fn random_problem(kind: Kind, rng: &mut Rng) -> Problem {
             Kind::Ties | Kind::Limits => rng.below(3) as f64,
             _ => rng.unit() * 0.05,
         };
-        let first = arcs.len();
-        for (tail, head, reverse) in [(a, b, first + 1), (b, a, first)] {
-            let capacity_bps = capacity(kind, rng);
-            arcs.push(Arc {
-                tail,
-                head,
-                capacity_bps,
-                delay_s,
-                reverse: Some(reverse),
-            });
-        }
+        let capacities_bps = [capacity(kind, rng), capacity(kind, rng)];
+        push_link(&mut arcs, (a, b), capacities_bps, delay_s);
     }
     let flows = (0..rng.below(9))
         .map(|_| random_flow(kind, nodes, &arcs, rng))
