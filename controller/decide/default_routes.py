@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 from controller.compile.default_routes import ELSEWHERE, Route, equal_paths, route_over
-from controller.compile.next_hops import equal_next_hops
 from controller.decide.part import Part, Shared
 from controller.decide.switch_rules import SwitchRules
 from controller.model.client_events import ClientEventKind
@@ -39,8 +38,6 @@ class DefaultRoutes(Part):
         self._groups: JournaledDict[str, JournaledDict[int, Group]] = JournaledDict()
         # By address: of what its routes were computed.
         self._computed: JournaledDict[str, tuple[Host | None, object]] = JournaledDict()
-        # By switch, of which version of the network.
-        self._equal: dict[str, tuple[int, Mapping[str, tuple[str, ...]]]] = {}
         self._told_at: JournaledDict[tuple[str, int], float] = JournaledDict()  # of packets for nobody
         self._todo: JournaledDict[str, None] = JournaledDict()
 
@@ -217,7 +214,7 @@ class DefaultRoutes(Part):
             delivered = Route(Output(host.port, destination_mac=host.mac, tag=tag))
             return delivered.to_gateway(host.mac, live.ports) if ip == ELSEWHERE else None
         if self._state.settings.default_routing == "ecmp":
-            nearer = self._nearer(host.switch)
+            nearer = live.least_delay.nearer(host.switch)
             paths = equal_paths(switch, host.switch, nearer, live.ports) if switch in nearer else {}
         else:
             path = live.least_delay.path(switch, host.switch)
@@ -238,17 +235,6 @@ class DefaultRoutes(Part):
 
     def _tree(self, root: str) -> object:
         """Return the paths to a switch; the same object as before where nothing has changed."""
+        least_delay = self._state.live.least_delay
         is_ecmp = self._state.settings.default_routing == "ecmp"
-        return self._nearer(root) if is_ecmp else self._state.live.least_delay.hops(root)
-
-    def _nearer(self, root: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the neighbours of each switch that are on paths of least delay to one."""
-        live = self._state.live
-        version, nearer = self._equal.get(root, (-1, {}))
-        if version != live.version:
-            hosts = live.network.hosts
-            arcs = [arc for arc in live.up_arcs() if arc.tail not in hosts and arc.head not in hosts]
-            computed = equal_next_hops(arcs, {root: root})[root]
-            nearer = nearer if computed == nearer else computed
-            self._equal[root] = live.version, nearer
-        return nearer
+        return least_delay.nearer(root) if is_ecmp else least_delay.hops(root)

@@ -8,10 +8,8 @@ routing.allocate({"1": FlowRequest(source="T0", destination="T2", destination_po
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Collection, Mapping, Sequence
 
-from controller.compile.next_hops import equal_next_hops, next_hops
 from controller.decide.ack_paths import ack_path
 from controller.decide.granting import grant
 from controller.decide.live_optima import LiveOptima
@@ -19,9 +17,9 @@ from controller.errors import InfeasibleRequest
 from controller.model.requests import FlowRequest
 from controller.model.settings import Settings
 from controller.state.flow import Flow, Slot
-from controller.state.live_network import LiveNetwork
+from controller.state.least_delay import LeastDelay
 from controller.state.state import State
-from topologies.model import Arc, Network
+from topologies.model import Network
 
 Path = tuple[str, ...]
 """Nodes from host to host."""
@@ -32,23 +30,25 @@ class OfflineController:
 
     def __init__(self, network: Network, failed: Collection[str] = ()) -> None:
         self._state = State(network, Settings())
-        connect_everything(self._state.live)
+        self._state.live.assume_all()
         self._state.live.fail(failed, ())
 
     def shortest(self, source: str, destination: str) -> Path:
         """Return the default route from one host to another: that of least delay."""
-        towards = self._next[destination]
-        return self._walk(source, destination, lambda node: towards[node])
+        start, end = self._switch(source), self._switch(destination)
+        switches = self._state.live.least_delay.path(start, end)
+        assert switches is not None, "the links that are up lead there"
+        return (source, *switches, destination)
 
     def hashed(self, source: str, destination: str, key: str) -> Path:
         """Return the route of equal cost that hashing a connection's `key` at each switch gives."""
-        towards = self._equal[destination]
+        start, end = self._switch(source), self._switch(destination)
+        return (source, *hashed_path(self._state.live.least_delay, start, end, key), destination)
 
-        def choose(node: str) -> str:
-            digest = hashlib.blake2b(f"{key} {node}".encode(), digest_size=8).digest()
-            return towards[node][int.from_bytes(digest, "big") % len(towards[node])]
-
-        return self._walk(source, destination, choose)
+    def _switch(self, host: str) -> str:
+        found = self._state.hosts.find(host)
+        assert found is not None, f"{host} is no host of the network"
+        return found.switch
 
     def allocate(self, requests: Mapping[str, FlowRequest]) -> dict[str, tuple[Slot, ...]]:
         """Return the paths of flows that are asked for one after the other, once all of them run.
@@ -86,40 +86,12 @@ class OfflineController:
         """
         return ack_path(self._state, acks, source, destination, tuple(tuple(path) for path in paths))
 
-    @cached_property
-    def _attachments(self) -> dict[str, str]:
-        return {host.name: host.switch for host in self._state.hosts.all()}
 
-    @cached_property
-    def _next(self) -> dict[str, dict[str, str]]:
-        return next_hops(self._switch_arcs(), self._attachments)
-
-    @cached_property
-    def _equal(self) -> dict[str, dict[str, tuple[str, ...]]]:
-        return equal_next_hops(self._switch_arcs(), self._attachments)
-
-    def _switch_arcs(self) -> list[Arc]:
-        live = self._state.live
-        return [arc for arc in live.up_arcs() if not live.is_host(arc.tail) and not live.is_host(arc.head)]
-
-    def _walk(self, source: str, destination: str, choose: Callable[[str], str]) -> Path:
-        nodes = [source, self._attachments[source]]
-        while nodes[-1] != self._attachments[destination]:
-            nodes.append(choose(nodes[-1]))
-        return (*nodes, destination)
-
-
-def connect_everything(live: LiveNetwork) -> None:
-    """Tell a live network that all its switches are connected and all its links are up."""
-    network = live.network
-    ports: dict[str, set[int]] = {switch: set() for switch in network.switches}
-    arcs = list(network.arcs())
-    for arc in arcs:
-        if arc.tail in ports:
-            ports[arc.tail].add(arc.tail_port)
-    for switch, own in ports.items():
-        live.connect(live.datapath_id(switch), frozenset(own))
-    for arc in arcs:
-        if arc.tail in ports and arc.head in ports:
-            tail, head = live.datapath_id(arc.tail), live.datapath_id(arc.head)
-            live.discovered((tail, arc.tail_port), (head, arc.head_port))
+def hashed_path(trees: LeastDelay, start: str, end: str, key: str) -> Path:
+    """Return one of the paths of least delay between two nodes: `key` is hashed at each of them."""
+    nearer, nodes = trees.nearer(end), [start]
+    while nodes[-1] != end:
+        choices = nearer[nodes[-1]]
+        digest = hashlib.blake2b(f"{key} {nodes[-1]}".encode(), digest_size=8).digest()
+        nodes.append(choices[int.from_bytes(digest, "big") % len(choices)])
+    return tuple(nodes)

@@ -182,13 +182,13 @@ class Protection(Part):
         The trees of those paths are there already (RFC 5286, loop-free alternates).
         """
         nearest, best_ns = self._state.live.least_delay, math.inf
-        distances_ns, hops = nearest.distances_ns(around.head), nearest.hops(around.head)
+        distances, hops = nearest.distances(around.head), nearest.hops(around.head)
         best: list[tuple[str, ...]] = []
         for arc in self._up_from(around.tail):
-            node, rest_ns = arc.head, distances_ns.get(arc.head)
-            if node == around.head or rest_ns is None:
+            node = arc.head
+            if node == around.head or node not in distances:
                 continue
-            delay_ns = round(arc.delay_s * 1e9) + rest_ns
+            delay_ns = round(arc.delay_s * 1e9) + distances[node][0]
             if delay_ns > best_ns:
                 continue
             while node not in (around.tail, around.head):

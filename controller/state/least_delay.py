@@ -40,7 +40,7 @@ class LeastDelay:
         self._names = sorted(switches)
         self._nodes = {name: number for number, name in enumerate(self._names)}
         self._arcs = {name: number for number, name in enumerate(arcs)}
-        self._heads = [arc.head for arc in arcs.values()]
+        self._ends = [(arc.tail, arc.head) for arc in arcs.values()]
         # Whole nanoseconds: sums of floats would make ties depend on the order of addition.
         self._nearest = LeastDelayTrees(
             len(self._names),
@@ -50,8 +50,11 @@ class LeastDelay:
             ],
         )
         self._delays_ns = {(arc.tail, arc.head): round(arc.delay_s * 1e9) for arc in arcs.values()}
+        self._up: set[str] = set()
+        self._changes = 0  # of the arcs that are up
         self._hops: dict[str, dict[str, str]] = {}
-        self._distances_ns: dict[str, dict[str, int]] = {}
+        self._distances: dict[str, dict[str, tuple[int, int]]] = {}
+        self._nearer: dict[str, tuple[int, Mapping[str, tuple[str, ...]]]] = {}  # after so many changes
 
     def set_up(self, arc: str, is_up: bool) -> None:
         """Note that an arc came up or went down; of other arcs than those between switches nothing."""
@@ -60,9 +63,11 @@ class LeastDelay:
             undo_by(self._set_up, arc, not is_up)
 
     def _set_up(self, arc: str, is_up: bool) -> None:
+        (self._up.add if is_up else self._up.discard)(arc)
+        self._changes += 1
         for root in self._nearest.set_up(self._arcs[arc], is_up):
             self._hops.pop(self._names[root], None)
-            self._distances_ns.pop(self._names[root], None)
+            self._distances.pop(self._names[root], None)
 
     def hops(self, root: str) -> Mapping[str, str]:
         """Return the neighbour to which each switch sends what is meant for a switch; not to be changed.
@@ -72,23 +77,46 @@ class LeastDelay:
         hops = self._hops.get(root)
         if hops is None:
             steps = zip(self._names, self._nearest.towards(self._nodes[root]), strict=True)
-            hops = {switch: self._heads[arc] for switch, arc in steps if arc is not None}
+            hops = {switch: self._ends[arc][1] for switch, arc in steps if arc is not None}
             self._hops[root] = hops
         return hops
 
-    def distances_ns(self, root: str) -> Mapping[str, int]:
-        """Return the delay from each switch to one, where there is a way, in whole nanoseconds."""
-        known = self._distances_ns.get(root)
+    def distances(self, root: str) -> Mapping[str, tuple[int, int]]:
+        """Return how far each switch is from one, where there is a way: whole nanoseconds, then links."""
+        known = self._distances.get(root)
         if known is None:
-            hops, known = self.hops(root), {root: 0}
+            hops, known = self.hops(root), {root: (0, 0)}
             for start in hops:
                 way = [start]
                 while way[-1] not in known:
                     way.append(hops[way[-1]])
                 for node in way[-2::-1]:
-                    known[node] = self._delays_ns[node, hops[node]] + known[hops[node]]
-            self._distances_ns[root] = known
+                    rest_ns, links = known[hops[node]]
+                    known[node] = self._delays_ns[node, hops[node]] + rest_ns, links + 1
+            self._distances[root] = known
         return known
+
+    def nearer(self, root: str) -> Mapping[str, tuple[str, ...]]:
+        """Return all neighbours of each switch that are on paths of least delay to one, by their names.
+
+        Paths of different numbers of links may be equal. Every step brings a packet nearer, whichever
+        neighbours it takes. The same object as before where nothing has changed.
+        """
+        changes, nearer = self._nearer.get(root, (-1, {}))
+        if changes != self._changes:
+            computed = self._find_nearer(self.distances(root))
+            nearer = nearer if computed == nearer else computed
+            self._nearer[root] = self._changes, nearer
+        return nearer
+
+    def _find_nearer(self, distances: Mapping[str, tuple[int, int]]) -> dict[str, tuple[str, ...]]:
+        found: dict[str, list[str]] = {}
+        for tail, head in sorted(self._ends[self._arcs[arc]] for arc in self._up):
+            if head in distances and distances[head] < distances[tail]:
+                through_head_ns = distances[head][0] + self._delays_ns[tail, head]
+                if through_head_ns == distances[tail][0]:
+                    found.setdefault(tail, []).append(head)
+        return {node: tuple(heads) for node, heads in found.items()}
 
     def path(self, start: str, end: str) -> tuple[str, ...] | None:
         """Return the switches from one to another; None where there is no way."""

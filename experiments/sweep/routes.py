@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from controller.compile.next_hops import equal_next_hops, next_hops
+from controller.decide.offline import hashed_path
+from controller.state.least_delay import LeastDelay
+from controller.state.live_network import arc_name
 from experiments.engines.sim.routing import Route, Routing, unrated
 from experiments.model.plan import RunPlan
 from experiments.sweep.offer import Offered
@@ -19,36 +20,22 @@ class DefaultRoutes:
 
     def __init__(self, network: Network, metric: Metric) -> None:
         """Take what is routed over."""
-        arcs = list(network.arcs())
-        self._arcs = arcs if metric == "delay" else [replace(arc, delay_s=1.0) for arc in arcs]
-        self._first: dict[str, dict[str, str]] = {}
-        self._equal: dict[str, dict[str, tuple[str, ...]]] = {}
+        arcs = {arc_name(arc.tail, arc.head): arc for arc in network.arcs()}
+        if metric == "hops":
+            arcs = {name: replace(arc, delay_s=1.0) for name, arc in arcs.items()}
+        self._trees = LeastDelay([node.name for node in network.nodes], arcs)
+        for name in arcs:
+            self._trees.set_up(name, True)
 
     def shortest(self, source: str, destination: str) -> tuple[str, ...]:
         """Return the nodes of the shortest path; of several, the one that the controller takes."""
-        if destination not in self._first:
-            self._first |= next_hops(self._arcs, {destination: destination})
-        towards = self._first[destination]
-        return _walk(source, destination, towards.__getitem__)
+        path = self._trees.path(source, destination)
+        assert path is not None, "networks are connected"
+        return path
 
     def hashed(self, source: str, destination: str, key: str) -> tuple[str, ...]:
         """Return the nodes of one of the shortest paths: `key` is hashed at each node."""
-        if destination not in self._equal:
-            self._equal |= equal_next_hops(self._arcs, {destination: destination})
-        towards = self._equal[destination]
-
-        def choose(node: str) -> str:
-            digest = hashlib.blake2b(f"{key} {node}".encode(), digest_size=8).digest()
-            return towards[node][int.from_bytes(digest, "big") % len(towards[node])]
-
-        return _walk(source, destination, choose)
-
-
-def _walk(source: str, destination: str, choose: Callable[[str], str]) -> tuple[str, ...]:
-    nodes = [source]
-    while nodes[-1] != destination:
-        nodes.append(choose(nodes[-1]))
-    return tuple(nodes)
+        return hashed_path(self._trees, source, destination, key)
 
 
 class SweepRouting(Routing):

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 
 import topologies
 from controller.compile.default_routes import equal_paths
-from controller.compile.next_hops import equal_next_hops
 from controller.model.events import (
     LinkDiscovered,
     PortCameUp,
@@ -127,9 +126,9 @@ def test_groups_are_at_the_ingress_and_the_same_each_time(net: ControlledNetwork
 def test_paths_are_equal_and_chosen_as_if_by_each_switch(network: Network) -> None:
     """Against a walk that takes each of the nearer neighbours with the same probability."""
     live = LiveNetwork(network)
-    between = [arc for arc in network.arcs() if not {arc.tail, arc.head} & set(network.hosts)]
+    live.assume_all()
     for end in network.switches[:3]:
-        nearer = equal_next_hops(between, {end: end})[end]
+        nearer = live.least_delay.nearer(end)
         for start in nearer:
             paths = equal_paths(start, end, nearer, live.ports)
             total = sum(paths.values())
