@@ -54,6 +54,8 @@ def listen(setting: str, address: Address) -> tuple[socket.socket, Address]:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections inherit it: else rules wait until a switch has acknowledged the probe before them.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.bind((address.host, address.port))
         listener.listen(_BACKLOG)
     except OSError as error:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from controller.address import Address
+from controller.address import Address, listen
 from controller.cli import main
 from controller.process import random_ids
 
@@ -149,6 +149,12 @@ def test_addresses() -> None:
     for wrong in ("", "80", "1.2.3.4", "1.2.3.4:", "1.2.3.4:x", "1.2.3.4:-1", "host.name:80"):
         with pytest.raises(ValueError, match="is not IP-ADDRESS:PORT"):
             Address.parse(wrong)
+
+
+def test_what_is_sent_waits_for_no_acknowledgement_of_what_was_sent_before() -> None:
+    listener, address = listen("--openflow", Address("127.0.0.1", 0))
+    with listener, socket.create_connection((address.host, address.port)), listener.accept()[0] as accepted:
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 @pytest.mark.parametrize(
