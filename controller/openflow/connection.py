@@ -1,4 +1,8 @@
-"""A switch's connection: nobody waits for a switch that does not read, and its end is noticed at once."""
+"""A switch's connection: nobody waits for a switch that does not read, and its end is noticed at once.
+
+One thread reads it and others write. OpenSSL's connections may not be used by two threads at once, and
+Python's sockets do not see to that: each use of the socket is under the connection's lock.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +64,7 @@ class Connection:
         self.heard_at = clock()
         self._known: Callable[[], None] | None = known
         self._unsent = bytearray()
-        self._is_over = False
+        self.is_over = False  # it has been ended, here or there
         self._lock = threading.Lock()
         self._all_sent = threading.Condition(self._lock)
         self._received = bytearray()
@@ -82,7 +86,7 @@ class Connection:
     def send(self, data: bytes) -> None:
         """Send bytes, or keep what the switch does not take; nothing where the connection is over."""
         with self._lock:
-            if self._is_over or not data:
+            if self.is_over or not data:
                 return
             overflow = len(self._unsent) + len(data) > MAX_UNSENT_BYTES
             was_empty = not self._unsent
@@ -111,20 +115,15 @@ class Connection:
     def drain(self, timeout_s: float) -> None:
         """Wait until all is sent, but no longer."""
         with self._all_sent:
-            self._all_sent.wait_for(lambda: self._is_over or not self._unsent, timeout_s)
+            self._all_sent.wait_for(lambda: self.is_over or not self._unsent, timeout_s)
 
     def close(self) -> None:
         """End the connection; what is unsent is dropped."""
         with self._lock:
-            self._is_over = True
+            self.is_over = True
             self._unsent.clear()
             self._all_sent.notify_all()
         self._want_write(self)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it has been ended, here or there."""
-        return self._is_over
 
     # For the reactor, from its thread
 
@@ -145,7 +144,7 @@ class Connection:
     def read(self) -> bool:
         """Handle what has arrived; returns False at the end of the connection."""
         try:
-            while data := self.socket.recv(_READ_BYTES):
+            while data := self._receive_some():
                 self.heard_at = self._clock()
                 self._received += data
                 self._take_messages()
@@ -157,17 +156,21 @@ class Connection:
             pass
         except OSError:
             return False
-        return not self._is_over
+        return not self.is_over
+
+    def _receive_some(self) -> bytes:
+        with self._lock:
+            return bytes(self.socket.recv(_READ_BYTES))
 
     def _has_more(self) -> bool:
         """Return whether TLS has read more than it has handed over, of which the selector knows nothing."""
-        pending = getattr(self.socket, "pending", None)
-        return pending is not None and pending() > 0
+        with self._lock:
+            return isinstance(self.socket, ssl.SSLSocket) and self.socket.pending() > 0
 
     def _take_messages(self) -> None:
         received, start = bytes(self._received), 0
         try:
-            while len(received) - start >= _HEADER.size and not self._is_over:
+            while len(received) - start >= _HEADER.size and not self.is_over:
                 version, kind, length, transaction = _HEADER.unpack_from(received, start)
                 if length < _HEADER.size:
                     LOG.warning("datapath %s sends no OpenFlow: it is disconnected", self.id)
