@@ -81,14 +81,6 @@ class Etcd(_Section):
         return self
 
 
-class LinkEntry(_Section):
-    """What a link is, where that differs from the topology file."""
-
-    rate_bps: float | None = Field(default=None, gt=0, le=1e15, allow_inf_nan=False)
-    delay_us: float | None = Field(default=None, ge=0, le=10e6, allow_inf_nan=False)
-    enabled: bool | None = None
-
-
 class Configuration(_Section):
     """Everything. A setting that is left out has its default; an unknown one is an error."""
 
@@ -102,7 +94,7 @@ class Configuration(_Section):
     counters: Counters = Counters()
     etcd: Etcd = Etcd()
     tokens: tuple[Token, ...] = Field(default=(), strict=False)
-    links: dict[str, LinkEntry] = Field(default_factory=dict)
+    links: dict[str, LinkChange] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _tokens_are_distinct(self) -> Configuration:
@@ -137,17 +129,6 @@ class Configuration(_Section):
                     f"{endpoint!r} is not HOST:PORT; write the servers as etcd://HOST:2379,HOST:2379"
                 )
         return store
-
-    def link_changes(self) -> dict[str, LinkChange]:
-        """Return what links are, by name, where that differs from the topology file."""
-        return {
-            name: LinkChange(
-                rate_bps=link.rate_bps,
-                delay_s=None if link.delay_us is None else link.delay_us * 1e-6,
-                enabled=link.enabled,
-            )
-            for name, link in self.links.items()
-        }
 
     def unprotected(self) -> str | None:
         """Return what listens off loopback without the protection that it needs, as a sentence; or None."""

@@ -59,7 +59,7 @@ sha256 = "{root}"
 
 [links.S0-S4]
 rate_bps = 4e6
-delay_us = 2000
+delay_s = 0.002
 """
 
 
@@ -76,7 +76,7 @@ def test_all_settings() -> None:
         ("alice", AccessRole.REQUEST),
         ("root", AccessRole.ADMINISTER),
     ]
-    assert configuration.link_changes() == {"S0-S4": LinkChange(4e6, 0.002, None)}
+    assert configuration.links == {"S0-S4": LinkChange(4e6, 0.002, None)}
 
 
 def test_options_come_before_the_file() -> None:
