@@ -30,40 +30,27 @@ UNREAD_S = 60.0
 """A client that reads nothing of an answer for so long loses its connection."""
 
 
-def limited_protocol(limits: ConnectionLimits) -> type[H11Protocol]:
-    """Return the protocol of a server that takes no more connections than it may."""
+class LimitedProtocol(H11Protocol):
+    """A connection, unless there are too many; ended if requests do not arrive or answers are not read."""
 
-    class LimitedProtocol(_LimitedProtocol):
-        """With these limits."""
-
-        def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            """Serve a connection, or end it at once."""
-            host = (transport.get_extra_info("peername") or ("unknown",))[0]
-            refused = limits.take(host)
-            if refused is not None:
-                _LOG.warning("limit", "the REST client at %s is disconnected: %s", host, refused)
-                self.is_refused = True
-                cast(asyncio.Transport, transport).abort()
-                return
-            self.free = lambda: limits.free(host)
-            super().connection_made(transport)
-
-    return LimitedProtocol
-
-
-class _LimitedProtocol(H11Protocol):
-    """Ends connections whose requests do not arrive, and those whose answers are not read."""
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self.is_refused = False
-        self.free = lambda: None
+    def __init__(self, limits: ConnectionLimits, **named: Any) -> None:
+        super().__init__(**named)
+        self._limits = limits
+        self._host: str | None = None  # None: it is not served
         self._arriving: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to wait for a request."""
-        super().connection_made(cast(asyncio.Transport, transport))
+        """Begin to wait for a request, or end the connection at once."""
+        transport = cast(asyncio.Transport, transport)
+        host = (transport.get_extra_info("peername") or ("unknown",))[0]
+        refused = self._limits.take(host)
+        if refused is not None:
+            _LOG.warning("limit", "the REST client at %s is disconnected: %s", host, refused)
+            transport.abort()
+            return
+        self._host = host
+        super().connection_made(transport)
         self._follow()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -71,13 +58,13 @@ class _LimitedProtocol(H11Protocol):
         for timer in (self._arriving, self._unread):
             if timer is not None:
                 timer.cancel()
-        if not self.is_refused:
-            self.free()  # type: ignore[no-untyped-call]
+        if self._host is not None:
+            self._limits.free(self._host)
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Handle what has arrived of a request."""
-        if not self.is_refused:
+        if self._host is not None:
             super().data_received(data)
 
     def handle_events(self) -> None:
@@ -113,8 +100,11 @@ class _LimitedProtocol(H11Protocol):
 class RestServer(uvicorn.Server):
     """uvicorn on sockets that listen already, where a TLS handshake does not take for ever."""
 
-    def __init__(self, config: uvicorn.Config, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, config: uvicorn.Config, limits: ConnectionLimits, tls: ssl.SSLContext | None = None
+    ) -> None:
         super().__init__(config)
+        self._limits = limits
         self._tls = tls
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -122,10 +112,12 @@ class RestServer(uvicorn.Server):
         loop = asyncio.get_running_loop()
 
         def protocol() -> asyncio.Protocol:
-            made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
-                config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+            return LimitedProtocol(
+                self._limits,
+                config=self.config,
+                server_state=self.server_state,
+                app_state=self.lifespan.state,
             )
-            return made
 
         handshake_s = None if self._tls is None else HANDSHAKE_S
         self.servers = [

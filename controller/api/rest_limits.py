@@ -19,9 +19,6 @@ class LimitBody:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         taken = 0
 
         async def limited() -> Message:
@@ -44,9 +41,6 @@ class CountAnswers:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
 
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start":

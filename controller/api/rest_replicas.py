@@ -77,7 +77,7 @@ class SendToLeader:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
-        if scope["type"] != "http" or self._replica.is_leading:
+        if self._replica.is_leading:
             await self._app(scope, receive, send)
         elif scope["method"] in _SAFE_METHODS or scope["path"] in _ANSWERED_ANYWHERE:
             await self._app(scope, receive, self._dated(send))

@@ -31,7 +31,7 @@ class SameSite:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
-        refusal = self._refusal(scope) if scope["type"] == "http" else None
+        refusal = self._refusal(scope)
         if refusal is None:
             await self._app(scope, receive, send)
             return

@@ -14,7 +14,7 @@ import grpc.aio
 import uvicorn
 
 from controller.address import Address
-from controller.api.connections import RestServer, abort_connections, handle_exception, limited_protocol
+from controller.api.connections import RestServer, abort_connections, handle_exception
 from controller.api.grpc_server import make_server
 from controller.api.rest import make_app
 from controller.api.rest_common import Api
@@ -105,10 +105,10 @@ class ServiceThread:
             log_config=None,
             access_log=False,
             lifespan="off",
-            http=limited_protocol(self._limits.rest),
+            ws="none",
             timeout_graceful_shutdown=1,
         )
-        rest = RestServer(config, None if self._tls is None else self._tls.context)
+        rest = RestServer(config, self._limits.rest, None if self._tls is None else self._tls.context)
         # uvicorn takes signals in the main thread only; here it leaves them alone.
         rest_task = asyncio.create_task(rest.serve(sockets=self._rest))
         while not rest.started and not rest_task.done():

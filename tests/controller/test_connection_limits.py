@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.api import connections
-from controller.api.connections import RestServer, limited_protocol
+from controller.api.connections import RestServer
 from controller.connection_limits import ConnectionLimits, ServiceLimits, is_passing
 from controller.logs import SparingLog
 from mstcp.proto import control_pb2, control_pb2_grpc
@@ -152,11 +152,9 @@ async def test_requests_that_do_not_arrive_and_answers_that_are_not_read_are_end
     monkeypatch.setattr(connections, "UNREAD_S", 0.2)
     limits = ConnectionLimits(20, 20)
     listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(
-        _large, log_config=None, lifespan="off", http=limited_protocol(limits), timeout_graceful_shutdown=0
-    )
+    config = uvicorn.Config(_large, log_config=None, lifespan="off", timeout_graceful_shutdown=0)
     config.load()
-    server = RestServer(config)
+    server = RestServer(config, limits)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     address = listening.getsockname()
     begin = time.monotonic()
