@@ -127,9 +127,6 @@ class Core(Journaled):
             events.RulesRefused: self._rules_refused,
             events.CountersRead: self._counters_read,
             events.CountersRefused: lambda event: self._measuring.refused(event),
-            events.RuleCountersRead: lambda event: self._rule_counters.take(
-                event.datapath_id, event.counts, self._now
-            ),
             events.FlowRequested: lambda event: self._flows.request(event, self._now),
             events.RequestAbandoned: lambda event: self._flows.abandon(event.token, self._now),
             events.FlowChanged: lambda event: self._flows.change(event, self._now),
@@ -313,6 +310,7 @@ class Core(Journaled):
         switch = self._state.live.switch_name(event.datapath_id)
         if switch is not None and self._state.live.is_connected(switch):
             self._audit.read(switch, event.installed, self._now)
+            self._rule_counters.take(event.datapath_id, event.installed.counts, self._now)
 
     def _leave(self, datapath_id: int, switch: str) -> None:
         """Record that a switch's connection ended: it is assumed to forward as before, for a while."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from controller.decide.part import Part, Shared
 from controller.model.counters import RuleCount
 from controller.model.journal import JournaledDict
-from controller.model.messages import ReadRuleCounters, Result
+from controller.model.messages import ReadInstalled, Result
 from controller.model.rules import RuleKey
 
 _FRESH_S = 1.0
@@ -50,13 +50,11 @@ class RuleCounters(Part):
         self._until.setdefault(datapath_id, now + _PATIENCE_S)
         self._ask()
 
-    def take(self, datapath_id: int, counts: Counts | None, now: float) -> None:
-        """Record what a switch has counted; None: it does not say."""
-        if datapath_id not in self._asked:
-            return
-        if counts is not None:
+    def take(self, datapath_id: int, counts: Counts, now: float) -> None:
+        """Record what a switch has counted, whoever has asked it."""
+        if datapath_id in self._asked:
             self._read[datapath_id] = now + _FRESH_S, counts
-        self._answer(datapath_id, counts or {})
+            self._answer(datapath_id, counts)
 
     def stop(self) -> None:
         """Answer all that wait without counters."""
@@ -86,7 +84,7 @@ class RuleCounters(Part):
                 return
             if datapath_id not in self._asked:
                 self._asked[datapath_id] = None
-                self._outbox.put(ReadRuleCounters(datapath_id))
+                self._outbox.put(ReadInstalled(datapath_id))
 
     def _answer(self, datapath_id: int, counts: Counts) -> None:
         self._asked.pop(datapath_id, None)

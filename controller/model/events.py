@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controller.model.callers import ANYBODY, Caller
-from controller.model.counters import PinnedBy, PinnedCount, PortCounters, RuleCount
+from controller.model.counters import PinnedBy, PinnedCount, PortCounters
 from controller.model.installed import Installed
 from controller.model.records import Change
 from controller.model.requests import FlowQuery, FlowRequest, LinkChange, ViewName
-from controller.model.rules import RuleKey
 from controller.model.settings import Settings
 from topologies.model import Network
 
@@ -157,13 +156,6 @@ class CountersRefused(SwitchEvent):
     """A switch does not say what it has counted."""
 
     reason: str
-
-
-@dataclass(frozen=True)
-class RuleCountersRead(SwitchEvent):
-    """A switch said what its rules have counted; None: it does not say."""
-
-    counts: Mapping[RuleKey, RuleCount] | None
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from controller.model.rules import Group, Meter, Rule, flow_number, is_flow_cookie
+from controller.model.counters import RuleCount
+from controller.model.rules import Group, Meter, Rule, RuleKey, flow_number, is_flow_cookie
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,7 @@ class Installed:
         foreign_cookies: Cookies of rules that no controller of this version would install.
         foreign_groups: Numbers of such groups.
         meters: None: it can have none.
+        counts: What has matched its rules, as far as that was read.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -24,6 +27,7 @@ class Installed:
     foreign_cookies: frozenset[int] = frozenset()
     foreign_groups: frozenset[int] = frozenset()
     meters: tuple[Meter, ...] | None = None
+    counts: Mapping[RuleKey, RuleCount] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)

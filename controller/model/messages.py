@@ -110,12 +110,7 @@ class ReadCounters(DatapathMessage):
 
 @dataclass(frozen=True)
 class ReadInstalled(DatapathMessage):
-    """Ask a switch which rules, groups and meters it has."""
-
-
-@dataclass(frozen=True)
-class ReadRuleCounters(DatapathMessage):
-    """Ask a switch what all its rules have counted."""
+    """Ask a switch which rules, groups and meters it has, and what these rules have counted."""
 
 
 @dataclass(frozen=True)

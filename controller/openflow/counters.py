@@ -6,12 +6,11 @@ import struct
 from collections.abc import Callable
 from functools import lru_cache
 
-from controller.model.counters import PinnedBy, PinnedCount, PortCounters, RuleCount
+from controller.model.counters import PinnedBy, PinnedCount, PortCounters
 from controller.model.rules import (
     COOKIE_GROUPS,
     COUNTED_COOKIES,
     Output,
-    RuleKey,
     TcpConnection,
     ToGroup,
     is_counted,
@@ -64,23 +63,6 @@ class CounterReading(Reading):
 
     def _take_count(self, body: bytes) -> None:
         (self.rules,) = _COUNT.unpack_from(body)
-
-
-class RuleCountReading(Reading):
-    """What all rules of one switch have counted."""
-
-    def __init__(self, new_transaction: Callable[[], int]) -> None:
-        super().__init__(new_transaction)
-        self.counts: dict[RuleKey, RuleCount] = {}
-        self._ask(FLOWS, flows_request(), self._take_flows)
-
-    def _take_flows(self, body: bytes) -> None:
-        for flow in read_flows(body):
-            match = read_match(flow.match)
-            if match is not None:
-                self.counts[RuleKey(flow.table, flow.priority, match)] = RuleCount(
-                    flow.packets, flow.total_bytes
-                )
 
 
 @lru_cache(maxsize=1 << 16)

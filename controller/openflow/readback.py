@@ -5,8 +5,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
+from controller.model.counters import RuleCount
 from controller.model.installed import Installed
-from controller.model.rules import Bucket, Group, Meter, Rule
+from controller.model.rules import Bucket, Group, Meter, Rule, RuleKey
 from controller.openflow.actions import read_instructions, read_output
 from controller.openflow.decoding import Malformed, parts, read_match
 from controller.openflow.encoding import DROP_BAND, FAST_FAILOVER, KILOBITS, PACKETS, SELECT, WITH_BURST
@@ -39,6 +40,7 @@ class Readback(Reading):
         self._has_meters = True
         self._meters: list[Meter] = []
         self._rules: list[Rule] = []
+        self._counts: dict[RuleKey, RuleCount] = {}
         self._groups: list[Group] = []
         # What cannot be ours.
         self._foreign_cookies: set[int] = set()
@@ -70,6 +72,7 @@ class Readback(Reading):
             frozenset(self._foreign_cookies),
             frozenset(self._foreign_groups),
             tuple(self._meters) if self._has_meters else None,
+            self._counts,
         )
 
     def _take_flows(self, body: bytes) -> None:
@@ -79,6 +82,7 @@ class Readback(Reading):
                 self._foreign_cookies.add(flow.cookie)
             else:
                 self._rules.append(rule)
+                self._counts[rule.key] = RuleCount(flow.packets, flow.total_bytes)
 
     def _take_groups(self, body: bytes) -> None:
         for start, end in parts(body, 0, len(body), 0, _GROUP.size):

@@ -17,11 +17,10 @@ from controller.model.messages import (
     IntroduceSwitch,
     ReadCounters,
     ReadInstalled,
-    ReadRuleCounters,
 )
 from controller.model.packet_limits import PortLimits
 from controller.openflow.connection import Connection
-from controller.openflow.counters import CounterReading, RuleCountReading
+from controller.openflow.counters import CounterReading
 from controller.openflow.decoding import read_expired, read_packet_in, read_refusal, reason_of
 from controller.openflow.encoding import OWN_TRANSACTIONS, VERSION, encode
 from controller.openflow.handshake import PORT_STATUS
@@ -75,7 +74,6 @@ class Switches:
         self._unsent: dict[Connection, list[bytes]] = {}
         self._introduced: set[Connection] = set()  # those that are to be announced as if they were new
         self._counting: dict[Connection, CounterReading] = {}  # those that have not said all yet
-        self._counting_rules: dict[Connection, RuleCountReading] = {}  # the same of their rules
 
     # From the core's thread
 
@@ -104,9 +102,6 @@ class Switches:
             counting = CounterReading(self._transaction, message.pinned, message.groups)
             self._counting[connection] = counting
             return counting.requests
-        if isinstance(message, ReadRuleCounters):
-            asked = self._counting_rules[connection] = RuleCountReading(self._transaction)
-            return asked.requests
         if isinstance(message, IntroduceSwitch):
             self._introduced.add(connection)
         if isinstance(message, ReadInstalled | IntroduceSwitch):
@@ -155,7 +150,6 @@ class Switches:
         self._introduced.discard(connection)
         self._reached.pop(connection, None)
         self._counting.pop(connection, None)
-        self._counting_rules.pop(connection, None)
         if session is not None:
             self._leave(connection)
             self._let_go(connection)
@@ -197,7 +191,6 @@ class Switches:
         for connection, session in list(self._sessions.items()):
             self._say(connection, lambda session=session: do(session, now))  # type: ignore[misc]
             self._counting.pop(connection, None)
-            self._counting_rules.pop(connection, None)
             self._follow(connection, session)
 
     def reached(self) -> frozenset[int]:
@@ -333,8 +326,6 @@ class Switches:
                 self._events.append(change(datapath_id, port.number))
         elif kind == MULTIPART_REPLY and transaction in _open(self._counting.get(connection)):
             self._take_counters(connection, datapath_id, transaction, whole)
-        elif kind in (MULTIPART_REPLY, _ERROR) and transaction in _open(self._counting_rules.get(connection)):
-            self._take_rule_counters(connection, datapath_id, kind, transaction, whole)
         elif kind == _ERROR and not session.expects(transaction):
             self._take_error(connection, datapath_id, transaction, whole)
         else:
@@ -359,16 +350,6 @@ class Switches:
                     reading.dropped,
                 )
             )
-
-    def _take_rule_counters(
-        self, connection: Connection, datapath_id: int, kind: int, transaction: int, whole: bytes
-    ) -> None:
-        """Take a part of what a switch's rules have counted, and hand over what is complete."""
-        reading = self._counting_rules[connection]
-        if kind == _ERROR or reading.take(transaction, whole):
-            del self._counting_rules[connection]
-            counts = None if kind == _ERROR else reading.counts
-            self._events.append(events.RuleCountersRead(datapath_id, counts))
 
     def _take_error(self, connection: Connection, datapath_id: int, transaction: int, whole: bytes) -> None:
         refusal = read_refusal(whole)

@@ -27,7 +27,7 @@ from controller.model.neighbour import NeighbourMessage
 from controller.model.requests import FlowRequest, LinkChange, PreviewRequest, RateChange
 from controller.model.rules import Match, Output, Rule, TcpConnection, flow_cookie
 from controller.openflow.connection import Connection
-from controller.openflow.counters import CounterReading, RuleCountReading
+from controller.openflow.counters import CounterReading
 from controller.openflow.decoding import Malformed
 from controller.openflow.encoding import encode
 from controller.openflow.session import Leadership
@@ -172,13 +172,11 @@ def _admission() -> bytes:
 
 def counters(data: bytes) -> None:
     """What a switch says it has counted, in any number of messages."""
-    reading, rules = CounterReading(count(1).__next__, True, True), RuleCountReading(count(2).__next__)
+    reading = CounterReading(count(1).__next__, True, True)
     try:
         for _, transaction, whole in wire.take_messages(bytearray(data)):
             if transaction in reading.unanswered:
                 reading.take(transaction, whole)
-            if transaction in rules.unanswered:
-                rules.take(transaction, whole)
     except (Malformed, wire.MalformedMessage) as error:
         assert str(error)
 

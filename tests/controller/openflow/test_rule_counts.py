@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 
 from controller.compile.pinned import pinned_rule
 from controller.errors import NotFound
 from controller.model.counters import RuleCount
-from controller.model.events import RuleCountersRead, SwitchDisconnected, TimePassed, ViewRequested
-from controller.model.messages import Answer, InstallRules, Message, ReadRuleCounters
+from controller.model.events import InstalledRead, SwitchDisconnected, TimePassed, ViewRequested
+from controller.model.installed import Installed
+from controller.model.messages import Answer, InstallRules, Message, ReadInstalled
 from controller.model.requests import ViewName
 from controller.model.rules import Match, Output, Rule, RuleKey, TcpConnection, flow_cookie
 from controller.model.views import RulesView
-from controller.openflow.counters import RuleCountReading
 from controller.openflow.encoding import encode
+from controller.openflow.readback import Readback
 from switch.model import ModelSwitch
 from switch.model import openflow as model
 from tests.fakes.openflow_table import ControlledNetwork
@@ -30,13 +32,15 @@ RULES = (
 PACKET = {0: b"\0\0\0\x03", 5: b"\x08\x06"}
 
 
-def read(switch: ModelSwitch) -> RuleCountReading:
-    reading = RuleCountReading(count(5).__next__)
+def read(switch: ModelSwitch) -> Installed:
+    switch.meters = {}
+    reading = Readback(count(5).__next__)
     messages = list(model.take_messages(bytearray(switch.receive(reading.requests))))
-    assert {xid for _, xid, _ in messages} == {5}
     outcomes = [reading.take(xid, whole) for _, xid, whole in messages]
     assert outcomes == [False] * (len(messages) - 1) + [True]
-    return reading
+    installed = reading.result()
+    assert installed is not None
+    return installed
 
 
 def test_every_kind_of_rule_is_read_with_what_it_has_counted() -> None:
@@ -61,7 +65,7 @@ def look(net: ControlledNetwork, token: int, switch: str = "S0") -> list[Message
 
 
 def asked(messages: list[Message]) -> list[int]:
-    return [message.datapath_id for message in messages if isinstance(message, ReadRuleCounters)]
+    return [message.datapath_id for message in messages if isinstance(message, ReadInstalled)]
 
 
 def counts_of(messages: list[Message]) -> dict[int, set[int | None]]:
@@ -71,9 +75,10 @@ def counts_of(messages: list[Message]) -> dict[int, set[int | None]]:
     return {token: {r.packets for r in view.rules} for token, view in views if isinstance(view, RulesView)}
 
 
-def counted(net: ControlledNetwork, datapath_id: int, packets: int) -> RuleCountersRead:
-    keys = map(RuleKey._make, net.switches.tables[datapath_id].rules)
-    return RuleCountersRead(datapath_id, {key: RuleCount(packets, 60 * packets) for key in keys})
+def counted(net: ControlledNetwork, datapath_id: int, packets: int) -> InstalledRead:
+    table = net.switches.tables[datapath_id]
+    counts = {rule.key: RuleCount(packets, 60 * packets) for rule in table.rules.values()}
+    return InstalledRead(datapath_id, replace(table.installed(), counts=counts))
 
 
 def test_clients_who_look_at_the_same_time_share_one_question(net: ControlledNetwork) -> None:
@@ -87,9 +92,7 @@ def test_clients_who_look_at_the_same_time_share_one_question(net: ControlledNet
 
 
 def test_a_switch_that_does_not_say_is_not_waited_for(net: ControlledNetwork) -> None:
-    (datapath_id,) = asked(look(net, 1))
-    assert counts_of(net.core.handle(RuleCountersRead(datapath_id, None), net.now)) == {1: {None}}
-    look(net, 2)
+    (datapath_id,) = asked(look(net, 2))
     due = net.core.next_deadline()
     while due is not None and due <= net.now + 1.5:
         net.now = max(net.now, due)
