@@ -24,17 +24,11 @@ class Operations(Protocol):
     def depose(self, epoch: int) -> None:
         """Remove the leader's key if it is of this epoch."""
 
-    def begin_again(self) -> None:
-        """Read all that the store has, and follow it from there."""
-
     def lead(self, epoch: int) -> None:
-        """Hear no more of records: they are this replica's own."""
+        """Be the switches' master with this epoch, and hear no more of records: they are this replica's."""
 
-    def take_switches(self, epoch: int) -> None:
-        """Be the switches' master with this epoch."""
-
-    def stop_leading(self) -> None:
-        """Be no switch's master."""
+    def follow(self) -> None:
+        """Be no switch's master; read all that the store has, and follow it from there."""
 
 
 class Elector:
@@ -74,10 +68,8 @@ class Elector:
         elif action.kind is ActionKind.DEPOSE:
             operations.depose(action.epoch)
         elif action.kind is ActionKind.LEAD:
+            self._post(LeadershipGained(action.epoch))  # before what switches say to their master
             operations.lead(action.epoch)
-            self._post(LeadershipGained(action.epoch))
-            operations.take_switches(action.epoch)
         else:
-            operations.stop_leading()
             self._post(LeadershipLost(action.reason))
-            operations.begin_again()
+            operations.follow()

@@ -225,21 +225,15 @@ class Participant:
         self._ask(lambda: self._store.depose(epoch, until(time.monotonic() + self._lease_s)))
 
     def lead(self, epoch: int) -> None:
-        """Hear no more of records, which are this replica's own."""
+        """Be the switches' master with this epoch, and hear no more of records, which are this replica's."""
         LOG.info("this replica leads, in epoch %d", epoch)
         self._knows_records.set()
         self._cancel_watch()
-
-    def take_switches(self, epoch: int) -> None:
-        """Be the switches' master with this epoch."""
         self._switches.lead(epoch)
 
-    def stop_leading(self) -> None:
-        """Be no switch's master."""
+    def follow(self) -> None:
+        """Be no switch's master; read all that the store has, and follow it from there."""
         self._switches.lead(0)
-
-    def begin_again(self) -> None:
-        """Read all that the store has, and follow it from there."""
         self._knows_records.clear()
         self._is_new.set()
         self._cancel_watch()

@@ -70,7 +70,7 @@ class SimReplica:
         self.core = Replica(self._new_core, self.machine.deciding_epoch)
         self.elector = Elector(self.machine, self, self.post)
         self.log, self.history = EventLog(), EventHistory("store")
-        self.begin_again()
+        self.follow()
         for datapath_id in DATAPATHS:
             self.connect(datapath_id)
         self._beat()
@@ -175,8 +175,9 @@ class SimReplica:
     def depose(self, epoch: int) -> None:
         self._ask(lambda: self.world.etcd.depose(epoch), lambda _: None)
 
-    def begin_again(self) -> None:
+    def follow(self) -> None:
         """Read everything, with the watch from there: in order, held up by partitions."""
+        self.epoch = 0
         self.watch += 1
         self.world.etcd.watchers.pop(self, None)
         watch = self.watch
@@ -219,13 +220,8 @@ class SimReplica:
 
     def lead(self, epoch: int) -> None:
         self.epoch = epoch
-
-    def take_switches(self, epoch: int) -> None:
         for datapath_id in list(self.connections):
             self._take_role(datapath_id)
-
-    def stop_leading(self) -> None:
-        self.epoch = 0
 
     # Switches
 
