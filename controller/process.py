@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ from controller.model.records import Change, Store, changes_of
 from controller.model.settings import Settings
 from controller.openflow.runtime import OpenFlowRuntime
 from controller.openflow.session import Leadership
-from controller.store.memory import MemoryStore
+from controller.store.nothing import NoStore
 from controller.store.sqlite import SqliteStore
 from topologies.model import Network
 
@@ -51,10 +52,15 @@ LOG = logging.getLogger("controller")
 Told = Callable[[str | None], object]
 """Takes why a configuration was refused; None: it is applied."""
 
-_FIXED = ("store", "etcd")
 _TLS = ("tls", "openflow_tls")
-_FIXED_ROUTING = ("planning_s", "fast_failover")
-"""Settings that need a restart; the second table's are below `routing`."""
+_FIXED = (
+    "store",
+    "etcd",
+    *(f"listen.{name}" for name in ("openflow", "rest", "grpc", "insecure")),
+    "routing.planning_s",
+    "routing.fast_failover",
+)
+"""Settings that need a restart."""
 
 _ID_BYTES = 16
 _IDS_DRAWN = 1024
@@ -118,9 +124,9 @@ class ControllerProcess:
             leadership = self._begin_term()
         self._loop = ControllerLoop(
             self._core,
-            lambda message: self._runtime.send(message),
+            lambda message: self._runtime.switches.send(message),
             self._deliver,
-            flush=lambda: self._runtime.flush(),
+            flush=lambda: self._runtime.switches.flush(),
             write=self._store.write,
             on_failure=fail,
             planning_s=configuration.routing.planning_s,
@@ -241,16 +247,9 @@ class ControllerProcess:
 
     def _check_change(self, wanted: Configuration) -> None:
         for name in _FIXED:
-            if getattr(wanted, name) != getattr(self.configuration, name):
+            setting = attrgetter(name)
+            if setting(wanted) != setting(self.configuration):
                 raise ConfigError(name, "cannot be changed while the controller runs; restart it.")
-        without = dict.fromkeys(_TLS)
-        if wanted.listen.model_copy(update=without) != self.configuration.listen.model_copy(update=without):
-            raise ConfigError("listen", "cannot be changed while the controller runs; restart it.")
-        for name in _FIXED_ROUTING:
-            if getattr(wanted.routing, name) != getattr(self.configuration.routing, name):
-                raise ConfigError(
-                    f"routing.{name}", "cannot be changed while the controller runs; restart it."
-                )
         unprotected = wanted.unprotected()
         if unprotected is not None:
             raise ConfigError("listen", unprotected)
@@ -260,7 +259,7 @@ class ControllerProcess:
     ) -> None:
         self._reloading.append((wanted, network, told))
         settings = wanted.settings(self._lldp_key)
-        self._loop.post(ConfigurationChanged(_RELOAD_TOKEN, settings, wanted.link_changes(), network))
+        self._loop.post(ConfigurationChanged(_RELOAD_TOKEN, settings, wanted.links, network))
 
     def _deliver(self, *messages: ClientMessage) -> None:
         for message in messages:
@@ -359,7 +358,7 @@ def _warm_up() -> None:
 def _open_store(place: str | None, network: str) -> Store:
     """Open the store that is configured; by default one for each network in the user's state directory."""
     if place == NO_STORE:
-        return MemoryStore()
+        return NoStore()
     if place is not None:
         return SqliteStore(Path(place))
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
