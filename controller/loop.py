@@ -163,7 +163,7 @@ class ControllerLoop:
         self._log = EventLog()
         self._queues: dict[_Kind, deque[Event]] = {kind: deque() for kind in _Kind}
         self._packets_left = _PACKETS_A_TURN
-        self._dropped_packets = 0
+        self.dropped_packets = 0  # of hosts, because too many waited
         self._timer_failures = 0
         self._timer_paused_until: float | None = None
         self._stopping = False
@@ -185,7 +185,7 @@ class ControllerLoop:
                 if isinstance(event, RequestAbandoned) and self._forget(event.token):
                     refused.append((event, "the client gave up before it was served"))
                 elif kind is _Kind.PACKET and len(queue) >= _MAX_PACKETS:
-                    self._dropped_packets += 1
+                    self.dropped_packets += 1
                 elif kind is _Kind.REQUEST and len(queue) >= _MAX_REQUESTS:
                     refused.append((event, f"{_MAX_REQUESTS} requests wait already; ask again later"))
                 else:
@@ -210,11 +210,6 @@ class ControllerLoop:
             self._last = last
             self._arrived.notify()
         self._thread.join()
-
-    @property
-    def dropped_packets(self) -> int:
-        """How many packets from hosts were dropped because too many waited."""
-        return self._dropped_packets
 
     def queue_lengths(self) -> dict[str, int]:
         """Return how many events of each kind wait."""

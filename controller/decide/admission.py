@@ -26,16 +26,44 @@ _NAMES_SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Admission:
-    """A request that makes sense on this network. `objective` is None where paths are given by hand."""
+class Wanted:
+    """A request that makes sense on this network, and what its flow is to be called.
 
+    `number` is its place in the order; `objective` is None where paths are given by hand.
+    """
+
+    id: str
+    number: int
+    request: FlowRequest
     source: Host
     destination: Host
     framing: Framing
     objective: str | None
 
+    @property
+    def requested_bps(self) -> float:
+        """Goodput asked for; 0 where paths are given by hand."""
+        return self.request.rate_bps or 0.0
 
-def admit(state: State, request: FlowRequest) -> Admission:
+    def new_flow(self) -> NewFlow:
+        """Return it as a flow to be routed."""
+        request, split = self.request, self.request.splitting != "streams"
+        most = MAX_SPLIT_PATHS if split else request.source_ports and len(request.source_ports)
+        limits = [limit for limit in (request.max_paths, most) if limit]
+        return NewFlow(
+            id=self.id,
+            source=self.source.name,
+            destination=self.destination.name,
+            rate_bps=self.requested_bps,
+            framing=self.framing,
+            max_paths=min(limits, default=None),
+            streams=request.streams,
+            acks=(request.ack_path or SHORTEST) if split else None,
+            may_grow=request.may_grow,
+        )
+
+
+def admit(state: State, request: FlowRequest, id_: str, number: int) -> Wanted:
     """Check a request against the network and the running flows.
 
     Raises:
@@ -74,7 +102,7 @@ def admit(state: State, request: FlowRequest) -> Admission:
         full = _full_switches(state, host)
         if full:
             raise Unavailable("", f"{', '.join(full)} has no room for more rules; ask again later")
-    return Admission(source, destination, framing, objective)
+    return Wanted(id_, number, request, source, destination, framing, objective)
 
 
 def _ends(state: State, request: FlowRequest) -> tuple[Host, Host]:
@@ -92,24 +120,6 @@ def _framing(request: FlowRequest, version: IpVersion) -> Framing:
         text = f"must be at least {least_bytes}, the headers of {request.protocol} over IPv{version}"
         raise InvalidRequest("segment_overhead_bytes", text)
     return framing_of(request.protocol, request.packet_bytes, overhead_bytes, version)
-
-
-def new_flow(id_: str, request: FlowRequest, admission: Admission, rate_bps: float) -> NewFlow:
-    """Return the request as a flow to be routed."""
-    split = request.splitting != "streams"
-    most = MAX_SPLIT_PATHS if split else request.source_ports and len(request.source_ports)
-    limits = [limit for limit in (request.max_paths, most) if limit]
-    return NewFlow(
-        id=id_,
-        source=admission.source.name,
-        destination=admission.destination.name,
-        rate_bps=rate_bps,
-        framing=admission.framing,
-        max_paths=min(limits, default=None),
-        streams=request.streams,
-        acks=(request.ack_path or SHORTEST) if split else None,
-        may_grow=request.may_grow,
-    )
 
 
 def max_streams(request: FlowRequest) -> int:

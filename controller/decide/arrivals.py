@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 
-from controller.decide.admission import admit
-from controller.decide.granting import Granted, Wanted, grant, grant_shared, may_share
+from controller.decide.admission import Wanted, admit
+from controller.decide.granting import Granted, grant, grant_shared, may_share
 from controller.decide.live_optima import LiveOptima
 from controller.decide.part import Part, Shared
 from controller.decide.planning import optimise_new_flows
@@ -98,8 +98,7 @@ class Arrivals(Part):
         for number, event in enumerate(requested, self._state.flows.last_number + 1):
             try:
                 _check_deadline(event, now)
-                admission = admit(self._state, event.request)
-                wanted.append((Wanted(self._new_flow_id(number), number, event.request, admission), event))
+                wanted.append((admit(self._state, event.request, self._new_flow_id(number), number), event))
             except FAILURES as error:  # noqa: PERF203
                 self._refuse(event, error)
         return wanted

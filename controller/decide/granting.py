@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from gomr import OBJECTIVES
 
 from controller.compile.split import TAGS, Split
 from controller.decide.ack_paths import SHORTEST
-from controller.decide.admission import (
-    Admission,
-    admit,
-    check_ports,
-    choose_source_ports,
-    max_streams,
-    new_flow,
-)
+from controller.decide.admission import Wanted, admit, check_ports, choose_source_ports, max_streams
 from controller.decide.live_optima import LiveOptima
 from controller.decide.manual_paths import check_paths
-from controller.decide.planning import NEGLIGIBLE_SHARE, NewFlow, Optimum, on_a_free_path, optimise
+from controller.decide.planning import NEGLIGIBLE_SHARE, Optimum, on_a_free_path, optimise
 from controller.errors import InfeasibleRequest
 from controller.model.requests import FlowRequest
 from controller.state.flow import Flow, Slot, Stream
@@ -33,25 +25,6 @@ class Granted(NamedTuple):
 
     flow: Flow
     rates: Mapping[str, tuple[float, ...]]
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A request that makes sense, and what its flow is to be called; `number` is its place in the order."""
-
-    id: str
-    number: int
-    request: FlowRequest
-    admission: Admission
-
-    @property
-    def requested_bps(self) -> float:
-        """Goodput asked for; 0 where paths are given by hand."""
-        return self.request.rate_bps or 0.0
-
-    def new_flow(self) -> NewFlow:
-        """Return it as a flow to be routed."""
-        return new_flow(self.id, self.request, self.admission, self.requested_bps)
 
 
 def may_share(request: FlowRequest, objective: str) -> bool:
@@ -73,8 +46,8 @@ def grant_shared(state: State, wanted: Wanted, paths: tuple[Slot, ...]) -> Grant
         Conflict: one of the others has its ports.
         InfeasibleRequest: the optimum has nothing for it.
     """
-    check_ports(state, wanted.request, wanted.admission.source, wanted.admission.destination)
-    _check_granted(paths, wanted.requested_bps, wanted.admission)
+    check_ports(state, wanted.request, wanted.source, wanted.destination)
+    _check_granted(paths, wanted)
     return _granted(state, wanted, wanted.requested_bps, Optimum({}, paths))
 
 
@@ -96,42 +69,41 @@ def grant(
         InvalidRequest, NotFound, Conflict, InfeasibleRequest: the request is refused.
         SolverError: the solver failed.
     """
-    admission = admit(state, request)
-    wanted = Wanted(flow_id, number, request, admission)
-    if admission.objective is None:
-        optimum = check_paths(state, request, admission)
+    wanted = admit(state, request, flow_id, number)
+    if wanted.objective is None:
+        optimum = check_paths(state, wanted)
         return _granted(state, wanted, sum(path.rate_bps for path in optimum.paths), optimum)
     new = wanted.new_flow()
-    free = on_a_free_path(state, admission.objective, new) if is_settled else None
+    free = on_a_free_path(state, wanted.objective, new) if is_settled else None
     if free is None and not may_solve:
         return None
-    optimum = free or optimise(state, optima, admission.objective, new)
-    _check_granted(optimum.paths, wanted.requested_bps, admission)
+    optimum = free or optimise(state, optima, wanted.objective, new)
+    _check_granted(optimum.paths, wanted)
     return _granted(state, wanted, wanted.requested_bps, optimum)
 
 
 def _granted(state: State, wanted: Wanted, requested_bps: float, optimum: Optimum) -> Granted:
-    request, admission, paths = wanted.request, wanted.admission, optimum.paths
+    request, paths = wanted.request, optimum.paths
     split = _split(state, request, optimum, wanted.number)
-    ports = choose_source_ports(state, request, admission.source, 1 if split is not None else len(paths))
+    ports = choose_source_ports(state, request, wanted.source, 1 if split is not None else len(paths))
     spare_ports = (request.source_ports or ())[len(ports) :] if request.may_grow else ()
     streams = zip(ports if split is None else ports * len(paths), paths, strict=True)
     flow = Flow(
         number=wanted.number,
         id=wanted.id,
-        source=admission.source,
-        destination=admission.destination,
+        source=wanted.source,
+        destination=wanted.destination,
         destination_port=request.destination_port,
         protocol=request.protocol,
         requested_bps=requested_bps,
-        framing=admission.framing,
-        objective=admission.objective,
+        framing=wanted.framing,
+        objective=wanted.objective,
         streams=[Stream(port, *slot) for port, slot in streams],
         lease_s=request.lease_s or state.settings.lease_s,
         expires_at=math.inf,
         owner="",
         split=split,
-        given_bps=tuple(path.rate_bps for path in paths) if admission.objective is None else None,
+        given_bps=tuple(path.rate_bps for path in paths) if wanted.objective is None else None,
         max_streams=max_streams(request),
         spare_ports=spare_ports,
     )
@@ -149,10 +121,10 @@ def _split(state: State, request: FlowRequest, optimum: Optimum, number: int) ->
     return Split(request.splitting, tag, request.ack_path or SHORTEST, optimum.ack_path)
 
 
-def _check_granted(paths: tuple[Slot, ...], requested_bps: float, admission: Admission) -> None:
-    if sum(path.rate_bps for path in paths) <= NEGLIGIBLE_SHARE * requested_bps:
+def _check_granted(paths: tuple[Slot, ...], wanted: Wanted) -> None:
+    if sum(path.rate_bps for path in paths) <= NEGLIGIBLE_SHARE * wanted.requested_bps:
         raise InfeasibleRequest(
             "rate_bps",
-            f"no capacity is free from {admission.source.name} to {admission.destination.name}; "
+            f"no capacity is free from {wanted.source.name} to {wanted.destination.name}; "
             "release a flow first (see GET /v1/links)",
         )

@@ -87,7 +87,8 @@ class LinkChanges(Part):
             if flow.given_bps is not None:
                 share = self._share_that_fits(flow)
                 if share < 1:
-                    self._flows.set_rates({flow.id: tuple(s.rate_bps * share for s in flow.streams)}, now)
+                    rates = tuple(stream.rate_bps * share for stream in flow.streams)
+                    self._flows.rates.apply({flow.id: rates}, now)
 
     def _share_that_fits(self, flow: Flow) -> float:
         arcs = {arc for path in flow.arcs for arc in path}

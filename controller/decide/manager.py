@@ -61,35 +61,27 @@ from controller.state.flow import Flow, FlowState
 from controller.state.flow_record import FLOW, FLOW_LEASE
 
 
-@dataclass(frozen=True)
-class _FlowRules:
-    """Owner of rules of a flow for which a client waits."""
-
-    manager: FlowManager
-    flow_id: str
-    number: int
-    token: int
-
-    def owns(self, cookie: int) -> bool:
-        return flow_number(cookie) == self.number
-
-    def installed(self, now: float) -> None:
-        self.manager.installed(self.flow_id, now)
-
-    def failed(self, failure: NotInstalled, now: float) -> None:
-        self.manager.failed(self.flow_id, self.token, failure.text, now)
-
-
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _Waiting:
-    """A client that waits for rules of a flow.
+    """A client that waits for rules of a flow; their owner.
 
     `before_bps` is None for a new flow; else its rates are being changed, and this is what it had asked for.
     """
 
+    manager: FlowManager
+    flow: Flow
     token: int
-    transaction: Transaction
     before_bps: float | None
+    transaction: Transaction | None = None
+
+    def owns(self, cookie: int) -> bool:
+        return flow_number(cookie) == self.flow.number
+
+    def installed(self, now: float) -> None:
+        self.manager.installed(self.flow.id, now)
+
+    def failed(self, failure: NotInstalled, now: float) -> None:
+        self.manager.failed(self.flow.id, self.token, failure.text, now)
 
 
 class FlowManager(Part):
@@ -109,11 +101,11 @@ class FlowManager(Part):
         self._policing = policing
         self._waiting: JournaledDict[str, _Waiting] = JournaledDict()  # by flow
         self._by_token: JournaledDict[int, str] = JournaledDict()  # flows
-        self._interruptions = Interruptions(shared)
-        self._rates = Rates(shared, self._optima, self._interruptions, policing)
-        self._recovery = Recovery(shared, self._optima, self._rates, self._lost)
-        self._host_streams = HostStreams(shared, self._recovery, self._rates)
-        self._arrivals = Arrivals(shared, self._optima, self._rates, self._install_new, new_flow_id)
+        self.interruptions = Interruptions(shared)
+        self.rates = Rates(shared, self._optima, self.interruptions, policing)
+        self._recovery = Recovery(shared, self._optima, self.rates, self._lost)
+        self._host_streams = HostStreams(shared, self._recovery, self.rates)
+        self._arrivals = Arrivals(shared, self._optima, self.rates, self._install_new, new_flow_id)
 
     # What clients ask
 
@@ -150,13 +142,13 @@ class FlowManager(Part):
             refuse(self._outbox, event.token, error)
             return
         self._leases.renew(flow, now)
-        self._rates.set({flow.id: rates.pop(flow.id)})
-        self._rates.apply(rates, now)
-        self._rates.save(flow)
+        self.rates.set({flow.id: rates.pop(flow.id)})
+        self.rates.apply(rates, now)
+        self.rates.save(flow)
         self._recovery.rates_shared(now)
         text = f"the rate of flow {flow.id} was changed by {event.caller}"
         self._outbox.tell(ClientEventKind.FLOW_CHANGED, text, facts_of(flow) | event.caller.facts())
-        group = self._rates.new_group(flow)
+        group = self.rates.new_group(flow)
         if group is None:
             self._outbox.answer(event.token, self._state.view(flow, now))
         else:
@@ -241,8 +233,8 @@ class FlowManager(Part):
 
     def _install(self, flow: Flow, token: int, stages: Stages, before_bps: float | None = None) -> None:
         """Send rules of a flow for which a client waits; a flow has one such client at a time."""
-        transaction = self._transactions.begin(_FlowRules(self, flow.id, flow.number, token), stages)
-        self._waiting[flow.id] = _Waiting(token, transaction, before_bps)
+        waiting = self._waiting[flow.id] = _Waiting(self, flow, token, before_bps)
+        waiting.transaction = self._transactions.begin(waiting, stages)
         self._by_token[token] = flow.id
 
     def _stop_waiting(self, flow_id: str) -> _Waiting | None:
@@ -262,8 +254,8 @@ class FlowManager(Part):
             return
         flow.state = FlowState.ACTIVE
         self._leases.renew(flow, now)
-        self._rates.update_group(flow)
-        self._rates.save(flow)
+        self.rates.update_group(flow)
+        self.rates.save(flow)
         lost = self._state.lost_links(flow)
         if lost:
             self._recovery.links_changed(lost, now)
@@ -291,38 +283,29 @@ class FlowManager(Part):
         if flow.split is not None:
             flow.split.group = None
         if flow.objective is not None:
-            self._rates.apply(self._rates.optimum(flow.objective), now)
+            self.rates.apply(self.rates.optimum(flow.objective), now)
 
     def _lost(self, flow_id: str, failure: NotInstalled, now: float) -> None:
         """End a flow whose switch refuses the rules that it had before."""
         if failure.is_refusal:
             self.failed(flow_id, None, failure.text, now)
 
-    @property
-    def degraded(self) -> int:
-        """How many flows carry less than before they lost a link."""
-        return self._interruptions.degraded
-
     def links_changed(self, lost: Collection[str], now: float) -> None:
         """Record that links went (those that are named) or returned: flows are planned again."""
         if not len(self._state.flows):
             return
-        self._interruptions.links_lost(lost, now)
+        self.interruptions.links_lost(lost, now)
         self._recovery.links_changed(lost, now)
-        self._rates.links_changed(now)
+        self.rates.links_changed(now)
 
     def capacity_returned(self, now: float) -> None:
         """Record that links have more for flows than before: those that have too little get it soon."""
-        self._rates.capacity_returned(now)
+        self.rates.capacity_returned(now)
         self._recovery.capacity_returned(now)
-
-    def set_rates(self, rates: Mapping[str, tuple[float, ...]], now: float) -> None:
-        """Give running flows other goodputs, by stream, and tell their owners."""
-        self._rates.apply(rates, now)
 
     def capacity_changed(self, now: float) -> None:
         """Record that links have other rates or delays: rates follow at once, better paths soon."""
-        self._rates.capacity_changed(now)
+        self.rates.capacity_changed(now)
         self._recovery.capacity_returned(now)
 
     def switch_lost(self, switch: str, now: float) -> None:
@@ -340,13 +323,13 @@ class FlowManager(Part):
             self._end(flow, "its lease ran out", now, ClientEventKind.FLOW_EXPIRED)
         self._host_streams.tick(now)
         if self._recovery.is_busy:
-            self._rates.wait(now)
-        self._rates.tick(now)
+            self.rates.wait(now)
+        self.rates.tick(now)
         return False
 
     def next_deadline(self) -> float | None:
         """Return the time at which `tick` has something to do."""
-        parts = (self._recovery, self._rates, self._host_streams, self._leases)
+        parts = (self._recovery, self.rates, self._host_streams, self._leases)
         return min([due for part in parts if (due := part.next_deadline()) is not None], default=None)
 
     # Planning
@@ -405,7 +388,7 @@ class FlowManager(Part):
         if flow.split is not None and flow.split.mode == "group" and self._state.live.is_connected(ingress):
             group = split_group_number(flow.split.tag)
             self._outbox.put(RemoveGroup(self._state.live.datapath_id(ingress), group))
-        self._interruptions.ended(flow)
+        self.interruptions.ended(flow)
         self._policing.follow(flow)
         if flow.is_active:
             text = f"flow {flow.id} ended: {reason}"

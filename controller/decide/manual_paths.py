@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from controller.decide.ack_paths import SHORTEST, ack_path
-from controller.decide.admission import Admission
+from controller.decide.admission import Wanted
 from controller.decide.planning import Optimum
 from controller.errors import Conflict, InfeasibleRequest, InvalidRequest
-from controller.model.requests import FlowRequest, RequestedPath
+from controller.model.requests import RequestedPath
 from controller.state.flow import Slot
-from controller.state.flow_table import arc_loads, by_arc, path_loads
+from controller.state.flow_table import by_arc, path_loads
 from controller.state.live_network import arcs_of
 from controller.state.state import State
+from controller.wire import Framing
 
 _CAPACITY_SLACK = 5e-4
 """How far rates given by hand may exceed a link: published figures are rounded (8.95 of 8.949 Mbit/s)."""
@@ -19,7 +20,7 @@ _SUM_SLACK = 1e-3
 """How far their sum may differ from the rate asked for, for the same reason."""
 
 
-def check_paths(state: State, request: FlowRequest, admission: Admission) -> Optimum:
+def check_paths(state: State, wanted: Wanted) -> Optimum:
     """Return the paths as they will be used, in the order given.
 
     Raises:
@@ -28,7 +29,8 @@ def check_paths(state: State, request: FlowRequest, admission: Admission) -> Opt
         InfeasibleRequest: a link of a path is down.
         Conflict: other flows hold the capacity of a link.
     """
-    source, destination, rate_bps = admission.source.name, admission.destination.name, request.rate_bps
+    request, source, destination = wanted.request, wanted.source.name, wanted.destination.name
+    rate_bps = request.rate_bps
     planned = tuple(
         _check_path(state, f"paths[{i}].nodes", path, source, destination)
         for i, path in enumerate(request.paths)
@@ -48,7 +50,7 @@ def check_paths(state: State, request: FlowRequest, admission: Admission) -> Opt
         nodes = tuple(slot.path for slot in planned)
         acks = ack_path(state, request.ack_path or SHORTEST, source, destination, nodes)
         optimum = Optimum({}, planned, acks)
-    _check_capacity(state, optimum, admission)
+    _check_capacity(state, optimum, wanted.framing)
     return optimum
 
 
@@ -72,19 +74,17 @@ def _check_path(state: State, field: str, path: RequestedPath, source: str, dest
     return Slot(nodes, path.rate_bps, live.delay_s(nodes))
 
 
-def _check_capacity(state: State, wanted_paths: Optimum, admission: Admission) -> None:
+def _check_capacity(state: State, optimum: Optimum, framing: Framing) -> None:
     """Raise Conflict for the first link that the paths and the running flows would overload."""
-    ack_ratio = state.settings.ack_ratio
-    held = arc_loads(state.flows, ack_ratio)
-    paths, acks = wanted_paths.paths, wanted_paths.ack_path
-    wire = admission.framing.wire_per_goodput(len(paths) if acks is None else 1)
-    ack_ratio *= admission.framing.ack_scale
+    paths, acks = optimum.paths, optimum.ack_path
+    wire = framing.wire_per_goodput(len(paths) if acks is None else 1)
+    ack_ratio = state.settings.ack_ratio * framing.ack_scale
     wanted = by_arc(
         load for slot in paths for load in path_loads(slot.path, slot.rate_bps * wire, ack_ratio, acks)
     )
     for name, wire_bps in wanted.items():
         capacity_bps = state.allocatable_bps(name)
-        free_bps = capacity_bps - held.get(name, 0.0)
+        free_bps = capacity_bps - state.flows.load_bps(name)
         if wire_bps > free_bps + _CAPACITY_SLACK * capacity_bps:
             raise Conflict(
                 "paths",

@@ -23,7 +23,6 @@ from controller.model.preview_views import (
 from controller.model.requests import Failure, FlowRequest, PreviewRequest, Scaling
 from controller.model.state_copy import StateCopy
 from controller.state.flow import Flow, FlowState, Slot
-from controller.state.flow_table import arc_loads
 
 
 def preview(copy: StateCopy, wanted: PreviewRequest, time_limit_s: float | None = None) -> PreviewView:
@@ -163,16 +162,16 @@ class _Trial:
                 name=arc.link,
                 capacity_bps=arc.rate_bps,
                 up=self._state.live.arc_is_up(name),
-                allocated_before_bps=self._loads_before.get(name, 0.0),
-                allocated_after_bps=loads.get(name, 0.0),
-                utilisation_before=self._loads_before.get(name, 0.0) / arc.rate_bps,
-                utilisation_after=loads.get(name, 0.0) / arc.rate_bps,
+                allocated_before_bps=self._loads_before[name],
+                allocated_after_bps=loads[name],
+                utilisation_before=self._loads_before[name] / arc.rate_bps,
+                utilisation_after=loads[name] / arc.rate_bps,
             )
             for name, arc in self._state.live.arcs.items()
         )
 
     def _loads(self) -> dict[str, float]:
-        return arc_loads(self._state.flows, self._state.settings.ack_ratio)
+        return {arc: self._state.allocated_bps(arc) for arc in self._state.live.arcs}
 
     def _check(self, failure: Failure) -> None:
         for link in failure.links:

@@ -185,7 +185,7 @@ class Queries(Part):
         state, live = self._state, self._state.live
         return Sizes(
             flows=len(state.flows),
-            degraded_flows=self._flows.degraded,
+            degraded_flows=self._flows.interruptions.degraded,
             links_down=len(live.links_down()),
             connected_switches=sum(live.is_connected(name) for name in live.network.switches),
             learned_hosts=sum(host.learned for host in state.hosts.all()),

@@ -292,7 +292,7 @@ class Recovery(Part):
 
     def _drop_move(self, flow_id: str) -> _Move | None:
         move: _Move | None = self._moves.pop(flow_id, None)
-        if move is not None and move.transaction is not None:
+        if move is not None:
             self._transactions.cancel(move.transaction)
         return move
 

@@ -227,9 +227,9 @@ class Transactions(Journaled):
         """Return the time at which `tick` has something to do."""
         return next(iter(self._deadlines.values()), None)
 
-    def cancel(self, transaction: Transaction) -> None:
+    def cancel(self, transaction: Transaction | None) -> None:
         """Forget a transaction; one that is over already is left as it is."""
-        if self._open.pop(transaction.number, None) is None:
+        if transaction is None or self._open.pop(transaction.number, None) is None:
             return
         for barrier in self._awaited_of(transaction):
             if not any(number in self._open for number in self._by_barrier[barrier][1]):

@@ -11,8 +11,6 @@ from gomr import Engine
 from controller.model.settings import Settings
 from topologies.model import Arc, Network
 
-_Port = tuple[int, int]  # datapath id, port number
-
 
 @dataclass(frozen=True)
 class LiveStatus:
@@ -23,7 +21,7 @@ class LiveStatus:
 
     connected: frozenset[int]
     away: frozenset[int]
-    live_ports: frozenset[_Port]
+    live_ports: Mapping[int, frozenset[int]]
     seen: frozenset[str]
     arcs: tuple[tuple[str, Arc], ...]
     disabled: frozenset[str]

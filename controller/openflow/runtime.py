@@ -12,12 +12,10 @@ from typing import Any
 
 from controller.connection_limits import ConnectionLimits, is_passing
 from controller.logs import SparingLog
-from controller.model.messages import DatapathMessage
 from controller.openflow.connection import Connection
 from controller.openflow.reactor import Reactor
 from controller.openflow.session import Leadership, ReplicaLeadership
 from controller.openflow.switches import Switches
-from controller.openflow.tls_socket import TlsSocket
 
 LOG = logging.getLogger("controller.openflow")
 
@@ -70,14 +68,6 @@ class OpenFlowRuntime:
             threading.Thread(
                 target=self._accept, args=(listener,), name="controller-accept", daemon=True
             ).start()
-
-    def send(self, message: DatapathMessage) -> None:
-        """Carry out a message of the core, at the latest with `flush`."""
-        self.switches.send(message)
-
-    def flush(self) -> None:
-        """Carry out all messages."""
-        self.switches.flush()
 
     def lead(self, leadership: ReplicaLeadership, epoch: int) -> None:
         """Become the master of all switches, as the replica that leads; 0: of none."""
@@ -144,7 +134,7 @@ class OpenFlowRuntime:
         try:
             connected.settimeout(_HANDSHAKE_S)
             protected = tls.wrap_socket(connected, server_side=True)
-            self._serve(TlsSocket(protected), address, _common_name(protected))
+            self._serve(protected, address, _common_name(protected))
         except OSError as error:  # TLS's errors are such too
             self._limits.free(address[0])
             self._log.warning("TLS", "the switch at %s is not served: %s", address, error)
@@ -152,7 +142,7 @@ class OpenFlowRuntime:
         finally:
             self._handshakes.release()
 
-    def _serve(self, connected: socket.socket | TlsSocket, address: Any, certified: str | None) -> None:
+    def _serve(self, connected: socket.socket, address: Any, certified: str | None) -> None:
         connection = Connection(
             connected,
             address,

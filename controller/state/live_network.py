@@ -12,7 +12,6 @@ from controller.model.messages import PacketOut
 from controller.model.state_copy import LiveStatus
 from controller.model.ways import Ways
 from controller.state.least_delay import LeastDelay
-from controller.state.port_set import PortSet
 from controller.state.strangers import Strangers
 from topologies.model import Arc, Network
 
@@ -62,19 +61,19 @@ class LiveNetwork(Journaled):
         )
         self._connected: JournaledSet[int] = JournaledSet()
         self._away: JournaledSet[int] = JournaledSet()
-        self._live_ports = PortSet()
+        self._live_ports: JournaledDict[int, frozenset[int]] = JournaledDict()  # by datapath id
         self._seen: JournaledSet[str] = JournaledSet()
         self._strangers = Strangers(self._switches)
         self._up: JournaledSet[str] = JournaledSet()
         self._changed: JournaledDict[str, None] = JournaledDict()  # links that went or returned
         self._rebound: JournaledDict[str, None] = JournaledDict()  # switches whose ports are others
-        self._version = 0  # of `_up`
         self._arcs_from: dict[str, list[str]] = {node.name: [] for node in network.nodes}
         for name, arc in self.arcs.items():
             self._arcs_from[arc.tail].append(name)
         self._disabled: JournaledSet[str] = JournaledSet()  # links
         self._revisions: JournaledDict[str, int] = JournaledDict()  # of links that were changed
-        self._delays_version = 0
+        self.version = 0  # changes whenever the arcs that are up do, or their delays
+        self.delays_version = 0
         self.least_delay = self._new_least_delay()
 
     def _new_least_delay(self) -> LeastDelay:
@@ -152,7 +151,7 @@ class LiveNetwork(Journaled):
         self.arcs[there] = replace(self.arcs[there], tail_port=port)
         if back in self.arcs:
             self.arcs[back] = replace(self.arcs[back], head_port=port)
-        self._strangers.forget_end((datapath_id, port))
+        self._strangers.links.pop((datapath_id, port), None)
 
     def _learn_link(self, tail: _Port, head: _Port) -> bool:
         """Learn the ports of a link from a discovery packet; returns whether there was one to learn."""
@@ -177,17 +176,16 @@ class LiveNetwork(Journaled):
         arc = self.arc_at(datapath_id, port)
         if arc is not None and arc.head not in self._hosts:
             return False
-        return arc is not None or not self._strangers.leads_to((datapath_id, port))
+        return arc is not None or (datapath_id, port) not in self._strangers.links
 
     def edge_ports(self) -> list[_Port]:
         """Return the ports of connected switches that are up and may have hosts behind them."""
-        return sorted(
-            port for port in self._live_ports if port[0] in self._connected and self.is_edge_port(*port)
-        )
+        ports = (port for datapath_id in self._connected for port in self.live_ports_of(datapath_id))
+        return sorted(port for port in ports if self.is_edge_port(*port))
 
     def port_is_live(self, datapath_id: int, port: int) -> bool:
         """Return whether a connected switch's port is up."""
-        return (datapath_id, port) in self._live_ports
+        return port in self._live_ports.get(datapath_id, ())
 
     def arc_is_up(self, name: str) -> bool:
         """Return whether packets pass this way (see the class)."""
@@ -209,12 +207,7 @@ class LiveNetwork(Journaled):
                     (self._up.add if is_up else self._up.discard)(name)
                     self.least_delay.set_up(name, is_up)
                     self._changed[arc.link] = None
-                    self._version += 1
-
-    @property
-    def version(self) -> int:
-        """Changes whenever the arcs that are up do, or their delays."""
-        return self._version
+                    self.version += 1
 
     def take_changed_links(self) -> tuple[str, ...]:
         """Return the links that went or returned since the last time."""
@@ -247,7 +240,7 @@ class LiveNetwork(Journaled):
             return False
         ends = [(arc.tail, arc.tail_port), (arc.head, arc.head_port)]
         if not all(
-            (self._datapath_ids[node], port) in self._live_ports
+            self.port_is_live(self._datapath_ids[node], port)
             for node, port in ends
             if node not in self._hosts
         ):
@@ -264,11 +257,6 @@ class LiveNetwork(Journaled):
         """Return how often a link was changed."""
         return self._revisions.get(link, 0)
 
-    @property
-    def delays_version(self) -> int:
-        """Changes whenever a delay does."""
-        return self._delays_version
-
     def change_link(
         self, link: str, rate_bps: float | None, delay_s: float | None, enabled: bool | None
     ) -> None:
@@ -282,8 +270,8 @@ class LiveNetwork(Journaled):
             )
             self.arcs[arc_name(arc.tail, arc.head)] = changed
         if delay_s is not None:
-            self._delays_version += 1
-            self._version += 1  # paths and routes of least delay are others
+            self.delays_version += 1
+            self.version += 1  # paths and routes of least delay are others
             self.least_delay = self._new_least_delay()
         if enabled is not None:
             (self._disabled.discard if enabled else self._disabled.add)(link)
@@ -304,7 +292,7 @@ class LiveNetwork(Journaled):
         return LiveStatus(
             frozenset(self._connected),
             frozenset(self._away),
-            frozenset(self._live_ports),
+            dict(self._live_ports),
             frozenset(self._seen),
             tuple(self.arcs.items()),
             frozenset(self._disabled),
@@ -318,7 +306,7 @@ class LiveNetwork(Journaled):
         self._disabled.add_all(status.disabled)
         self._connected.add_all(status.connected)
         self._away.add_all(status.away)
-        self._live_ports.add_all(status.live_ports)
+        self._live_ports.set_all(dict(status.live_ports))
         self._seen.add_all(status.seen)
         self._refresh(self.arcs.values())
 
@@ -367,7 +355,7 @@ class LiveNetwork(Journaled):
             if arc.tail_port and not self.arcs[name].tail_port and arc.tail in self._datapath_ids:
                 self._bind_port(arc.tail, arc.head, arc.tail_port)
         self._away.add_all(known & (former._connected | former._away))
-        self._live_ports.add_all(port for port in former._live_ports if port[0] in known)
+        self._live_ports.set_all({each: ports for each, ports in former._live_ports.items() if each in known})
         seen = (arc for name, arc in common.items() if name in former._seen)
         self._seen.add_all(arc_name(arc.tail, arc.head) for arc in seen if self._has_ends_of(arc))
         self._refresh(self.arcs.values())
@@ -385,7 +373,9 @@ class LiveNetwork(Journaled):
     def assume_all(self) -> None:
         """Assume, after a restart, that all is as the file has it until the switches say otherwise."""
         self._away.add_all(self._switches)
-        self._live_ports.add_all(self._arc_by_port)
+        for switch, datapath_id in self._datapath_ids.items():
+            numbers = (arc.tail_port for arc in self.arcs_from(switch))
+            self._live_ports[datapath_id] = frozenset(filter(None, numbers))
         self._seen.add_all(
             name
             for name, arc in self.arcs.items()
@@ -408,21 +398,20 @@ class LiveNetwork(Journaled):
                 self.port_down(*port)
         self._away.discard(datapath_id)
         self._connected.add(datapath_id)
-        ports = [(datapath_id, port) for port in live_ports]
-        self._live_ports.add_all(ports)
-        self._refresh(self.arc_at(*port) for port in ports)
+        self._live_ports[datapath_id] = live_ports
+        self._refresh(self.arc_at(datapath_id, port) for port in live_ports)
         return True
 
     def leave(self, datapath_id: int) -> None:
         """Note that a switch's connection ended: for a while it is assumed to forward as before."""
-        self._strangers.remove_switch(datapath_id)
+        self._strangers.switches.discard(datapath_id)
         if datapath_id in self._connected:
             self._connected.discard(datapath_id)
             self._away.add(datapath_id)
 
     def disconnect(self, datapath_id: int) -> None:
         """Note that a switch is gone: nothing is known of its ports and links any more."""
-        self._strangers.remove_switch(datapath_id)
+        self._strangers.switches.discard(datapath_id)
         self._connected.discard(datapath_id)
         self._away.discard(datapath_id)
         for port in self.live_ports_of(datapath_id):
@@ -441,17 +430,18 @@ class LiveNetwork(Journaled):
 
     def live_ports_of(self, datapath_id: int) -> list[_Port]:
         """Return the ports of a switch that are up."""
-        return self._live_ports.of(datapath_id)
+        return [(datapath_id, number) for number in self._live_ports.get(datapath_id, ())]
 
     def port_up(self, datapath_id: int, port: int) -> None:
         """Note that a port is up; its link to a switch waits for discovery."""
         if datapath_id in self._connected:
-            self._live_ports.add((datapath_id, port))
+            self._live_ports[datapath_id] = self._live_ports.get(datapath_id, frozenset()) | {port}
             self._refresh((self.arc_at(datapath_id, port),))
 
     def port_down(self, datapath_id: int, port: int) -> None:
         """Note that a port is down, and forget what discovery saw through it."""
-        self._live_ports.discard((datapath_id, port))
+        if self.port_is_live(datapath_id, port):
+            self._live_ports[datapath_id] = self._live_ports[datapath_id] - {port}
         arc = self.arc_at(datapath_id, port)
         if arc is not None:
             self._seen.discard_all((arc_name(arc.tail, arc.head), arc_name(arc.head, arc.tail)))
@@ -463,7 +453,7 @@ class LiveNetwork(Journaled):
         arc = self.arc_at(*tail)
         if arc is not None and self._leads_to(arc, head):
             return arc_name(arc.tail, arc.head) in self._seen
-        return self._strangers.has_link(tail, head)
+        return self._strangers.links.get(head) == tail
 
     def discovered(self, tail: _Port, head: _Port) -> str | None:
         """Note a discovery packet from one port to another.
@@ -475,7 +465,7 @@ class LiveNetwork(Journaled):
         arc = self.arc_at(*tail)
         if arc is None or not self._leads_to(arc, head):
             return self._strangers.add_link(tail, head)
-        if tail in self._live_ports and head in self._live_ports:
+        if self.port_is_live(*tail) and self.port_is_live(*head):
             self._seen.add(arc_name(arc.tail, arc.head))
             self._refresh((arc,))
         return None
@@ -485,7 +475,8 @@ class LiveNetwork(Journaled):
 
     def lost(self, tail: _Port, head: _Port) -> None:
         """Note that discovery sees a link no more."""
-        self._strangers.remove_link(tail, head)
+        if self._strangers.links.get(head) == tail:
+            del self._strangers.links[head]
         arc = self.arc_at(*tail)
         if arc is not None and self._leads_to(arc, head):
             self._seen.discard(arc_name(arc.tail, arc.head))

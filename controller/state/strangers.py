@@ -13,60 +13,44 @@ _MAX = 64
 
 
 class Strangers(Journaled):
-    """Remembers them, up to a number of each."""
+    """Remembers them, up to a number of each.
+
+    Attributes:
+        switches: Those that are connected.
+        links: By the port where one ends: the one where it was last seen to begin.
+    """
 
     def __init__(self, switches: Mapping[int, str]) -> None:
         self._names = switches
-        self._switches: JournaledSet[int] = JournaledSet()
-        self._links: JournaledDict[_Port, _Port] = JournaledDict()  # by head: the tail last seen
+        self.switches: JournaledSet[int] = JournaledSet()
+        self.links: JournaledDict[_Port, _Port] = JournaledDict()
 
     def add_switch(self, datapath_id: int) -> None:
         """Note that a switch is connected."""
-        if len(self._switches) < _MAX:
-            self._switches.add(datapath_id)
-
-    def remove_switch(self, datapath_id: int) -> None:
-        """Note that a switch has gone."""
-        self._switches.discard(datapath_id)
+        if len(self.switches) < _MAX:
+            self.switches.add(datapath_id)
 
     def add_link(self, tail: _Port, head: _Port) -> str | None:
         """Note that discovery saw a link; returns the fault as a sentence, unless there are too many."""
-        if head not in self._links and len(self._links) >= _MAX:
+        if head not in self.links and len(self.links) >= _MAX:
             return None
-        self._links[head] = tail
+        self.links[head] = tail
         return self._link(tail, head)
-
-    def remove_link(self, tail: _Port, head: _Port) -> None:
-        """Note that discovery sees a link no more."""
-        if self.has_link(tail, head):
-            del self._links[head]
-
-    def has_link(self, tail: _Port, head: _Port) -> bool:
-        """Return whether this link is known."""
-        return self._links.get(head) == tail
-
-    def leads_to(self, port: _Port) -> bool:
-        """Return whether a link is known that ends at a port."""
-        return port in self._links
-
-    def forget_end(self, port: _Port) -> None:
-        """Forget the link that ends at a port."""
-        self._links.pop(port, None)
 
     def forget_port(self, port: _Port) -> None:
         """Forget the links at a port, whichever end it is."""
-        for head, tail in list(self._links.items()):
+        for head, tail in list(self.links.items()):
             if port in (head, tail):
-                del self._links[head]
+                del self.links[head]
 
     def faults(self) -> tuple[str, ...]:
         """Return all as sentences."""
         switches = [
             f"A switch with datapath id {datapath_id} is connected that is not in the topology file; "
             "it is not used."
-            for datapath_id in sorted(self._switches)
+            for datapath_id in sorted(self.switches)
         ]
-        return (*switches, *(self._link(tail, head) for head, tail in sorted(self._links.items())))
+        return (*switches, *(self._link(tail, head) for head, tail in sorted(self.links.items())))
 
     def _link(self, tail: _Port, head: _Port) -> str:
         return (

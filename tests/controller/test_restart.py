@@ -34,13 +34,6 @@ def sent(net: ControlledNetwork) -> list[InstallRules]:
     return [message for message in messages if message.entries or message.wipe]
 
 
-def come_back(net: ControlledNetwork) -> None:
-    for name in BUTTERFLY.switches:
-        net.reconnect(name)
-    for event in net.switches.discoveries():
-        net.handle(event)
-
-
 @pytest.mark.parametrize("splitting", ["streams", "packets", "group"])
 def test_after_a_restart_the_flows_are_there_and_no_rule_is_touched(
     net: ControlledNetwork, splitting: str
@@ -50,7 +43,7 @@ def test_after_a_restart_the_flows_are_there_and_no_rule_is_touched(
     before = rules(net)
     sent(net)
     net.restart()
-    come_back(net)
+    net.come_back()
     net.pass_time(29)
     assert sent(net) == []
     assert rules(net) == before
@@ -63,7 +56,7 @@ def test_the_owner_takes_its_flow_up_again_by_renewing_its_lease(net: Controlled
     flow = net.request(owner="before", **REQUEST)
     net.pass_time(20)
     net.restart()
-    come_back(net)
+    net.come_back()
     assert net.snapshot().flows[0] == flow, "the same flow with the same rates, and a whole lease"
     (answer,) = net.handle(LeaseRenewed(1, (flow.flow_id,), "after"))
     assert answer.result == LeaseResult((flow.flow_id,), ())
@@ -75,7 +68,7 @@ def test_ports_and_rates_are_taken_still(net: ControlledNetwork) -> None:
     flow = net.request(**REQUEST)
     links = net.snapshot().links
     net.restart()
-    come_back(net)
+    net.come_back()
     assert net.snapshot().links == links
     other = net.request(**{**REQUEST, "source_ports": None, "rate_bps": 1e5})
     assert other.flow_id != flow.flow_id
@@ -90,7 +83,7 @@ def test_a_flow_that_was_half_installed_is_taken_out(net: ControlledNetwork) -> 
     assert rules(net) != clean
     net.restart()
     net.silent = frozenset()
-    come_back(net)
+    net.come_back()
     net.pass_time(0.5)  # the bypasses are found again
     assert rules(net) == clean
     assert net.snapshot().flows == ()
@@ -100,7 +93,7 @@ def test_a_released_flow_stays_released(net: ControlledNetwork) -> None:
     clean = rules(net)
     net.release(net.request(**REQUEST).flow_id)
     net.restart()
-    come_back(net)
+    net.come_back()
     assert net.snapshot().flows == ()
     assert rules(net) == clean
 
@@ -215,7 +208,7 @@ def test_a_request_that_is_sent_again_after_a_restart_gets_the_flow_that_it_got(
     wanted = FlowRequested(1, parse({**REQUEST, "rate_bps": 1e6}), repeated_as=("key", "digest"))
     (first,) = net.handle(wanted)
     net.restart()
-    come_back(net)
+    net.come_back()
     (again,) = net.handle(replace(wanted, token=2))
     assert isinstance(first.result, FlowView) and isinstance(again.result, FlowView)
     assert again.result.flow_id == first.result.flow_id

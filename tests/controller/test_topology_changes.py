@@ -16,7 +16,7 @@ from controller.errors import RequestError
 from controller.model.events import ConfigurationChanged, FlowRequested
 from controller.model.messages import FlowEnded
 from controller.model.requests import LinkChange
-from controller.model.rules import TcpConnection, is_flow_cookie
+from controller.model.rules import TcpConnection
 from tests.fakes.openflow_table import ControlledNetwork, Packet
 from tests.fakes.requests import WITH_PORTS as REQUEST
 from topologies.model import Link, Network, Node
@@ -96,7 +96,7 @@ def test_what_is_gone_goes_and_flows_take_what_is_left() -> None:
     net.release(left.flow_id)
     net.release(doomed.flow_id)  # ended already: no error
     net.pass_time(1)
-    assert not any(is_flow_cookie(r.cookie) for t in net.switches.tables.values() for r in t.rules.values())
+    assert not net.switches.pinned()
 
 
 def test_a_request_that_waits_is_told_to_ask_again_and_a_link_stays_as_it_was_set() -> None:
@@ -159,10 +159,7 @@ def test_reading_the_file_again_and_a_restart_with_it_leave_the_same_flows(seed:
     read_again(read, other)
     restarted.switches.rewire(other)
     restarted.restart()
-    for name in other.switches:
-        restarted.reconnect(name)
-    for event in restarted.switches.discoveries():
-        restarted.handle(event)
+    restarted.come_back()
     flows = []
     for net in nets:
         net.pass_time(5.0)
@@ -182,6 +179,5 @@ def _check(net: ControlledNetwork) -> None:
     for flow in snapshot.flows:
         net.release(flow.flow_id)
     net.pass_time(2.0)
-    left = [rule for table in net.switches.tables.values() for rule in table.rules.values()]
-    assert not any(is_flow_cookie(rule.cookie) for rule in left)
+    assert not net.switches.pinned()
     assert "rules_repaired" not in [report.kind.value for report in net.reports if report.kind]

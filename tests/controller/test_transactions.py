@@ -147,12 +147,7 @@ def test_an_error_after_the_barrier_of_an_earlier_stage_refuses_the_request() ->
     net.silent = frozenset({"S0"})  # the last stage
     net.handle(FlowRequested(1, _parsed(), ""))
     (flow,) = net.core._state.flows
-    pinned = [
-        rule
-        for table in net.switches.tables.values()
-        for rule in table.rules.values()
-        if rule.cookie in flow.cookies
-    ]
+    pinned = [rule for rule in net.switches.rules() if rule.cookie in flow.cookies]
     first = next(m for m in net.switches.installed if any(e in pinned for e in m.entries))
     (answer,) = refused(net, first, times=1)
     assert isinstance(answer.result, Unavailable)

@@ -81,5 +81,4 @@ class GrowingHost:
 
     def still_leads(self, port: int) -> bool:
         """Return whether switches have rules for the connection from a port."""
-        tables = self._net.switches.tables.values()
-        return any(rule.match.source_port == port for table in tables for rule in table.rules.values())
+        return any(rule.match.source_port == port for rule in self._net.switches.rules())

@@ -26,7 +26,6 @@ from controller.model.events import (
     InstalledRead,
     LinkDiscovered,
     PacketArrived,
-    RuleCountersRead,
     SwitchConnected,
     TimePassed,
     ViewRequested,
@@ -46,7 +45,6 @@ from controller.model.messages import (
     Postpone,
     ReadCounters,
     ReadInstalled,
-    ReadRuleCounters,
     RemoveGroup,
     RemoveMeter,
     RemoveRule,
@@ -80,6 +78,7 @@ from controller.model.rules import (
     Untag,
     eth_type_of,
     is_counted,
+    is_flow_cookie,
     port_of_group,
 )
 from controller.model.settings import Settings
@@ -312,8 +311,10 @@ class FakeSwitches:
 
     def carry_out(self, message: DatapathMessage, now: float = 0.0) -> Event | None:
         """Do what a message says; returns what comes back: a barrier, a probe that has arrived, counters."""
-        if isinstance(message, ReadCounters | ReadRuleCounters | ReadInstalled):
-            return self._read(message, now)
+        if isinstance(message, ReadCounters):
+            return self._counters(message, now)
+        if isinstance(message, ReadInstalled):
+            return self._installed(message.datapath_id)
         if isinstance(message, PacketOut):
             return self._put_out(message)
         if isinstance(message, CloseConnection | Acknowledge):
@@ -332,18 +333,10 @@ class FakeSwitches:
             table.install(entry)
         return BarrierReceived(message.datapath_id, message.barrier)
 
-    def _read(
-        self, message: ReadCounters | ReadRuleCounters | ReadInstalled, now: float
-    ) -> CountersRead | InstalledRead | RuleCountersRead:
-        datapath_id = message.datapath_id
-        if isinstance(message, ReadCounters):
-            return self._counters(message, now)
-        if isinstance(message, ReadInstalled):
-            return InstalledRead(datapath_id, self.tables[datapath_id].installed())
+    def _installed(self, datapath_id: int) -> InstalledRead:
         keys = map(RuleKey._make, self.tables[datapath_id].rules)
-        return RuleCountersRead(
-            datapath_id, {key: RuleCount(0, self._pinned[datapath_id, key.match]) for key in keys}
-        )
+        counts = {key: RuleCount(0, self._pinned[datapath_id, key.match]) for key in keys}
+        return InstalledRead(datapath_id, replace(self.tables[datapath_id].installed(), counts=counts))
 
     def carry(self, packet: Packet, source: str, size_bytes: int) -> tuple[str, ...]:
         """Let this many bytes of packets go out from a host; ports and pinned rules count them."""
@@ -379,6 +372,14 @@ class FakeSwitches:
                 )
         dropped = self._dropped[datapath_id] if message.groups else None
         return CountersRead(datapath_id, now, ports, pinned, 6, len(rules), dropped)
+
+    def rules(self) -> list[Rule]:
+        """Return the rules of all switches."""
+        return [rule for table in self.tables.values() for rule in table.rules.values()]
+
+    def pinned(self) -> list[Rule]:
+        """Return those of flows."""
+        return [rule for rule in self.rules() if is_flow_cookie(rule.cookie)]
 
     def installed_in(self, datapath_id: int) -> list[InstallRules]:
         """Return the messages by which a switch was given rules."""
@@ -558,6 +559,13 @@ class ControlledNetwork:
         assert event is not None
         self.handle(event)
 
+    def come_back(self) -> None:
+        """Let all switches connect and say what they have, and all links be discovered."""
+        for name in self.switches.network.switches:
+            self.reconnect(name)
+        for event in self.switches.discoveries():
+            self.handle(event)
+
     def _is_due(self) -> bool:
         deadline = self.core.next_deadline()
         return deadline is not None and deadline <= self.now
@@ -566,6 +574,13 @@ class ControlledNetwork:
         """Let time pass."""
         self.now += seconds
         return self.handle(TimePassed())
+
+    def let_run(self, seconds: float, step_s: float = 0.1) -> list[InstallRules]:
+        """Let time pass bit by bit, and return what is installed meanwhile."""
+        sent = len(self.switches.installed)
+        for _ in range(round(seconds / step_s)):
+            self.pass_time(step_s)
+        return self.switches.installed[sent:]
 
     def request(self, owner: str = "", **fields: Any) -> FlowView:
         """Request a flow and return it; raise the error if it is refused."""

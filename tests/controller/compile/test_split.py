@@ -12,7 +12,7 @@ from controller.compile.split import Split, bucket_weights, shares_of, stamps
 from controller.errors import Conflict, ControllerError, InfeasibleRequest, InvalidRequest
 from controller.model.events import FlowRequested, PortWentDown, SwitchConnected, SwitchDisconnected
 from controller.model.messages import AllocationChanged, InstallRules
-from controller.model.rules import Group, TcpConnection, is_flow_cookie
+from controller.model.rules import Group, TcpConnection
 from controller.model.views import FlowView, SplitView
 from controller.state.flow import Flow, Stream
 from controller.state.flow_table import FlowTable
@@ -47,9 +47,8 @@ def segment_of(flow: FlowView) -> TcpConnection:
 def leftovers(net: ControlledNetwork) -> list[object]:
     """Return the pinned rules and the groups of all switches."""
     tables = net.switches.tables.values()
-    rules = [rule for table in tables for rule in table.rules.values()]
-    pinned: list[object] = [rule for rule in rules if is_flow_cookie(rule.cookie)]
-    return pinned + [group for table in tables for group in table.select_groups().values()]
+    groups = [group for table in tables for group in table.select_groups().values()]
+    return [*net.switches.pinned(), *groups]
 
 
 def group_of(net: ControlledNetwork, switch: str = "S0") -> Group:

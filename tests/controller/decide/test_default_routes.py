@@ -42,14 +42,6 @@ def routes(net: ControlledNetwork) -> dict[int, list[str]]:
     return {datapath_id: sorted(ips) for datapath_id, ips in found.items() if ips}
 
 
-def let_run(net: ControlledNetwork, seconds: float) -> list[InstallRules]:
-    """Return what is installed meanwhile."""
-    sent = len(net.switches.installed)
-    for _ in range(round(seconds / 0.1)):
-        net.pass_time(0.1)
-    return net.switches.installed[sent:]
-
-
 def test_a_host_that_asks_is_answered_when_both_ends_have_a_label(net: ControlledNetwork) -> None:
     assert routes(net) == {}, "nobody has asked"
     messages = net.core.handle(PacketArrived(S0, 1, asks("10.0.0.3")), net.now)
@@ -87,12 +79,12 @@ def test_a_packet_without_a_route_is_delivered_and_the_next_ones_have_one(net: C
 
 def test_a_route_that_is_not_used_goes_and_comes_back(net: ControlledNetwork) -> None:
     ask(net, "T0", "T2")
-    let_run(net, 3.0)
+    net.let_run(3.0)
     table = net.switches.tables[S0]
     (rule,) = [rule for rule in table.rules.values() if rule.idle_s]
     del table.rules[rule.key]
     net.handle(RuleExpired(S0, "10.0.0.3"))
-    assert let_run(net, 5.0) == [], "it is no rule that vanished"
+    assert net.let_run(5.0) == [], "it is no rule that vanished"
     assert ask(net, "T0", "T2") == ("T0", "S0", "S4", "T2")
     assert routes(net) == {S0: ["10.0.0.3"]}
 
@@ -160,11 +152,8 @@ def test_a_controller_that_starts_again_keeps_the_routes_in_use(net: ControlledN
     before = {each: dict(table.rules) for each, table in net.switches.tables.items()}
     net.restart()
     sent = len(net.switches.installed)
-    for name in BUTTERFLY.switches:
-        net.reconnect(name)
-    for event in net.switches.discoveries():
-        net.handle(event)
-    let_run(net, 2.0)
+    net.come_back()
+    net.let_run(2.0)
     assert {each: table.rules for each, table in net.switches.tables.items()} == before
     rules = [entry for m in net.switches.installed[sent:] for entry in m.entries if isinstance(entry, Rule)]
     assert rules == []

@@ -358,10 +358,7 @@ def test_one_who_may_not_change_a_flow_reports_nothing(net: ControlledNetwork) -
 def restart(net: ControlledNetwork, host: GrowingHost, links_back: bool = True) -> None:
     """Kill the controller; another takes over, and the host renews its lease there."""
     net.restart()
-    for name in DIAMOND.switches:
-        net.reconnect(name)
-    for event in net.switches.discoveries():
-        net.handle(event)
+    net.come_back()
     if not links_back:
         break_link(net, "S0-S1")
     host.renew("another session")
@@ -430,10 +427,7 @@ class Soak:
     def restart(self) -> None:
         if not self.down:
             self.net.restart()
-            for name in DIAMOND.switches:
-                self.net.reconnect(name)
-            for event in self.net.switches.discoveries():
-                self.net.handle(event)
+            self.net.come_back()
             self.renew()
 
     def renew(self) -> None:

@@ -47,8 +47,7 @@ def test_flows_over_both_versions_have_paths_of_their_own(net: ControlledNetwork
         assert_follows_its_paths(net, flow)
     rules = {each: set(table.rules) for each, table in net.switches.tables.items()}
     net.restart()
-    for name in BUTTERFLY.switches:
-        net.reconnect(name)
+    net.come_back()
     assert rules == {each: set(table.rules) for each, table in net.switches.tables.items()}
 
 

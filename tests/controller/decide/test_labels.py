@@ -161,8 +161,7 @@ def test_a_path_longer_than_a_label_takes_others_on_the_way(splitting: str) -> N
         assert back == (path[::-1] if flow.split is None else flow.split.ack_path)
     assert taken <= {upper, lower}
     net.release(flow.flow_id)
-    tables = net.switches.tables.values()
-    assert not [r for table in tables for r in table.rules.values() if is_flow_cookie(r.cookie)]
+    assert not net.switches.pinned()
 
 
 def ladder(rungs: int) -> Network:

@@ -35,15 +35,6 @@ UPPER = ("T0", "S0", "S4", "T2")
 MIDDLE = ("T0", "S0", "S2", "S3", "S4", "T2")
 
 
-def pinned(net: ControlledNetwork) -> list[object]:
-    return [
-        rule
-        for table in net.switches.tables.values()
-        for rule in table.rules.values()
-        if is_flow_cookie(rule.cookie)
-    ]
-
-
 def overloaded(net: ControlledNetwork, slack: float = 1e-6) -> list[str]:
     links = net.snapshot().links
     return [link.link for link in links if link.allocated_bps > link.capacity_bps * (1 + slack)]
@@ -148,10 +139,10 @@ def test_a_stream_is_one_rule_at_each_end_of_its_path(net: ControlledNetwork) ->
 
 def test_release_leaves_no_rule(net: ControlledNetwork) -> None:
     flows = [net.request(**ONE), net.request(**TWO)]
-    assert pinned(net)
+    assert net.switches.pinned()
     for flow in flows:
         net.release(flow.flow_id)
-    assert pinned(net) == []
+    assert net.switches.pinned() == []
     assert net.snapshot().flows == ()
     assert all(link.allocated_bps == 0 for link in net.snapshot().links)
 
@@ -188,7 +179,7 @@ def test_a_switch_that_does_not_confirm_fails_the_request_and_leaves_no_rule(net
     assert answer.token == 7
     assert isinstance(answer.result, Unavailable)
     assert "S4 did not confirm the rules within 3 s" in answer.result.reason
-    assert pinned(net) == []
+    assert net.switches.pinned() == []
     assert net.snapshot().flows == ()
 
 
@@ -209,7 +200,7 @@ def test_a_switch_that_is_lost_after_it_confirmed_fails_the_request(net: Control
     assert isinstance(answer.result, Unavailable)
     assert "S4" in answer.result.reason
     net.switches.tables[5].clear()
-    assert pinned(net) == []
+    assert net.switches.pinned() == []
 
 
 def test_a_switch_that_refuses_fails_the_request(net: ControlledNetwork) -> None:
@@ -219,7 +210,7 @@ def test_a_switch_that_refuses_fails_the_request(net: ControlledNetwork) -> None
     (answer,) = net.handle(RulesRefused(5, barrier, "OFPFMFC_TABLE_FULL"))
     assert isinstance(answer.result, Unavailable)
     assert "OFPFMFC_TABLE_FULL" in answer.result.reason
-    assert pinned(net) == []
+    assert net.switches.pinned() == []
 
 
 def test_a_failed_request_gives_running_flows_their_rates_back(net: ControlledNetwork) -> None:
@@ -269,7 +260,7 @@ def test_a_flow_ends_with_its_lease(net: ControlledNetwork) -> None:
     assert len(net.snapshot().flows) == 1
     net.pass_time(0.2)
     assert net.snapshot().flows == ()
-    assert pinned(net) == []
+    assert net.switches.pinned() == []
     (notify,) = net.notifications
     assert notify.owner == "me"
     assert notify.change == FlowEnded(flow.flow_id, "its lease ran out")
@@ -381,7 +372,7 @@ def test_refusals_name_field_and_reason(
     assert raised.value.field == field
     assert reason in raised.value.reason
     assert net.snapshot().flows == ()
-    assert pinned(net) == []
+    assert net.switches.pinned() == []
 
 
 def test_a_port_in_use_is_a_conflict(net: ControlledNetwork) -> None:

@@ -21,18 +21,11 @@ ENDS: dict[str, Any] = {"source": "T0", "destination": "T2", "packet_bytes": 590
 
 def with_meters(network: Network, settings: Settings) -> ControlledNetwork:
     net = ControlledNetwork(network, settings)
-    for name in network.switches:
-        net.switches.tables[network.datapath_id(name)].has_meters = True
-        net.reconnect(name)
-    for event in net.switches.discoveries():
-        net.handle(event)
+    for table in net.switches.tables.values():
+        table.has_meters = True
+    net.come_back()
     net.pass_time(0.5)
     return net
-
-
-def let_run(net: ControlledNetwork, seconds: float) -> None:
-    for _ in range(round(seconds / 0.1)):
-        net.pass_time(0.1)
 
 
 def check(net: ControlledNetwork, burst_s: float = BURST_S) -> None:
@@ -62,13 +55,8 @@ def check(net: ControlledNetwork, burst_s: float = BURST_S) -> None:
         if meter.in_kilobits
     }
     assert there == wanted.keys()
-    policing = [
-        rule
-        for table in net.switches.tables.values()
-        for rule in table.rules.values()
-        if is_policing_cookie(rule.cookie)
-    ]
-    assert len(policing) == sum(
+    policing = [is_policing_cookie(rule.cookie) for rule in net.switches.rules()]
+    assert sum(policing) == sum(
         len({stream.source_port for stream in flow.streams}) for flow in net.snapshot().flows if burst_s
     )
 
@@ -82,18 +70,17 @@ def test_meters_follow_flows() -> None:
     net.request(**ENDS | {"source": "T1"}, destination_port=5004, rate_bps=1e6, splitting="group")
     check(net)
     net.change(split.flow_id, 1e6)
-    let_run(net, 2.0)
+    net.let_run(2.0)
     check(net)
     net.handle(PortWentDown(BUTTERFLY.datapath_id("S0"), 2))
-    let_run(net, 2.0)
+    net.let_run(2.0)
     check(net)
     net.release(split.flow_id)
-    let_run(net, 2.0)
+    net.let_run(2.0)
     check(net)
     before = len(net.switches.installed)
     net.restart()
-    for name in BUTTERFLY.switches:
-        net.reconnect(name)
+    net.come_back()
     check(net)
     policing = [
         entry

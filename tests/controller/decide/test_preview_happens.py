@@ -158,7 +158,7 @@ def test_switches_that_fail_together_are_as_they_would_be() -> None:
     (flow,) = expected.flows
     assert flow.outcome == "lost"
     datapath_id = BUTTERFLY.datapath_id("S4")
-    for port in sorted(port for number, port in net.core._state.live._live_ports if number == datapath_id):
+    for port in sorted(net.core._state.live._live_ports[datapath_id]):
         net.handle(PortWentDown(datapath_id, port))
     (after,) = net.snapshot().flows
     assert after.rate_bps == 0

@@ -13,7 +13,6 @@ from controller.model.events import LinkDiscovered, PortCameUp, PortWentDown
 from controller.model.rules import (
     ETH_TYPE_IPV4,
     ToGroup,
-    is_flow_cookie,
     port_group_number,
     split_group_number,
 )
@@ -221,10 +220,9 @@ class Clients(RuleBasedStateMachine):
             return
         flows = self.net.snapshot().flows
         tables = self.net.switches.tables.values()
-        rules = [rule for table in tables for rule in table.rules.values()]
-        pinned = sum(is_flow_cookie(rule.cookie) for rule in rules)
-        assert pinned == sum(map(rules_of, flows))
-        groups = {rule.action.group for rule in rules if isinstance(rule.action, ToGroup)}
+        assert len(self.net.switches.pinned()) == sum(map(rules_of, flows))
+        actions = [rule.action for rule in self.net.switches.rules()]
+        groups = {action.group for action in actions if isinstance(action, ToGroup)}
         for table in tables:
             led_to = {rule.action.group for rule in table.rules.values() if isinstance(rule.action, ToGroup)}
             others = led_to - {group.number for group in table.groups.values() if group.is_failover}

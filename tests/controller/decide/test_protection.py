@@ -32,8 +32,7 @@ REQUEST: dict[str, Any] = {
 
 def bring_up(network: str, **settings: Any) -> ControlledNetwork:
     net = ControlledNetwork.brought_up(topologies.load(network), Settings(**settings))
-    for _ in range(20):
-        net.pass_time(0.05)
+    net.let_run(1, 0.05)
     for packet, source, destination in packets(net):
         assert net.switches.path(packet, source)[-1] == destination
     return net
@@ -109,25 +108,21 @@ def test_a_bypass_longer_than_a_label_takes_others_on_the_way(size: int) -> None
     assert len(relays(net)) == {21: 0, 22: 2 * 22, 23: 2 * 23, 45: 2 * 45 * 2}[size]
     first = between_switches(network)[0]
     net.handle(PortWentDown(network.datapath_id(first.tail), first.tail_port))
-    let_run(net)
+    net.let_run(3, 0.05)
     assert len(relays(net)) == {21: 0, 22: 2, 23: 2, 45: 4}[size], "of the link itself: others have no way"
     net.handle(PortCameUp(network.datapath_id(first.tail), first.tail_port))
     for event in net.switches.discoveries():
         net.handle(event)
-    let_run(net)
+    net.let_run(3, 0.05)
     assert len(relays(net)) == {21: 0, 22: 2 * 22, 23: 2 * 23, 45: 2 * 45 * 2}[size]
     assert not [report for report in net.reports if report.kind is ClientEventKind.RULES_REPAIRED]
 
 
-def let_run(net: ControlledNetwork) -> None:
-    for _ in range(60):
-        net.pass_time(0.05)
-
-
 def relays(net: ControlledNetwork) -> list[Rule]:
     """Return the rules at which a label of a bypass ends and another begins."""
-    rules = [rule for table in net.switches.tables.values() for rule in table.rules.values()]
-    relayed = [rule for rule in rules if rule.table == TABLE_LABEL and rule.match.destination_mac]
+    relayed = [
+        rule for rule in net.switches.rules() if rule.table == TABLE_LABEL and rule.match.destination_mac
+    ]
     return [rule for rule in relayed if re.fullmatch("1e:[0-9a-f:]*", str(rule.match.destination_mac))]
 
 
@@ -143,8 +138,7 @@ def test_a_bypass_that_loses_a_link_is_replaced() -> None:
     network = net.switches.network
     lost, *_ = between_switches(network)
     net.handle(PortWentDown(network.datapath_id(lost.tail), lost.tail_port))
-    for _ in range(20):
-        net.pass_time(0.05)
+    net.let_run(1, 0.05)
     for link in sorted({arc.link for arc in between_switches(network)} - {lost.link}):
         set_down(net, lost.link, True)
         set_down(net, link, True)
@@ -153,11 +147,9 @@ def test_a_bypass_that_loses_a_link_is_replaced() -> None:
         set_down(net, link, False)
     set_down(net, lost.link, False)
     net.handle(PortCameUp(network.datapath_id(lost.tail), lost.tail_port))
-    for _ in range(20):
-        net.pass_time(0.05)
+    net.let_run(1, 0.05)
     before = {number: dict(table.rules) for number, table in net.switches.tables.items()}
-    for _ in range(20):
-        net.pass_time(0.05)
+    net.let_run(1, 0.05)
     assert {number: dict(table.rules) for number, table in net.switches.tables.items()} == before
 
 

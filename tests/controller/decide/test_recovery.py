@@ -291,10 +291,7 @@ class Soak:
         if self.down:
             return
         self.net.restart()
-        for name in self.network.switches:
-            self.net.reconnect(name)
-        for event in self.net.switches.discoveries():
-            self.net.handle(event)
+        self.net.come_back()
         for number, host in enumerate(self.hosts):
             host.renew(f"session {number} of {self.draw.random()}")
 

@@ -27,13 +27,8 @@ BUTTERFLY = topologies.load("butterfly")
 def net() -> ControlledNetwork:
     net = ControlledNetwork.brought_up(BUTTERFLY)
     net.request(**REQUEST)
-    let_run(net, 3.0)
+    net.let_run(3.0)
     return net
-
-
-def let_run(net: ControlledNetwork, seconds: float) -> None:
-    for _ in range(round(seconds / 0.1)):
-        net.pass_time(0.1)
 
 
 def repairs(net: ControlledNetwork) -> list[dict[str, Any]]:
@@ -70,13 +65,13 @@ def test_what_a_switch_lost_it_gets_back_within_seconds(net: ControlledNetwork, 
     assert repairs(net) == []
     damage(table)
     assert (table.rules, table.groups) != before
-    let_run(net, 3.0)
+    net.let_run(3.0)
     assert (table.rules, table.groups) == before
     (repair,) = repairs(net)
     assert repair["switch"] == "S0"
     assert repair["missing"] + repair["extra"] > 0
     installed = len(net.switches.installed)
-    let_run(net, 30.0)
+    net.let_run(30.0)
     assert repairs(net) == []
     assert len(net.switches.installed) == installed, "nothing is sent to who has all"
 
@@ -84,14 +79,14 @@ def test_what_a_switch_lost_it_gets_back_within_seconds(net: ControlledNetwork, 
 def test_rules_that_are_on_their_way_are_left_alone() -> None:
     """A flow waits for a switch that confirms nothing, while another that it leads through loses a route."""
     net = ControlledNetwork.brought_up(BUTTERFLY, Settings(confirm_timeout_s=60.0))
-    let_run(net, 2.0)
+    net.let_run(2.0)
     net.silent = frozenset({"S0"})
     other = parse({**REQUEST, "source_ports": [50001], "rate_bps": 1e5})
     net.handle(FlowRequested(9, other))
     table = net.switches.tables[BUTTERFLY.datapath_id("S4")]
     before = set(table.rules.values())
     without_one_route(table)
-    let_run(net, 10.0)
+    net.let_run(10.0)
     assert set(table.rules.values()) == before
     assert len(repairs(net)) == 1
 

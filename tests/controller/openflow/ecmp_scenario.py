@@ -1,12 +1,11 @@
-"""Equal-cost multipath by real select groups over four equal paths: prints what happened as JSON.
+"""Equal-cost multipath by real select groups over four equal paths: what happens there.
 
-Run as root in network, mount and PID namespaces of its own. Hosts A1-A4 open TCP connections to B1-B4;
+It runs in a sandbox. Hosts A1-A4 open TCP connections to B1-B4;
 watched is by which middle switch the segments of each connection come to the other side, both ways.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -122,8 +121,8 @@ def observe(lab: Lab, seen: dict[str, Any]) -> None:
     seen["groups_at_the_end"] = groups(lab)
 
 
-def main(folder: Path) -> dict[str, Any]:
-    seen: dict[str, Any] = {}
+def main(place: str) -> dict[str, Any]:
+    folder, seen = Path(place), dict[str, Any]()
     with laboratory(topologies.load("parallel4"), folder, "--default-routing", "ecmp") as lab:
         wait_until(lab.rest.ready, "the controller to be ready")
         servers = [
@@ -142,7 +141,3 @@ def main(folder: Path) -> dict[str, Any]:
         lab.controller.terminate()
         lab.controller.wait(PATIENCE_S)
     return seen
-
-
-if __name__ == "__main__":
-    sys.stdout.write(json.dumps(main(Path(sys.argv[1]))))

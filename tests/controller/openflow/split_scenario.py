@@ -1,6 +1,6 @@
-"""Split flows over the butterfly of Open vSwitch bridges: prints what happened as JSON.
+"""Split flows over the butterfly of Open vSwitch bridges: what happens there.
 
-Run as root in network, mount and PID namespaces of its own. Stamped frames are sent by a raw socket in the
+It runs in a sandbox. Stamped frames are sent by a raw socket in the
 source's namespace, as an XDP splitter in front of the ingress port would stamp them.
 """
 
@@ -153,8 +153,8 @@ def group(lab: Lab, seen: dict[str, Any]) -> None:
     wait_until(lambda: not leftovers(lab), "the rules and the group to go")
 
 
-def main(folder: Path) -> dict[str, Any]:
-    seen: dict[str, Any] = {}
+def main(place: str) -> dict[str, Any]:
+    folder, seen = Path(place), dict[str, Any]()
     with laboratory(topologies.load("butterfly"), folder) as lab:
         wait_until(lab.rest.ready, "the controller to be ready")
         stamped_frames(lab, seen)
@@ -163,7 +163,3 @@ def main(folder: Path) -> dict[str, Any]:
         lab.controller.terminate()
         lab.controller.wait(60)
     return seen
-
-
-if __name__ == "__main__":
-    sys.stdout.write(json.dumps(main(Path(sys.argv[1]))))

@@ -1,59 +1,28 @@
 """The whole controller with real os-ken and real Open vSwitch (see the scenarios beside this file)."""
 
-import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.controller.openflow.ring_scenario import BURST_S
-
-ROOT = Path(__file__).parents[3]
-NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
+from tests.controller.openflow import ecmp_scenario, ring_scenario, split_scenario
+from tests.sandbox import run_in_sandbox
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 
 
-def play(scenario: str, folder: Path) -> dict[str, Any]:
-    """Run a scenario in namespaces of its own and return what it saw."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    for tool in ("ovs-vswitchd", "unshare", "ip", "ethtool", "ping"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"needs {tool}")
-    ended = subprocess.run(
-        [*NAMESPACES, sys.executable, str(Path(__file__).parent / scenario), str(folder)],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    log = folder / "controller.log"
-    assert ended.returncode == 0, ended.stderr + (log.read_text() if log.exists() else "")
-    result = json.loads(ended.stdout)
-    assert isinstance(result, dict)
-    return result
-
-
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return play("ring_scenario.py", tmp_path_factory.mktemp("ring"))
+    return run_in_sandbox(ring_scenario.main, str(tmp_path_factory.mktemp("ring")), timeout=280.0)
 
 
 @pytest.fixture(scope="module")
 def split(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return play("split_scenario.py", tmp_path_factory.mktemp("split"))
+    return run_in_sandbox(split_scenario.main, str(tmp_path_factory.mktemp("split")), timeout=280.0)
 
 
 @pytest.fixture(scope="module")
 def ecmp(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return play("ecmp_scenario.py", tmp_path_factory.mktemp("ecmp"))
+    return run_in_sandbox(ecmp_scenario.main, str(tmp_path_factory.mktemp("ecmp")), timeout=280.0)
 
 
 def test_discovery_finds_the_ring_and_default_routes_carry_pings(seen: dict[str, Any]) -> None:
@@ -77,7 +46,7 @@ def test_clients_see_what_rules_have_counted(seen: dict[str, Any]) -> None:
 
 def test_a_flow_that_sends_more_is_held_to_its_rate(seen: dict[str, Any]) -> None:
     took_s, arrived = seen["policed"]
-    allowed = 1e6 * (took_s + BURST_S) / 8
+    allowed = 1e6 * (took_s + ring_scenario.BURST_S) / 8
     assert 0.8 * allowed < arrived < 1.02 * allowed + 16 * 1042, (took_s, arrived)
 
 

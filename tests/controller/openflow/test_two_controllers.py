@@ -2,61 +2,38 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import topologies
-from switch.ovs import Port, PrivateInstance
-from tests.controller.openflow.ovs_lab import Rest, run
+from switch.ovs import PrivateInstance
+from tests.controller.openflow.ovs_lab import Rest, make_links, run, start_controller
 from tests.fakes.waiting import wait_until
-from tests.sandbox import ROOT, run_in_sandbox
+from tests.sandbox import run_in_sandbox
 
 NETWORK = topologies.load("line:2")
 OPENFLOW = {"first": 6653, "second": 6654}
 
 
 def start(folder: Path, name: str) -> tuple[subprocess.Popen[str], Rest]:
-    words = ["--openflow", f"127.0.0.1:{OPENFLOW[name]}", "--rest", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
-    words += ["--topology", "line:2", "--store", "none", "--probe-interval", "1", "--silence", "10"]
-    with (folder / f"{name}.log").open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "controller.cli", *words],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-        )
-    assert process.stdout is not None
-    return process, Rest(json.loads(process.stdout.readline())["rest"][0])
+    ports = {"--openflow": OPENFLOW[name], "--rest": 0, "--grpc": 0}
+    options = [word for option, port in ports.items() for word in (option, f"127.0.0.1:{port}")]
+    process, address = start_controller(folder, *options)
+    return process, Rest(address)
 
 
 def observe(place: str) -> dict[str, Any]:
     folder, seen = Path(place), {}
-    subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
-    run("ip", "link", "set", "lo", "up")
+    run("mount", "-t", "tmpfs", "none", "/run")
+    (folder / "network.json").write_text(NETWORK.model_dump_json())
     first, rest = start(folder, "first")
     with PrivateInstance(folder / "ovs", datapath="netdev") as ovs:
-        ports: dict[str, list[Port]] = {name: [] for name in NETWORK.switches}
-        for link in NETWORK.links:
-            names = [f"{one}-{other}" for one, other in (link.ends, link.ends[::-1])]
-            run("ip", "link", "add", names[0], "type", "veth", "peer", "name", names[1])
-            for name in names:
-                run("ip", "link", "set", name, "up")
-        for arc in NETWORK.arcs():
-            if arc.tail in ports:
-                ports[arc.tail].append(Port(f"{arc.tail}-{arc.head}", arc.tail_port))
         controllers = [("127.0.0.1", port) for port in OPENFLOW.values()]
-        for name in NETWORK.switches:
-            ovs.add_bridge(
-                name, datapath_id=NETWORK.datapath_id(name), ports=ports[name], controllers=controllers
-            )
+        for name, ports in make_links(NETWORK).items():
+            ovs.add_bridge(name, datapath_id=NETWORK.datapath_id(name), ports=ports, controllers=controllers)
         wait_until(rest.ready, "the first to be ready")
         second, other = start(folder, "second")
 

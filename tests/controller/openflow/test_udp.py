@@ -49,8 +49,7 @@ def test_datagrams_take_their_paths_and_tcp_with_the_same_ports_others() -> None
         net.request(**REQUEST)
     before = net.snapshot().flows
     net.restart()
-    for name in BUTTERFLY.switches:
-        net.reconnect(name)
+    net.come_back()
     assert net.snapshot().flows == before
 
 

@@ -1,7 +1,5 @@
 """What the core makes of switches, ports, links and ARP."""
 
-import socket
-import struct
 from collections import Counter
 from dataclasses import replace
 
@@ -24,6 +22,7 @@ from controller.model.neighbour import NeighbourMessage
 from controller.model.packet_limits import PortLimits
 from controller.model.rules import ETH_TYPE_ARP, ETH_TYPE_IPV4, ETH_TYPE_IPV6, ETH_TYPE_LLDP
 from controller.model.settings import Settings
+from tests.fakes.neighbour_frames import arp_frame
 from tests.fakes.openflow_table import CONTROLLER, DROPPED, ControlledNetwork, Packet
 
 S0, S1, S2, S3, S4 = 1, 2, 3, 4, 5
@@ -37,9 +36,7 @@ def net() -> ControlledNetwork:
 
 
 def arp_request(sender_ip: str, target_ip: str, mac: str = "02:00:0a:00:00:01") -> bytes:
-    sender = bytes.fromhex(mac.replace(":", ""))
-    addresses = sender + socket.inet_aton(sender_ip) + bytes(6) + socket.inet_aton(target_ip)
-    return b"\xff" * 6 + sender + struct.pack("!HHHBBH", 0x0806, 1, 0x0800, 6, 4, 1) + addresses
+    return arp_frame(1, mac, sender_ip, target_ip)
 
 
 def to_host(ip: str) -> Packet:

@@ -1,7 +1,5 @@
 """Networks that this project did not build: datapath ids, and ports by number, by name, or learned."""
 
-import ipaddress
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from controller.model.messages import PacketOut, Report
 from controller.model.neighbour import NeighbourMessage
 from controller.model.settings import Settings
 from controller.state.live_network import LiveNetwork
+from tests.fakes.neighbour_frames import arp_frame
 from tests.fakes.openflow_table import ControlledNetwork
 from topologies.check import check_network, check_numbered
 from topologies.errors import InvalidTopology
@@ -171,10 +170,3 @@ def test_a_question_for_a_host_whose_address_is_unknown_is_answered_at_once() ->
     assert out(TWO, answer) == [(ONE, 1, answer)]
     ((_, port, reply),) = out(ONE, question)
     assert (port, arp.parse(reply)) == (1, NeighbourMessage(False, asked, "10.0.0.2", "10.0.0.1"))
-
-
-def arp_frame(operation: int, mac: str, ip: str, target: str) -> bytes:
-    own = bytes.fromhex(mac.replace(":", ""))
-    addresses = [ipaddress.IPv4Address(text).packed for text in (ip, target)]
-    body = struct.pack("!HHBBH", 1, 0x800, 6, 4, operation) + own + addresses[0] + bytes(6) + addresses[1]
-    return b"\xff" * 6 + own + b"\x08\x06" + body
