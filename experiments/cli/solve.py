@@ -39,7 +39,7 @@ ARGUMENTS: Arguments = (
         load_number,
     ),
     argument("--seed", "N", "seed of the generated flows and events", int, 1),
-    argument("--engine", "E", "native or pulp", None, "native"),
+    argument("--engine", "E", "native, highs or pulp", None, "native"),
     argument(
         "--objective",
         "O",

@@ -1,7 +1,4 @@
-"""Obviously right and slow counterparts of the engine, and random problems to compare them on.
-
-Importing it adds the engine `highs`.
-"""
+"""Obviously right and slow counterparts of the engine, and random problems to compare them on."""
 
 from __future__ import annotations
 
@@ -13,8 +10,6 @@ from dataclasses import dataclass, replace
 import highspy
 from gomr import Allocation, Demand, Edge, PathRate, Problem
 from hypothesis import strategies as st
-
-import benchmarks.gomr.highs  # noqa: F401
 
 EdgePath = tuple[str, ...]
 

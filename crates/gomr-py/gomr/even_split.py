@@ -191,11 +191,12 @@ def _differences(program: LinearProgram, variables: Mapping[str, Sequence[int]])
         program.budget.check()
         pairs = list(combinations(own, 2))
         differences = program.variables(len(pairs), upper=math.inf)
-        both_ways = [
-            ends
-            for (one, other), difference in zip(pairs, differences, strict=True)
-            for ends in ((one, other, difference), (other, one, difference))
-        ]
-        program.rows(both_ways, (1.0, -1.0, -1.0), upper=0.0)
+        program.rows(
+            [
+                ({more: 1.0, less: -1.0, difference: -1.0}, -math.inf, 0.0)
+                for (one, other), difference in zip(pairs, differences, strict=True)
+                for more, less in ((one, other), (other, one))
+            ]
+        )
         costs.update(dict.fromkeys(differences, 1.0))
     return costs

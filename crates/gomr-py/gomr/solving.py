@@ -28,14 +28,23 @@ def _load_native() -> Solver:
     return engine.solve
 
 
-def _load_pulp() -> Solver:
-    from gomr.engines.pulp import engine  # PuLP is loaded when it is first used
+def _load_highs() -> Solver:
+    from gomr.engines.by_edges.engine import engine
+    from gomr.engines.by_edges.highs_program import HighsProgram  # HiGHS is loaded when it is first used
 
-    return engine.solve
+    return engine(HighsProgram, "highs")
+
+
+def _load_pulp() -> Solver:
+    from gomr.engines.by_edges.engine import engine
+    from gomr.engines.by_edges.pulp_program import PulpProgram  # and so is PuLP
+
+    return engine(PulpProgram, "pulp")
 
 
 ENGINES: dict[str, Callable[[], Solver]] = {
     "native": _load_native,
+    "highs": _load_highs,
     "pulp": _load_pulp,
 }
 """How to load each engine, by name; another one can be added. Every engine serves every objective."""

@@ -21,6 +21,11 @@ _INTEGER = 1e-7
 """Tolerance of programmes with integers: at 1e-9 HiGHS cuts optima off in its presolve (1.15)."""
 _GAP = 1e-9
 """An integer solution this close to its bound, relative, counts as optimal."""
+_SOLVED = (
+    highspy.HighsModelStatus.kOptimal,
+    highspy.HighsModelStatus.kModelEmpty,
+    highspy.HighsModelStatus.kSolutionLimit,
+)
 _ZERO_DUAL = 1e-9
 """A dual value up to this counts as 0. Objectives have coefficients around 1."""
 
@@ -32,20 +37,21 @@ class LinearProgram:
         budget: The time it may take, and what is known for errors.
     """
 
-    def __init__(self, budget: TimeBudget) -> None:
-        """Start empty."""
+    def __init__(self, budget: TimeBudget, method: str = "choose") -> None:
+        """Start empty; `method` is HiGHS's option `solver`."""
         self.budget = budget
         self._refined: tuple[Numbers, Numbers] | None = None
         self._highs: Any = highspy.Highs()
         for option, setting in (
             ("output_flag", False),
             ("threads", 1),
+            ("solver", method),
             ("primal_feasibility_tolerance", _TOLERANCE),
             ("dual_feasibility_tolerance", _TOLERANCE),
         ):
             self._highs.setOptionValue(option, setting)
 
-    def variables(self, count: int, upper: float | Numbers) -> range:
+    def variables(self, count: int, upper: float | Sequence[float] | Numbers) -> range:
         """Add variables between 0 and `upper`; return their numbers."""
         first = self._highs.getNumCol()
         self._highs.addVars(count, np.zeros(count), np.broadcast_to(np.asarray(upper, float), count).copy())
@@ -105,13 +111,14 @@ class LinearProgram:
         self._highs.addRow(lower, upper, len(terms), list(terms), list(terms.values()))
         return int(self._highs.getNumRow()) - 1
 
-    def rows(self, variables: Sequence[Sequence[int]], factors: Sequence[float], *, upper: float) -> None:
-        """Add constraints of as many variables each, all with the same factors, at once."""
-        count, width = len(variables), len(factors)
-        starts = np.arange(count, dtype=np.int32) * width
-        columns = np.array(variables, dtype=np.int32).reshape(-1)
-        lower, most = np.full(count, -math.inf), np.full(count, upper)
-        self._highs.addRows(count, lower, most, len(columns), starts, columns, np.tile(factors, count))
+    def rows(self, rows: Sequence[tuple[Mapping[int, float], float, float]]) -> None:
+        """Add constraints: the factors of each, and what it is at least and at most."""
+        terms = [own for own, _, _ in rows]
+        starts = np.cumsum([0, *map(len, terms)])[:-1].astype(np.int32)
+        columns = np.array([column for own in terms for column in own], dtype=np.int32)
+        factors = np.array([factor for own in terms for factor in own.values()], dtype=float)
+        lower, upper = (np.array([row[at] for row in rows], dtype=float) for at in (1, 2))
+        self._highs.addRows(len(rows), lower, upper, len(columns), starts, columns, factors)
 
     def set_factor(self, row: int, variable: int, factor: float) -> None:
         """Give a variable a factor in a constraint, in place of the one it may have."""
@@ -156,7 +163,7 @@ class LinearProgram:
         status = self._highs.getModelStatus()
         if status == highspy.HighsModelStatus.kTimeLimit:
             raise self.budget.out_of_time()
-        if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kSolutionLimit):
+        if status not in _SOLVED:
             state = self._highs.modelStatusToString(status).lower()
             raise self.budget.failure(f"HiGHS found no optimum: {state}")
         self.budget.solved(
@@ -189,14 +196,15 @@ class LinearProgram:
         stays at its bound and every constraint with a dual value stays tight.
         """
         solution, model = self._highs.getSolution(), self._highs.getLp()
-        for variable, reduced in enumerate(solution.col_dual):
-            if abs(reduced) > _ZERO_DUAL:
-                low, upper = model.col_lower_[variable], model.col_upper_[variable]
-                at = low if reduced > 0 else upper
-                if math.isfinite(at):
-                    self.bound_variable(variable, at, at)
-        for row, price in enumerate(solution.row_dual):
-            if abs(price) > _ZERO_DUAL:
-                at = model.row_lower_[row] if price > 0 else model.row_upper_[row]
-                if math.isfinite(at):
-                    self.bound_row(row, at, at)
+        self._highs.changeColsBounds(*_tight(solution.col_dual, model.col_lower_, model.col_upper_))
+        self._highs.changeRowsBounds(*_tight(solution.row_dual, model.row_lower_, model.row_upper_))
+
+
+def _tight(
+    duals: Sequence[float], lower: Sequence[float], upper: Sequence[float]
+) -> tuple[int, NDArray[np.int32], Numbers, Numbers]:
+    """Return how many variables or rows every optimum has at a bound, which, and that bound twice."""
+    prices = np.array(duals)
+    bound = np.where(prices > 0, np.array(lower), np.array(upper))
+    at = np.flatnonzero((np.abs(prices) > _ZERO_DUAL) & np.isfinite(bound)).astype(np.int32)
+    return len(at), at, bound[at], bound[at]

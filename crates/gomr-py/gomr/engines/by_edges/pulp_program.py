@@ -1,4 +1,4 @@
-"""A linear programme in PuLP that is minimised for one objective after another.
+"""A linear programme in PuLP.
 
 PuLP states it, HiGHS solves it in this process: no solver is started, nothing passes through files, and the
 answers are exact to rounding. (CBC, PuLP's default, reads and writes text files, which costs a process start
@@ -7,24 +7,14 @@ and leaves errors of 1e-5 of the rates.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import highspy
 import pulp
 
+from gomr.engines.by_edges.program import Row, Terms, Variable, summed
 from gomr.engines.refinement import refined
 from gomr.engines.time_budget import TimeBudget
-
-Variable = Any
-"""A `pulp.LpVariable` (PuLP ships no types)."""
-Row = Any
-"""A `pulp.LpConstraint`."""
-Terms = Iterable[tuple[Variable, float]]
-"""A linear expression: variables with their coefficients. A variable that comes twice counts twice."""
-
-AT_MOST = pulp.LpConstraintLE
-EQUAL = pulp.LpConstraintEQ
 
 _TOLERANCE = 1e-10
 """HiGHS's smallest, for feasibility and for optimality."""
@@ -33,7 +23,7 @@ _ZERO_DUAL = 1e-9
 
 
 class PulpProgram:
-    """A linear programme over variables of at least 0."""
+    """A `Program` in PuLP."""
 
     def __init__(self, budget: TimeBudget) -> None:
         self._lp = pulp.LpProblem("gomr", pulp.LpMinimize)
@@ -42,33 +32,22 @@ class PulpProgram:
         self._budget = budget
 
     def variable(self, upper: float | None = None) -> Variable:
-        """Add a variable between 0 and `upper` (None: no upper limit)."""
+        """Add a variable."""
         # PuLP orders variables by name: padded numbers keep the order in which they are made.
         variable = self._lp.add_variable(f"x{len(self._variables):07}", 0, upper)
         self._variables.append(variable)
         return variable
 
-    def row(self, terms: Terms, sense: int, right: float) -> Row:
-        """Add the constraint `terms` (AT_MOST or EQUAL) `right`."""
+    def row(self, terms: Terms, right: float, *, equal: bool = False) -> Row:
+        """Add a constraint."""
+        sense = pulp.LpConstraintEQ if equal else pulp.LpConstraintLE
         row = pulp.LpConstraint(_expression(terms), sense, f"r{len(self._rows):07}", right)
         self._lp.addConstraint(row)
         self._rows.append(row)
         return row
 
     def minimise(self, terms: Terms, *, refine: bool = False) -> float:
-        """Solve for an objective.
-
-        Args:
-            terms: The objective.
-            refine: Correct the solution beyond the solver's tolerance.
-
-        Returns:
-            The optimum.
-
-        Raises:
-            OutOfTime: The time is up.
-            SolverError: The solver found no optimum; says what it reported.
-        """
+        """Solve for an objective; return the optimum."""
         self._lp.setObjective(_expression(terms))
         solver = pulp.HiGHS(
             msg=False,
@@ -100,12 +79,7 @@ class PulpProgram:
         return objective
 
     def keep_optimum(self) -> None:
-        """Admit from now on only solutions that are optimal for the objective just minimised.
-
-        By complementary slackness these are exactly the solutions in which every variable with a reduced cost
-        stays at its bound and every constraint with a dual value stays tight. The usual alternative, a
-        constraint "at least the optimum, less a slack", gives the next objective the slack to trade away.
-        """
+        """Admit only solutions that are optimal for the objective just minimised."""
         for variable in self._variables:
             if variable.dj is not None and abs(variable.dj) > _ZERO_DUAL:
                 low, upper = variable.lowBound, variable.upBound
@@ -113,21 +87,16 @@ class PulpProgram:
                 variable.lowBound = variable.upBound = upper if at_upper else low
         for row in self._rows:
             if row.pi is not None and abs(row.pi) > _ZERO_DUAL:
-                row.sense = EQUAL
+                row.sense = pulp.LpConstraintEQ
 
+    def value(self, variable: Variable) -> float:
+        """Return a variable's value in the last solution; 0 if it occurred nowhere."""
+        return max(0.0, float(variable.varValue or 0.0))
 
-def value(variable: Variable) -> float:
-    """Return a variable's value in the last solution, at least 0; 0 if it occurred nowhere."""
-    return max(0.0, float(variable.varValue or 0.0))
-
-
-def dual(row: Row) -> float:
-    """Return how much the last optimum would rise per unit of a constraint's right side."""
-    return float(row.pi or 0.0)
+    def dual(self, row: Row) -> float:
+        """Return a constraint's dual value."""
+        return float(row.pi or 0.0)
 
 
 def _expression(terms: Terms) -> Any:
-    total: dict[Variable, float] = {}
-    for variable, coefficient in terms:
-        total[variable] = total.get(variable, 0.0) + coefficient
-    return pulp.LpAffineExpression(total)
+    return pulp.LpAffineExpression(summed(terms))

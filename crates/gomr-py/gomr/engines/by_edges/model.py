@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from gomr.allocation import edges_loaded
+from gomr.engines.by_edges.program import Program, Row, Variable
 from gomr.engines.decomposition import decompose
-from gomr.engines.pulp.program import AT_MOST, EQUAL, PulpProgram, Row, Variable, dual, value
-from gomr.engines.time_budget import TimeBudget
 from gomr.errors import SolverError
 from gomr.objectives import Objective
 from gomr.paths.finder import PathFinder
@@ -66,9 +65,9 @@ class RoutingModel:
         program: The programme; solve it for the objectives below.
     """
 
-    def __init__(self, problem: Problem, scale: float, path_sets: PathSets, budget: TimeBudget) -> None:
+    def __init__(self, problem: Problem, scale: float, path_sets: PathSets, program: Program) -> None:
         """Build the model; demands outside `path_sets` may take any path."""
-        self.program = PulpProgram(budget)
+        self.program = program
         self._problem = problem
         self._scale = scale
         self._admitted: dict[str, Variable] = {}
@@ -85,9 +84,7 @@ class RoutingModel:
         for group in self._groups:
             self._add_arcs(group)
         self._capacity_rows: dict[str, Row] = {
-            edge.id: self.program.row(
-                self._loads[edge.id], AT_MOST, problem.useful_capacity_bps(edge) / scale
-            )
+            edge.id: self.program.row(self._loads[edge.id], problem.useful_capacity_bps(edge) / scale)
             for edge in problem.edges
             if self._loads[edge.id]
         }
@@ -123,7 +120,7 @@ class RoutingModel:
                 for worth, rate_bps in objective.worths(demand)
             ]
             whole = [(part, 1.0) for part, _ in parts]
-            self.program.row([*whole, (self._admitted[demand.id], -1.0)], EQUAL, 0.0)
+            self.program.row([*whole, (self._admitted[demand.id], -1.0)], 0.0, equal=True)
             terms += [(part, -worth) for part, worth in parts]
         return terms
 
@@ -134,7 +131,7 @@ class RoutingModel:
             if self._loads[edge.id] and edge.capacity_bps > 0:
                 share = self._scale / edge.capacity_bps
                 terms = [(variable, load * share) for variable, load in self._loads[edge.id]]
-                self.program.row([*terms, (largest, -1.0)], AT_MOST, 0.0)
+                self.program.row([*terms, (largest, -1.0)], 0.0)
         return [(largest, 1.0)]
 
     def raise_together(self, rising: Iterable[Demand], limit: float) -> tuple[Variable, dict[str, Row]]:
@@ -145,9 +142,7 @@ class RoutingModel:
         """
         level = self.program.variable(limit / self._scale)
         rows = {
-            demand.id: self.program.row(
-                [(level, demand.weight), (self._admitted[demand.id], -1.0)], AT_MOST, 0.0
-            )
+            demand.id: self.program.row([(level, demand.weight), (self._admitted[demand.id], -1.0)], 0.0)
             for demand in rising
         }
         return level, rows
@@ -156,7 +151,7 @@ class RoutingModel:
         """Let every demand get at least so much."""
         for demand_id, rate_bps in rates_bps.items():
             if rate_bps > 0:
-                self.program.row([(self._admitted[demand_id], -1.0)], AT_MOST, -rate_bps / self._scale)
+                self.program.row([(self._admitted[demand_id], -1.0)], -rate_bps / self._scale)
 
     def can_get_something(self, demand: Demand) -> bool:
         """Return whether a demand has a path."""
@@ -167,7 +162,7 @@ class RoutingModel:
     def hold_admitted(self, rates_bps: Mapping[str, float]) -> None:
         """Fix what every demand gets in all."""
         for demand_id, admitted in self._admitted.items():
-            self.program.row([(admitted, 1.0)], EQUAL, rates_bps[demand_id] / self._scale)
+            self.program.row([(admitted, 1.0)], rates_bps[demand_id] / self._scale, equal=True)
 
     def largest_rates(self) -> list[tuple[Variable, float]]:
         """Return the sum over the demands of the largest path rate; adds the variables that it takes."""
@@ -175,7 +170,7 @@ class RoutingModel:
         for paths in self._path_rates.values():
             largest = self.program.variable()
             for _, rate in paths:
-                self.program.row([(rate, 1.0), (largest, -1.0)], AT_MOST, 0.0)
+                self.program.row([(rate, 1.0), (largest, -1.0)], 0.0)
             terms.append((largest, 1.0))
         return terms
 
@@ -185,22 +180,21 @@ class RoutingModel:
         for paths in self._path_rates.values():
             for (_, one), (_, other) in combinations(paths, 2):
                 difference = self.program.variable()
-                self.program.row([(one, 1.0), (other, -1.0), (difference, -1.0)], AT_MOST, 0.0)
-                self.program.row([(other, 1.0), (one, -1.0), (difference, -1.0)], AT_MOST, 0.0)
+                self.program.row([(one, 1.0), (other, -1.0), (difference, -1.0)], 0.0)
+                self.program.row([(other, 1.0), (one, -1.0), (difference, -1.0)], 0.0)
                 terms.append((difference, 1.0))
         return terms
 
     def rates(self) -> dict[str, list[tuple[Path, float]]]:
         """Return paths and their rates in bit/s, by demand id."""
         rates = {
-            demand_id: [(path, value(variable)) for path, variable in paths]
+            demand_id: [(path, self.program.value(variable)) for path, variable in paths]
             for demand_id, paths in self._path_rates.items()
         }
-        finder = PathFinder(self._problem)
         for group in self._groups:
-            flow = {edge: value(variable) for edge, variable in group.flow.items()}
-            admitted = [(demand, value(self._admitted[demand.id])) for demand in group.demands]
-            rates |= decompose(flow, admitted, finder)
+            flow = {edge: self.program.value(variable) for edge, variable in group.flow.items()}
+            admitted = [(demand, self.program.value(self._admitted[demand.id])) for demand in group.demands]
+            rates |= decompose(flow, admitted)
         return {
             demand.id: [(path, rate * self._scale) for path, rate in rates.get(demand.id, [])]
             for demand in self._problem.demands
@@ -208,7 +202,7 @@ class RoutingModel:
 
     def prices(self) -> dict[str, float]:
         """Return what one more bit/s of each edge would admit (dual values, after minimising `unserved`)."""
-        return {edge_id: -dual(row) for edge_id, row in self._capacity_rows.items()}
+        return {edge_id: -self.program.dual(row) for edge_id, row in self._capacity_rows.items()}
 
     def _make_groups(self, path_sets: PathSets) -> list[_Group]:
         groups: dict[tuple[str, float], _Group] = {}
@@ -222,7 +216,7 @@ class RoutingModel:
         """Add path variables: together they carry what is admitted."""
         admitted = self.program.variable(demand.rate_bps / self._scale)
         rates = [(path, self.program.variable()) for path in paths]
-        self.program.row([(rate, 1.0) for _, rate in rates] + [(admitted, -1.0)], EQUAL, 0.0)
+        self.program.row([(rate, 1.0) for _, rate in rates] + [(admitted, -1.0)], 0.0, equal=True)
         for path, rate in rates:
             for edge_id, load in edges_loaded(self._problem, demand.reverse_ack_ratio, path):
                 self._loads[edge_id].append((rate, load))
@@ -253,7 +247,7 @@ class RoutingModel:
             self._add_admitted(demand, admitted)
             balance[demand.destination].append((admitted, -1.0))
         for terms in balance.values():
-            self.program.row(terms, EQUAL, 0.0)
+            self.program.row(terms, 0.0, equal=True)
 
     def _edges_from(self, source: str) -> list[Edge]:
         """Return the edges that a path from a node can use, by breadth-first search; none leads back."""

@@ -1,1 +1,0 @@
-"""The reference engine: the stages as linear programmes in PuLP."""
