@@ -191,10 +191,12 @@ class PrivateInstance:
         Raises:
             DaemonFailed: it does not start again.
         """
-        daemon = self._daemons["ovs-vswitchd"]
-        daemon.kill()
-        daemon.wait()
+        former = self._daemons["ovs-vswitchd"]
+        former.kill()
+        # The kernel closes its ports for 0.3 s; the next one starts meanwhile, and waits until they are free.
+        (self.run_dir / "ovs-vswitchd.pid").unlink(missing_ok=True)
         self._start_forwarder()
+        former.wait()
         self._attend_ports()
 
     def vsctl(self, *args: str) -> str:
@@ -408,15 +410,14 @@ class PrivateInstance:
             command = ["chrt", "--fifo", str(self._priority), *command]
         self._roomy.clear()
         self._launch("ovs-vswitchd", command)
-
-        def in_force() -> bool:
-            # cur_cfg reaches next_cfg when ovs-vswitchd has taken the configuration.
-            columns = self.vsctl("--no-wait", "get", "Open_vSwitch", ".", "cur_cfg", "next_cfg").split()
-            return len(columns) == 2 and int(columns[0]) >= int(columns[1])
-
         # One change to the configuration, so that there is something to take.
-        self.vsctl("--no-wait", "set", "Open_vSwitch", ".", "next_cfg=1")
-        self._wait("ovs-vswitchd", in_force)
+        change = self._configuration("next_cfg") + 1
+        self.vsctl("--no-wait", "set", "Open_vSwitch", ".", f"next_cfg={change}")
+        self._wait("ovs-vswitchd", lambda: self._configuration("cur_cfg") >= change)
+
+    def _configuration(self, column: Literal["next_cfg", "cur_cfg"]) -> int:
+        """Return how many changes were made, or how many of them ovs-vswitchd has taken."""
+        return int(self.vsctl("--no-wait", "get", "Open_vSwitch", ".", column))
 
     def _launch(self, name: str, command: Sequence[str]) -> None:
         log = self.run_dir / f"{name}.log"

@@ -150,19 +150,24 @@ def test_errors_carry_their_parts() -> None:
     assert "left no log" in str(DaemonFailed("ovs-vswitchd", "ended", ""))
 
 
-def room_of_ports() -> dict[str, int]:
-    """Return the receive buffer of the packet socket of each port, one of which comes later."""
+def room_of_ports() -> list[dict[str, int]]:
+    """Return the receive buffers of the ports' packet sockets, also after a restart; one port is late."""
     for name in ("p1", "p2"):
         subprocess.run(["ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}x"], check=True)
         subprocess.run(["ip", "link", "set", name, "up"], check=True)
     with tempfile.TemporaryDirectory() as folder, PrivateInstance(folder, datapath="netdev") as ovs:
         ovs.add_bridge("s1", datapath_id=1, ports=[Port("p1", 1)])
         ovs.add_ports("s1", [Port("p2", 2)])
-        told = subprocess.run(["ss", "-0HOnm"], capture_output=True, text=True, check=True).stdout
-    sizes = re.findall(r":(p\d) .*\brb(\d+)", told)
-    return {name: int(size) for name, size in sizes}
+        rooms = [port_rooms()]
+        ovs.restart_forwarder()
+        return [*rooms, port_rooms()]
+
+
+def port_rooms() -> dict[str, int]:
+    told = subprocess.run(["ss", "-0HOnm"], capture_output=True, text=True, check=True).stdout
+    return {name: int(size) for name, size in re.findall(r":(p\d) .*\brb(\d+)", told)}
 
 
 @pytest.mark.root
 def test_ports_have_room_for_what_comes_while_the_switch_is_held_up() -> None:
-    assert run_in_sandbox(room_of_ports) == {"p1": 2 * ROOM_BYTES, "p2": 2 * ROOM_BYTES}
+    assert run_in_sandbox(room_of_ports) == [{"p1": 2 * ROOM_BYTES, "p2": 2 * ROOM_BYTES}] * 2
