@@ -73,7 +73,8 @@ class LinkWatch(Part):
             fault = live.discovered(tail, head)
             if fault is not None:
                 self._outbox.report("warning", fault)
-        if live.is_known(tail, head):  # it is not if a port went down while the packet was under way
+        # It is not known if a port went down while the packet was under way.
+        if not is_new or live.is_known(tail, head):
             self._discovery.heard(tail, head, now)
         return is_new
 
