@@ -38,7 +38,7 @@ setup-tests: setup ## the same, with what the tests need besides
 
 # Which packages a target needs in addition; those that it depends on are told.
 PACKAGES =
-setup-emulation demo readme-runs ppfs-table kernel golden: PACKAGES = --emulation
+setup-emulation demo readme-runs kernel golden: PACKAGES = --emulation
 setup-tests test test-python test-web explore screenshots web: PACKAGES = --emulation --tests
 
 .PHONY: packages

@@ -2,8 +2,7 @@
 
 Opens connections of two streams each to one server over the loopback, sends a message over each and back, and
 leaves them idle. Printed: what failed, how fast they were opened, and the memory that one costs the server's
-process and the client's (both run the streams API), without the kernel's. Where a process may not have as
-many descriptors as that takes, there are several pairs of a server and a client that hold theirs together.
+process and the client's (both run the streams API), without the kernel's.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import mstcp
-from benchmarks.command_line import command_line, show
-from benchmarks.occupied import occupied
+from benchmarks.command_line import command_line, exit_status, show
+from benchmarks.occupied import add_busy, occupied
 
 HOST = "127.0.0.1"
 STREAMS = 2
@@ -176,8 +175,8 @@ async def settled(server: Server, count: int) -> dict[str, Any]:
             return told
 
 
-async def measure(server: Server, count: int, *, is_part: bool) -> dict[str, Any]:
-    """Return what this many connections cost; a part tells it and keeps them until all parts have theirs."""
+async def measure(server: Server, count: int) -> dict[str, Any]:
+    """Return what this many connections cost."""
     # What is loaded and kept at the first connections is no connection's.
     warm, failures, _ = await open_all(server.port, AT_ONCE)
     for _, writer in warm:
@@ -193,7 +192,10 @@ async def measure(server: Server, count: int, *, is_part: bool) -> dict[str, Any
     after = await settled(server, len(opened))
     gc.collect()
     own_after = memory_bytes()
-    result = {
+    server.close()  # first, or it would tell of each connection that it is given up
+    for _, writer in opened:
+        writer.transport.abort()
+    return {
         "connections": len(opened),
         "streams": STREAMS * len(opened),
         "held_by_server": after["connections"],
@@ -205,116 +207,30 @@ async def measure(server: Server, count: int, *, is_part: bool) -> dict[str, Any
         "server_bytes_per_connection": round((after["bytes"] - before["bytes"]) / max(1, len(opened))),
         "client_bytes_per_connection": round((own_after - own_before) / max(1, len(opened))),
     }
-    if is_part:
-        print(json.dumps(result), flush=True)
-        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
-    server.close()  # first, or it would tell of each connection that it is given up
-    for _, writer in opened:
-        writer.transport.abort()
-    return result
-
-
-def measure_pair(connections: int, *, is_part: bool) -> dict[str, Any]:
-    """As `measure`, with a server of its own."""
-    server = Server(connections)
-    try:
-        return asyncio.run(measure(server, connections, is_part=is_part))
-    finally:
-        server.close()
-
-
-def parts_for(connections: int) -> int:
-    """Return how many pairs of processes they need; if one, allow this process what it needs.
-
-    Raises:
-        OSError: The machine allows too few descriptors for any.
-    """
-    try:
-        raise_descriptor_limit(connections)
-    except OSError:
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        most = (hard - SPARE_DESCRIPTORS) // STREAMS
-        if most < 1:
-            raise
-        return -(-connections // most)
-    return 1
-
-
-def measure_parts(connections: int, parts: int) -> dict[str, Any]:
-    """Share connections among pairs of processes; return what all of them have at the same time.
-
-    Raises:
-        RuntimeError: A part ended early.
-    """
-    shares = [connections // parts + (part < connections % parts) for part in range(parts)]
-    words = [sys.executable, "-m", "benchmarks.connections", "--part", "--connections"]
-    results: list[dict[str, Any]] = []
-    with contextlib.ExitStack() as ends:
-        processes = []
-        for share in shares:
-            process = subprocess.Popen(
-                [*words, str(share)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-            )
-            ends.callback(_end, process)
-            processes.append(process)
-        for process in processes:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            if not line:
-                raise RuntimeError("a part ended; its reason stands above")
-            results.append(json.loads(line))
-    total = {key: sum(result[key] for result in results) for key in results[0] if key != "first_failures"}
-    for key in ("server_bytes_per_connection", "client_bytes_per_connection"):
-        of_all = sum(result[key] * result["connections"] for result in results)
-        total[key] = round(of_all / max(1, total["connections"]))
-    failures = [failure for result in results for failure in result["first_failures"]]
-    return {**total, "first_failures": failures[:3], "pairs_of_processes": parts}
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    # It ends when nobody can ask it any more, and so does its server.
-    try:
-        process.communicate(timeout=JOIN_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; return 1 if a connection failed."""
     parser = command_line(__doc__, with_json=True)
     parser.add_argument("--connections", type=int, default=10_000, metavar="N", help="default 10000")
-    parser.add_argument(
-        "--busy", type=int, default=0, metavar="N", help="beside N computing processes for each processor (0)"
-    )
+    add_busy(parser)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
-    if arguments.busy < 0:
-        parser.error(f"--busy must be 0 or more, not {arguments.busy}")
     most = 254 * PER_ADDRESS
     if not 1 <= arguments.connections <= most:
         parser.error(f"--connections must be 1 to {most}, not {arguments.connections}")
-    try:
+
+    def run() -> int:
+        raise_descriptor_limit(arguments.connections)
         if arguments.serve:
-            raise_descriptor_limit(arguments.connections)
             asyncio.run(serve())
             return 0
-        parts = parts_for(arguments.connections)
-        with occupied(arguments.busy):
-            if parts > 1:
-                result = measure_parts(arguments.connections, parts)
-            else:
-                result = measure_pair(arguments.connections, is_part=arguments.part)
-    except KeyboardInterrupt:
-        return 130
-    except (OSError, RuntimeError) as error:
-        print(f"benchmarks.connections: {error}", file=sys.stderr)
-        return 1
-    if arguments.part:
-        return 0
-    show(result, arguments.json)
-    return int(result["failures"] > 0 or result["held_by_server"] != arguments.connections)
+        with contextlib.closing(Server(arguments.connections)) as server, occupied(arguments.busy):
+            result = asyncio.run(measure(server, arguments.connections))
+        show(result, arguments.json)
+        return int(result["failures"] > 0 or result["held_by_server"] != arguments.connections)
+
+    return exit_status(run)
 
 
 if __name__ == "__main__":

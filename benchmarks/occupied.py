@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import subprocess
@@ -16,6 +17,12 @@ while os.getppid() == parent:
     for _ in range(100_000):
         pass
 """
+
+
+def add_busy(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says how many there are for each processor."""
+    text = "beside N computing processes for each processor (default %(default)s)"
+    parser.add_argument("--busy", type=int, choices=range(100), default=0, metavar="N", help=text)
 
 
 @contextlib.contextmanager

@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from experiments.places.virtual.bytecode import compile_all
 from experiments.places.virtual.machine import Machine, Order, guest_path, guest_python
+
+Item = TypeVar("Item")
+Row = TypeVar("Row")
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says how many kernels run at once."""
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="kernels at once")
+
+
+def in_kernels(
+    items: Sequence[Item], jobs: int, boot: Callable[[Sequence[Item], int], Sequence[Row]]
+) -> list[Row]:
+    """Share items among kernels; return the rows of all.
+
+    Args:
+        items: What is to be run.
+        jobs: How many kernels run at once.
+        boot: Runs items in a kernel on a processor, and returns their rows.
+
+    Raises:
+        RunFailed, RuntimeError: A kernel did not come to its end.
+    """
+    cores, jobs = sorted(os.sched_getaffinity(0)), max(1, jobs)
+    parts = [part for number in range(jobs) if (part := items[number::jobs])]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        boots = pool.map(boot, parts, (cores[number % len(cores)] for number in range(len(parts))))
+        return [row for rows in boots for row in rows]
 
 
 def guest_file(name: str) -> str:

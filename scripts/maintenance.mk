@@ -97,16 +97,12 @@ studies: setup ## run all studies with STUDY_SEEDS seeds (default 30: some 11 mi
 	@$(VENV)/python -m benchmarks.tables.studies $(STUDY_SEEDS)
 
 .PHONY: tables
-tables: setup ## renew the simulated tables of docs/ (some 3 minutes); ns3, ppfs-table, studies and readme-runs renew the others
+tables: setup ## renew the simulated tables of docs/ (some 3 minutes); ns3, studies and readme-runs renew the others
 	@$(VENV)/python -m benchmarks.tables
 
 .PHONY: performance
 performance: setup ## measure what docs/performance.md shows again (root, an idle machine; some 10 minutes)
 	@$(SUDO) $(VENV)/python -m benchmarks.performance measure
-
-.PHONY: ppfs-table
-ppfs-table: setup ## renew the table of docs/ppfs.md on real Open vSwitch (root; some 5 minutes)
-	@$(SUDO) $(VENV)/python -m benchmarks.ppfs_split --docs --packets 100000 --rate 5000 --realtime-priority 0
 
 .PHONY: ns3
 ns3: ns3-wifi ns3-wired ## the same runs in ns-3 3.37 (Debian's libns3-dev) and the simulator; renews their tables in docs/ (some 20 minutes)

@@ -23,9 +23,6 @@ __all__ = ["Replica", "Replicas", "changed_rules", "rule_ages"]
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
-_RELAY = (
-    "import asyncio, sys; from benchmarks.proxies import relay; asyncio.run(relay(*map(int, sys.argv[1:])))"
-)
 _ASK_S = 0.5
 _PATIENCE_S = 60.0
 
@@ -120,7 +117,7 @@ class Replica:
 
 
 def _relay(port: int, to: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", _RELAY, str(port), str(to)], cwd=ROOT)
+    return subprocess.Popen([sys.executable, "-m", "benchmarks.drills.relay", str(port), str(to)], cwd=ROOT)
 
 
 class Replicas:

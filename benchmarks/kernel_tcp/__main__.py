@@ -2,7 +2,6 @@
 
     python -m benchmarks.kernel_tcp controls --seeds 10      # one bottleneck, MPTCP over TCP
     python -m benchmarks.kernel_tcp singles --seeds 4        # the same, sent segment by segment
-    python -m benchmarks.kernel_tcp windows --seeds 2        # and their windows over time
     python -m benchmarks.kernel_tcp bottlenecks --seeds 4    # two, with a TCP on each, 100 s
     python -m benchmarks.kernel_tcp bottlenecks-singly --seeds 3
     python -m benchmarks.kernel_tcp losses --seeds 16        # one TCP whose packets are lost at random
@@ -13,14 +12,12 @@ Neither root nor an idle machine is needed; each seed is a kernel of its own. It
 
 from __future__ import annotations
 
-import itertools
 import json
-import math
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import netsim_native
 
@@ -33,30 +30,22 @@ from experiments.protocols.mptcp import DSS_BYTES
 
 CONTROLS = ("reno", "lia", "olia", "balia", "fully_coupled")
 MSS_BYTES = 1448
-LOOK_S = 0.05
 JITTER_US = 1000.0
 SEGMENT_BY_SEGMENT = ("ipv4.tcp_min_tso_segs=1",)
 Rates = list[float]
 
 
-class Told(NamedTuple):
-    """The goodput of MPTCP and each TCP; windows in segments each time they were seen."""
-
-    rates: Rates
-    windows: list[list[float]]
-
-
-def in_kernel(orders: Sequence[Order], core: int) -> list[Told]:
+def in_kernel(orders: Sequence[Order], core: int) -> list[Rates]:
     """Run the orders in a kernel of their own, whose random numbers are of the first one's seed."""
     with tempfile.TemporaryDirectory(prefix="kernel-tcp-") as name:
         folder = Path(name)
         (folder / "wanted").write_text("".join(json.dumps(asdict(order)) + "\n" for order in orders))
         words = ["-m", "benchmarks.kernel_tcp.guest", guest_file("wanted"), guest_file("told")]
         told = lines_of(words, folder, "told", seed=orders[0].seed, core=core)
-    return [Told(each["goodput_bps"], each["windows"]) for each in told]
+    return [each["goodput_bps"] for each in told]
 
 
-def simulated(order: Order) -> Told:
+def simulated(order: Order) -> Rates:
     """Run an order in the simulator."""
     delay_us = order.round_trip_s * 1e6
     links: list[dict[str, Any]] = []
@@ -90,12 +79,8 @@ def simulated(order: Order) -> Told:
         "flows": flows,
         "tcp": {"profile": "linux", "congestion_control": "reno", "mss_bytes": MSS_BYTES} | _BUFFERS,
     }
-    if order.look_s:
-        description["series_interval_s"] = order.look_s
-    told = json.loads(netsim_native.run(json.dumps(description)))["flows"]
-    series = [stream for flow in told if flow["series"] for stream in flow["series"]["cwnd_bytes"]]
-    windows = [[size / MSS_BYTES for size in sizes] for sizes in zip(*series, strict=True)]
-    return Told([flow["goodput_bps"] for flow in told], windows)
+    told = json.loads(netsim_native.run(json.dumps(description)))
+    return [flow["goodput_bps"] for flow in told["flows"]]
 
 
 _BUFFERS = {"send_buffer_bytes": 4 << 20, "receive_buffer_bytes": 6 << 20}
@@ -125,11 +110,6 @@ def singles(seed: int) -> dict[str, Order]:
 
 def _singly(orders: dict[str, Order]) -> dict[str, Order]:
     return {name: replace(order, sysctls=SEGMENT_BY_SEGMENT) for name, order in orders.items()}
-
-
-def windows(seed: int) -> dict[str, Order]:
-    """Return the same with the windows over time."""
-    return {name: replace(order, look_s=LOOK_S) for name, order in singles(seed).items()}
 
 
 def bottlenecks(seed: int) -> dict[str, Order]:
@@ -176,25 +156,6 @@ def _text(values: Sequence[float]) -> str:
     return f"{found.mean:.2f}{width}"
 
 
-def _drops(window: Sequence[float]) -> list[float]:
-    """Return what each reduction left of a window that is seen often."""
-    pairs = itertools.pairwise(window)
-    return [after / before for before, after in pairs if after < 0.95 * before]
-
-
-def _over_time(runs: Sequence[Told]) -> str:
-    """Return mean window, reductions a second, what one leaves: of the larger and smaller subflow and TCP."""
-    cells = []
-    for column in range(3):
-        seen = [[sorted(each[:2], reverse=True) + each[2:] for each in told.windows] for told in runs]
-        series = [[each[column] for each in windows if len(each) == 3] for windows in seen]
-        left = [_drops(window) for window in series]
-        means = [math.fsum(window) / len(window) for window in series]
-        often = [len(each) / (len(window) * LOOK_S) for each, window in zip(left, series, strict=True)]
-        cells += [_text(means), _text(often), _text([math.fsum(each) / max(1, len(each)) for each in left])]
-    return " | ".join(cells)
-
-
 def _table(runs: Sequence[Rates], ratio: bool) -> str:
     """Return the cells of one row: goodputs in Mbit/s over the seeds, or the first over the second."""
     if ratio:
@@ -205,7 +166,6 @@ def _table(runs: Sequence[Rates], ratio: bool) -> str:
 TABLES: dict[str, Callable[[int], dict[str, Order]]] = {
     "controls": controls,
     "singles": singles,
-    "windows": windows,
     "bottlenecks": bottlenecks,
     "bottlenecks-singly": bottlenecks_singly,
     "losses": losses,
@@ -222,14 +182,12 @@ def main() -> None:
     arguments = parser.parse_args()
     wanted = [TABLES[arguments.table](seed) for seed in range(1, arguments.seeds + 1)]
     kernel = [in_kernel(list(orders.values()), arguments.core) for orders in wanted]
-    ratio = arguments.table in ("controls", "singles", "windows")
+    ratio = arguments.table in ("controls", "singles")
     for row, name in enumerate(wanted[0]):
         sides = [[told[row] for told in kernel]]
         if arguments.table != "reordering":
             sides.append([simulated(orders[name]) for orders in wanted])
-        cells = [_table([told.rates for told in side], ratio) for side in sides]
-        if arguments.table == "windows":
-            cells += map(_over_time, sides)
+        cells = [_table(side, ratio) for side in sides]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import random
-import re
 import socket
 import subprocess
 import sys
@@ -29,7 +28,7 @@ class Order:
     """One run: MPTCP with two subflows, or one TCP, which may compete with a TCP of Reno on each bottleneck.
 
     Rates are in bit/s, times in seconds; `late` of all packets come `late_s` later, `loss` of them are lost
-    each way. Windows are looked at each `look_s`, never if that is 0.
+    each way.
     """
 
     control: str
@@ -47,7 +46,6 @@ class Order:
     sysctls: tuple[str, ...] = ()
     warm_up_s: float = 5.0
     seconds: float = 20.0
-    look_s: float = 0.0
 
 
 def main(wanted: Path, told: Path) -> None:
@@ -136,7 +134,7 @@ def _bottleneck(order: Order, index: int) -> None:
 
 
 def transfer(order: Order) -> dict[str, object]:
-    """Return goodputs in bit/s (MPTCP, each TCP), windows over time and MPTCP's sockets at the end."""
+    """Return goodputs in bit/s (MPTCP, each TCP) and MPTCP's sockets at the end."""
     draws = random.Random(order.seed)
     ends = [("m", order.kind, order.control, "10.0.20.2")]
     if order.competes:
@@ -158,25 +156,10 @@ def transfer(order: Order) -> dict[str, object]:
         for number, (host, kind, control, address) in enumerate(ends):
             late_s = str(draws.random())
             start(host, "source", kind, control, address, str(PORT + number), late_s, until_s)
-        end_s = time.monotonic() + order.warm_up_s + order.seconds
-        seen = []
-        while order.look_s and time.monotonic() < end_s - order.look_s:
-            time.sleep(order.look_s)
-            seen.append([window for host, *_ in ends for window in _windows(host)])
-        time.sleep(max(0.0, end_s - time.monotonic()))
+        time.sleep(order.warm_up_s + order.seconds)
         subflows = _sockets("m")
         counted = json.loads(sink.stdout.readline())
-    return {
-        "goodput_bps": [8 * size / order.seconds for size in counted],
-        "windows": seen,
-        "subflows": subflows,
-    }
-
-
-def _windows(host: str) -> list[int]:
-    """Return the congestion windows of a host's connections or subflows, by source address and port."""
-    found = (re.search(r"\bcwnd:(\d+)", line) for line in _sockets(host))
-    return [int(each[1]) for each in found if each]
+    return {"goodput_bps": [8 * size / order.seconds for size in counted], "subflows": subflows}
 
 
 def _sockets(host: str) -> list[str]:

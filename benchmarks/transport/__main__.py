@@ -12,6 +12,7 @@ Namespaces and interfaces end with the process.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -22,8 +23,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.command_line import command_line
-from benchmarks.occupied import occupied
+from benchmarks.command_line import command_line, exit_status
+from benchmarks.occupied import add_busy, occupied
 from benchmarks.transport import programs
 from benchmarks.transport.network import Network, path_address
 from benchmarks.transport.peer import MESSAGE_BYTES
@@ -204,12 +205,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; return the exit status."""
     parser = command_line(__doc__, with_json=True)
     parser.add_argument("--quick", action="store_true", help="3 rounds of 1 s instead of 5 of 4 s")
-    parser.add_argument(
-        "--busy", type=int, default=0, metavar="N", help="beside N computing processes for each processor (0)"
-    )
+    add_busy(parser)
     args = parser.parse_args(argv)
-    if args.busy < 0:
-        parser.error(f"--busy must be 0 or more, not {args.busy}")
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
         parser.error(f"{', '.join(missing)} not found: run `make setup`")
@@ -223,19 +220,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         words = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-m"]
         words += ["benchmarks.transport", *(sys.argv[1:] if argv is None else argv)]
         os.execvpe(words[0], words, {**os.environ, INSIDE: "1"})
-    network = Network()
-    try:
-        with occupied(args.busy):
+
+    def run() -> int:
+        with contextlib.closing(Network()) as network, occupied(args.busy):
             results = measure(network, 3 if args.quick else 5, 1.0 if args.quick else 4.0)
-    except KeyboardInterrupt:
-        return 130
-    except (RuntimeError, subprocess.SubprocessError) as error:
-        print(f"benchmarks.transport: {error}", file=sys.stderr)
-        return 1
-    finally:
-        network.close()
-    print(json.dumps(document(results), indent=1) if args.json else markdown(results))
-    return 0
+        print(json.dumps(document(results), indent=1) if args.json else markdown(results))
+        return 0
+
+    return exit_status(run)
 
 
 if __name__ == "__main__":

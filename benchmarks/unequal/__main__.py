@@ -16,16 +16,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.command_line import command_line
+from benchmarks.command_line import command_line, exit_status
 from benchmarks.unequal import grid, virtual
-from experiments.errors import ExperimentError
+from benchmarks.virtual_kernel import add_jobs, in_kernels
 
 LEAST_OF_BETTER = 0.97
 
@@ -49,7 +47,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--congestion-control", default="cubic", metavar="NAME", help="of the pair")
     parser.add_argument("--queue-packets", type=int, default=1000, metavar="N", help="default 1000")
     parser.add_argument("--seed", type=int, default=1, help="of the virtual kernel's random numbers")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="kernels at once")
+    add_jobs(parser)
     return parser.parse_args(argv)
 
 
@@ -69,23 +67,14 @@ def cases(arguments: argparse.Namespace) -> list[grid.Case]:
     return grid.quick() if arguments.quick else grid.full()
 
 
-def measure(wanted: Sequence[grid.Case], arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Make all transfers, in several kernels at once; yield a row for each case."""
-    jobs = max(1, min(arguments.jobs, len(wanted)))
-    cores = sorted(os.sched_getaffinity(0))
-    networks = virtual.by_network(wanted)
-    parts = [networks[number::jobs] for number in range(jobs)]
-    with ThreadPoolExecutor(jobs) as pool:
-        boots = [
-            pool.submit(
-                virtual.boot, part, arguments.seed, cores[number % len(cores)], arguments.queue_packets
-            )
-            for number, part in enumerate(parts)
-            if part
-        ]
-        seconds = dict(pair for boot in boots for pair in boot.result())
-    for case in wanted:
-        yield row(case, seconds[case])
+def measure(wanted: Sequence[grid.Case], arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Make all transfers, in several kernels at once; return a row for each case."""
+
+    def boot(networks: Sequence[Sequence[grid.Case]], core: int) -> list[tuple[grid.Case, virtual.Seconds]]:
+        return virtual.boot(networks, arguments.seed, core, arguments.queue_packets)
+
+    seconds = dict(in_kernels(virtual.by_network(wanted), arguments.jobs, boot))
+    return [row(case, seconds[case]) for case in wanted]
 
 
 def row(case: grid.Case, seconds: dict[str, float]) -> dict[str, Any]:
@@ -124,20 +113,14 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the grid."""
     arguments = parse(argv)
-    try:
-        rows = list(measure(cases(arguments), arguments))
-    except KeyboardInterrupt:
-        return 130
-    except (ExperimentError, RuntimeError) as error:
-        print(f"benchmarks.unequal: {error}", file=sys.stderr)
-        return 1
-    print(json.dumps(rows, indent=1) if arguments.json else markdown(rows))
-    return int(
-        any(
-            each["of_better_path"] < max(LEAST_OF_BETTER, each["kernel_mptcp_of_better_path"])
-            for each in rows
-        )
-    )
+
+    def run() -> int:
+        rows = measure(cases(arguments), arguments)
+        print(json.dumps(rows, indent=1) if arguments.json else markdown(rows))
+        least = (max(LEAST_OF_BETTER, each["kernel_mptcp_of_better_path"]) for each in rows)
+        return int(any(each["of_better_path"] < bound for each, bound in zip(rows, least, strict=True)))
+
+    return exit_status(run)
 
 
 if __name__ == "__main__":

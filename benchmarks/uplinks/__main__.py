@@ -17,17 +17,14 @@ The exit status is 1 where bytes were lost, a pause was above 1 s, or an uplink 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.command_line import command_line
-from benchmarks.virtual_kernel import guest_file, lines_of
-from experiments.errors import ExperimentError
+from benchmarks.command_line import command_line, exit_status
+from benchmarks.virtual_kernel import add_jobs, guest_file, in_kernels, lines_of
 
 MOST_PAUSE_S, MOST_REUSE_S = 1.0, 2.0
 
@@ -37,19 +34,6 @@ def boot(seeds: Sequence[int], core: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="uplinks-") as name:
         words = ["-m", "benchmarks.uplinks.guest", guest_file("told"), *map(str, seeds)]
         return lines_of(words, Path(name), "told", seed=1, core=core)
-
-
-def measure(seeds: Sequence[int], jobs: int) -> list[dict[str, Any]]:
-    """Run all seeds, in several kernels at once; return their rows.
-
-    Raises:
-        RunFailed, RuntimeError: A kernel did not come to its end.
-    """
-    cores = sorted(os.sched_getaffinity(0))
-    parts = [part for number in range(jobs) if (part := seeds[number::jobs])]
-    with ThreadPoolExecutor(jobs) as pool:
-        boots = pool.map(boot, parts, (cores[number % len(cores)] for number in range(len(parts))))
-        return sorted((row for rows in boots for row in rows), key=lambda row: int(row["seed"]))
 
 
 def is_kept(row: dict[str, Any]) -> bool:
@@ -81,18 +65,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_line(__doc__, with_json=True)
     parser.add_argument("--seeds", type=int, default=200, metavar="N", help="how many, default 200")
     parser.add_argument("--first", type=int, default=1, metavar="SEED", help="the first of them, default 1")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="kernels at once")
+    add_jobs(parser)
     arguments = parser.parse_args(argv)
-    seeds = range(arguments.first, arguments.first + arguments.seeds)
-    try:
-        rows = measure(seeds, max(1, arguments.jobs))
-    except KeyboardInterrupt:
-        return 130
-    except (ExperimentError, RuntimeError) as error:
-        print(f"benchmarks.uplinks: {error}", file=sys.stderr)
-        return 1
-    print(json.dumps(rows, indent=1) if arguments.json else markdown(rows))
-    return int(not all(map(is_kept, rows)))
+
+    def run() -> int:
+        seeds = range(arguments.first, arguments.first + arguments.seeds)
+        rows = sorted(in_kernels(seeds, arguments.jobs, boot), key=lambda row: int(row["seed"]))
+        print(json.dumps(rows, indent=1) if arguments.json else markdown(rows))
+        return int(not all(map(is_kept, rows)))
+
+    return exit_status(run)
 
 
 if __name__ == "__main__":

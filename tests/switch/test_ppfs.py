@@ -23,17 +23,26 @@ from typing import Any, Literal
 
 import pytest
 
-from benchmarks import ppfs_split
-from benchmarks.ppfs_split import DESTINATION_MAC, SOURCE_MAC, Split, run, send, sigmas, stamps, udp_frame
 from switch import PrivateInstance, SwitchError
 from switch.bpf import libbpf
 from switch.errors import BpfFailed
 from switch.ppfs import MAX_FLOWS, FlowKey, Splitter, gro
 from switch.ppfs.split import COUNTERS_BYTES
+from tests.fakes.split_network import (
+    DESTINATION_MAC,
+    SOURCE_MAC,
+    Split,
+    run,
+    send,
+    sigmas,
+    stamps,
+    udp_frame,
+)
 from tests.fakes.waiting import wait_until
 from tests.sandbox import run_in_sandbox, snapshot
 
 Mode = Literal["auto", "native", "generic"]
+SHARES = ([0.5, 0.5], [0.85, 0.15], [0.2, 0.3, 0.5], [0.05, 0.08, 0.1, 0.12, 0.13, 0.15, 0.17, 0.2])
 TCP = FlowKey("10.0.0.1", "10.0.0.2", 40000, 5001)
 UDP = FlowKey("10.0.0.1", "10.0.0.2", 40000, 5001, 17)
 # Its destination has the bytes of its ports: a header cut by four bytes would have them where the ports are.
@@ -191,7 +200,7 @@ def split_before_ovs(shares: list[float], count: int, mode: Mode) -> dict[str, A
 @pytest.mark.root
 @pytest.mark.parametrize(
     ("shares", "mode"),
-    [(shares, "native") for shares in ppfs_split.SHARES] + [(ppfs_split.SHARES[2], "generic")],
+    [(shares, "native") for shares in SHARES] + [(SHARES[2], "generic")],
 )
 def test_realised_split_is_the_one_asked_for(shares: list[float], mode: Mode) -> None:
     outcome = run_in_sandbox(split_before_ovs, shares, 20_000, mode)

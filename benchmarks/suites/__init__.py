@@ -1,1 +1,0 @@
-"""Other projects' test suites over the library's transports."""

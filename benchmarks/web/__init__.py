@@ -1,1 +1,0 @@
-"""The controller's page under load; see `benchmarks.web.__main__`."""
