@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use netsim::metrics::Histogram;
+
 use crate::air::{self, Air, Place};
 use crate::arena::{Arena, Frame, Tail};
-use crate::histogram::Durations;
 use crate::request::Wireless;
 use crate::shape::{Shape, ShapeChange};
 use crate::shaper::{Occupancy, Refusal, Shaper};
@@ -43,7 +44,7 @@ pub struct Snapshot {
     /// Packets in service or in the pipe.
     pub in_flight: Occupancy,
     /// Lateness of the releases since the last snapshot.
-    pub lateness: Durations,
+    pub lateness: Histogram,
     /// Whether the direction is up.
     pub is_up: bool,
 }
@@ -73,7 +74,7 @@ struct Direction {
     place: Option<Place>,
     tail: Tail,
     counters: Counters,
-    lateness: Durations,
+    lateness: Histogram,
     /// Number of the entry of `Fabric::agenda` that stands for this direction.
     entry: Option<u64>,
 }
@@ -100,7 +101,7 @@ impl Fabric {
             place: None,
             tail: Tail::default(),
             counters: Counters::default(),
-            lateness: Durations::default(),
+            lateness: Histogram::default(),
             entry: None,
         }));
     }
@@ -264,7 +265,7 @@ impl Fabric {
                 Some(left_ns) => {
                     counters.packets += 1;
                     counters.bytes += u64::from(departure.frame.size_bytes());
-                    lateness.record(left_ns.saturating_sub(departure.due_ns));
+                    lateness.record(left_ns.saturating_sub(departure.due_ns), 1);
                 }
                 None => counters.dropped_send += 1,
             }

@@ -10,7 +10,6 @@
 //! | [`air`] | Wi-Fi: media that directions share
 //! | [`fabric`] | all directions: one total order of releases, counters, memory |
 //! | [`arena`] | where the frames wait |
-//! | [`histogram`] | how late the releases were |
 //! | [`request`] | the JSON lines that a client sends |
 //! | [`checksum`] | finishing the checksums that a sender left to its network card |
 //! | [`random`] | seeded random numbers |
@@ -20,7 +19,6 @@ pub mod air;
 pub mod arena;
 pub mod checksum;
 pub mod fabric;
-pub mod histogram;
 pub mod random;
 pub mod request;
 pub mod shape;

@@ -14,11 +14,6 @@ pub fn generator(seed: u64, stream: &str) -> SplitMix64 {
     SplitMix64::seed_from_u64(SplitMix64::seed_from_u64(seed).next_u64() ^ hash)
 }
 
-/// A number drawn uniformly from [0, 1), a multiple of 2^-53.
-pub fn unit(rng: &mut SplitMix64) -> f64 {
-    (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,9 +9,10 @@
 
 use std::collections::VecDeque;
 
+use netsim::random::unit;
 use rand_xoshiro::SplitMix64;
 
-use crate::random::{generator, unit};
+use crate::random::generator;
 use crate::shape::{Shape, ShapeChange};
 
 /// A queue record is about 40 bytes; a burst's memory above this many records is given back when the burst is over.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use link_emulator::histogram::Durations;
 use link_emulator::request::{self, Add, Remove, Request, RequestError, Set};
 use link_emulator::shape::ShapeChange;
+use netsim::metrics::Histogram;
 use serde_json::{json, Value};
 
 use crate::interface::{Interface, Interfaces, State};
@@ -287,7 +287,7 @@ fn direction_json(wire: &str, direction: &str, report: &DirectionReport) -> Valu
 }
 
 /// Microseconds; null if nothing was released.
-fn lateness_json(lateness: &Durations) -> Value {
+fn lateness_json(lateness: &Histogram) -> Value {
     let us = |ns: u64| ns as f64 * 1e-3;
     let Some(mean_ns) = lateness.mean_ns() else {
         return Value::Null;
