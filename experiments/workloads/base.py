@@ -2,7 +2,7 @@
 
 A workload decides without knowing the network: its decisions are an iterator of times and sizes, pure and
 the same for the same seed in every engine. The live engine's sources follow it; the simulator is told the
-same list, unless a workload says how netsim draws it itself.
+same list, or a shorter form of it.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class WorkloadBase(Data):
 
     @classmethod
     def is_measured_from_logs(cls) -> bool:
-        """Whether the simulator has to log its flows: traffic that netsim draws itself it also measures."""
+        """Whether the simulator has to log its flows: traffic of a kind of netsim's it also measures."""
         measuring, simulating = (
             next(each for each in cls.__mro__ if name in vars(each)) for name in ("measured", "simulated")
         )

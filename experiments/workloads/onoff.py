@@ -49,15 +49,11 @@ class OnOff(WorkloadBase):
         return total
 
     def simulated(self, flow: Simulated) -> dict[str, Any]:
-        """Return the periods, those of the run as they are drawn, and the rate."""
-        periods: list[tuple[float, float]] = []
-        for period in itertools.islice(self._on_periods(flow.seed), LISTED_LIMIT):
-            periods.append(period)
-            if period[0] >= flow.duration_s:  # it too, or netsim would draw one that may begin before it
-                break
+        """Return the periods of the run, and the rate."""
+        begin = itertools.takewhile(lambda period: period[0] < flow.duration_s, self._on_periods(flow.seed))
         return {
-            **self.model_dump(),
-            "periods": periods,
+            "kind": self.kind,
+            "periods": list(itertools.islice(begin, LISTED_LIMIT)),
             "rate_bps": flow.rate_bps,
             "when_full": flow.when_full,
             "jitter": flow.tick_jitter,

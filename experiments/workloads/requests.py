@@ -9,12 +9,21 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from experiments.workloads import sizes as distributions
-from experiments.workloads.base import Asking, Decision, Ended, Simulated, WorkloadBase, generator, register
+from experiments.workloads.base import (
+    LISTED_LIMIT,
+    Asking,
+    Decision,
+    Ended,
+    Simulated,
+    WorkloadBase,
+    generator,
+    register,
+)
 from experiments.workloads.sizes import Sizes
 
 _ARRIVALS, _SIZES, _THINKING = 1, 2, 3
-DRAWN_PER_S, DRAWN_LIMIT = 500.0, 20_000
-"""Draws that a simulation is given: as many as requests could be in its time, and no more than that."""
+THOUGHTS_PER_S, THOUGHTS_LIMIT = 500.0, 20_000
+"""What users of a simulation think and ask for: in its time, and at the most; then it begins again."""
 
 
 @register
@@ -76,17 +85,30 @@ class Requests(WorkloadBase):
             yield float(draws.exponential(self.think_s))
 
     def simulated(self, flow: Simulated) -> dict[str, Any]:
-        """Return the requests with the first draws of the run; netsim draws what comes after those itself."""
-        settings = self.model_dump(exclude={"sizes"}, exclude_none=True)
-        count = min(DRAWN_LIMIT, round(DRAWN_PER_S * flow.duration_s) + (self.users or 0))
-        times_s = self._gaps(flow.seed) if self.users is None else self.think_times(flow.seed)
+        """Return when users ask or how long they think, and the sizes of the answers."""
+        if self.users is None:
+            times_s = list(self._gaps_within(flow.duration_s, flow.seed))
+            count = len(times_s)
+        else:
+            count = min(THOUGHTS_LIMIT, round(THOUGHTS_PER_S * flow.duration_s) + self.users)
+            times_s = list(itertools.islice(self.think_times(flow.seed), count))
         return {
-            **settings,
-            "sizes": distributions.simulated(self.sizes),
-            "drawn_times_s": list(itertools.islice(times_s, count)),
-            "drawn_sizes_bytes": list(itertools.islice(self.answer_sizes(flow.seed), count)),
+            "kind": self.kind,
+            "times_s": times_s,
+            "sizes_bytes": list(itertools.islice(self.answer_sizes(flow.seed), count)),
+            "users": self.users,
+            "request_bytes": self.request_bytes,
             "write_rate_bps": flow.write_rate_bps,
         }
+
+    def _gaps_within(self, duration_s: float, seed: int) -> Iterator[float]:
+        """Yield the times between requests up to the first one after a duration."""
+        time_s = 0.0
+        for gap_s in itertools.islice(self._gaps(seed), LISTED_LIMIT):
+            yield gap_s
+            time_s += gap_s
+            if time_s >= duration_s:
+                return
 
     def measured(self, flow: Ended) -> dict[str, Any]:
         """Return the completion times of the requests that were made after the warm-up."""

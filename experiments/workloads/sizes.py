@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
@@ -124,11 +124,3 @@ def mean_bytes(sizes: Sizes) -> float:
         total += (before + value) / 2 * (share - low)
         before, low = value, share
     return scale * total
-
-
-def simulated(sizes: Sizes) -> dict[str, Any]:
-    """Return a distribution as netsim's description has it."""
-    if isinstance(sizes, NamedSize | EmpiricalSize):
-        cdf, scale = cdf_of(sizes)
-        return {"kind": "empirical", "cdf": list(cdf), "scale": scale}
-    return sizes.model_dump()

@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
+use crate::bundle::mptcp::DuplicateAcks;
 use crate::error::Error;
 use crate::methods::Named;
-use crate::red::RedSettings;
 use crate::tcp_description::{CongestionName, TcpDescription};
 use crate::trace::TraceDescription;
 use crate::wifi_description::WifiDescription;
@@ -64,9 +64,6 @@ pub struct LinkDescription {
     /// Bound of the bytes that wait, likewise.
     #[serde(default)]
     pub queue_bytes: Option<u64>,
-    /// Drop at random before the queue is full.
-    #[serde(default)]
-    pub red: Option<RedSettings>,
     /// Probability that a packet is lost, below 1.
     #[serde(default)]
     pub loss: f64,
@@ -214,20 +211,12 @@ pub enum Traffic {
         #[serde(default)]
         when_full: WhenFull,
     },
-    /// A constant bit rate during on periods and nothing during off periods, beginning with an on period.
+    /// A constant bit rate during on periods, and nothing between them.
     #[serde(rename = "onoff")]
     OnOff {
         /// Goodput during on periods.
         rate_bps: f64,
-        /// Length of on periods, or its mean.
-        on_s: f64,
-        /// Length of off periods, or its mean.
-        off_s: f64,
-        /// How the lengths are distributed.
-        #[serde(default)]
-        lengths: Lengths,
-        /// The first on periods, drawn by somebody else: begin and end in seconds, rising. Those after them are drawn here.
-        #[serde(default)]
+        /// Begin and end of each on period in seconds; they rise, and the first begins at 0.
         periods: Vec<(f64, f64)>,
         /// Bytes of a write.
         #[serde(default)]
@@ -251,29 +240,18 @@ pub enum Traffic {
         #[serde(default)]
         write_rate_bps: Option<f64>,
     },
-    /// The destination asks over the flow's connection, the source answers, one after the other. Either `per_s` (open loop: a
-    /// Poisson process) or `users` (closed loop: each waits for the whole answer, thinks and asks again).
+    /// The destination asks over the flow's connection, the source answers, one after the other.
     Requests {
-        /// Bytes of the answers.
-        sizes: Sizes,
-        /// Mean requests a second.
-        #[serde(default)]
-        per_s: Option<f64>,
-        /// Users of a closed loop.
+        /// Bytes of the answers, in the order of the requests; after the last one they begin again.
+        sizes_bytes: Vec<u64>,
+        /// Times between requests, none after the last (open loop); with `users` how long one thinks, where they begin again.
+        times_s: Vec<f64>,
+        /// Users of a closed loop: each waits for the whole answer, thinks and asks again.
         #[serde(default)]
         users: Option<u32>,
-        /// Mean of the exponentially distributed time that a user thinks.
-        #[serde(default)]
-        think_s: f64,
         /// Bytes of a request.
         #[serde(default = "default_request_bytes")]
         request_bytes: u32,
-        /// The first draws of the times between requests, or that users think, made by somebody else. Those after them are drawn here.
-        #[serde(default)]
-        drawn_times_s: Vec<f64>,
-        /// Likewise the first sizes.
-        #[serde(default)]
-        drawn_sizes_bytes: Vec<u64>,
         /// Bytes of a write.
         #[serde(default)]
         write_bytes: Option<u32>,
@@ -303,41 +281,6 @@ pub enum WhenFull {
     Skip,
     /// It waits until there is room, and those after it wait behind it.
     Wait,
-}
-
-/// How the lengths of on and off periods are distributed.
-#[derive(Debug, Clone, Copy, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum Lengths {
-    /// Exponentially.
-    #[default]
-    Exponential,
-    /// All alike.
-    Fixed,
-}
-
-/// A distribution of sizes.
-#[derive(Debug, Clone, Deserialize, PartialEq)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Sizes {
-    /// All alike.
-    Fixed {
-        /// Bytes.
-        size_bytes: u64,
-    },
-    /// Exponential, rounded up to whole bytes.
-    Exponential {
-        /// Mean in bytes.
-        mean_bytes: f64,
-    },
-    /// Written down.
-    Empirical {
-        /// Pairs of size in bytes and the share of sizes up to it. Both rise, the last share is 1; linear between two points.
-        cdf: Vec<(f64, f64)>,
-        /// Each size is multiplied with this.
-        #[serde(default = "default_weight")]
-        scale: f64,
-    },
 }
 
 /// A path and what it may carry.
@@ -466,7 +409,7 @@ pub struct MptcpDescription {
     /// How the subflows' windows are coupled, or `MODULE:NAME` of one's own.
     pub congestion_control: Named<CoupledName>,
     /// What raises duplicate ACKs.
-    pub dupack: DupackName,
+    pub dupack: DuplicateAcks,
     /// Send again on a fast subflow what blocks the window or the buffer.
     pub opportunistic_retransmission: bool,
     /// Halve the window of a subflow that blocks the receive window.
@@ -484,7 +427,7 @@ impl Default for MptcpDescription {
         Self {
             scheduler: "minrtt".to_owned(),
             congestion_control: Named::BuiltIn(CoupledName::Lia),
-            dupack: DupackName::Subflow,
+            dupack: DuplicateAcks::Subflow,
             opportunistic_retransmission: true,
             penalisation: true,
             reinjection: true,
@@ -512,16 +455,6 @@ pub enum CoupledName {
     FullyCoupled,
 }
 
-/// What raises duplicate ACKs, by name.
-#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum DupackName {
-    /// Disorder within the subflow.
-    Subflow,
-    /// Disorder of the connection too, as in ns-3's model.
-    Connection,
-}
-
 /// When a frame is given to a stream.
 #[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
@@ -541,10 +474,6 @@ fn default_request_bytes() -> u32 {
     100
 }
 
-fn default_weight() -> f64 {
-    1.0
-}
-
 fn default_paths() -> Vec<PathDescription> {
     vec![PathDescription {
         path: PathChoice::default(),
@@ -557,7 +486,7 @@ fn default_paths() -> Vec<PathDescription> {
 impl PathDescription {
     /// Its weight among the flow's paths.
     pub fn weight(&self) -> f64 {
-        self.rate_bps.unwrap_or_else(default_weight)
+        self.rate_bps.unwrap_or(1.0)
     }
 }
 

@@ -30,6 +30,18 @@ impl Error {
             reason: reason.into(),
         }
     }
+
+    /// Refuse what does not hold.
+    pub(crate) fn require(
+        holds: bool,
+        place: impl Into<String>,
+        reason: impl Into<String>,
+    ) -> Result<(), Self> {
+        if holds {
+            return Ok(());
+        }
+        Err(Self::description(place, reason))
+    }
 }
 
 impl fmt::Display for Error {

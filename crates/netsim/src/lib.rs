@@ -9,7 +9,6 @@
 //! | [`simulation`] | the engine: one loop over the events |
 //! | [`queue`] | events in the total order of time and sequence |
 //! | [`link`] | one direction of a link: queue, transmitter, wire |
-//! | [`red`] | queues that drop early |
 //! | [`network`] | the graph and its shortest paths |
 //! | [`switch`] | pinned, shortest, hashed and split routes |
 //! | [`hosts`] | TCP endpoints and their places |
@@ -44,7 +43,6 @@ pub mod packet;
 mod prefetch;
 mod queue;
 pub mod random;
-pub mod red;
 pub mod requests;
 pub mod results;
 pub mod simulation;

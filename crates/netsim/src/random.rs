@@ -19,18 +19,14 @@ pub enum Purpose {
     Split = 3,
     /// The frame scheduler of an MSTCP connection.
     Schedule = 4,
-    /// Times at which an application writes or asks.
+    /// Times at which an application writes.
     Traffic = 5,
     /// The switches' hash of a connection.
     Hash = 6,
-    /// Sizes of answers.
-    Sizes = 7,
     /// Slots that stations of a medium wait.
     Backoff = 8,
     /// Fading and noise of a medium.
     Channel = 9,
-    /// Early drops of a link's queue.
-    EarlyDrop = 10,
     /// Where BBR's cycle begins.
     Probing = 11,
     /// ACKs that the F-RTO of ns-3's MPTCP ignores.

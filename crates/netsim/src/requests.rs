@@ -2,46 +2,44 @@
 
 use std::collections::VecDeque;
 
-use crate::description::Sizes;
 use crate::metrics::Histogram;
-use crate::random::{exponential, unit, SplitMix64};
 use crate::time::Nanos;
 
-/// When the next request is made.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Loop {
-    /// At the times of a Poisson process, whether or not earlier ones are answered.
-    Open {
-        /// Mean time between requests.
-        mean_ns: f64,
-    },
-    /// This many users ask, wait for the whole answer, think and ask again.
-    Closed {
-        /// How many.
-        users: u32,
-        /// Mean time that they think.
-        think_ns: f64,
-    },
+/// Values that are taken one after the other.
+#[derive(Debug, Clone)]
+struct Drawn {
+    values: Vec<u64>,
+    taken: usize,
 }
 
-/// First draws that somebody else has made.
-#[derive(Debug, Clone, Default)]
-pub struct Drawn {
-    /// Times between requests, or that users think.
-    pub times: VecDeque<Nanos>,
-    /// Bytes of answers.
-    pub sizes: VecDeque<u64>,
+impl Drawn {
+    fn new(values: Vec<u64>) -> Self {
+        Self { values, taken: 0 }
+    }
+
+    /// The next value; none after the last.
+    fn next(&mut self) -> Option<u64> {
+        self.taken += 1;
+        self.values.get(self.taken - 1).copied()
+    }
+
+    /// The next value; after the last they begin again.
+    fn cycle(&mut self) -> u64 {
+        self.taken += 1;
+        self.values[(self.taken - 1) % self.values.len()]
+    }
 }
 
 /// The requests of a flow: made at its destination, answered by its source in the order in which they come.
 #[derive(Debug, Clone)]
 pub struct Requests {
-    arrivals: Loop,
-    sizes: Sizes,
+    /// Times between requests, or that users think.
+    times: Drawn,
+    /// Bytes of answers.
+    sizes: Drawn,
+    /// Those of a closed loop, who ask, wait for the whole answer, think and ask again.
+    users: Option<u32>,
     request_bytes: u32,
-    times: SplitMix64,
-    draws: SplitMix64,
-    drawn: Drawn,
     /// Bytes of requests that the connection has not taken yet.
     unsent: u64,
     /// Bytes of the answers to requests that have not arrived.
@@ -51,21 +49,13 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Requests of `request_bytes` for `sizes`; `times` draws when, `draws` how much, after what is `drawn` already.
-    pub fn new(
-        arrivals: Loop,
-        sizes: Sizes,
-        request_bytes: u32,
-        [times, draws]: [SplitMix64; 2],
-        drawn: Drawn,
-    ) -> Self {
+    /// Requests of `request_bytes`. There is one size at least, and with users one time.
+    pub fn new(times: Vec<Nanos>, sizes: Vec<u64>, users: Option<u32>, request_bytes: u32) -> Self {
         Self {
-            arrivals,
-            sizes,
+            times: Drawn::new(times),
+            sizes: Drawn::new(sizes),
+            users,
             request_bytes,
-            times,
-            draws,
-            drawn,
             unsent: 0,
             answers: VecDeque::new(),
             arrived: 0,
@@ -74,37 +64,28 @@ impl Requests {
 
     /// How many requests are under way to be made at the beginning, and how long after it.
     pub fn first(&mut self) -> (u32, Nanos) {
-        match self.arrivals {
-            Loop::Open { mean_ns } => (1, self.time(mean_ns)),
-            Loop::Closed { users, .. } => (users, 0),
+        match self.users {
+            Some(users) => (users, 0),
+            None => self.times.next().map_or((0, 0), |time| (1, time)),
         }
-    }
-
-    fn time(&mut self, mean_ns: f64) -> Nanos {
-        let drawn = self.drawn.times.pop_front();
-        drawn.unwrap_or_else(|| exponential(&mut self.times, mean_ns))
     }
 
     /// The time to the next request of an open loop.
     pub fn gap(&mut self) -> Option<Nanos> {
-        match self.arrivals {
-            Loop::Open { mean_ns } => Some(self.time(mean_ns)),
-            Loop::Closed { .. } => None,
+        match self.users {
+            Some(_) => None,
+            None => self.times.next(),
         }
     }
 
     /// How long a user of a closed loop thinks.
     pub fn think(&mut self) -> Option<Nanos> {
-        match self.arrivals {
-            Loop::Open { .. } => None,
-            Loop::Closed { think_ns, .. } => Some(self.time(think_ns)),
-        }
+        self.users.map(|_| self.times.cycle())
     }
 
     /// Make a request: the bytes of its answer.
     pub fn ask(&mut self) -> u64 {
-        let drawn = self.drawn.sizes.pop_front();
-        let size = drawn.unwrap_or_else(|| draw(&self.sizes, &mut self.draws));
+        let size = self.sizes.cycle();
         self.unsent += u64::from(self.request_bytes);
         self.answers.push_back(size);
         size
@@ -129,29 +110,6 @@ impl Requests {
             answers += self.answers.pop_front().unwrap_or(0);
         }
         answers
-    }
-}
-
-/// A size in bytes, at least 1.
-fn draw(sizes: &Sizes, rng: &mut SplitMix64) -> u64 {
-    match sizes {
-        Sizes::Fixed { size_bytes } => *size_bytes,
-        // In millionths of a byte, to be rounded up.
-        Sizes::Exponential { mean_bytes } => exponential(rng, mean_bytes * 1e6)
-            .div_ceil(1_000_000)
-            .max(1),
-        Sizes::Empirical { cdf, scale } => {
-            let share = unit(rng);
-            let above = cdf.partition_point(|&(_, upto)| upto < share);
-            let (size, upto) = cdf[above.min(cdf.len() - 1)];
-            let bytes = match above.checked_sub(1).map(|below| cdf[below]) {
-                Some((smaller, from)) if upto > from => {
-                    smaller + (size - smaller) * (share - from) / (upto - from)
-                }
-                _ => size,
-            };
-            ((bytes * scale + 0.5) as u64).max(1)
-        }
     }
 }
 
@@ -192,35 +150,10 @@ impl Transfers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::{generator, Purpose, SeedableRng};
-
-    fn mean(sizes: &Sizes, count: u32) -> f64 {
-        let mut rng = generator(2, Purpose::Sizes, 0);
-        let sum: u64 = (0..count).map(|_| draw(sizes, &mut rng)).sum();
-        sum as f64 / f64::from(count)
-    }
-
-    #[test]
-    fn sizes_have_their_means() {
-        assert_eq!(mean(&Sizes::Fixed { size_bytes: 7 }, 10), 7.0);
-        let exponential = mean(&Sizes::Exponential { mean_bytes: 5000.0 }, 400_000);
-        assert!((exponential / 5000.5 - 1.0).abs() < 0.005, "{exponential}");
-        // A tenth is of 100 bytes, four tenths lie evenly up to 200, half up to 1000; all times 3.
-        let cdf = vec![(100.0, 0.1), (200.0, 0.5), (1000.0, 1.0)];
-        let empirical = mean(&Sizes::Empirical { cdf, scale: 3.0 }, 400_000);
-        let expected = 3.0 * (0.1 * 100.0 + 0.4 * 150.0 + 0.5 * 600.0);
-        assert!((empirical / expected - 1.0).abs() < 0.005, "{empirical}");
-    }
 
     #[test]
     fn answers_follow_the_requests_that_are_complete() {
-        let sizes = Sizes::Fixed { size_bytes: 1000 };
-        let users = Loop::Closed {
-            users: 2,
-            think_ns: 0.0,
-        };
-        let draws = [1, 2].map(SplitMix64::seed_from_u64);
-        let mut requests = Requests::new(users, sizes, 100, draws, Drawn::default());
+        let mut requests = Requests::new(vec![0], vec![1000], Some(2), 100);
         assert_eq!(requests.first(), (2, 0));
         assert_eq!((requests.ask(), requests.ask()), (1000, 1000));
         assert_eq!(requests.unsent(), 200);
@@ -228,6 +161,14 @@ mod tests {
         assert_eq!(requests.unsent(), 50);
         assert_eq!(requests.on_arrived(99), 0);
         assert_eq!(requests.on_arrived(101), 2000);
+    }
+
+    #[test]
+    fn an_open_loop_ends_with_its_times() {
+        let mut requests = Requests::new(vec![5, 7], vec![1, 2], None, 100);
+        assert_eq!(requests.first(), (1, 5));
+        assert_eq!((requests.gap(), requests.gap()), (Some(7), None));
+        assert_eq!([requests.ask(), requests.ask(), requests.ask()], [1, 2, 1]);
     }
 
     #[test]

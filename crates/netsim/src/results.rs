@@ -75,7 +75,7 @@ pub struct FlowResults {
     pub series: Option<FlowSeries>,
     /// What MPTCP alone has.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mptcp: Option<MptcpResults>,
+    pub mptcp: Option<MptcpReport>,
     /// Each write and each read, if the description asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<FlowLog>,
@@ -90,25 +90,6 @@ pub struct FlowLog {
     pub writes: Vec<(u64, Nanos)>,
     /// Reads in order.
     pub reads: Vec<(u64, Nanos)>,
-}
-
-/// What an MPTCP connection has done beyond plain sending, from the start of the run.
-#[derive(Debug, Clone, Serialize, PartialEq)]
-pub struct MptcpResults {
-    /// Pieces sent again on another subflow, since theirs had a timeout or ended.
-    pub reinjected: u64,
-    /// Pieces sent again on a fast subflow since they held the window or the buffer back.
-    pub opportunistic_retransmissions: u64,
-    /// Windows that were halved for that.
-    pub penalties: u64,
-    /// Packets that brought the receiver nothing new.
-    pub duplicate_packets: u64,
-    /// Of each subflow: the mean over time of its congestion window by its smoothed round trip, bit/s.
-    pub window_rates_bps: Vec<f64>,
-    /// The same as the mean over the lines that the MPTCP model of ns-3 logs: one for each ACK that advances or change of the window.
-    pub logged_rates_bps: Vec<f64>,
-    /// Of all subflows together, the mean over all lines: its `gThroughput`.
-    pub logged_rate_bps: f64,
 }
 
 /// Delay of a flow.
@@ -134,11 +115,8 @@ pub struct TransferResults {
 #[derive(Debug, Clone, Serialize, PartialEq)]
 #[allow(missing_docs)]
 pub struct CompletionResults {
-    pub mean: f64,
-    pub p50: f64,
-    pub p95: f64,
-    pub p99: f64,
-    pub max: f64,
+    #[serde(flatten)]
+    pub delay: DelayResults,
     pub quantiles: Vec<f64>,
 }
 
@@ -286,7 +264,7 @@ impl Simulation {
             split_packets: self.split_results(flow),
             delay_cdf_s: percentiles_s(delay),
             series: (self.schedule.series_interval > 0).then(|| self.flow_series(index)),
-            mptcp: report.mptcp.as_ref().map(mptcp_results),
+            mptcp: report.mptcp.clone(),
             log: flow.log.as_ref().map(|log| FlowLog {
                 begun_ns: [
                     flow.begun.unwrap_or(flow.write_from),
@@ -487,18 +465,6 @@ impl Simulation {
     }
 }
 
-fn mptcp_results(report: &MptcpReport) -> MptcpResults {
-    MptcpResults {
-        reinjected: report.counters.reinjected,
-        opportunistic_retransmissions: report.counters.opportunistic,
-        penalties: report.counters.penalties,
-        duplicate_packets: report.duplicate_packets,
-        window_rates_bps: report.window_rates_bps.clone(),
-        logged_rates_bps: report.logged_rates_bps.clone(),
-        logged_rate_bps: report.logged_rate_bps,
-    }
-}
-
 fn delay_results(delay: &Histogram) -> Option<DelayResults> {
     let quantiles = delay.quantiles_ns(&[0.5, 0.95, 0.99]);
     let &[p50, p95, p99] = &quantiles[..] else {
@@ -514,19 +480,8 @@ fn delay_results(delay: &Histogram) -> Option<DelayResults> {
 }
 
 fn completions(transfers: &Transfers) -> Option<CompletionResults> {
-    let DelayResults {
-        mean,
-        p50,
-        p95,
-        p99,
-        max,
-    } = delay_results(&transfers.times)?;
     Some(CompletionResults {
-        mean,
-        p50,
-        p95,
-        p99,
-        max,
+        delay: delay_results(&transfers.times)?,
         quantiles: percentiles_s(&transfers.times),
     })
 }

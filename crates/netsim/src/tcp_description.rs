@@ -11,12 +11,19 @@ use crate::tcp::config::{
 use crate::tcp::{Config, Profile};
 use crate::time::seconds;
 
+/// Set the fields of a configuration that are given.
+macro_rules! overwrite {
+    ($config:ident, $given:ident: $($field:ident),+) => {
+        $($config.$field = $given.$field.unwrap_or($config.$field);)+
+    };
+}
+
 /// TCP of all hosts. Whatever is left out is the profile's.
 #[derive(Debug, Clone, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpDescription {
     /// Whose behaviour it is: `rfc`, `ns3` (ns-3 3.37, classic recovery) or `linux`.
-    pub profile: ProfileName,
+    pub profile: Profile,
     /// Most bytes of data in a segment.
     pub mss_bytes: Option<u32>,
     /// Bytes written and not acknowledged, at most; of each stream with early binding, else of the whole connection.
@@ -48,9 +55,9 @@ pub struct TcpDescription {
     /// `reno`, `cubic`, `bbr`, or `MODULE:NAME` of one's own.
     pub congestion_control: Option<Named<CongestionName>>,
     /// `classic`, `prr`, `prr_conservative` or `keep`.
-    pub recovery: Option<RecoveryName>,
+    pub recovery: Option<Reduction>,
     /// What becomes of reductions without cause: `ignored`, `eifel` (needs timestamps), `frto`, `dsack` (needs SACK) or `door`.
-    pub spurious: Option<SpuriousName>,
+    pub spurious: Option<Spurious>,
     /// The response to reordering by its name in the literature, or `MODULE:NAME` of one's own, in place of `recovery` and `spurious`.
     pub reordering: Option<Named<ReorderingName>>,
     /// Whether duplicate ACKs begin a recovery; else the retransmission timer alone does.
@@ -66,21 +73,6 @@ pub struct TcpDescription {
     pub pacing: Option<PacingName>,
 }
 
-/// Whose TCP it is.
-#[derive(Debug, Clone, Copy, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum ProfileName {
-    /// What the RFCs recommend.
-    #[default]
-    Rfc,
-    /// ns-3 3.37.
-    Ns3,
-    /// What Linux does.
-    Linux,
-    /// Subflows of the MPTCP model of ns-3 (Chihani and Collange 2011).
-    Ns3Mptcp,
-}
-
 /// Congestion control by name.
 #[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
@@ -91,36 +83,6 @@ pub enum CongestionName {
     Cubic,
     /// BBR v1, its data is paced; with profile `ns3`, ns-3's.
     Bbr,
-}
-
-/// How the window shrinks, by name.
-#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum RecoveryName {
-    /// At once.
-    Classic,
-    /// In proportion (RFC 6937, slow-start reduction bound).
-    Prr,
-    /// In proportion, conservative reduction bound.
-    PrrConservative,
-    /// Not at all, but for timeouts (PR-R).
-    Keep,
-}
-
-/// The response to reductions without cause, by name.
-#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum SpuriousName {
-    /// None.
-    Ignored,
-    /// RFC 3522 and RFC 4015.
-    Eifel,
-    /// RFC 5682.
-    Frto,
-    /// RFC 3708 with RFC 2883.
-    Dsack,
-    /// Wang and Zhang 2002.
-    Door,
 }
 
 /// A response to reordering, by its name in the literature.
@@ -203,22 +165,20 @@ impl TcpDescription {
     /// # Errors
     /// [`Error::Description`] names the first.
     pub fn check(&self) -> Result<(), Error> {
-        if self.reordering.is_some() && self.spurious.is_some() {
-            return Err(Error::description(
-                "tcp.reordering",
-                "says what spurious says: give one of them",
-            ));
-        }
+        Error::require(
+            self.reordering.is_none() || self.spurious.is_none(),
+            "tcp.reordering",
+            "says what spurious says: give one of them",
+        )?;
         let is_reduction = matches!(
             self.reordering.as_ref().and_then(Named::built_in),
             Some(ReorderingName::PrR)
         );
-        if is_reduction && !matches!(self.recovery, None | Some(RecoveryName::Keep)) {
-            return Err(Error::description(
-                "tcp.reordering",
-                "pr_r is a recovery itself: leave recovery out, or set it to \"keep\"",
-            ));
-        }
+        Error::require(
+            !is_reduction || matches!(self.recovery, None | Some(Reduction::Keep)),
+            "tcp.reordering",
+            "pr_r is a recovery itself: leave recovery out, or set it to \"keep\"",
+        )?;
         self.config(None)
             .validate()
             .map_err(|error| Error::description("tcp", error.to_string()))
@@ -227,16 +187,14 @@ impl TcpDescription {
     /// The congestion control of a flow that names one of its own.
     pub fn congestion(&self, name: CongestionName) -> CongestionAlgorithm {
         match name {
-            CongestionName::Cubic if self.profile == ProfileName::Ns3 => {
-                CongestionAlgorithm::Ns3Cubic
-            }
-            CongestionName::Cubic if self.profile == ProfileName::Linux => {
+            CongestionName::Cubic if self.profile == Profile::Ns3 => CongestionAlgorithm::Ns3Cubic,
+            CongestionName::Cubic if self.profile == Profile::Linux => {
                 CongestionAlgorithm::LinuxCubic {
                     paced: self.pacing.is_some_and(|name| name != PacingName::Off),
                 }
             }
             CongestionName::Cubic => CongestionAlgorithm::Cubic(CubicSettings::default()),
-            CongestionName::Bbr if self.profile == ProfileName::Ns3 => {
+            CongestionName::Bbr if self.profile == Profile::Ns3 => {
                 CongestionAlgorithm::Ns3Bbr { seed: 0 }
             }
             CongestionName::Bbr => CongestionAlgorithm::Bbr { seed: 0 },
@@ -247,72 +205,34 @@ impl TcpDescription {
     /// How the profile's Reno counts.
     pub fn reno_growth(&self) -> RenoGrowth {
         match self.profile {
-            ProfileName::Rfc => RenoGrowth::Bytes,
-            ProfileName::Ns3 | ProfileName::Ns3Mptcp => RenoGrowth::Acks,
-            ProfileName::Linux => RenoGrowth::Segments,
+            Profile::Rfc => RenoGrowth::Bytes,
+            Profile::Ns3 | Profile::Ns3Mptcp => RenoGrowth::Acks,
+            Profile::Linux => RenoGrowth::Segments,
         }
     }
 
     /// The settings of a connection whose path is allocated `rate_bps` of data, if any.
     pub fn config(&self, rate_bps: Option<f64>) -> Config {
-        let mut config = Config::profile(match self.profile {
-            ProfileName::Rfc => Profile::Rfc,
-            ProfileName::Ns3 => Profile::Ns3,
-            ProfileName::Linux => Profile::Linux,
-            ProfileName::Ns3Mptcp => Profile::Ns3Mptcp,
-        });
-        set(&mut config.mss_bytes, self.mss_bytes);
-        set(&mut config.send_buffer_bytes, self.send_buffer_bytes);
-        set(&mut config.receive_buffer_bytes, self.receive_buffer_bytes);
-        set(
-            &mut config.initial_window_segments,
-            self.initial_window_segments,
-        );
-        set(
-            &mut config.initial_ssthresh_bytes,
-            self.initial_ssthresh_bytes,
-        );
-        set(&mut config.delayed_ack_segments, self.delayed_ack_segments);
-        set(
-            &mut config.delayed_ack_timeout,
-            self.delayed_ack_timeout_s.map(seconds),
-        );
-        set(&mut config.sack, self.sack);
-        set(&mut config.timestamps, self.timestamps);
-        set(&mut config.window_scaling, self.window_scaling);
-        set(&mut config.limited_transmit, self.limited_transmit);
-        set(&mut config.duplicate_threshold, self.duplicate_threshold);
-        set(&mut config.nagle, self.nagle);
-        set(
-            &mut config.slow_start_after_idle,
-            self.slow_start_after_idle,
-        );
-        set(&mut config.rto.min, self.rto_min_s.map(seconds));
-        set(&mut config.rto.initial, self.rto_initial_s.map(seconds));
-        set(&mut config.rto.max, self.rto_max_s.map(seconds));
+        let mut config = Config::profile(self.profile);
+        overwrite!(config, self: mss_bytes, send_buffer_bytes, receive_buffer_bytes, initial_window_segments);
+        overwrite!(config, self: initial_ssthresh_bytes, delayed_ack_segments, sack, timestamps, window_scaling);
+        overwrite!(config, self: limited_transmit, duplicate_threshold, nagle, slow_start_after_idle);
+        for (field, given_s) in [
+            (&mut config.delayed_ack_timeout, self.delayed_ack_timeout_s),
+            (&mut config.rto.min, self.rto_min_s),
+            (&mut config.rto.initial, self.rto_initial_s),
+            (&mut config.rto.max, self.rto_max_s),
+        ] {
+            *field = given_s.map_or(*field, seconds);
+        }
         if let Some(&name) = self.congestion_control.as_ref().and_then(Named::built_in) {
             config.congestion = self.congestion(name);
         }
         if !config.sack && self.reordering.is_none() {
             config.detect_by_duplicates();
         }
-        if let Some(name) = self.recovery {
-            config.reduction = match name {
-                RecoveryName::Classic => Reduction::Classic,
-                RecoveryName::Prr => Reduction::Prr,
-                RecoveryName::PrrConservative => Reduction::PrrConservative,
-                RecoveryName::Keep => Reduction::Keep,
-            };
-        }
-        if let Some(name) = self.spurious {
-            config.spurious = match name {
-                SpuriousName::Ignored => Spurious::Ignored,
-                SpuriousName::Eifel => Spurious::Eifel,
-                SpuriousName::Frto => Spurious::FRto,
-                SpuriousName::Dsack => Spurious::DSack,
-                SpuriousName::Door => Spurious::Door,
-            };
-        }
+        config.reduction = self.recovery.unwrap_or(config.reduction);
+        config.spurious = self.spurious.unwrap_or(config.spurious);
         if let Some(name) = self.reordering.as_ref().and_then(Named::built_in) {
             name.apply(&mut config);
         }
@@ -332,11 +252,5 @@ impl TcpDescription {
             *paced = config.pacing != Pacing::Off;
         }
         config
-    }
-}
-
-fn set<T>(field: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *field = value;
     }
 }

@@ -1,8 +1,5 @@
 //! What applications write, and when.
 
-use std::collections::VecDeque;
-
-use crate::description::Lengths;
 use crate::random::{below, exponential, SplitMix64};
 use crate::requests::Requests;
 use crate::time::{Nanos, SECOND};
@@ -20,7 +17,7 @@ pub enum Source {
         rng: SplitMix64,
     },
     /// Writes of one size at a constant rate during on periods.
-    OnOff(Box<OnOff>),
+    OnOff(OnOff),
     /// As much as the send buffer takes, until all is written.
     Bulk,
     /// Answers to requests.
@@ -35,7 +32,7 @@ impl Source {
         match self {
             Self::ConstantRate(ticks) => Some(ticks.next_gap()),
             Self::Poisson { mean_ns, rng } => Some(exponential(rng, *mean_ns)),
-            Self::OnOff(periods) => Some(periods.next_gap()),
+            Self::OnOff(periods) => periods.next_gap(),
             Self::Bulk => None,
             Self::Requests(requests) => requests.gap(),
             Self::Listed(writes) => writes.gap(),
@@ -206,78 +203,41 @@ impl Ticks {
 #[derive(Debug, Clone)]
 pub struct OnOff {
     ticks: Ticks,
-    /// Mean lengths of on and off periods.
-    means: [Nanos; 2],
-    lengths: Lengths,
-    /// On periods that were drawn before, from the next one on.
-    drawn: VecDeque<(Nanos, Nanos)>,
-    rng: SplitMix64,
+    /// Begin and end of each.
+    periods: Vec<(Nanos, Nanos)>,
+    /// The period of the last tick.
+    current: usize,
     /// The last tick.
     at: Nanos,
-    /// The on periods of the last tick and the one before: begin and end.
-    periods: [(Nanos, Nanos); 2],
-    /// Length of all on periods before those.
-    before: Nanos,
 }
 
 impl OnOff {
-    /// Periods with these mean lengths, of ticks as given; the first on periods may be `drawn` before.
-    pub fn new(
-        ticks: Ticks,
-        means: [Nanos; 2],
-        lengths: Lengths,
-        drawn: VecDeque<(Nanos, Nanos)>,
-        rng: SplitMix64,
-    ) -> Self {
-        let mut new = Self {
+    /// On periods, of which there is one at least, of ticks as given.
+    pub fn new(ticks: Ticks, periods: Vec<(Nanos, Nanos)>) -> Self {
+        Self {
             ticks,
-            means,
-            lengths,
-            drawn,
-            rng,
+            periods,
+            current: 0,
             at: 0,
-            periods: [(0, 0); 2],
-            before: 0,
-        };
-        new.periods[1] = new.next_period(0);
-        new
-    }
-
-    /// The on period after an off period that begins at `end`; the first one has none before it.
-    fn next_period(&mut self, end: Nanos) -> (Nanos, Nanos) {
-        if let Some(period) = self.drawn.pop_front() {
-            return period;
-        }
-        let begin = if end == 0 { 0 } else { end + self.length(1) };
-        (begin, begin + self.length(0))
-    }
-
-    fn length(&mut self, which: usize) -> Nanos {
-        let mean = self.means[which];
-        match self.lengths {
-            Lengths::Fixed => mean,
-            Lengths::Exponential => exponential(&mut self.rng, mean as f64).max(1),
         }
     }
 
-    fn next_gap(&mut self) -> Nanos {
+    fn next_gap(&mut self) -> Option<Nanos> {
         let gap = self.ticks.next_gap();
-        let end = self.periods[1].1;
-        if self.at + gap < end {
+        if self.at + gap < self.periods[self.current].1 {
             self.at += gap;
-            return gap;
+            return Some(gap);
         }
-        let period = self.next_period(end);
-        self.before += self.periods[0].1 - self.periods[0].0;
-        self.periods = [self.periods[1], period];
+        let (begin, _) = *self.periods.get(self.current + 1)?;
+        self.current += 1;
         self.ticks.carry = 0;
-        period.0 - std::mem::replace(&mut self.at, period.0)
+        Some(begin - std::mem::replace(&mut self.at, begin))
     }
 
-    /// For how long it has been on until `time`, which is no earlier than the last tick but one.
+    /// For how long it has been on until `time`.
     pub fn on_until(&self, time: Nanos) -> Nanos {
         let within = |&(begin, end): &(Nanos, Nanos)| end.min(time).saturating_sub(begin);
-        self.before + self.periods.iter().map(within).sum::<Nanos>()
+        self.periods.iter().map(within).sum()
     }
 }
 
@@ -350,35 +310,17 @@ mod tests {
     }
 
     #[test]
-    fn periods_of_fixed_length_begin_with_a_tick() {
-        let ticks = Ticks::new(125, 1_000_000);
-        let means = [5 * MILLISECOND / 2, 10 * MILLISECOND];
-        let drawn = VecDeque::new();
-        let mut periods = OnOff::new(
-            ticks,
-            means,
-            Lengths::Fixed,
-            drawn,
-            SplitMix64::seed_from_u64(1),
-        );
-        let gaps: Vec<Nanos> = (0..5).map(|_| periods.next_gap() / 1000).collect();
+    fn periods_begin_with_a_tick() {
+        let periods = [(0, 2500), (12_500, 15_000)].map(|(begin, end)| (begin * 1000, end * 1000));
+        let mut source = OnOff::new(Ticks::new(125, 1_000_000), periods.to_vec());
+        let gaps = std::iter::from_fn(|| source.next_gap());
+        let gaps: Vec<Nanos> = gaps.map(|gap| gap / 1000).collect();
         assert_eq!(gaps, [1000, 1000, 10_500, 1000, 1000]);
         let on: Vec<Nanos> = [0, 2000, 2500, 9000, 12_500, 13_000, 15_000, 20_000]
             .iter()
-            .map(|time| periods.on_until(time * 1000) / 1000)
+            .map(|time| source.on_until(time * 1000) / 1000)
             .collect();
         assert_eq!(on, [0, 2000, 2500, 2500, 2500, 3000, 5000, 5000]);
-    }
-
-    #[test]
-    fn periods_that_were_drawn_come_first() {
-        let ticks = Ticks::new(125, 1_000_000);
-        let drawn = [(0, 1500), (4000, 5500)].map(|(begin, end)| (begin * 1000, end * 1000));
-        let means = [MILLISECOND; 2];
-        let (lengths, rng) = (Lengths::Fixed, SplitMix64::seed_from_u64(1));
-        let mut periods = OnOff::new(ticks, means, lengths, drawn.into(), rng);
-        let gaps: Vec<Nanos> = (0..4).map(|_| periods.next_gap() / 1000).collect();
-        assert_eq!(gaps, [1000, 3000, 1000, 1500]);
     }
 
     #[test]
@@ -404,16 +346,5 @@ mod tests {
         assert_eq!(rate.next(), 2 * MILLISECOND);
         rate.on_written(SECOND, 1000);
         assert_eq!(rate.next(), 951 * MILLISECOND);
-    }
-
-    #[test]
-    fn periods_have_their_mean_share_of_the_time() {
-        let ticks = Ticks::new(125, 10_000_000);
-        let means = [30 * MILLISECOND, 10 * MILLISECOND];
-        let (lengths, drawn) = (Lengths::Exponential, VecDeque::new());
-        let mut periods = OnOff::new(ticks, means, lengths, drawn, SplitMix64::seed_from_u64(3));
-        let time: Nanos = (0..5_000_000).map(|_| periods.next_gap()).sum();
-        let share = periods.on_until(time) as f64 / time as f64;
-        assert!((share - 0.75).abs() < 0.01, "{share}");
     }
 }

@@ -162,60 +162,28 @@ impl WifiDescription {
     }
 }
 
-fn default_path_loss_exponent() -> f64 {
-    2.5
+/// Functions that give the defaults of fields.
+macro_rules! defaults {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty = $value:expr;)+) => {
+        $($(#[$doc])* fn $name() -> $kind { $value })+
+    };
 }
 
-fn default_reference_loss_db() -> f64 {
-    46.67
-}
-
-fn default_tx_power_dbm() -> f64 {
-    16.02
-}
-
-fn default_noise_figure_db() -> f64 {
-    7.0
-}
-
-fn default_fading_near_shape() -> f64 {
-    1.5
-}
-
-fn default_fading_far_shape() -> f64 {
-    0.75
-}
-
-fn default_fading_far_from_m() -> f64 {
-    80.0
-}
-
-fn default_true() -> bool {
-    true
-}
-
-fn default_attempts() -> u32 {
-    7
-}
-
-/// IEEE 802.11-2020, annex C: dot11LongRetryLimit.
-fn default_long_attempts() -> u32 {
-    4
-}
-
-fn default_lifetime_s() -> f64 {
-    0.5
-}
-
-fn default_detection_dbm() -> f64 {
-    -82.0
-}
-
-/// IEEE 802.11-2020, 17.3.10.6, for channels of 20 MHz.
-fn default_energy_detection_dbm() -> f64 {
-    -62.0
-}
-
-fn default_detection_snr_db() -> f64 {
-    4.0
+defaults! {
+    default_path_loss_exponent: f64 = 2.5;
+    default_reference_loss_db: f64 = 46.67;
+    default_tx_power_dbm: f64 = 16.02;
+    default_noise_figure_db: f64 = 7.0;
+    default_fading_near_shape: f64 = 1.5;
+    default_fading_far_shape: f64 = 0.75;
+    default_fading_far_from_m: f64 = 80.0;
+    default_true: bool = true;
+    default_attempts: u32 = 7;
+    /// IEEE 802.11-2020, annex C: dot11LongRetryLimit.
+    default_long_attempts: u32 = 4;
+    default_lifetime_s: f64 = 0.5;
+    default_detection_dbm: f64 = -82.0;
+    /// IEEE 802.11-2020, 17.3.10.6, for channels of 20 MHz.
+    default_energy_detection_dbm: f64 = -62.0;
+    default_detection_snr_db: f64 = 4.0;
 }

@@ -9,7 +9,7 @@ use crate::bundle::{
     Bundle, Mptcp, MptcpSettings, Mstcp, MstcpSettings, Plain, Room, StreamSettings,
     SubflowSettings,
 };
-use crate::description::{Binding, CoupledName, DupackName, FlowDescription, Protocol};
+use crate::description::{Binding, CoupledName, FlowDescription, Protocol};
 use crate::error::Error;
 use crate::link::LinkSettings;
 use crate::methods::{is_own, Named};
@@ -18,8 +18,7 @@ use crate::switch::WeightedPath;
 use crate::tcp::config::{CongestionAlgorithm, Detection, Ns3MptcpMethod, Pacing};
 use crate::tcp::congestion::{self, coupled as coupling, CongestionControl};
 use crate::tcp::ns3::{FRtoStep, Ns3FRto};
-use crate::tcp::{Config, Endpoint};
-use crate::tcp_description::ProfileName;
+use crate::tcp::{Config, Endpoint, Profile};
 use crate::time::{seconds, Nanos, SECOND};
 
 /// Bytes of the identifier in front of each full frame.
@@ -205,10 +204,8 @@ impl Builder<'_> {
         paths: &[WeightedPath],
     ) -> Result<Box<dyn Bundle>, Error> {
         let place = &format!("{place}.mptcp");
-        if paths.len() > MAX_SUBFLOWS {
-            let reason = format!("a connection has at most {MAX_SUBFLOWS} subflows");
-            return Err(Error::description(place, reason));
-        }
+        let reason = format!("a connection has at most {MAX_SUBFLOWS} subflows");
+        Error::require(paths.len() <= MAX_SUBFLOWS, place, reason)?;
         let scheduler = || {
             if is_own(&flow.mptcp.scheduler) {
                 let own = self.methods.scheduler(&flow.mptcp.scheduler);
@@ -241,7 +238,7 @@ impl Builder<'_> {
                 let seed = self.ignored_acks_seed(index, stream);
                 client.respond_by(Box::new(Ns3FRto::new(seed, step.clone())));
             }
-            if stream == 0 && self.description.tcp.profile == ProfileName::Linux {
+            if stream == 0 && self.description.tcp.profile == Profile::Linux {
                 client.resolve_for(self.resolution(&path.links));
             }
             let ends = [
@@ -289,31 +286,27 @@ impl Builder<'_> {
         config
             .validate()
             .map_err(|error| Error::description(place, error.to_string()))?;
-        if send_buffer < config.mss_bytes {
-            return Err(Error::description(
-                format!("{place}.send_buffer_bytes"),
-                "at least one segment",
-            ));
-        }
+        Error::require(
+            send_buffer >= config.mss_bytes,
+            format!("{place}.send_buffer_bytes"),
+            "at least one segment",
+        )?;
         // What is out of order for the connection alone changes no SACK block.
-        config.bare_duplicates = own.dupack == DupackName::Connection;
+        config.bare_duplicates = own.dupack == DuplicateAcks::Connection;
         // The connection's buffers are the limit, not those of its subflows.
         config.send_buffer_bytes = u32::MAX;
         let ns3 = matches!(config.detection, Detection::Ns3Mptcp(_));
         let settings = MptcpSettings {
             send_buffer_bytes: u64::from(send_buffer),
             receive_buffer_bytes: u64::from(config.receive_buffer_bytes),
-            duplicate_acks: match own.dupack {
-                DupackName::Subflow => DuplicateAcks::Subflow,
-                DupackName::Connection => DuplicateAcks::Connection,
-            },
+            duplicate_acks: own.dupack,
             opportunistic: own.opportunistic_retransmission,
             penalisation: own.penalisation,
             reinjection: own.reinjection,
             waits_for_subflows: ns3,
             sends_on_progress: ns3,
             ns3_options: ns3,
-            reports_held: own.dupack == DupackName::Connection
+            reports_held: own.dupack == DuplicateAcks::Connection
                 && config.detection == Detection::Ns3Mptcp(Ns3MptcpMethod::DSack),
         };
         Ok((config, settings))
@@ -349,12 +342,11 @@ impl Builder<'_> {
                 .collect(),
         };
         if !settings.trust_streams {
-            if settings.binding == Binding::Early {
-                return Err(Error::description(
-                    format!("{place}.mstcp.trust_streams"),
-                    "is true with early binding: the library's protocol binds late (binding = \"late\")",
-                ));
-            }
+            Error::require(
+                settings.binding == Binding::Late,
+                format!("{place}.mstcp.trust_streams"),
+                "is true with early binding: the library's protocol binds late (binding = \"late\")",
+            )?;
             for &endpoint in ends.iter().flatten() {
                 self.hosts.get_mut(endpoint).wrapped = true;
             }

@@ -23,12 +23,11 @@ pub(super) fn of_links(description: &Description) -> Result<(Timed, Vec<LinkChan
         let arc = 2 * index as u32;
         let mut last = 0.0;
         for &[from, to] in &link.down_s {
-            if !(last <= from && from < to && to <= MAX_TIME_S) {
-                return Err(Error::description(
-                    format!("links[{index}].down_s"),
-                    "spans [from, to) in seconds, rising and apart",
-                ));
-            }
+            Error::require(
+                last <= from && from < to && to <= MAX_TIME_S,
+                format!("links[{index}].down_s"),
+                "spans [from, to) in seconds, rising and apart",
+            )?;
             last = to;
             actions.push((seconds(from), Action::LinkDown(arc)));
             actions.push((seconds(to), Action::LinkUp(arc)));
@@ -37,12 +36,11 @@ pub(super) fn of_links(description: &Description) -> Result<(Timed, Vec<LinkChan
         for (number, change) in link.changes.iter().enumerate() {
             let place = format!("links[{index}].changes[{number}]");
             in_order(&place, &mut last, change.at_s)?;
-            if link.wifi.is_some() {
-                return Err(Error::description(
-                    place,
-                    "a link with wifi does not change",
-                ));
-            }
+            Error::require(
+                link.wifi.is_none(),
+                place,
+                "a link with wifi does not change",
+            )?;
             let changed = LinkDescription {
                 rate_bps: Some(change.rate_bps),
                 delay_us: Some(change.delay_us),
@@ -100,10 +98,11 @@ pub(super) fn of_subflows(index: usize, flow: &FlowDescription) -> Result<Timed,
 }
 
 fn in_order(place: &str, last: &mut f64, at_s: f64) -> Result<(), Error> {
-    if !(*last..=MAX_TIME_S).contains(&at_s) {
-        let reason = "at_s is a time of the run, and none before the one of the entry before";
-        return Err(Error::description(format!("{place}.at_s"), reason));
-    }
+    Error::require(
+        (*last..=MAX_TIME_S).contains(&at_s),
+        format!("{place}.at_s"),
+        "at_s is a time of the run, and none before the one of the entry before",
+    )?;
     *last = at_s;
     Ok(())
 }
@@ -128,10 +127,11 @@ impl Builder<'_> {
             };
             let paths = self.paths(&place, index, &then)?;
             let is_multipath = matches!(flow.protocol, Protocol::Mptcp | Protocol::Mstcp);
-            if is_multipath && paths.len() != flow.paths.len() {
-                let reason = format!("a connection of {} paths keeps as many", flow.paths.len());
-                return Err(Error::description(format!("{place}.paths"), reason));
-            }
+            Error::require(
+                !is_multipath || paths.len() == flow.paths.len(),
+                format!("{place}.paths"),
+                format!("a connection of {} paths keeps as many", flow.paths.len()),
+            )?;
             let together = if is_multipath { 1 } else { paths.len() };
             let streams = paths
                 .chunks(together)

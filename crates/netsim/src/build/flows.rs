@@ -1,15 +1,12 @@
 //! Flows: what their applications write, and what carries them.
 
-use std::collections::VecDeque;
-
 use super::{Builder, MAX_TIME_S};
-use crate::description::{Binding, FlowDescription, Protocol, Sizes, Traffic, WhenFull};
+use crate::description::{Binding, FlowDescription, Protocol, Traffic, WhenFull};
 use crate::error::Error;
 use crate::flow::{Application, Carrier, Flow};
 use crate::random::{generator, Purpose};
-use crate::requests::{Drawn, Loop, Requests};
-use crate::time::seconds;
-use crate::time::Nanos;
+use crate::requests::Requests;
+use crate::time::{seconds, Nanos};
 use crate::traffic::{Lateness, Listed, OnOff, Source, Ticks, WriteRate};
 
 use super::connections::FRAME_HEADER_BYTES;
@@ -35,24 +32,20 @@ impl Builder<'_> {
         let paths = self.paths(place, index, flow)?;
         let framed = is_framed(flow);
         let payload = self.payload_bytes(place, flow)?;
-        if flow
-            .mstcp
-            .send_buffer_s
-            .is_some_and(|time_s| !(1e-6..=MAX_TIME_S).contains(&time_s))
-        {
-            let place = format!("{place}.mstcp.send_buffer_s");
-            return Err(Error::description(place, "a time above 0 in seconds"));
-        }
+        let buffer_s = flow.mstcp.send_buffer_s;
+        Error::require(
+            buffer_s.map_or(true, |time_s| (1e-6..=MAX_TIME_S).contains(&time_s)),
+            format!("{place}.mstcp.send_buffer_s"),
+            "a time above 0 in seconds",
+        )?;
         let application = self.application(place, index, flow, payload)?;
         let write_bytes = application.write_bytes;
-        if flow.protocol == Protocol::Datagram
-            && matches!(application.source, Source::Bulk | Source::Requests(_))
-        {
-            return Err(Error::description(
-                format!("{place}.traffic"),
-                "datagrams carry cbr, poisson and onoff; the others need a connection",
-            ));
-        }
+        let needs_connection = matches!(application.source, Source::Bulk | Source::Requests(_));
+        Error::require(
+            flow.protocol != Protocol::Datagram || !needs_connection,
+            format!("{place}.traffic"),
+            "datagrams carry cbr, poisson and onoff; the others need a connection",
+        )?;
         let carrier = match flow.protocol {
             Protocol::Datagram => Carrier::Datagrams {
                 route: self.route(&paths),
@@ -73,12 +66,11 @@ impl Builder<'_> {
         let stop = flow.stop_s.unwrap_or(MAX_TIME_S);
         let write_from_s = flow.write_from_s.unwrap_or(flow.start_s);
         let rise = 0.0 <= flow.start_s && flow.start_s <= write_from_s && write_from_s <= stop;
-        if !rise || stop > MAX_TIME_S {
-            return Err(Error::description(
-                format!("{place}.start_s"),
-                "a flow starts at 0 or later, writes no earlier than that, and stops after both",
-            ));
-        }
+        Error::require(
+            rise && stop <= MAX_TIME_S,
+            format!("{place}.start_s"),
+            "a flow starts at 0 or later, writes no earlier than that, and stops after both",
+        )?;
         let times = [flow.start_s, write_from_s, stop].map(seconds);
         let mut made = Flow::new(flow.name.clone(), carrier, application, times);
         made.log = flow.log.then(Box::default);
@@ -152,12 +144,12 @@ impl Builder<'_> {
             } => (None, when_full, write_rate_bps),
         };
         let write_bytes = bytes.unwrap_or(write_segments * payload);
-        require(
+        Error::require(
             (1..=65_536).contains(&write_bytes),
             place,
             "write_bytes is between 1 and 65536",
         )?;
-        require(
+        Error::require(
             write_rate_bps.map_or(true, |rate| (1.0..=1e13).contains(&rate)),
             place,
             "write_rate_bps is between 1 and 1e13",
@@ -193,7 +185,7 @@ impl Builder<'_> {
             _ => (0.0, 1.0),
         };
         let fits = (0.0..=1.0).contains(&share);
-        require(fits, place, "jitter is between 0 and 1")?;
+        Error::require(fits, place, "jitter is between 0 and 1")?;
         let most = (share * f64::from(bytes) * 8e9 / rate_bps.round()) as Nanos;
         let rng = generator(self.description.seed, Purpose::Lateness, u64::from(index));
         Ok(Lateness::new(most, rng))
@@ -206,10 +198,9 @@ impl Builder<'_> {
         traffic: &Traffic,
         bytes: u32,
     ) -> Result<Source, Error> {
-        let draws = |purpose| generator(self.description.seed, purpose, u64::from(index));
         let ticks = |rate_bps: f64| {
             let fits = (1.0..=1e13).contains(&rate_bps);
-            require(fits, place, "rate_bps is between 1 and 1e13")?;
+            Error::require(fits, place, "rate_bps is between 1 and 1e13")?;
             Ok::<_, Error>(Ticks::new(bytes, rate_bps.round() as u64))
         };
         Ok(match traffic {
@@ -218,68 +209,37 @@ impl Builder<'_> {
                 ticks(*rate_bps)?;
                 Source::Poisson {
                     mean_ns: f64::from(bytes) * 8e9 / rate_bps,
-                    rng: draws(Purpose::Traffic),
+                    rng: generator(self.description.seed, Purpose::Traffic, u64::from(index)),
                 }
             }
             Traffic::OnOff {
-                rate_bps,
-                on_s,
-                off_s,
-                lengths,
-                periods,
-                ..
-            } => {
-                let fits = [on_s, off_s].iter().all(|s| (1e-9..=86_400.0).contains(*s));
-                require(fits, place, "on_s and off_s are above 0 and at most 86400")?;
-                let means = [seconds(*on_s), seconds(*off_s)];
-                Source::OnOff(Box::new(OnOff::new(
-                    ticks(*rate_bps)?,
-                    means,
-                    *lengths,
-                    on_periods(place, periods)?,
-                    draws(Purpose::Traffic),
-                )))
-            }
+                rate_bps, periods, ..
+            } => Source::OnOff(OnOff::new(ticks(*rate_bps)?, on_periods(place, periods)?)),
             Traffic::Bulk { .. } => Source::Bulk,
             Traffic::Listed { writes, .. } => Source::Listed(Listed::new(listed(place, writes)?)),
             Traffic::Requests {
-                sizes,
-                per_s,
+                sizes_bytes,
+                times_s,
                 users,
-                think_s,
                 request_bytes,
-                drawn_times_s,
-                drawn_sizes_bytes,
                 ..
             } => {
-                let arrivals = arrivals(place, *per_s, *users, *think_s)?;
-                check_sizes(place, sizes)?;
-                require(
-                    (1..=65_536).contains(request_bytes),
-                    place,
-                    "request_bytes is between 1 and 65536",
-                )?;
-                Source::Requests(Box::new(Requests::new(
-                    arrivals,
-                    sizes.clone(),
-                    *request_bytes,
-                    [Purpose::Traffic, Purpose::Sizes].map(draws),
-                    drawn(place, drawn_times_s, drawn_sizes_bytes)?,
-                )))
+                let made = requests(place, times_s, sizes_bytes, *users, *request_bytes)?;
+                Source::Requests(Box::new(made))
             }
         })
     }
 }
 
-/// On periods that were drawn before.
-fn on_periods(place: &str, periods: &[(f64, f64)]) -> Result<VecDeque<(Nanos, Nanos)>, Error> {
+/// The on periods of a source.
+fn on_periods(place: &str, periods: &[(f64, f64)]) -> Result<Vec<(Nanos, Nanos)>, Error> {
     let ends = periods.iter().flat_map(|&(begin, end)| [begin, end]);
     let ends: Vec<f64> = ends.collect();
-    require(
-        ends.iter()
-            .all(|time_s| (0.0..=MAX_TIME_S).contains(time_s))
-            && ends.windows(2).all(|pair| pair[0] < pair[1])
-            && ends.first().map_or(true, |&begin| begin == 0.0),
+    let fits = ends
+        .iter()
+        .all(|time_s| (0.0..=MAX_TIME_S).contains(time_s));
+    Error::require(
+        fits && ends.windows(2).all(|pair| pair[0] < pair[1]) && ends.first() == Some(&0.0),
         place,
         "periods are pairs of seconds, the first from 0 on, which rise",
     )?;
@@ -289,27 +249,46 @@ fn on_periods(place: &str, periods: &[(f64, f64)]) -> Result<VecDeque<(Nanos, Na
         .collect())
 }
 
-/// Draws of requests that were made before.
-fn drawn(place: &str, times_s: &[f64], sizes: &[u64]) -> Result<Drawn, Error> {
-    require(
-        times_s
-            .iter()
-            .all(|time_s| (0.0..=MAX_TIME_S).contains(time_s))
-            && sizes.iter().all(|size| (1..=MAX_SIZE_BYTES).contains(size)),
-        place,
-        "drawn_times_s are seconds from 0 on, drawn_sizes_bytes between 1 and 2^50",
-    )?;
-    Ok(Drawn {
-        times: times_s.iter().map(|&time_s| seconds(time_s)).collect(),
-        sizes: sizes.iter().copied().collect(),
-    })
+fn requests(
+    place: &str,
+    times_s: &[f64],
+    sizes: &[u64],
+    users: Option<u32>,
+    request_bytes: u32,
+) -> Result<Requests, Error> {
+    for (holds, reason) in [
+        (
+            (1..=65_536).contains(&request_bytes),
+            "request_bytes is between 1 and 65536",
+        ),
+        (
+            users.map_or(true, |users| {
+                (1..=10_000).contains(&users) && !times_s.is_empty()
+            }),
+            "users are between 1 and 10000, and their times_s one at least",
+        ),
+        (
+            times_s
+                .iter()
+                .all(|time_s| (0.0..=MAX_TIME_S).contains(time_s)),
+            "times_s are seconds from 0 on",
+        ),
+        (
+            !sizes.is_empty() && sizes.iter().all(|size| (1..=MAX_SIZE_BYTES).contains(size)),
+            "sizes_bytes are one at least, between 1 and 2^50",
+        ),
+    ] {
+        Error::require(holds, place, reason)?;
+    }
+    let times = times_s.iter().copied().map(seconds).collect();
+    Ok(Requests::new(times, sizes.to_vec(), users, request_bytes))
 }
 
 fn listed(place: &str, writes: &[(f64, u32)]) -> Result<Vec<(Nanos, u32)>, Error> {
     let fits = |&(time_s, bytes): &(f64, u32)| {
         (0.0..=86_400.0).contains(&time_s) && (1..=1 << 30).contains(&bytes)
     };
-    require(
+    Error::require(
         writes.iter().all(fits) && writes.windows(2).all(|pair| pair[0].0 <= pair[1].0),
         place,
         "writes are pairs of seconds (0 to 86400, not falling) and bytes (1 to 2^30)",
@@ -318,74 +297,4 @@ fn listed(place: &str, writes: &[(f64, u32)]) -> Result<Vec<(Nanos, u32)>, Error
         .iter()
         .map(|&(time_s, bytes)| (seconds(time_s), bytes))
         .collect())
-}
-
-fn require(holds: bool, place: &str, reason: &str) -> Result<(), Error> {
-    if holds {
-        return Ok(());
-    }
-    Err(Error::description(place, reason))
-}
-
-fn arrivals(
-    place: &str,
-    per_s: Option<f64>,
-    users: Option<u32>,
-    think_s: f64,
-) -> Result<Loop, Error> {
-    match (per_s, users) {
-        (Some(per_s), None) => {
-            let fits = (1e-6..=1e6).contains(&per_s);
-            require(fits, place, "per_s is between 1e-6 and 1e6")?;
-            require(think_s == 0.0, place, "think_s belongs to users")?;
-            Ok(Loop::Open {
-                mean_ns: 1e9 / per_s,
-            })
-        }
-        (None, Some(users)) => {
-            let fits = (1..=10_000).contains(&users);
-            require(fits, place, "users are between 1 and 10000")?;
-            let fits = (0.0..=86_400.0).contains(&think_s);
-            require(fits, place, "think_s is between 0 and 86400")?;
-            Ok(Loop::Closed {
-                users,
-                think_ns: think_s * 1e9,
-            })
-        }
-        _ => Err(Error::description(
-            place,
-            "give either per_s (open loop) or users (closed loop)",
-        )),
-    }
-}
-
-fn check_sizes(place: &str, sizes: &Sizes) -> Result<(), Error> {
-    let place = &format!("{place}.sizes");
-    match sizes {
-        Sizes::Fixed { size_bytes } => require(
-            (1..=MAX_SIZE_BYTES).contains(size_bytes),
-            place,
-            "size_bytes is between 1 and 2^50",
-        ),
-        Sizes::Exponential { mean_bytes } => require(
-            (1.0..=1e12).contains(mean_bytes),
-            place,
-            "mean_bytes is between 1 and 1e12",
-        ),
-        Sizes::Empirical { cdf, scale } => {
-            let rises = cdf
-                .windows(2)
-                .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1);
-            let ends = cdf
-                .first()
-                .is_some_and(|&(size, share)| size >= 1.0 && share >= 0.0)
-                && cdf
-                    .last()
-                    .is_some_and(|&(size, share)| size <= 1e15 && share == 1.0);
-            let reason = "sizes from 1 byte and shares from 0 rise, and the last share is 1";
-            require(rises && ends, place, reason)?;
-            let fits = *scale > 0.0 && *scale <= 1e3;
-            require(fits, place, "scale is above 0 and at most 1000")
-        }
-    }
 }

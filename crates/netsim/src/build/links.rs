@@ -5,7 +5,6 @@ use crate::error::Error;
 use crate::link::{Link, LinkSettings};
 use crate::network::Network;
 use crate::random::{generator, Purpose};
-use crate::red::Red;
 use crate::time::{Nanos, MICROSECOND};
 use crate::wifi::media::Media;
 use crate::wifi_description::WifiDescription;
@@ -24,13 +23,9 @@ pub(super) fn network(links: &[LinkDescription]) -> Result<Network, Error> {
         };
         let place = format!("links[{index}].ends");
         let [a, b] = [network.intern(&link.ends[0]), network.intern(&link.ends[1])];
-        if a == b {
-            return Err(Error::description(place, "a link joins two nodes"));
-        }
-        if network.arc_between(a, b).is_some() {
-            let reason = format!("{} and {} are joined already", link.ends[0], link.ends[1]);
-            return Err(Error::description(place, reason));
-        }
+        Error::require(a != b, &place, "a link joins two nodes")?;
+        let reason = format!("{} and {} are joined already", link.ends[0], link.ends[1]);
+        Error::require(network.arc_between(a, b).is_none(), place, reason)?;
         network.join([a, b], settings);
     }
     Ok(network)
@@ -38,21 +33,20 @@ pub(super) fn network(links: &[LinkDescription]) -> Result<Network, Error> {
 
 pub(super) fn serial(index: usize, link: &LinkDescription) -> Result<LinkSettings, Error> {
     let place = |field: &str| format!("links[{index}].{field}");
-    let within = |field: &str, value: f64, range: std::ops::RangeInclusive<f64>| {
-        if range.contains(&value) {
-            return Ok(value);
-        }
-        let (least, most) = range.into_inner();
-        let reason = format!("{value} is not between {least} and {most}");
-        Err(Error::description(place(field), reason))
-    };
+    let within =
+        |field: &str, value: f64, range: std::ops::RangeInclusive<f64>| -> Result<f64, Error> {
+            let reason = format!(
+                "{value} is not between {} and {}",
+                range.start(),
+                range.end()
+            );
+            Error::require(range.contains(&value), place(field), reason)?;
+            Ok(value)
+        };
     let needed = |field: &str, value: Option<f64>| {
         let reason = "a link needs rate_bps and delay_us, or wifi";
         value.ok_or_else(|| Error::description(place(field), reason))
     };
-    if let Some(reason) = link.red.and_then(|red| red.problem()) {
-        return Err(Error::description(place("red"), reason));
-    }
     let rate_bps = needed("rate_bps", link.rate_bps)?;
     let delay_us = needed("delay_us", link.delay_us)?;
     Ok(LinkSettings {
@@ -74,21 +68,16 @@ fn wireless(
         ("rate_bps", link.rate_bps.is_some()),
         ("delay_us", link.delay_us.is_some()),
         ("queue_bytes", link.queue_bytes.is_some()),
-        ("red", link.red.is_some()),
         ("loss", link.loss != 0.0),
         ("jitter_us", link.jitter_us != 0.0),
     ];
     for (field, is_given) in given {
-        if is_given {
-            let place = format!("links[{index}].{field}");
-            return Err(Error::description(place, "a link with wifi has none"));
-        }
+        let place = format!("links[{index}].{field}");
+        Error::require(!is_given, place, "a link with wifi has none")?;
     }
     if let Some((field, reason)) = wifi.problem() {
-        return Err(Error::description(
-            format!("links[{index}].wifi.{field}"),
-            reason,
-        ));
+        let place = format!("links[{index}].wifi.{field}");
+        return Err(Error::description(place, reason));
     }
     Ok(LinkSettings {
         rate_bps: wifi.phy_rate_bps.round() as u64,
@@ -135,14 +124,10 @@ pub(super) fn carriers(
         for (direction, arc) in arcs.into_iter().enumerate() {
             let settings = network.arcs()[arc as usize].settings;
             let draws = |purpose| generator(description.seed, purpose, u64::from(arc));
-            let mut carrier = match places {
+            links.push(match places {
                 Some(places) => Link::shared(settings, places[direction]),
                 None => Link::new(settings, draws(Purpose::Loss), draws(Purpose::Jitter)),
-            };
-            if let Some(red) = link.red {
-                carrier.drop_early(Red::new(red, draws(Purpose::EarlyDrop)));
-            }
-            links.push(carrier);
+            });
         }
     }
     let scheduled = std::iter::zip(media.into_all(), links_of).map(|(medium, links)| Scheduled {

@@ -37,12 +37,9 @@ impl Simulation {
     /// # Errors
     /// [`Error::Description`] names the first place that cannot be.
     pub fn with_methods(description: &Description, methods: &dyn Methods) -> Result<Self, Error> {
-        if description.format != 1 {
-            return Err(Error::description(
-                "format",
-                format!("this simulator reads format 1, not {}", description.format),
-            ));
-        }
+        let format = description.format;
+        let reason = format!("this simulator reads format 1, not {format}");
+        Error::require(format == 1, "format", reason)?;
         let schedule = schedule(description)?;
         description.tcp.check()?;
         let mut builder = Builder {
@@ -67,9 +64,7 @@ impl Simulation {
             flows.push(builder.flow(&place, index as u32, flow)?);
             reroutes.extend(builder.reroutes(&place, index as u32, flow)?);
         }
-        if flows.is_empty() {
-            return Err(Error::description("flows", "a run needs at least one flow"));
-        }
+        Error::require(!flows.is_empty(), "flows", "a run needs at least one flow")?;
         let (links, media) = links::carriers(description, &builder.network)?;
         let mut simulation = Self {
             now: 0,
@@ -144,32 +139,20 @@ impl Simulation {
             self.queue
                 .schedule(flow.start, Target::Source(index as u32));
         }
-        if self
-            .flows
-            .len()
-            .max(self.links.len())
-            .max(self.actions.len())
-            > MAX_TARGETS
-        {
-            return Err(Error::description(
-                "",
-                "more flows, links or link failures than can be numbered",
-            ));
-        }
-        Ok(())
+        let counts = [self.flows.len(), self.links.len(), self.actions.len()];
+        Error::require(
+            counts.iter().all(|&count| count <= MAX_TARGETS),
+            "",
+            "more flows, links or link failures than can be numbered",
+        )
     }
 }
 
 fn schedule(description: &Description) -> Result<Schedule, Error> {
-    let at = |place: &str, time: f64, least: f64| {
-        if (least..=MAX_TIME_S).contains(&time) {
-            Ok(seconds(time))
-        } else {
-            Err(Error::description(
-                place,
-                format!("{time} s is not a time from {least} s on"),
-            ))
-        }
+    let at = |place: &str, time: f64, least: f64| -> Result<Nanos, Error> {
+        let reason = format!("{time} s is not a time from {least} s on");
+        Error::require((least..=MAX_TIME_S).contains(&time), place, reason)?;
+        Ok(seconds(time))
     };
     let measure_from = at("warm_up_s", description.warm_up_s, 0.0)?;
     let duration = at("duration_s", description.duration_s, 1e-9)?;

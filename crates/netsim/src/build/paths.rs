@@ -15,14 +15,9 @@ impl Builder<'_> {
 
     /// The links of a path that is given by its nodes.
     fn links(&self, place: &str, nodes: &[String], ends: [&str; 2]) -> Result<Vec<u32>, Error> {
-        if nodes.first().map(String::as_str) != Some(ends[0])
-            || nodes.last().map(String::as_str) != Some(ends[1])
-        {
-            return Err(Error::description(
-                place,
-                format!("the path must lead from {} to {}", ends[0], ends[1]),
-            ));
-        }
+        let of_path = [nodes.first(), nodes.last()].map(|node| node.map_or("", String::as_str));
+        let reason = format!("the path must lead from {} to {}", ends[0], ends[1]);
+        Error::require(of_path == ends, place, reason)?;
         let hop = |pair: &[String]| {
             let [tail, head] = [self.node(place, &pair[0])?, self.node(place, &pair[1])?];
             self.network.arc_between(tail, head).ok_or_else(|| {
@@ -75,20 +70,18 @@ impl Builder<'_> {
                 PathChoice::Nodes(nodes) => self.links(&place, nodes, ends)?,
                 PathChoice::Found(search) => self.searched(&place, *search, index, ends)?,
             };
-            if !(0.0..=1e13).contains(&path.weight()) {
-                return Err(Error::description(place, "rate_bps is between 0 and 1e13"));
-            }
+            let fits = (0.0..=1e13).contains(&path.weight());
+            Error::require(fits, place, "rate_bps is between 0 and 1e13")?;
             paths.push(WeightedPath {
                 links,
                 weight: path.weight(),
             });
         }
-        if paths.iter().map(|path| path.weight).sum::<f64>() <= 0.0 {
-            return Err(Error::description(
-                format!("{place}.paths"),
-                "a flow needs a path with a rate above 0",
-            ));
-        }
+        Error::require(
+            paths.iter().map(|path| path.weight).sum::<f64>() > 0.0,
+            format!("{place}.paths"),
+            "a flow needs a path with a rate above 0",
+        )?;
         Ok(paths)
     }
 

@@ -9,6 +9,8 @@ pub use mptcp::{Mptcp, MptcpSettings, SubflowSettings};
 pub use mstcp::{Mstcp, MstcpSettings, StreamSettings};
 pub use plain::{Plain, Room};
 
+use serde::Serialize;
+
 use crate::error::Error;
 use crate::hosts::{Hosts, Side};
 use crate::tcp::{Events, Segment};
@@ -115,17 +117,18 @@ pub struct BundleReport {
     pub mptcp: Option<MptcpReport>,
 }
 
-/// What an MPTCP connection has done beyond plain sending, client to server.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// What an MPTCP connection has done beyond plain sending, client to server, from the start of the run.
+#[derive(Debug, Clone, Default, Serialize, PartialEq)]
 pub struct MptcpReport {
     /// Of the sender.
+    #[serde(flatten)]
     pub counters: mptcp::Counters,
     /// Packets that brought the receiver nothing new.
     pub duplicate_packets: u64,
-    /// Of each subflow: the mean of its window by its round trip, bit/s.
+    /// Of each subflow: the mean over time of its congestion window by its smoothed round trip, bit/s.
     pub window_rates_bps: Vec<f64>,
-    /// The same as the mean over the lines of ns-3's log.
+    /// The same as the mean over the lines that the MPTCP model of ns-3 logs: one for each ACK that advances or change of the window.
     pub logged_rates_bps: Vec<f64>,
-    /// Of all subflows together, the mean over all lines.
+    /// Of all subflows together, the mean over all lines: its `gThroughput`.
     pub logged_rate_bps: f64,
 }

@@ -14,7 +14,6 @@ use std::collections::VecDeque;
 use crate::prefetch::prefetch_part;
 use crate::queue::Event;
 use crate::random::{SeedableRng, SplitMix64};
-use crate::red::Red;
 use crate::time::Nanos;
 
 use chances::Chances;
@@ -65,7 +64,7 @@ pub struct Place {
 enum State {
     /// All are sent, one after the other, and arrive.
     Lossless,
-    /// They are sent one after the other; its queue, red or chance may lose them.
+    /// They are sent one after the other; its queue or chance may lose them.
     Lossy,
     /// Its medium takes them.
     Shared,
@@ -130,8 +129,6 @@ pub struct Link {
     /// What may still wait; kept only where the queue is bounded or the link changes.
     waiting: VecDeque<Waiting>,
     waiting_bytes: u64,
-    /// Drops before the queue is full.
-    red: Option<Box<Red>>,
     place: Option<Place>,
     settings: LinkSettings,
 }
@@ -176,7 +173,6 @@ impl Link {
             chances: Chances::new(&settings, loss, jitter),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            red: None,
             place: None,
             settings,
         };
@@ -192,12 +188,6 @@ impl Link {
             place: Some(place),
             ..Self::new(settings, unused.clone(), unused)
         }
-    }
-
-    /// Let the queue drop early.
-    pub fn drop_early(&mut self, red: Red) {
-        self.red = Some(Box::new(red));
-        self.expect_changes();
     }
 
     /// Keep what waits, for a change to come.
@@ -399,14 +389,6 @@ impl Link {
             }
             self.waiting_bytes -= u64::from(packet.bytes);
             self.waiting.pop_front();
-        }
-        if let Some(red) = &mut self.red {
-            let idle = now.saturating_sub(self.transmitter.busy_until);
-            let idle_packets =
-                idle as f64 * self.settings.rate_bps as f64 / (f64::from(bytes) * 8e9);
-            if red.drops(self.waiting.len(), idle_packets) {
-                return false;
-            }
         }
         if start <= now {
             return true;

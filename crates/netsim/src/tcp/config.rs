@@ -2,13 +2,17 @@
 
 use std::fmt;
 
+use serde::Deserialize;
+
 use super::options::OptionLayout;
 use crate::time::{Nanos, MILLISECOND, SECOND};
 
 /// Whose behaviour a [`Config`] begins with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
 pub enum Profile {
     /// What the RFCs recommend.
+    #[default]
     Rfc,
     /// What ns-3 3.37 does (`TcpSocketBase`, `TcpNewReno`, `TcpClassicRecovery`), with SACK on as there.
     Ns3,
@@ -80,7 +84,8 @@ impl Default for CubicSettings {
 }
 
 /// How the window shrinks while lost data is repaired.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
 pub enum Reduction {
     /// At once to `ssthresh` (RFC 6582, RFC 6675).
     Classic,
@@ -93,11 +98,13 @@ pub enum Reduction {
 }
 
 /// How a reduction is found to have been without cause, and taken back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
 pub enum Spurious {
     /// It is not.
     Ignored,
     /// By timestamps or by reports of all that was sent again, back to the window before (Linux).
+    #[serde(skip_deserializing)]
     Linux,
     /// By the timestamps that ACKs echo: Eifel (RFC 3522, RFC 4015).
     Eifel,

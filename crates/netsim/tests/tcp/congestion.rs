@@ -5,8 +5,8 @@ use netsim::tcp::congestion::{build, Acked, Window};
 use netsim::tcp::Config;
 use netsim::time::{Nanos, MILLISECOND, SECOND};
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 
 const MSS: u32 = 1000;
 

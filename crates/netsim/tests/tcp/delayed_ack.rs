@@ -1,7 +1,7 @@
 //! When ACKs leave (RFC 5681, 4.2; RFC 1122, 4.2.3.2).
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 use netsim::tcp::config::AckRules;
 use netsim::tcp::Config;
 

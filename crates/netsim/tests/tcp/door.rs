@@ -1,7 +1,7 @@
 //! TCP-DOOR: packet numbers, and the window held and given back by what they show (Wang and Zhang 2002); no fast retransmit at all.
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 use netsim::tcp::config::{Detection, Spurious};
 use netsim::tcp::Config;
 

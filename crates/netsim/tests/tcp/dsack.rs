@@ -1,7 +1,7 @@
 //! D-SACK: reports of what arrives twice (RFC 2883), and reductions taken back by them (RFC 3708).
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 use netsim::tcp::config::Spurious;
 use netsim::tcp::Config;
 

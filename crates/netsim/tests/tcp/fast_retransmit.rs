@@ -1,7 +1,7 @@
 //! Fast retransmit and fast recovery without SACK (RFC 5681, 3.2; RFC 6582).
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 use netsim::tcp::Config;
 
 /// Ten segments out, all the data written.

@@ -1,7 +1,7 @@
 //! Set-up and close (RFC 9293, 3.5 and 3.6).
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 use netsim::tcp::Config;
 
 #[test]

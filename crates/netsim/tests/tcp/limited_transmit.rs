@@ -1,7 +1,7 @@
 //! Limited transmit (RFC 3042).
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 use netsim::tcp::Config;
 
 const THREE_OUT: &str = "0 write 10000

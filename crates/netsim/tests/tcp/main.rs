@@ -1,8 +1,5 @@
 //! TCP: scripted packet sequences, one file a topic, and endpoints over a path.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod bbr;
 mod congestion;
 mod delayed_ack;
@@ -15,10 +12,12 @@ mod nagle;
 mod ns3_bbr;
 mod ns3_mptcp;
 mod pacing;
+mod path;
 mod pipe;
 mod prr;
 mod rack;
 mod sack;
+mod script;
 mod spurious;
 mod tcp_pr;
 mod throughput;

@@ -1,7 +1,7 @@
 //! Nagle's algorithm (RFC 896).
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 use netsim::tcp::Config;
 
 #[test]

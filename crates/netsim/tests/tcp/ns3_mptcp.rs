@@ -1,8 +1,8 @@
 //! Subflows of ns-3's MPTCP model: one segment is sent again for the third duplicate (Chihani and Collange 2011), and what its methods
 //! against reordering make of that.
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 use netsim::tcp::config::{Detection, Ns3MptcpMethod, Reduction, Repair, Sampling};
 use netsim::tcp::{Config, Profile};
 use netsim::time::MILLISECOND;

@@ -1,7 +1,7 @@
 //! Streams paced at a rate, as Linux paces packets (`tcp_update_skb_after_send`).
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 use netsim::tcp::config::Pacing;
 use netsim::tcp::Config;
 

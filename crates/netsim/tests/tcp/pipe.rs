@@ -1,6 +1,6 @@
 //! Two endpoints over a path that loses, reorders and duplicates: every byte arrives once, in order, and the connection ends.
 
-use super::common::pipe::{Path, Pipe};
+use super::path::{Path, Pipe};
 use netsim::tcp::config::{CongestionAlgorithm, CubicSettings, Reduction};
 use netsim::tcp::{Config, State};
 use netsim::time::{MILLISECOND, SECOND};

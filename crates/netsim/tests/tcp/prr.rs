@@ -1,7 +1,7 @@
 //! Proportional rate reduction (RFC 6937).
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 use netsim::tcp::config::Reduction;
 use netsim::tcp::Config;
 

@@ -1,7 +1,7 @@
 //! RACK-TLP (RFC 8985): losses by time, the window for reordering, probes of the tail.
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 use netsim::tcp::config::{Detection, TimeoutRule};
 use netsim::tcp::Config;
 

@@ -1,7 +1,7 @@
 //! Selective acknowledgements (RFC 2018, RFC 6675).
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 use netsim::tcp::Config;
 
 fn with_sack() -> Config {

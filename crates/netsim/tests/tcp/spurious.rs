@@ -1,7 +1,7 @@
 //! Reductions without cause, and none at all: Eifel (RFC 3522, RFC 4015), F-RTO (RFC 5682), PR-R.
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 use netsim::tcp::config::{Reduction, Spurious};
 use netsim::tcp::Config;
 

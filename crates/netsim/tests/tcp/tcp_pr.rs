@@ -1,7 +1,7 @@
 //! TCP-PR (Bohacek et al. 2003): duplicates tell nothing, and what is out for three of the greatest round trips is lost.
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 use netsim::tcp::config::{Detection, RtoSettings};
 use netsim::tcp::Config;
 use netsim::time::SECOND;

@@ -1,6 +1,6 @@
 //! Throughput under random loss, and what pacing does to it.
 
-use super::common::pipe::{Path, Pipe};
+use super::path::{Path, Pipe};
 use netsim::tcp::config::{CongestionAlgorithm, Pacing, RenoGrowth};
 use netsim::tcp::Config;
 use netsim::time::{MILLISECOND, SECOND};

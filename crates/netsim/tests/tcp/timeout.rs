@@ -1,7 +1,7 @@
 //! The retransmission timer (RFC 6298).
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 use netsim::tcp::config::BackoffEnd;
 use netsim::tcp::Config;
 

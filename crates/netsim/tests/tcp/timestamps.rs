@@ -1,7 +1,7 @@
 //! Timestamps and Karn's rule (RFC 7323; RFC 6298, 3).
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 use netsim::tcp::Config;
 
 #[test]

@@ -1,7 +1,7 @@
 //! Windows: scaling (RFC 7323, 2), the closed window (RFC 9293, 3.8.6.1), silly windows (3.8.6.2).
 
-use super::common::script::Script;
 use super::plain;
+use super::script::Script;
 use netsim::tcp::Config;
 
 #[test]

@@ -14,6 +14,8 @@ use ns3_dsack::Ns3DSackSender;
 pub use receiver::DataReceiver;
 pub use sender::{Counters, DataSender};
 
+use serde::Deserialize;
+
 use super::{Bundle, BundleReport, Change, MptcpReport, Place};
 use crate::error::Error;
 use crate::hosts::{Hosts, Side};
@@ -22,7 +24,8 @@ use crate::tcp::{Events, Segment};
 use crate::time::{Nanos, SECOND};
 
 /// What raises duplicate ACKs on a subflow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
 pub enum DuplicateAcks {
     /// Disorder within the subflow, as with plain TCP (RFC 8684, 3.3.2; Linux).
     Subflow,

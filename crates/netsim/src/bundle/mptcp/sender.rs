@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use serde::Serialize;
+
 use super::scheduler::{Scheduler, SubflowView, View};
 use super::window_rate::WindowRate;
 use super::MptcpSettings;
@@ -43,12 +45,12 @@ struct Subflow {
 }
 
 /// What happened beyond plain sending.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, Serialize, PartialEq, Eq)]
 pub struct Counters {
     /// Pieces sent again on another subflow, since theirs had a timeout or ended.
     pub reinjected: u64,
     /// Pieces sent again on a fast subflow because they held the window or the buffer back (Raiciu et al., NSDI 2012, 4.2).
-    pub opportunistic: u64,
+    pub opportunistic_retransmissions: u64,
     /// Windows that were halved for that.
     pub penalties: u64,
 }
@@ -374,7 +376,7 @@ impl DataSender {
         {
             return false;
         }
-        self.counters.opportunistic += 1;
+        self.counters.opportunistic_retransmissions += 1;
         self.give(fast.index, 0, ends, now, hosts);
         true
     }

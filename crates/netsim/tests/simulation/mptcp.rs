@@ -3,10 +3,7 @@
 use netsim::results::FlowResults;
 use serde_json::{json, Value};
 
-#[path = "common/run.rs"]
-mod run;
-
-use run::{run, try_run};
+use super::run::{run, try_run};
 
 /// Two disjoint paths between S and D through A and B: rates in Mbit/s, one-way delays in ms.
 fn two_paths(rates_mbps: [f64; 2], delays_ms: [f64; 2]) -> Value {
@@ -119,6 +116,7 @@ fn a_small_send_buffer_is_held_by_the_slow_path() {
             .mptcp
             .as_ref()
             .expect("mptcp")
+            .counters
             .opportunistic_retransmissions
     };
     assert!(retransmitted(&small) > 0);
@@ -134,7 +132,8 @@ fn a_small_receive_buffer_penalises_the_slow_path() {
         flow(&description)
     };
     let (with, without) = (run_with(true), run_with(false));
-    let penalties = |results: &FlowResults| results.mptcp.as_ref().expect("mptcp").penalties;
+    let penalties =
+        |results: &FlowResults| results.mptcp.as_ref().expect("mptcp").counters.penalties;
     assert!(penalties(&with) > 0);
     assert_eq!(penalties(&without), 0);
     assert!(with.goodput_bps > 0.9 * without.goodput_bps);
@@ -149,7 +148,7 @@ fn what_a_dead_path_had_goes_over_the_other() {
     description["links"][2]["down_s"] = json!([[2.0, 20.0]]);
     let results = flow(&description);
     assert_eq!(results.bytes_read, 10_000_000);
-    assert!(results.mptcp.as_ref().expect("mptcp").reinjected > 0);
+    assert!(results.mptcp.as_ref().expect("mptcp").counters.reinjected > 0);
     // 5 MB over both until 2 s, the rest over one.
     assert!(
         results.completion_s.expect("a whole file") < 9.0,

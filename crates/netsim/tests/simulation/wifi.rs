@@ -1,6 +1,10 @@
 //! Wireless links: capacity by the standard's times, ns-3's figures, conservation, contention.
 
+use netsim::wifi::medium::Statistics;
+use netsim::Results;
 use serde_json::{json, Value};
+
+use super::run::{assert_close, run, try_run};
 
 /// A server, an access point and a station; `wifi` is the link's.
 fn link(wifi: Value, traffic: Value, protocol: &str, seconds: f64) -> Value {
@@ -28,16 +32,8 @@ fn wifi(standard: &str, mbps: f64, distance_m: f64, changes: Value) -> Value {
     wifi
 }
 
-fn run(description: &Value) -> Value {
-    let text = netsim::run(&description.to_string()).expect("it runs");
-    serde_json::from_str(&text).expect("a document")
-}
-
 fn mbps(description: &Value) -> f64 {
-    run(description)["flows"][0]["goodput_bps"]
-        .as_f64()
-        .expect("a rate")
-        / 1e6
+    run(description).flows[0].goodput_bps / 1e6
 }
 
 fn tcp(wifi: Value, seconds: f64) -> Value {
@@ -49,8 +45,11 @@ fn datagrams(wifi: Value, rate_bps: f64) -> Value {
     link(wifi, traffic, "datagram", 3.0)
 }
 
-fn close(ours: f64, expected: f64, tolerance: f64) -> bool {
-    (ours / expected - 1.0).abs() <= tolerance
+/// What one direction of the wireless link has done.
+fn air(results: &Results, direction: &str) -> Statistics {
+    let mut links = results.links.iter();
+    let link = links.find(|link| link.link == direction);
+    link.and_then(|link| link.wifi).expect("a wireless link")
 }
 
 /// Without fading and contention a frame takes its airtime, SIFS, ACK, DIFS and half the contention window.
@@ -66,10 +65,8 @@ fn one_way_traffic_fills_the_medium_as_the_standard_says() {
     ] {
         let exchange_us = frame_us + 10.0 + ack_us + 10.0 + 2.0 * slot_us + window / 2.0 * slot_us;
         let rate_mbps = mbps(&datagrams(wifi(standard, rate, 5.0, still.clone()), 60e6));
-        assert!(
-            close(rate_mbps, 11_200.0 / exchange_us, 0.02),
-            "{standard} {rate}: {rate_mbps}"
-        );
+        let place = format!("{standard} {rate}");
+        assert_close(&place, rate_mbps, 11_200.0 / exchange_us, 0.02);
     }
 }
 
@@ -90,11 +87,7 @@ fn ten_metres_are_within_five_per_cent_of_ns3() {
         (4.57, tcp(wifi("802.11g", 6.0, 10.0, json!({})), 12.0)),
         (1.50, tcp(wifi("802.11b", 2.0, 10.0, json!({})), 20.0)),
     ] {
-        let rate_mbps = mbps(&description);
-        assert!(
-            close(rate_mbps, expected, 0.05),
-            "{rate_mbps} Mbit/s, ns-3 {expected}"
-        );
+        assert_close("ours beside ns-3", mbps(&description), expected, 0.05);
     }
 }
 
@@ -145,11 +138,7 @@ fn queues_retries_and_rates_are_those_of_ns3() {
         ),
         (40, 3.81, announced),
     ] {
-        let rate_mbps = mean(seeds, &description);
-        assert!(
-            close(rate_mbps, expected, 0.1),
-            "{rate_mbps} Mbit/s, ns-3 {expected}"
-        );
+        assert_close("ours beside ns-3", mean(seeds, &description), expected, 0.1);
     }
 }
 
@@ -160,9 +149,8 @@ fn counts_of_attempts_are_the_stations() {
     let given_up = |changes: Value| {
         let mut busy = datagrams(wifi("802.11g", 48.0, 30.0, changes), 30e6);
         busy["duration_s"] = json!(10.0);
-        let run = run(&busy);
-        let air = &run["links"][2]["wifi"];
-        ["given_up", "expired"].map(|key| air[key].as_u64().expect("a count"))
+        let air = air(&run(&busy), "AP->STA");
+        [air.given_up, air.expired]
     };
     let [patient, none] = given_up(json!({"lifetime_s": 20.0}));
     let [hasty, expired] = given_up(json!({"lifetime_s": 0.02}));
@@ -187,10 +175,8 @@ fn throughput_falls_with_the_distance_as_in_ns3() {
     ] {
         let changes = json!({"path_loss_exponent": exponent, "error_model": model});
         let rate_mbps = mbps(&tcp(wifi("802.11g", 54.0, distance_m, changes), 10.0));
-        assert!(
-            close(rate_mbps, expected, 0.1),
-            "{model} {exponent} {distance_m} m: {rate_mbps}, ns-3 {expected}"
-        );
+        let place = format!("{model} {exponent} {distance_m} m");
+        assert_close(&place, rate_mbps, expected, 0.1);
     }
     let far = wifi("802.11g", 54.0, 40.0, json!({}));
     assert!(mbps(&tcp(far, 10.0)) < 0.1);
@@ -199,15 +185,8 @@ fn throughput_falls_with_the_distance_as_in_ns3() {
 #[test]
 fn every_packet_is_delivered_dropped_or_on_its_way() {
     for distance_m in [10.0, 30.0, 60.0] {
-        let results = run(&tcp(
-            wifi("802.11g", 54.0, distance_m, json!({"rate_control": "aarf"})),
-            3.0,
-        ));
-        let count = |name: &str| results["counters"][name].as_u64().expect("a count");
-        let ended =
-            count("packets_delivered") + count("packets_dropped") + count("packets_in_flight");
-        assert_eq!(count("packets_sent"), ended, "{distance_m} m");
-        assert_eq!(results["flows"][0]["bytes_wrong"], 0);
+        let adaptive = json!({"rate_control": "aarf"});
+        run(&tcp(wifi("802.11g", 54.0, distance_m, adaptive), 3.0));
     }
 }
 
@@ -240,14 +219,9 @@ fn short_frames_have_the_same_share_of_turns_as_long_ones() {
         let flows = description["flows"].as_array_mut().expect("flows");
         flows.push(back);
         let results = run(&description);
-        let packets = |flow: usize, bytes: f64| {
-            results["flows"][flow]["goodput_bps"]
-                .as_f64()
-                .expect("a rate")
-                / bytes
-        };
+        let packets = |flow: usize, bytes: f64| results.flows[flow].goodput_bps / bytes;
         let ratio = packets(1, 100.0) / packets(0, 1400.0);
-        assert!(close(ratio, 1.0, 0.1), "{standard} {rate}: {ratio}");
+        assert_close(&format!("{standard} {rate}"), ratio, 1.0, 0.1);
     }
 }
 
@@ -270,20 +244,13 @@ fn stations_of_one_channel_share_it() {
             .expect("flows")
             .push(flow);
         let results = run(&description);
-        [0, 1].map(|flow| {
-            results["flows"][flow]["goodput_bps"]
-                .as_f64()
-                .expect("a rate")
-                / 1e6
-        })
+        [0, 1].map(|flow| results.flows[flow].goodput_bps / 1e6)
     };
     let [first, second] = both(["6", "6"]);
-    assert!(close(first + second, 23.6, 0.1), "{first} {second}");
-    let apart = both(["1", "6"]);
-    assert!(
-        apart.iter().all(|&rate| close(rate, 23.6, 0.05)),
-        "{apart:?}"
-    );
+    assert_close("both on one", first + second, 23.6, 0.1);
+    for rate_mbps in both(["1", "6"]) {
+        assert_close("each on its own", rate_mbps, 23.6, 0.05);
+    }
 }
 
 #[test]
@@ -292,20 +259,14 @@ fn a_link_that_goes_down_loses_what_waits_and_comes_back() {
     description["links"][1]["down_s"] = json!([[1.0, 2.0]]);
     description["series_interval_s"] = json!(1.0);
     let results = run(&description);
-    let series = results["flows"][0]["series"]["goodput_bps"]
-        .as_array()
-        .expect("a series");
-    assert_eq!(series[1].as_f64(), Some(0.0));
-    assert!(
-        series.last().and_then(Value::as_f64).expect("a rate") > 5e6,
-        "{series:?}"
-    );
-    assert!(
-        results["links"][2]["dropped_down"]
-            .as_u64()
-            .expect("a count")
-            > 0
-    );
+    let series = &results.flows[0]
+        .series
+        .as_ref()
+        .expect("a series")
+        .goodput_bps;
+    assert_eq!(series[1], 0.0);
+    assert!(*series.last().expect("a rate") > 5e6, "{series:?}");
+    assert!(results.links[2].dropped_down > 0);
 }
 
 /// A TCP ACK of 88 bytes takes four symbols of 54 Mbit/s and 6 us of extension: 148 bytes that noise can spoil in ns-3.
@@ -314,20 +275,9 @@ fn the_receiver_of_ns3_loses_more_short_frames() {
     let lost = |receiver: &str, error_model: &str| {
         let changes = json!({"receiver": receiver, "error_model": error_model});
         let traffic = json!({"kind": "cbr", "rate_bps": 1e6, "write_bytes": 24});
-        let done = run(&link(
-            wifi("802.11g", 54.0, 30.0, changes),
-            traffic,
-            "datagram",
-            4.0,
-        ));
-        let wireless = done["links"]
-            .as_array()
-            .expect("links")
-            .iter()
-            .find(|link| link["link"] == "AP->STA")
-            .expect("the wireless link");
-        let count = |key: &str| wireless["wifi"][key].as_f64().expect("a count");
-        count("unanswered") / count("attempts")
+        let wireless = wifi("802.11g", 54.0, 30.0, changes);
+        let air = air(&run(&link(wireless, traffic, "datagram", 4.0)), "AP->STA");
+        air.unanswered as f64 / air.attempts as f64
     };
     for error_model in ["table", "nist", "yans"] {
         let [standard, ns3] = ["standard", "ns3"].map(|receiver| lost(receiver, error_model));
@@ -343,9 +293,7 @@ fn what_a_wireless_link_cannot_be_is_refused_with_its_place() {
     let refused = |change: fn(&mut Value), place: &str| {
         let mut description = tcp(wifi("802.11g", 54.0, 10.0, json!({})), 1.0);
         change(&mut description["links"][1]);
-        let error = netsim::run(&description.to_string())
-            .expect_err("it is refused")
-            .to_string();
+        let error = try_run(&description).expect_err("refused").to_string();
         assert!(error.starts_with(place), "{error}");
     };
     refused(

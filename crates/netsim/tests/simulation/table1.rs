@@ -1,6 +1,5 @@
 //! The paper's butterfly (docs/butterfly.md) with the settings of ns-3's runs, and ns-3's figures.
 
-use netsim::{Description, Results, Simulation};
 use serde_json::{json, Value};
 
 /// ns-3 3.37 (goodput Mbit/s, mean delay ms, its range over seeds).
@@ -126,13 +125,4 @@ fn flow(index: usize, scenario: u8, protocol: &str) -> Value {
         "paths": paths,
         "mstcp": { "binding": "early", "scheduler": "stochastic" },
     })
-}
-
-/// Make a run of its description.
-pub fn run(description: &Value) -> Results {
-    let description =
-        Description::from_json(&description.to_string()).expect("the description is right");
-    let mut simulation = Simulation::new(&description).expect("the description is right");
-    simulation.run(u64::MAX).expect("the run comes to its end");
-    simulation.results()
 }

@@ -1,11 +1,9 @@
 //! What applications do, against what is known by formula: files, on/off, requests, writes that wait.
 
+use netsim::random::{exponential, SeedableRng, SplitMix64};
 use serde_json::{json, Value};
 
-#[path = "common/run.rs"]
-mod run;
-
-use run::{run, try_run};
+use super::run::{assert_close, run, try_run};
 
 const HEADERS: f64 = 54.0;
 /// Of a SYN: segment size and window scaling in two words more.
@@ -33,11 +31,11 @@ fn sent_s(bytes: f64) -> f64 {
     bytes * 8.0 / RATE_BPS
 }
 
-fn assert_close(what: &str, is: f64, should: f64, relative: f64) {
-    assert!(
-        (is / should - 1.0).abs() <= relative,
-        "{what} is {is}, should be {should} within {relative}"
-    );
+/// Exponentially distributed draws.
+fn drawn(count: usize, mean: f64) -> Vec<f64> {
+    let mut rng = SplitMix64::seed_from_u64(3);
+    let draws = std::iter::repeat_with(|| exponential(&mut rng, mean * 1e9) as f64 / 1e9);
+    draws.take(count).collect()
 }
 
 /// The handshake, then each segment's serialisation, and the propagation of the last.
@@ -78,11 +76,12 @@ fn a_file_that_is_not_read_whole_has_no_completion() {
 
 #[test]
 fn an_on_off_source_writes_at_its_rate_while_it_is_on() {
+    let periods: Vec<_> = (0..10)
+        .map(|n| (4.0 * f64::from(n), 4.0 * f64::from(n) + 1.0))
+        .collect();
     let mut description = one_link(
         40.0,
-        json!({
-            "kind": "onoff", "rate_bps": 4e6, "on_s": 1.0, "off_s": 3.0, "lengths": "fixed", "write_bytes": 500,
-        }),
+        json!({ "kind": "onoff", "rate_bps": 4e6, "periods": periods, "write_bytes": 500 }),
     );
     let flow = &run(&description).flows[0];
     assert_eq!((flow.ticks, flow.bytes_written), (10_000, 5_000_000));
@@ -90,9 +89,15 @@ fn an_on_off_source_writes_at_its_rate_while_it_is_on() {
     let active_bps = flow.active_goodput_bps.expect("it was on");
     assert_close("goodput while on", active_bps, 4e6, 1e-9);
 
-    let traffic = &mut description["flows"][0]["traffic"];
-    traffic["lengths"] = json!("exponential");
-    (traffic["on_s"], traffic["off_s"]) = (json!(0.03), json!(0.01));
+    let mut end = 0.0;
+    let lengths = drawn(22_000, 0.02);
+    let periods = lengths.chunks(2).map(|pair| {
+        let begin = end;
+        let off = begin + 1.5 * pair[0];
+        end = off + 0.5 * pair[1];
+        (begin, off)
+    });
+    description["flows"][0]["traffic"]["periods"] = json!(periods.collect::<Vec<_>>());
     description["duration_s"] = json!(400.0);
     description["warm_up_s"] = json!(10.0);
     let flow = &run(&description).flows[0];
@@ -112,12 +117,11 @@ fn an_on_off_source_writes_at_its_rate_while_it_is_on() {
 fn answers_to_an_open_loop_wait_as_m_d_1() {
     for load in [0.3, 0.7] {
         let service_s = sent_s(800.0 + HEADERS);
+        let count = 1.1 * 600.0 * load / service_s;
+        let times_s = drawn(count as usize, service_s / load);
         let results = run(&one_link(
             600.0,
-            json!({
-                "kind": "requests", "per_s": load / service_s, "request_bytes": 10,
-                "sizes": { "kind": "fixed", "size_bytes": 800 },
-            }),
+            json!({ "kind": "requests", "times_s": times_s, "request_bytes": 10, "sizes_bytes": [800] }),
         ));
         let flow = &results.flows[0];
         let transfers = flow.transfers.expect("requests are transfers");
@@ -131,7 +135,7 @@ fn answers_to_an_open_loop_wait_as_m_d_1() {
         let fct_s = flow.fct_s.as_ref().expect("there were answers");
         let idle_s = 2.0 * DELAY_S + sent_s(10.0 + HEADERS) + service_s;
         let wait_s = service_s * load / (2.0 * (1.0 - load));
-        assert_close("completion", fct_s.mean, idle_s + wait_s, 0.02);
+        assert_close("completion", fct_s.delay.mean, idle_s + wait_s, 0.02);
         assert_close("least", fct_s.quantiles[0], idle_s, 0.01);
         assert_eq!(fct_s.quantiles.len(), 101);
     }
@@ -141,18 +145,18 @@ fn answers_to_an_open_loop_wait_as_m_d_1() {
 fn one_user_who_does_not_think_asks_once_a_round_trip() {
     let results = run(&one_link(
         100.0,
-        json!({ "kind": "requests", "users": 1, "sizes": { "kind": "fixed", "size_bytes": 2500 } }),
+        json!({ "kind": "requests", "users": 1, "times_s": [0], "sizes_bytes": [2500] }),
     ));
     let flow = &results.flows[0];
     let cycle_s = 2.0 * DELAY_S + sent_s(100.0 + HEADERS) + sent_s(2500.0 + 3.0 * HEADERS);
     let fct_s = flow.fct_s.as_ref().expect("there were answers");
     // A delayed ACK may leave before the next request.
-    assert_close("completion", fct_s.mean, cycle_s, 0.02);
+    assert_close("completion", fct_s.delay.mean, cycle_s, 0.02);
     let transfers = flow.transfers.expect("requests are transfers");
     assert!(transfers.started - transfers.completed <= 1);
     assert_close(
         "answers",
-        transfers.completed as f64 * fct_s.mean,
+        transfers.completed as f64 * fct_s.delay.mean,
         100.0,
         1e-3,
     );
@@ -162,17 +166,19 @@ fn one_user_who_does_not_think_asks_once_a_round_trip() {
 #[test]
 fn users_of_a_closed_loop_obey_littles_law() {
     for (users, think_s) in [(3, 0.05), (40, 0.0), (200, 0.3)] {
+        let sizes: Vec<u64> = drawn(50_000, 4000.0)
+            .iter()
+            .map(|size| size.ceil() as u64)
+            .collect();
+        let times_s = drawn(50_000, think_s);
         let mut description = one_link(
             200.0,
-            json!({
-                "kind": "requests", "users": users, "think_s": think_s,
-                "sizes": { "kind": "exponential", "mean_bytes": 4000 },
-            }),
+            json!({ "kind": "requests", "users": users, "times_s": times_s, "sizes_bytes": sizes }),
         );
         description["warm_up_s"] = json!(5.0);
         let flow = &run(&description).flows[0];
         let completed = flow.transfers.expect("requests are transfers").completed;
-        let fct_s = flow.fct_s.as_ref().expect("there were answers").mean;
+        let fct_s = flow.fct_s.as_ref().expect("there were answers").delay.mean;
         let law = completed as f64 / 200.0 * (fct_s + think_s);
         assert_close(&format!("{users} users"), law, f64::from(users), 0.02);
         if users == 40 {
@@ -188,8 +194,8 @@ fn requests_go_through_mstcp_in_both_directions() {
         let mut description = one_link(
             60.0,
             json!({
-                "kind": "requests", "per_s": 20.0, "request_bytes": 1500,
-                "sizes": { "kind": "empirical", "cdf": [[100, 0.2], [4000, 0.6], [60_000, 1.0]], "scale": 0.5 },
+                "kind": "requests", "times_s": drawn(1300, 0.05), "request_bytes": 1500,
+                "sizes_bytes": [50, 1000, 2000, 4000, 10_000, 25_000],
             }),
         );
         description["links"] = json!([
@@ -222,7 +228,7 @@ fn writes_that_wait_are_all_written() {
         let mut description = one_link(
             20.0,
             json!({
-                "kind": "onoff", "rate_bps": 12e6, "on_s": 0.5, "off_s": 0.5, "lengths": "fixed",
+                "kind": "onoff", "rate_bps": 12e6, "periods": (0..20).map(|n| [n as f64, n as f64 + 0.5]).collect::<Vec<_>>(),
                 "write_bytes": 1000, "when_full": when_full,
             }),
         );
@@ -241,20 +247,20 @@ fn writes_that_wait_are_all_written() {
 fn what_cannot_be_is_refused_by_name() {
     for (traffic, reason) in [
         (
-            json!({ "kind": "requests", "sizes": { "kind": "fixed", "size_bytes": 1 } }),
-            "either per_s (open loop) or users (closed loop)",
+            json!({ "kind": "requests", "sizes_bytes": [1] }),
+            "missing field `times_s`",
         ),
         (
-            json!({ "kind": "requests", "users": 2, "sizes": { "kind": "fixed", "size_bytes": 0 } }),
-            "flows[0].traffic.sizes: size_bytes is between",
+            json!({ "kind": "requests", "users": 2, "times_s": [], "sizes_bytes": [1] }),
+            "flows[0].traffic: users are between",
         ),
         (
-            json!({ "kind": "requests", "users": 1, "sizes": { "kind": "empirical", "cdf": [[1, 0.5]] } }),
-            "the last share is 1",
+            json!({ "kind": "requests", "times_s": [1], "sizes_bytes": [0] }),
+            "sizes_bytes are one at least",
         ),
         (
-            json!({ "kind": "onoff", "rate_bps": 1e6, "on_s": 0.0, "off_s": 1.0 }),
-            "on_s and off_s are above 0",
+            json!({ "kind": "onoff", "rate_bps": 1e6, "periods": [[0, 1], [1, 2]] }),
+            "periods are pairs of seconds",
         ),
         (
             json!({ "kind": "cbr", "rate_bps": 1e6, "when_full": "block" }),

@@ -3,10 +3,7 @@
 use netsim::Results;
 use serde_json::{json, Value};
 
-#[path = "common/run.rs"]
-mod run;
-
-use run::{run, try_run};
+use super::run::{run, try_run};
 
 const HEADER_BYTES: f64 = 54.0;
 const MSS_BYTES: u32 = 946;

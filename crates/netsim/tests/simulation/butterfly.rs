@@ -1,11 +1,9 @@
 //! Table I of the paper beside ns-3's figures, and what each setting does (docs/butterfly.md).
 
-#[path = "common/butterfly.rs"]
-mod butterfly;
-
 use std::thread;
 
-use butterfly::{butterfly, run, NS3};
+use super::run::run;
+use super::table1::{butterfly, Reference, NS3};
 use netsim::Results;
 use serde_json::{json, Value};
 
@@ -52,11 +50,7 @@ fn assert_within(what: &str, is: f64, [low, high]: [f64; 2]) {
     );
 }
 
-fn assert_cells(
-    protocol: &'static str,
-    goodput_tolerance: f64,
-    band: fn(&butterfly::Reference) -> [f64; 2],
-) {
+fn assert_cells(protocol: &'static str, goodput_tolerance: f64, band: fn(&Reference) -> [f64; 2]) {
     for variant in ['a', 'b'] {
         for scenario in [1, 2] {
             let ours = means(&runs(variant, scenario, protocol, |_| ()));

@@ -1,14 +1,12 @@
 //! The same description gives the same bytes, however the run is cut and wherever it happens.
 
-#[path = "common/butterfly.rs"]
-#[allow(dead_code)]
-mod butterfly;
-
 use netsim::{Description, Simulation};
 use serde_json::{json, Value};
 
+use super::table1::butterfly;
+
 fn description(seed: u64) -> Value {
-    let mut description = butterfly::butterfly('b', 2, "mstcp", seed);
+    let mut description = butterfly('b', 2, "mstcp", seed);
     description["duration_s"] = json!(3.0);
     description["series_interval_s"] = json!(0.25);
     description["links"][4]["loss"] = json!(0.001);

@@ -3,10 +3,7 @@
 use netsim::Results;
 use serde_json::{json, Value};
 
-#[path = "common/run.rs"]
-mod common;
-
-use common::try_run;
+use super::run::try_run;
 
 /// Two paths of 4 and 3 Mbit/s; the application stops writing at 10 s, the run ends at 25 s.
 fn run(lower: &Value, mstcp: &Value) -> Results {
@@ -34,7 +31,7 @@ fn run(lower: &Value, mstcp: &Value) -> Results {
             "mstcp": mstcp,
         }],
     });
-    common::run(&description)
+    super::run::run(&description)
 }
 
 fn missing(results: &Results) -> u64 {
@@ -108,7 +105,7 @@ fn the_first_window_of_a_paced_stream_leaves_at_once() {
         "flows": [{ "name": "1", "src": "A", "dst": "B", "protocol": "mstcp", "traffic": { "kind": "bulk", "total_bytes": 9_900 },
                     "paths": [{ "path": ["A", "B"], "rate_bps": 1e5 }] }],
     });
-    let completion_s = common::run(&description).flows[0].completion_s;
+    let completion_s = super::run::run(&description).flows[0].completion_s;
     // A round trip for the handshake, half of one for the data, and ten segments on the link.
     let expected_s = 0.6 + 10.0 * 1054.0 * 8.0 / 1e6;
     let ratio = completion_s.expect("the file has arrived") / expected_s;

@@ -5,10 +5,7 @@ use netsim::results::FlowResults;
 use netsim::tcp::congestion::coupled::{Balia, Flow, Lia, Olia, Rule};
 use serde_json::{json, Value};
 
-#[path = "common/run.rs"]
-mod run;
-
-use run::run;
+use super::run::run;
 
 /// The bottleneck that an MPTCP with two subflows shares with a TCP; what is left out is a queue of 200 packets without losses.
 fn shared(control: &str, seed: u64, bottleneck: &Value) -> Vec<FlowResults> {
@@ -266,18 +263,5 @@ fn at_a_full_queue_they_take_what_the_fluid_model_says_at_the_losses_that_they_m
                 "{control} {packets}: {ratio}, expected {at_these_losses}"
             );
         }
-    }
-}
-
-#[test]
-fn behind_early_drops_lia_takes_what_its_rule_takes_by_chance() {
-    let red = json!({"red": {"min_packets": 15, "max_packets": 45, "max_probability": 0.02}});
-    let chance: f64 = by_chance(&Lia, [0.001, 0.001]).iter().sum();
-    assert!((1.05..=1.15).contains(&chance), "{chance}");
-    let ratio = beside_a_tcp("lia", &red, 12);
-    assert!((ratio / chance - 1.0).abs() < 0.06, "{ratio} {chance}");
-    for control in ["olia", "balia"] {
-        let ratio = beside_a_tcp(control, &red, 12);
-        assert!((0.9..=1.1).contains(&ratio), "{control} {ratio}");
     }
 }

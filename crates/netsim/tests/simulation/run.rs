@@ -19,3 +19,11 @@ pub fn run(description: &Value) -> Results {
     assert!(results.flows.iter().all(|flow| flow.bytes_wrong == 0));
     results
 }
+
+/// Fail where a value is farther from what it should be than a share of that.
+pub fn assert_close(what: &str, is: f64, should: f64, relative: f64) {
+    assert!(
+        (is / should - 1.0).abs() <= relative,
+        "{what} is {is}, should be {should} within {relative}"
+    );
+}

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use netsim::random::{RngCore, SeedableRng, SplitMix64};
 use netsim::tcp::congestion::coupled::{Balia, Flow, FullyCoupled, Lia, Olia, Rule};
 
 const MOST_FLOWS: u64 = 9;
@@ -34,16 +35,11 @@ int main(void) {
 }
 "#;
 
-struct Random(u64);
+struct Random(SplitMix64);
 
 impl Random {
-    /// SplitMix64.
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
+        self.0.next_u64() % bound
     }
 
     /// Flows whose paths differ by their losses more than the kernels' fractions are apart.
@@ -98,7 +94,7 @@ fn in_c(input: &str) -> String {
 
 #[test]
 fn kernels_grow_and_shrink_windows_as_the_simulator_does() {
-    let mut random = Random(1);
+    let mut random = Random(SplitMix64::seed_from_u64(1));
     let states: Vec<_> = (0..STATES).map(|_| random.flows()).collect();
     let line = |flows: &Vec<[u32; 3]>| {
         let numbers: Vec<_> = flows.iter().flatten().map(u32::to_string).collect();
