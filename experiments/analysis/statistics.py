@@ -1,15 +1,14 @@
-"""Means over seeds and their confidence intervals (Student's t), without SciPy."""
+"""Means over seeds and their confidence intervals (Student's t)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+
+from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
-FRACTION_TERMS = 60
-"""Pairs of terms; the fraction needs in the order of the root of the degrees of freedom."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,8 @@ def estimate(
     kept = _trim(values, trim)
     if len(kept.values) == 1:
         return Estimate(kept.mean, None, count)
-    quantile = student_t_quantile(0.5 + confidence / 2, len(kept.values) - 1)
-    return Estimate(kept.mean, quantile * math.sqrt(kept.mean_variance), count)
+    half_width = _half_width(confidence, len(kept.values) - 1, kept.mean_variance)
+    return Estimate(kept.mean, half_width, count)
 
 
 def estimate_of(values: Sequence[float], confidence: float = CONFIDENCE, *, trim: float = 0.0) -> Estimate:
@@ -92,7 +91,7 @@ def welch(
         return Difference(value, 0.0)
     # Welch and Satterthwaite's degrees of freedom: not whole, between those of the smaller side and both.
     degrees = 1 / math.fsum((side.mean_variance / total) ** 2 / (len(side.values) - 1) for side in sides)
-    return Difference(value, student_t_quantile(0.5 + confidence / 2, degrees) * math.sqrt(total))
+    return Difference(value, _half_width(confidence, degrees, total))
 
 
 def welch_of_seeds(a: Sequence[float], b: Sequence[float]) -> Difference | None:
@@ -131,51 +130,6 @@ def _variance(values: Sequence[float]) -> float:
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
-def student_t_cdf(t: float, degrees: float) -> float:
-    """Return P(T <= t) for Student's t (Abramowitz and Stegun, 26.7.1); degrees need not be whole."""
-    ratio = t * t / degrees
-    # Both arguments are computed as they are, since 1 - x would lose the digits of a small one.
-    tail = _incomplete_beta(degrees / 2, 0.5, 1 / (1 + ratio), ratio / (1 + ratio)) / 2
-    return 1 - tail if t > 0 else tail
-
-
-def _incomplete_beta(a: float, b: float, x: float, y: float) -> float:
-    """Return the regularised incomplete beta function I_x(a, b), where y = 1 - x (ibidem, 26.5.8)."""
-    if x <= 0 or y <= 0:
-        return 0.0 if x <= 0 else 1.0
-    if x > (a + 1) / (a + b + 2):  # where the fraction converges slowly, its mirror image does not
-        return 1 - _incomplete_beta(b, a, y, x)
-    log_beta = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-    return math.exp(a * math.log(x) + b * math.log(y) - log_beta) / a * _beta_fraction(a, b, x)
-
-
-def _beta_fraction(a: float, b: float, x: float) -> float:
-    """Return the continued fraction of the incomplete beta function, from its far end."""
-    value = 1.0
-    for m in range(FRACTION_TERMS, -1, -1):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)) if m else 0.0
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        value = 1 + odd / value
-        value = 1 + even / value if m else value
-    return 1 / value
-
-
-@lru_cache(maxsize=64)
-def student_t_quantile(probability: float, degrees: float) -> float:
-    """Return the t that `probability` (0.5 to 1) of Student's distribution lies below, by bisection."""
-    if not 0.5 <= probability < 1 or degrees < 1:
-        raise ValueError(
-            f"no quantile of Student's t for probability {probability} and {degrees:g} degrees of freedom"
-        )
-    low, high = 0.0, 1.0
-    while student_t_cdf(high, degrees) < probability:
-        high *= 2
-    for _ in range(200):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        if student_t_cdf(middle, degrees) < probability:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+def _half_width(confidence: float, degrees: float, variance: float) -> float:
+    """Return that of the confidence interval of a mean, by Student's distribution."""
+    return float(stdtrit(degrees, 0.5 + confidence / 2)) * math.sqrt(variance)

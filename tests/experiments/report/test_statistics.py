@@ -1,4 +1,4 @@
-"""Intervals against hand-made figures and the table of Student's distribution."""
+"""Intervals against figures computed by hand."""
 
 from __future__ import annotations
 
@@ -12,35 +12,9 @@ from experiments.analysis.statistics import (
     Estimate,
     estimate,
     estimate_of_seeds,
-    student_t_cdf,
-    student_t_quantile,
     welch,
     welch_of_seeds,
 )
-
-# Two-sided 95 %, from the printed tables of Student's t.
-TABLE_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 9: 2.262, 10: 2.228, 29: 2.045, 120: 1.980}
-
-
-@pytest.mark.parametrize(("degrees", "expected"), TABLE_95.items())
-def test_quantiles_are_those_of_the_printed_table(degrees: int, expected: float) -> None:
-    assert student_t_quantile(0.975, degrees) == pytest.approx(expected, abs=5e-4)
-
-
-@given(st.floats(-50, 50), st.floats(1, 200))
-def test_the_distribution_is_symmetric(t: float, degrees: float) -> None:
-    assert student_t_cdf(t, degrees) + student_t_cdf(-t, degrees) == pytest.approx(1.0)
-
-
-@given(st.floats(0.5, 0.999), st.floats(1, 200))
-def test_the_quantile_inverts_the_distribution(probability: float, degrees: float) -> None:
-    assert student_t_cdf(student_t_quantile(probability, degrees), degrees) == pytest.approx(probability)
-
-
-@pytest.mark.parametrize(("probability", "degrees"), [(0.4, 3), (1.0, 3), (0.9, 0)])
-def test_arguments_out_of_range_are_refused(probability: float, degrees: int) -> None:
-    with pytest.raises(ValueError, match="no quantile"):
-        student_t_quantile(probability, degrees)
 
 
 def test_an_interval_computed_by_hand() -> None:
@@ -64,12 +38,6 @@ def test_shifting_all_values_shifts_the_mean_and_keeps_the_width(values: list[fl
     assert after is not None
     assert after.mean == pytest.approx(before.mean + shift, abs=1e-3)
     assert after.half_width == pytest.approx(before.half_width, rel=1e-6, abs=1e-3)
-
-
-@given(st.floats(-50, 50))
-def test_one_and_two_degrees_of_freedom_have_a_closed_form(t: float) -> None:
-    assert student_t_cdf(t, 1) == pytest.approx(0.5 + math.atan(t) / math.pi, rel=1e-9)
-    assert student_t_cdf(t, 2) == pytest.approx(0.5 + t / (2 * math.sqrt(2 + t * t)), rel=1e-9, abs=1e-12)
 
 
 def test_a_difference_computed_by_hand() -> None:
