@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import topologies
-from experiments.analysis.metrics import METRICS, value_of
+from experiments.analysis.tables import flow_row, link_row, series_rows
 from experiments.engines.sim.engine import SimEngine
 from experiments.engines.together import run_together
 from experiments.model import overrides, scenario
 from experiments.model.demands import with_files
 from experiments.model.given_paths import check_given_paths
 from experiments.model.plan import RunPlan
-from experiments.model.results import FlowResult, RunResult, SimulationCost
+from experiments.model.results import RunResult, SimulationCost
 from experiments.model.scenario import Scenario
 from experiments.workloads.shorthand import parse_workload
 from topologies import Link, Network, Node, check_network
@@ -69,36 +69,18 @@ class SimulationResults:
 
     @property
     def flows(self) -> list[dict[str, Any]]:
-        """A row for each flow of each run, with every metric; None where it was not measured."""
-        return [_of_run(run) | _flow_row(run, flow) for run in self.runs for flow in run.flows]
+        """A row for each flow of each run, with every metric."""
+        return [flow_row(run, flow) for run in self.runs for flow in run.flows]
 
     @property
     def links(self) -> list[dict[str, Any]]:
         """A row for each direction of each link of each run."""
-        keys = {"link", "capacity_bps", "utilisation", "packets_dropped"}
-        return [_of_run(run) | link.model_dump(include=keys) for run in self.runs for link in run.links]
+        return [link_row(run, link) for run in self.runs for link in run.links]
 
     @property
     def series(self) -> list[dict[str, Any]]:
-        """A row for each flow and interval of each run: the interval's end, goodput and mean delay."""
-        return [
-            _of_run(run)
-            | {"flow": flow.flow, "time_s": time_s, "goodput_bps": goodput_bps, "delay_mean_s": delay_s}
-            for run in self.runs
-            for flow in run.flows
-            for time_s, goodput_bps, delay_s in zip(
-                flow.series.time_s, flow.series.goodput_bps, flow.series.delay_mean_s, strict=True
-            )
-        ]
-
-
-def _of_run(run: RunResult) -> dict[str, Any]:
-    return {"protocol": run.protocol, "seed": run.seed}
-
-
-def _flow_row(run: RunResult, flow: FlowResult) -> dict[str, Any]:
-    ends = {"flow": flow.flow, "src": flow.src, "dst": flow.dst, "paths": len(flow.allocated)}
-    return ends | {name: value_of(metric, flow, run) for name, metric in METRICS.items()}
+        """A row for each interval of each flow of each run."""
+        return [row for run in self.runs for flow in run.flows for row in series_rows(run, flow)]
 
 
 class Simulation:

@@ -56,9 +56,9 @@ def tables(results: Results) -> dict[str, Table]:
     links = [(run, link) for run in runs for link in run.links]
     kinds: dict[str, Iterable[Row]] = {
         "runs": map(_run_row, runs),
-        "flows": itertools.starmap(_flow_row, flows),
-        "links": itertools.starmap(_link_row, links),
-        "series": (row for each in flows for row in _series(*each)),
+        "flows": itertools.starmap(flow_row, flows),
+        "links": itertools.starmap(link_row, links),
+        "series": (row for each in flows for row in series_rows(*each)),
         "streams": (row for each in flows for row in _streams(*each)),
         "link_series": (row for each in links for row in _link_series(*each)),
         "commands": ({**_which(run), **each.model_dump()} for run in runs for each in run.commands),
@@ -90,7 +90,8 @@ def _run_row(run: RunResult) -> Row:
     return {**_which(run), **{name: getattr(run, name) for name in _RUN}, **reasons}
 
 
-def _flow_row(run: RunResult, flow: FlowResult) -> Row:
+def flow_row(run: RunResult, flow: FlowResult) -> dict[str, Any]:
+    """Return a flow with every metric; None where it was not measured."""
     return {
         **_which(run),
         "valid": run.valid,
@@ -110,12 +111,14 @@ def _flow_row(run: RunResult, flow: FlowResult) -> Row:
     }
 
 
-def _link_row(run: RunResult, link: LinkResult) -> Row:
+def link_row(run: RunResult, link: LinkResult) -> dict[str, Any]:
+    """Return one direction of a link."""
     shown = {name: getattr(link, name) for name in ("link", *_LINK)}
     return {**_which(run), "valid": run.valid, **shown}
 
 
-def _series(run: RunResult, flow: FlowResult) -> Iterator[Row]:
+def series_rows(run: RunResult, flow: FlowResult) -> Iterator[dict[str, Any]]:
+    """Yield each interval of a flow: its end, goodput and mean delay."""
     names, series = ("time_s", "goodput_bps", "delay_mean_s"), flow.series
     for values in zip(*(getattr(series, name) for name in names), strict=True):
         yield {**_which(run), "flow": flow.flow, **dict(zip(names, values, strict=True))}

@@ -90,7 +90,7 @@ def _flow(source: str, place: str, row: object, settings: Demands, hosts: Collec
     try:
         demand = Demand.model_validate(row)
     except ValidationError as error:
-        key, reason = first_problem(error)
+        key, reason = first_problem(error, Demand)
         raise DemandError(source, place, f"{key}: {reason}" if key else reason) from None
     for host in (demand.src, demand.dst):
         if host not in hosts:
@@ -148,25 +148,22 @@ def _table(source: str, data: Mapping[str, Any]) -> object:
 
 
 def _csv_rows(source: str, text: str) -> Iterator[tuple[str, object]]:
-    # Comments and empty lines are blanked, so that the reader counts lines as an editor does.
-    lines = ["" if line.lstrip().startswith("#") else line for line in text.splitlines()]
-    reader = csv.reader(lines, skipinitialspace=True, strict=True)
-    header: list[str] | None = None
+    lines = {
+        number: line
+        for number, line in enumerate(text.splitlines(), start=1)
+        if line.strip(" ,\t") and not line.lstrip().startswith("#")
+    }
+    numbers = [0, *lines]
+    reader = csv.DictReader(lines.values(), skipinitialspace=True, strict=True)
     try:
-        for cells in reader:
-            values = [cell.strip() for cell in cells]
-            place = f"line {reader.line_num}"
-            if not any(values):
-                continue
-            if header is None:
-                header = _header(source, place, values)
-                continue
-            if len(values) != len(header):
-                raise DemandError(source, place, f"{len(values)} values under a header of {len(header)}")
+        for row in reader:
+            place = f"line {numbers[reader.line_num]}"
+            if None in row or None in row.values():
+                raise DemandError(source, place, "it has another number of values than the header")
             # An empty cell stands for no value.
-            yield place, {key: _number(value) for key, value in zip(header, values, strict=True) if value}
+            yield place, {key.strip(): _number(cell) for key, cell in row.items() if cell.strip()}
     except csv.Error as error:
-        raise DemandError(source, f"line {reader.line_num}", f"is not CSV: {error}") from None
+        raise DemandError(source, f"line {numbers[reader.line_num]}", f"is not CSV: {error}") from None
 
 
 def _number(text: str) -> float | str:
@@ -174,17 +171,4 @@ def _number(text: str) -> float | str:
     try:
         return float(text)
     except ValueError:
-        return text
-
-
-def _header(source: str, place: str, names: list[str]) -> list[str]:
-    known = list(Demand.model_fields)
-    for name in names:
-        if name not in known:
-            raise DemandError(source, place, f"there is no column {name!r}; known are {', '.join(known)}")
-    for name in ("src", "dst"):
-        if name not in names:
-            raise DemandError(source, place, f"the header needs a column {name}")
-    if len(set(names)) < len(names):
-        raise DemandError(source, place, "the header names a column twice")
-    return names
+        return text.strip()

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from experiments.model.results import LinkResult, Results, RunResult
 from experiments.report import units
 from experiments.report.canvas import Plot
 from experiments.report.changes import change_rows, change_sentences
-from experiments.report.collisions import Collisions, collisions, network_of
+from experiments.report.collisions import Collisions, collisions
 from experiments.report.completions import Completions, completions
 from experiments.report.notes import (
     Notes,
@@ -93,7 +95,7 @@ def render(results: Results, sections: list[CaseSection]) -> str:
 def make_sections(results: Results) -> list[CaseSection]:
     """Summarise and draw each case; no two plots have the same name."""
     network = network_of(results)
-    sections = [_section(summary, network) for summary in summarise(results)]
+    sections = [_section(summary) for summary in summarise(results)]
     taken: set[str] = set()
     for section in sections:
         _draw(section, network)
@@ -101,7 +103,15 @@ def make_sections(results: Results) -> list[CaseSection]:
     return sections
 
 
-def _section(summary: CaseSummary, network: Network | None) -> CaseSection:
+def network_of(results: Results) -> Network | None:
+    """Return the network of a document; None where it describes none."""
+    try:
+        return Network.model_validate(results.network)
+    except ValidationError:
+        return None
+
+
+def _section(summary: CaseSummary) -> CaseSection:
     papers = [entry.paper for group in summary.flows.values() for entry in group if entry.paper]
     notes = Notes()
     measured = [
@@ -120,7 +130,7 @@ def _section(summary: CaseSummary, network: Network | None) -> CaseSection:
         {name: [values.get(name) for values in measured] for name in names},
         flow_splits(summary.flows),
         recoveries(summary.flows),
-        collisions(summary, network) if network else [],
+        collisions(summary),
         completions(summary.flows),
     )
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from experiments.model.results import Results
 from experiments.report import units
-from experiments.report.collisions import collisions, network_of
+from experiments.report.collisions import collisions
 from experiments.report.completions import Completions, completions
 from experiments.report.notes import Notes, flow_notes, general_notes, validity_sentences
 from experiments.report.sharing import sharing_sentences
@@ -58,7 +58,7 @@ def _parts(results: Results, plain: bool) -> Iterator[Text | Table]:
         if completed is not None:
             yield Text()
             yield completed
-        for sentence in (*_collisions(results, case), *sharing_sentences(case)):
+        for sentence in (*_collisions(case), *sharing_sentences(case)):
             yield visible(sentence, plain)
         yield Text()
     for sentence in general_notes(results):
@@ -118,12 +118,12 @@ def filled(
     return table
 
 
-def _collisions(results: Results, case: CaseSummary) -> Iterator[str]:
-    network = network_of(results)
-    for each in collisions(case, network) if network else ():
+def _collisions(case: CaseSummary) -> Iterator[str]:
+    for each in collisions(case):
+        runs = "1 run" if each.runs == 1 else f"{each.runs} runs"
         yield (
-            f"{each.protocol}: {each.shared} of {each.flows} flows ({each.measured:.0%}) shared a link "
-            f"with another; chance gives {each.expected:.0%} ± {each.deviation:.0%} in {each.runs} runs."
+            f"{each.protocol}: {each.shared} of {each.flows} flows ({each.share:.0%}) shared a link "
+            f"with another in {runs}."
         )
 
 

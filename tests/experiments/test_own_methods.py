@@ -259,16 +259,6 @@ def test_a_call_that_does_not_return_is_ended_and_said(
         simulate(described(scheduler=f"{path}:Endless"))
 
 
-def test_only_a_call_that_is_seen_again_and_again_is_endless() -> None:
-    looks = endless.Looks()
-    one = object()
-    assert not any(looks.is_endless(call) for call in [one] * endless.LOOKS)
-    assert looks.is_endless(one)
-    assert not looks.is_endless(None)  # it has returned
-    assert not any(looks.is_endless(object()) for _ in range(3 * endless.LOOKS))
-    assert not any(looks.is_endless(None) for _ in range(3 * endless.LOOKS))
-
-
 @pytest.mark.parametrize("duration", ["nan", "inf", "0", "-1", "86401", "soon"])
 def test_a_duration_that_is_none_is_refused(duration: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -20,23 +20,6 @@ class DoesNotReturn(BaseException):
         return f"it has not returned for {CALL_S:g} s"
 
 
-class Looks:
-    """Counts how often in a row the same call was seen."""
-
-    def __init__(self) -> None:
-        self._seen: object = None
-        self._looks = 0
-
-    def is_endless(self, call: object) -> bool:
-        """Look at the present call, None between calls; return whether it has been seen too often.
-
-        The call is kept until the next one is seen, so that no other can be the same object.
-        """
-        self._looks = self._looks + 1 if call is self._seen and call is not None else 0
-        self._seen = call
-        return self._looks >= LOOKS
-
-
 class EndlessCalls:
     """Ends calls that are made from the frame in which this context is entered, and do not return.
 
@@ -60,9 +43,12 @@ class EndlessCalls:
         self._caller = None  # it holds this object
 
     def _watch(self) -> None:
-        looks = Looks()
+        seen, looks = None, 0
         while not self._ended.wait(CALL_S / LOOKS):
-            if looks.is_endless(self._call()):
+            call = self._call()  # kept until the next look, so that no other can be the same object
+            looks = looks + 1 if call is seen and call is not None else 0
+            seen = call
+            if looks >= LOOKS:
                 end = ctypes.pythonapi.PyThreadState_SetAsyncExc
                 end(ctypes.c_ulong(self._thread_id), ctypes.py_object(DoesNotReturn))
 
