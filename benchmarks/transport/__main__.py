@@ -25,9 +25,9 @@ from typing import Any
 
 from benchmarks.command_line import command_line, exit_status
 from benchmarks.occupied import add_busy, occupied
+from benchmarks.performance import tables
 from benchmarks.transport import programs
 from benchmarks.transport.network import Network, path_address
-from benchmarks.transport.peer import MESSAGE_BYTES
 
 INSIDE = "MSTCP_BENCHMARK_INSIDE"
 MSTCP_KINDS = ("mstcp_protocol", "mstcp_streams", "mstcp_blocking", *programs.KINDS)
@@ -184,23 +184,6 @@ def document(results: dict[str, list[Result]]) -> dict[str, Any]:
     }
 
 
-def markdown(results: dict[str, list[Result]]) -> str:
-    """Return the medians as a table."""
-    lines = ["| transport | Gbit/s | CPU s/GB | peak MiB |", "|---|---|---|---|"]
-    for kind in (*KINDS, *LOOPBACK):
-        cells = [f"{median(results[kind], 'gbps'):.1f}", "", ""]
-        cells[1] = f"{median(results[kind], 'cpu_s_per_gb'):.2f}"
-        if "peak_kib" in results[kind][0]:
-            cells[2] = f"{median(results[kind], 'peak_kib') / 1024:.0f}"
-        lines.append(f"| {kind.replace('_', ' ')} | " + " | ".join(cells) + " |")
-    lines += ["", "| there and back | p50 us | p99 us |", "|---|---|---|"]
-    for kind in (*LATENCIES, *MESSAGES):
-        transport, _, which = kind.partition("_")
-        row = f"{median(results[kind], 'p50'):.0f} | {median(results[kind], 'p99'):.0f}"
-        lines.append(f"| {transport}, {MESSAGE_BYTES[which]} bytes | {row} |")
-    return "\n".join(lines)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; return the exit status."""
     parser = command_line(__doc__, with_json=True)
@@ -224,7 +207,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     def run() -> int:
         with contextlib.closing(Network()) as network, occupied(args.busy):
             results = measure(network, 3 if args.quick else 5, 1.0 if args.quick else 4.0)
-        print(json.dumps(document(results), indent=1) if args.json else markdown(results))
+        told = document(results)
+        print(json.dumps(told, indent=1) if args.json else "\n".join(tables.transport(told)))
         return 0
 
     return exit_status(run)

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.command_line import command_line, exit_status
+from benchmarks.performance import tables
 from benchmarks.unequal import grid, virtual
 from benchmarks.virtual_kernel import add_jobs, in_kernels
 
@@ -92,31 +92,13 @@ def row(case: grid.Case, seconds: dict[str, float]) -> dict[str, Any]:
     }
 
 
-def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the rows as a table, and what they say together."""
-    lines = [
-        "| paths, Mbit/s at ms | bytes | control | of better path | of sum | kernel MPTCP of better path |",
-        "|---|---|---|---|---|---|",
-    ]
-    for each in rows:
-        cells = [" + ".join(each["paths"]), f"{each['bytes']:,}", each["congestion_control"]]
-        quotients = ("of_better_path", "of_sum", "kernel_mptcp_of_better_path")
-        cells += [f"{100 * each[name]:.0f} %" for name in quotients]
-        lines.append(f"| {' | '.join(cells)} |")
-    shares = [each["of_better_path"] for each in rows]
-    below = sum(share < LEAST_OF_BETTER for share in shares)
-    least, median = (f"{100 * share:.0f}" for share in (min(shares), statistics.median(shares)))
-    lines.append(f"\n{below} of {len(rows)} below 97 %; least {least} %, median {median} %")
-    return "\n".join(lines)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the grid."""
     arguments = parse(argv)
 
     def run() -> int:
         rows = measure(cases(arguments), arguments)
-        print(json.dumps(rows, indent=1) if arguments.json else markdown(rows))
+        print(json.dumps(rows, indent=1) if arguments.json else "\n".join(tables.unequal(rows)))
         least = (max(LEAST_OF_BETTER, each["kernel_mptcp_of_better_path"]) for each in rows)
         return int(any(each["of_better_path"] < bound for each, bound in zip(rows, least, strict=True)))
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command_line import command_line, exit_status
+from benchmarks.performance import tables
 from benchmarks.virtual_kernel import add_jobs, guest_file, in_kernels, lines_of
 
 MOST_PAUSE_S, MOST_REUSE_S = 1.0, 2.0
@@ -43,23 +44,6 @@ def is_kept(row: dict[str, Any]) -> bool:
     return bool(row["pause_s"] <= MOST_PAUSE_S and max(row["reuse_s"]) <= MOST_REUSE_S)
 
 
-def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the rows as a table, and how many are not as promised."""
-    lines = [
-        "| seed | uplinks | bytes go | longest pause, s | used again after, s |",
-        "|---|---|---|---|---|",
-    ]
-    for row in rows:
-        cells = [str(row["seed"]), " + ".join(row["uplinks"]), row["direction"]]
-        if "error" in row:
-            cells += [row["error"], ""]
-        else:
-            cells += [f"{row['pause_s']:.2f}", ", ".join(f"{seconds:.2f}" for seconds in row["reuse_s"])]
-        lines.append(f"| {' | '.join(cells)} |")
-    lines.append(f"\n{sum(not is_kept(row) for row in rows)} of {len(rows)} not as promised")
-    return "\n".join(lines)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the seeds."""
     parser = command_line(__doc__, with_json=True)
@@ -71,8 +55,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     def run() -> int:
         seeds = range(arguments.first, arguments.first + arguments.seeds)
         rows = sorted(in_kernels(seeds, arguments.jobs, boot), key=lambda row: int(row["seed"]))
-        print(json.dumps(rows, indent=1) if arguments.json else markdown(rows))
-        return int(not all(map(is_kept, rows)))
+        kept = [row for row in rows if is_kept(row)]
+        print(json.dumps(rows, indent=1) if arguments.json else "\n".join(tables.uplinks(kept)))
+        others = [row for row in rows if not is_kept(row)]
+        print(*map(json.dumps, others), sep="\n", end="", file=sys.stderr)
+        return int(bool(others))
 
     return exit_status(run)
 

@@ -272,7 +272,7 @@ def test_places_on_the_map_and_the_theme_are_kept(served: Served, browser: Brows
 
 def test_a_large_network(browser: Browser, tmp_path: Path) -> None:
     """All of it is there, and the table draws what is seen."""
-    network = topologies.load("waxman:188:beta=0.02")
+    network = topologies.load("waxman:188:beta=0.02:rate_bps=1e9:host_rate_bps=1e9")
     topology = tmp_path / "network.json"
     topology.write_text(network.model_dump_json())
     with serve(Controller(str(topology), confirm_timeout_s=30.0, lease_s=600.0)) as served:
