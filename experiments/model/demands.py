@@ -1,16 +1,13 @@
 """Files of demands: many flows, one in a row. docs/scenarios.md describes the format.
 
-Rows come from CSV (`src,dst,rate_bps,size_bytes,start_s` in any order, under a header), JSON (an array of
-objects) or TOML (`[[demand]]` tables).
+Rows are CSV: `src,dst,rate_bps,size_bytes,start_s` in any order, under a header.
 """
 
 from __future__ import annotations
 
 import csv
-import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -21,11 +18,9 @@ from experiments.model.scenario import Case, Demands, Flow, Scenario
 from experiments.model.settings import NodeName, Rate, Seconds
 from experiments.workloads import Bulk, Cbr, Workload
 from experiments.workloads.base import Size
-from topologies import toml
 
 GROUP = "demands"
 MOST_ROWS = 10_000
-TABLE = "demand"
 
 
 class Demand(Data):
@@ -117,37 +112,13 @@ def _flow(source: str, place: str, row: object, settings: Demands, hosts: Collec
 
 def _rows(path: Path) -> Iterator[tuple[str, object]]:
     """Yield each row's place and data."""
+    source = path.name
     try:
         text = path.read_text(encoding="utf-8-sig")
-        if path.suffix == ".csv":
-            yield from _csv_rows(path.name, text)
-            return
-        if path.suffix == ".json":
-            document: object = json.loads(text)
-        elif path.suffix == ".toml":
-            document = _table(path.name, toml.loads(text))
-        else:
-            raise DemandError(str(path), "", "a file of demands ends in .csv, .json or .toml")
     except OSError as error:
         raise DemandError(str(path), "", f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise DemandError(path.name, "", f"is not UTF-8: {error}") from None
-    except ValueError as error:  # of JSON and TOML, both with line and column
-        raise DemandError(path.name, "", f"is not {path.suffix[1:].upper()}: {error}") from None
-    if not isinstance(document, list):
-        raise DemandError(path.name, "", "it has to be an array of demands")
-    for number, row in enumerate(document, start=1):
-        yield f"demand {number}", row
-
-
-def _table(source: str, data: Mapping[str, Any]) -> object:
-    other = sorted(set(data) - {TABLE})
-    if other:
-        raise DemandError(source, other[0], f"there is no such key; rows are [[{TABLE}]] tables")
-    return data.get(TABLE, [])
-
-
-def _csv_rows(source: str, text: str) -> Iterator[tuple[str, object]]:
+        raise DemandError(source, "", f"is not UTF-8: {error}") from None
     lines = {
         number: line
         for number, line in enumerate(text.splitlines(), start=1)
