@@ -18,8 +18,9 @@ from controller.model.installed import Installed
 from controller.model.messages import InstallRules, LeaseResult
 from controller.model.rules import GroupChange, Match, Meter, Output, Rule, flow_meter_number
 from controller.model.views import FlowView
-from tests.fakes.openflow_table import ControlledNetwork, FakeTable
+from tests.fakes.openflow_table import ControlledNetwork
 from tests.fakes.requests import WITH_PORTS as REQUEST
+from tests.fakes.rule_table import FakeTable
 
 BUTTERFLY = topologies.load("butterfly")
 

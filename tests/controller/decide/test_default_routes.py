@@ -25,7 +25,8 @@ from controller.model.rules import ETH_TYPE_ARP, ETH_TYPE_IPV6, Rule
 from controller.model.settings import Settings
 from tests.controller.decide.test_labels import ask, ladder
 from tests.controller.decide.test_neighbours import announces, asks
-from tests.fakes.openflow_table import CONTROLLER, DROPPED, ControlledNetwork, Packet, ip_frame
+from tests.fakes.openflow_table import ControlledNetwork, Packet, ip_frame
+from tests.fakes.rule_table import CONTROLLER, DROPPED
 from topologies.model import IpVersion, Network
 
 BUTTERFLY = topologies.load("butterfly")

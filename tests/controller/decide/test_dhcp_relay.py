@@ -9,7 +9,8 @@ import topologies
 from controller.model import dhcp as dhcp_model
 from controller.model.events import PacketArrived
 from controller.model.rules import ETH_TYPE_IPV4, IP_PROTO_UDP
-from tests.fakes.openflow_table import CONTROLLER, DROPPED, ControlledNetwork, Packet
+from tests.fakes.openflow_table import ControlledNetwork, Packet
+from tests.fakes.rule_table import CONTROLLER, DROPPED
 from topologies.model import Network
 
 BUTTERFLY = topologies.load("butterfly")

@@ -14,7 +14,8 @@ from controller.model.rules import eth_type_of
 from controller.model.settings import Settings
 from tests.controller.decide.test_labels import ladder
 from tests.fakes.neighbour_frames import arp_frame
-from tests.fakes.openflow_table import CONTROLLER, ControlledNetwork, Packet
+from tests.fakes.openflow_table import ControlledNetwork, Packet
+from tests.fakes.rule_table import CONTROLLER
 from topologies.check import check_network
 from topologies.errors import InvalidTopology
 from topologies.model import Network

@@ -16,8 +16,9 @@ from controller.model.settings import Settings
 from switch.model import Fleet
 from switch.model.openflow import Kind
 from tests.fakes.controller_command import controlled
-from tests.fakes.openflow_table import ControlledNetwork, FakeTable
+from tests.fakes.openflow_table import ControlledNetwork
 from tests.fakes.requests import WITH_PORTS as REQUEST
+from tests.fakes.rule_table import FakeTable
 from tests.fakes.waiting import until
 
 BUTTERFLY = topologies.load("butterfly")

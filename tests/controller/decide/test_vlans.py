@@ -12,7 +12,8 @@ from controller.model.rules import TcpConnection
 from tests.controller.decide.test_gateway import with_hosts
 from tests.controller.decide.test_labels import ask
 from tests.controller.decide.test_neighbours import asks
-from tests.fakes.openflow_table import DROPPED, ControlledNetwork, Packet
+from tests.fakes.openflow_table import ControlledNetwork, Packet
+from tests.fakes.rule_table import DROPPED
 from topologies.check import check_numbered
 from topologies.errors import InvalidTopology
 from topologies.model import Network

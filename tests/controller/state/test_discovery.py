@@ -23,7 +23,8 @@ from controller.model.packet_limits import PortLimits
 from controller.model.rules import ETH_TYPE_ARP, ETH_TYPE_IPV4, ETH_TYPE_IPV6, ETH_TYPE_LLDP
 from controller.model.settings import Settings
 from tests.fakes.neighbour_frames import arp_frame
-from tests.fakes.openflow_table import CONTROLLER, DROPPED, ControlledNetwork, Packet
+from tests.fakes.openflow_table import ControlledNetwork, Packet
+from tests.fakes.rule_table import CONTROLLER, DROPPED
 
 S0, S1, S2, S3, S4 = 1, 2, 3, 4, 5
 
