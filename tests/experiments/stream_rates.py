@@ -6,6 +6,7 @@ from itertools import accumulate, pairwise
 
 from experiments.model.results import Results, RunResult
 from topologies.model import Network
+from topologies.second_interfaces import SecondLink, with_second_interfaces
 
 ROUND_BYTES = 10_000
 """Acknowledgements that come together, and samples beside an interval's edge."""
@@ -13,7 +14,8 @@ ROUND_BYTES = 10_000
 
 def check_streams(results: Results) -> None:
     """Check the streams of each run of a document, whose flows start within the measurement."""
-    network = Network.model_validate(results.network)
+    second = {host: SecondLink(**link) for host, link in results.settings["second_links"].items()}
+    network = with_second_interfaces(Network.model_validate(results.network), second)
     for run in results.runs:
         check_run(run, network)
 
