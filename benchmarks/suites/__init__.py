@@ -1,0 +1,1 @@
+"""Other projects' test suites over the library's transports."""
