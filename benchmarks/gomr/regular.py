@@ -12,7 +12,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import networkx as nx
@@ -71,6 +71,16 @@ def problem_of(graph: nx.Graph, pairs: int, seed: int = 0) -> Problem:
     drawn = [draw.sample(nodes, 2) for _ in range(pairs)]
     demands = tuple(Demand(f"f{number}", tail, head, 1.0) for number, (tail, head) in enumerate(drawn))
     return Problem(edges, demands, reverse)
+
+
+def permutation(graph: nx.Graph, rate_bps: float) -> Problem:
+    """Return demands from each node of such a graph to one other."""
+    problem = problem_of(graph, 0)
+    nodes = [str(number) for number in range(len(graph))]
+    random.Random(1).shuffle(nodes)
+    pairs = zip(nodes, nodes[1:] + nodes[:1], strict=True)
+    demands = tuple(Demand(f"f{a}", a, b, rate_bps) for a, b in pairs)
+    return replace(problem, demands=demands)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 from gomr import OBJECTIVES
+from gomr.engines import regular
+from gomr.engines.assembly import assemble
+from gomr.engines.time_budget import TimeBudget
+from gomr.load import find_load_factor
 from gomr.solving import allocate
 
-from benchmarks.gomr.regular import NETWORKS, compare, fat_tree, instances, problem_of
+from benchmarks.gomr.regular import NETWORKS, compare, fat_tree, instances, permutation, problem_of
 from benchmarks.gomr.source_program import by_highs
 from tests.gomr.gomr_oracles import check_allocation
 
@@ -61,3 +65,29 @@ def test_all_engines_agree_on_max_min(kind: str) -> None:
     native, highs = allocate(problem, "max_min"), allocate(problem, "max_min", "highs")
     for demand in problem.demands:
         assert native.rate_bps(demand.id) == pytest.approx(highs.rate_bps(demand.id), rel=1e-9, abs=1e-9)
+
+
+def test_an_interior_point_finds_the_least_utilisation_and_the_largest_factor() -> None:
+    for graph in (nx.hypercube_graph(4), nx.complete_bipartite_graph(6, 6), nx.circulant_graph(14, [1, 3])):
+        problem = permutation(graph, 1.0)
+        native = allocate(problem, "min_max_utilisation")
+        answer = regular.least_utilisation(problem, TimeBudget("highs", None))
+        ours = assemble(problem, problem, OBJECTIVES["min_max_utilisation"], "highs", answer)
+        check_allocation(problem, ours)
+        assert ours.admitted_bps == pytest.approx(native.admitted_bps, rel=1e-12)
+        assert ours.max_utilisation == pytest.approx(native.max_utilisation, rel=1e-9)
+        assert ours.cost_bps_s == pytest.approx(native.cost_bps_s, rel=1e-8)
+        factor, most = regular.largest_factor(problem, 100.0, TimeBudget("highs", None))
+        assert factor == pytest.approx(1 / native.max_utilisation, rel=1e-9)
+        assert most == pytest.approx(factor, rel=1e-9)
+
+
+@pytest.mark.parametrize("graph", [nx.complete_bipartite_graph(20, 20), nx.hypercube_graph(6)])
+def test_a_permutation_has_its_least_utilisation_and_largest_factor(graph: nx.Graph) -> None:
+    problem = permutation(graph, 1.0)
+    allocation = allocate(problem, "min_max_utilisation")
+    check_allocation(problem, allocation)
+    assert not allocation.timed_out and allocation.gap <= 1e-9
+    found = find_load_factor(problem, 1.0)
+    assert not found.timed_out
+    assert found.factor == pytest.approx(1 / allocation.max_utilisation, rel=1e-9)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,22 +16,12 @@ from gomr.failures import node_failures, survey_failures
 from gomr.load import find_load_factor
 from gomr.solving import allocate
 
-from benchmarks.gomr.regular import problem_of
+from benchmarks.gomr.regular import permutation
 from tests.gomr.gomr_oracles import check_allocation
 
 LIMIT_S = 0.1
 MOST_CPU_S = 4.0
 """Processor time of a call with what it does before and after the engine, forty times the limit."""
-
-
-def permutation(graph: nx.Graph, rate_bps: float) -> Problem:
-    """Each node sends to one other."""
-    problem = problem_of(graph, 0)
-    nodes = [str(number) for number in range(len(graph))]
-    random.Random(1).shuffle(nodes)
-    pairs = zip(nodes, nodes[1:] + nodes[:1], strict=True)
-    demands = tuple(Demand(f"f{a}", a, b, rate_bps) for a, b in pairs)
-    return replace(problem, demands=demands)
 
 
 def layers(width: int) -> Problem:

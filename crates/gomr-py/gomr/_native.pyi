@@ -109,12 +109,19 @@ class Network:
         """Return up to `count` paths that share no arc (or no node but the ends), of least total delay."""
 
     def max_concurrent(
-        self, flows: Flows, load: float = 1.0, *, threads: int = 1, time_limit_s: float | None = None
+        self,
+        flows: Flows,
+        load: float = 1.0,
+        *,
+        threads: int = 1,
+        time_limit_s: float | None = None,
+        most_looks: int | None = None,
     ) -> tuple[float, float, bool] | None:
         """Return the largest factor by which all flows can be multiplied within a load of at least 1.
 
         With a proven bound of it, and whether it is the largest; else the time was up. None where flows have
-        limits on their paths, or rounding defeats it; 0 where those without a path are too large a part.
+        limits on their paths, or rounding defeats it; 0 where those without a path are too large a part. It
+        ends as well after so many looks at the time, the same on every machine.
         """
 
     def max_concurrent_by_symmetry(
@@ -272,7 +279,7 @@ class Engine:
     def change_rates(self, rates_bps: bytes, /) -> None:
         """Let flows 0, 1, … ask for these rates (float64)."""
 
-    def answer(self, *, time_limit_s: float | None = None) -> Answer:
+    def answer(self, *, time_limit_s: float | None = None, most_looks: int | None = None) -> Answer:
         """Solve and return the paths of all flows."""
 
     def answer_so_far(self) -> Answer:

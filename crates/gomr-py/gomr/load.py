@@ -23,9 +23,10 @@ import numpy as np
 from gomr._native import Engine, InvalidInput, NotSolved, Summary, TimeIsUp
 from gomr.columns import DemandColumns, Floats
 from gomr.demands import scaled
+from gomr.engines import regular
 from gomr.engines.native import engine as native
 from gomr.engines.native.network import NativeNetwork, finite_bps
-from gomr.engines.time_budget import OutOfTime
+from gomr.engines.time_budget import OutOfTime, TimeBudget
 from gomr.errors import InvalidProblem, SolverError
 from gomr.objectives import PLAIN
 from gomr.problem import Demand, Problem
@@ -207,13 +208,6 @@ def _unreachable(load: float) -> InvalidProblem:
     )
 
 
-def _are_links_alike(problem: Problem) -> bool:
-    """Return whether edges are of at most two capacities and two delays, as in fat-trees and tori."""
-    usable = [edge for edge in problem.edges if edge.capacity_bps > 0]
-    values = ({edge.capacity_bps for edge in usable}, {edge.delay_s for edge in usable})
-    return all(len(own) <= 2 for own in values)
-
-
 class _Admission:
     """The most that is admitted of some demands, as a function of the factor that scales them.
 
@@ -224,6 +218,7 @@ class _Admission:
     """
 
     def __init__(self, problem: Problem, time_limit_s: float | None) -> None:
+        self._problem = problem
         self._limit_s = time_limit_s
         self._until_s = math.inf if time_limit_s is None else time.perf_counter() + time_limit_s
         self._rates_bps = rates_of(problem.demands)
@@ -233,7 +228,7 @@ class _Admission:
         self._network = network.network
         self._last: Engine | None = None
         many = len(problem.demands) > _FEW_DEMANDS * network.nodes.count
-        self.starts_fresh = many and _are_links_alike(problem)
+        self.starts_fresh = many and regular.are_links_alike(problem)
         try:
             self._flows = network.flows(problem.demands)
         except InvalidInput as error:
@@ -246,13 +241,31 @@ class _Admission:
 
     def largest_factor(self, load: float) -> LoadFactor | None:
         """Return the factor for a load of at least 1; None where it has to be found step by step."""
+        most_looks = regular.MOST_LOOKS if load == 1 and regular.suits(self._problem) else None
+        concurrent = self._concurrent(load, most_looks)
+        if concurrent is not None and concurrent.timed_out and most_looks is not None:
+            try:
+                budget = TimeBudget(native.NAME, self._left_s())
+                factor, most = regular.largest_factor(self._problem, concurrent.most, budget)
+            except OutOfTime:
+                return concurrent
+            except SolverError:
+                return self._concurrent(load, None)
+            return LoadFactor(factor, most, timed_out=most > factor * (1 + TOLERANCE))
+        return concurrent
+
+    def _concurrent(self, load: float, most_looks: int | None) -> LoadFactor | None:
         with self._failures():
-            concurrent = self._network.max_concurrent(
-                self._flows, load, threads=native.threads(), time_limit_s=self._left_s()
+            found = self._network.max_concurrent(
+                self._flows,
+                load,
+                threads=native.threads(),
+                time_limit_s=self._left_s(),
+                most_looks=most_looks,
             )
-        if concurrent is None:
+        if found is None:
             return None
-        factor, most, is_largest = concurrent
+        factor, most, is_largest = found
         return LoadFactor(factor, most, timed_out=not is_largest)
 
     def factor_by_symmetry(self) -> float | None:

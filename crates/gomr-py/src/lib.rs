@@ -5,6 +5,7 @@
 mod columns;
 mod least_delay;
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -208,7 +209,7 @@ impl Network {
         found.map_err(refuse)
     }
 
-    #[pyo3(signature = (flows, load=1.0, *, threads=1, time_limit_s=None))]
+    #[pyo3(signature = (flows, load=1.0, *, threads=1, time_limit_s=None, most_looks=None))]
     fn max_concurrent(
         &self,
         py: Python<'_>,
@@ -216,9 +217,10 @@ impl Network {
         load: f64,
         threads: usize,
         time_limit_s: Option<f64>,
+        most_looks: Option<u64>,
     ) -> PyResult<Option<(f64, f64, bool)>> {
         let problem = self.with(flows);
-        let halt = halt_after(time_limit_s);
+        let halt = halt_after(time_limit_s, most_looks);
         let scaling = py.detach(|| ::gomr::max_concurrent(&problem, load, threads, halt));
         let scaling = scaling.map_err(refuse)?;
         Ok(scaling.map(|scaling| (scaling.factor, scaling.upper_bound, scaling.complete)))
@@ -232,7 +234,7 @@ impl Network {
         time_limit_s: Option<f64>,
     ) -> PyResult<Option<(f64, f64)>> {
         let problem = self.with(flows);
-        let halt = halt_after(time_limit_s);
+        let halt = halt_after(time_limit_s, None);
         let scaling = py.detach(|| ::gomr::max_concurrent_by_symmetry(&problem, halt));
         let scaling = scaling.map_err(refuse)?;
         Ok(scaling.map(|scaling| (scaling.factor, scaling.upper_bound)))
@@ -247,7 +249,7 @@ impl Network {
         time_limit_s: Option<f64>,
     ) -> PyResult<Option<(Answer, Vec<f64>, bool)>> {
         let problem = self.with(flows);
-        let halt = halt_after(time_limit_s);
+        let halt = halt_after(time_limit_s, None);
         let routed = py.detach(|| ::gomr::route_by_source(&problem, threads, halt));
         let routed = routed.map_err(refuse)?;
         Ok(routed.map(|routed| {
@@ -265,7 +267,7 @@ impl Network {
         time_limit_s: Option<f64>,
     ) -> PyResult<Option<Proved>> {
         let (problem, objective) = (self.with(flows), objective_of(objective)?);
-        let halt = halt_after(time_limit_s);
+        let halt = halt_after(time_limit_s, None);
         let solved = py.detach(|| ::gomr::solve_by_symmetry(&problem, objective, halt));
         Ok(solved.map_err(refuse)?.map(|solved| {
             let cuts = solved.cuts.into_iter().map(|cut| (cut.prices, cut.stopped));
@@ -314,9 +316,14 @@ impl Engine {
         self.inner.change_rates(&rates_bps).map_err(refuse)
     }
 
-    #[pyo3(signature = (*, time_limit_s=None))]
-    fn answer(&mut self, py: Python<'_>, time_limit_s: Option<f64>) -> PyResult<Answer> {
-        self.limit(time_limit_s);
+    #[pyo3(signature = (*, time_limit_s=None, most_looks=None))]
+    fn answer(
+        &mut self,
+        py: Python<'_>,
+        time_limit_s: Option<f64>,
+        most_looks: Option<u64>,
+    ) -> PyResult<Answer> {
+        self.inner.set_halt(halt_after(time_limit_s, most_looks));
         let inner = &mut self.inner;
         let paths = py.detach(|| inner.answer_arrays()).map_err(refuse)?;
         Ok(Answer { paths })
@@ -454,15 +461,23 @@ impl Engine {
 
 impl Engine {
     fn limit(&mut self, time_limit_s: Option<f64>) {
-        self.inner.set_halt(halt_after(time_limit_s));
+        self.inner.set_halt(halt_after(time_limit_s, None));
     }
 }
 
-/// Halts when so much time has passed since the call; never for a time beyond what a clock counts.
-fn halt_after(time_limit_s: Option<f64>) -> Option<HaltTest> {
-    let limit = Duration::try_from_secs_f64(time_limit_s?.max(0.0)).ok()?;
-    let until = Instant::now().checked_add(limit)?;
-    Some(Arc::new(move || Instant::now() >= until))
+/// Halts when so much time has passed since the call, never for a time beyond what a clock counts, or at the look after so
+/// many: the same on every machine.
+fn halt_after(time_limit_s: Option<f64>, most_looks: Option<u64>) -> Option<HaltTest> {
+    let limit = time_limit_s.and_then(|s| Duration::try_from_secs_f64(s.max(0.0)).ok());
+    let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+    if until.is_none() && most_looks.is_none() {
+        return None;
+    }
+    let left = AtomicU64::new(most_looks.unwrap_or(u64::MAX));
+    let look = move || left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+    Some(Arc::new(move || {
+        look().is_err() || until.is_some_and(|until| Instant::now() >= until)
+    }))
 }
 
 #[pymodule]

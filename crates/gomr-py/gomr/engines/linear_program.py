@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import highspy
@@ -37,17 +38,17 @@ class LinearProgram:
         budget: The time it may take, and what is known for errors.
     """
 
-    def __init__(self, budget: TimeBudget, method: str = "choose") -> None:
-        """Start empty; `method` is HiGHS's option `solver`."""
+    def __init__(self, budget: TimeBudget, options: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Start empty, with further options of HiGHS."""
         self.budget = budget
         self._refined: tuple[Numbers, Numbers] | None = None
         self._highs: Any = highspy.Highs()
         for option, setting in (
             ("output_flag", False),
             ("threads", 1),
-            ("solver", method),
             ("primal_feasibility_tolerance", _TOLERANCE),
             ("dual_feasibility_tolerance", _TOLERANCE),
+            *options.items(),
         ):
             self._highs.setOptionValue(option, setting)
 

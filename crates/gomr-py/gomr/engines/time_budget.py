@@ -42,12 +42,16 @@ class TimeBudget:
         """Whether the time is limited."""
         return self._limit_s is not None
 
-    def left_s(self) -> float | None:
-        """Return the seconds that are left (None: no limit); OutOfTime if there are none."""
+    def rest_s(self) -> float | None:
+        """Return the seconds that are left, at least 0 (None: no limit)."""
         if self._limit_s is None:
             return None
-        left_s = self._started_s + self._limit_s - self.clock()
-        if left_s <= 0:
+        return max(0.0, self._started_s + self._limit_s - self.clock())
+
+    def left_s(self) -> float | None:
+        """Return the seconds that are left (None: no limit); OutOfTime if there are none."""
+        left_s = self.rest_s()
+        if left_s == 0:
             raise self.out_of_time()
         return left_s
 

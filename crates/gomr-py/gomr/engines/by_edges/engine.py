@@ -13,13 +13,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from gomr.allocation import Rates, edge_loads
+from gomr.allocation import Rates
 from gomr.engines.answer import Answer, Cut, nothing
-from gomr.engines.assembly import fit
-from gomr.engines.by_edges.model import PathSets, RoutingModel, fixed_path_sets
+from gomr.engines.by_edges.model import RoutingModel, fixed_path_sets
 from gomr.engines.by_edges.program import Program
 from gomr.engines.span import within_span
 from gomr.engines.time_budget import OutOfTime, TimeBudget
+from gomr.even_split import spread_in_time
 from gomr.objectives import Objective
 from gomr.problem import Demand, Problem
 
@@ -103,14 +103,12 @@ class _Stages:
             return self._max_min()
         answer = self._route(objective)
         if objective.evens_split:
-            self._budget.keep(lambda: answer)
-            self._budget.stage = "even split"
-            return replace(answer, rates=self._spread(answer.rates))
+            rates, complete = spread_in_time(self._problem, answer.rates, self._budget)
+            return replace(answer, rates=rates, complete=complete)
         return answer
 
-    def _model(self, problem: Problem, scale: float, path_sets: PathSets | None = None) -> RoutingModel:
-        sets = self._path_sets if path_sets is None else path_sets
-        return RoutingModel(problem, scale, sets, self._programs(self._budget))
+    def _model(self, problem: Problem, scale: float) -> RoutingModel:
+        return RoutingModel(problem, scale, self._path_sets, self._programs(self._budget))
 
     def _of_most_throughput(self) -> tuple[RoutingModel, float]:
         """Return the model, solved for the throughput, in a unit of rates that shows it; and the unit."""
@@ -209,32 +207,6 @@ class _Stages:
                 stopped = tuple(name for name, row in rows.items() if -model.program.dual(row) > _STOPS)
                 return level_bps, Cut(model.prices(), stopped)
             limit_bps *= max(2 * level_bps / limit_bps, _SMALLEST_STEP)
-
-    def _spread(self, rates: Rates) -> Rates:
-        """Spread what every demand gets over the paths it has, as evenly as the capacities allow."""
-        problem, rates = self._problem, fit(self._problem, rates)
-        split = tuple(demand for demand in problem.demands if len(rates[demand.id]) > 1)
-        if not split:
-            return rates
-        # Demands with one path have nothing to spread: they only take capacity.
-        loads = edge_loads(problem, {**rates, **{demand.id: () for demand in split}})
-        own = edge_loads(replace(problem, demands=split), rates)
-        edges = tuple(
-            # What they have fits, however the difference of two large numbers is rounded.
-            replace(edge, capacity_bps=max(own[edge.id], edge.capacity_bps - loads[edge.id]))
-            for edge in problem.edges
-        )
-        rest = replace(problem, edges=edges, demands=split)
-        used = {demand.id: tuple(path for path, _ in rates[demand.id]) for demand in split}
-        largest_bps = max(rate for demand in split for _, rate in rates[demand.id])
-        model = self._model(rest, math.ldexp(1.0, math.frexp(largest_bps)[1]), used)
-        model.hold_admitted({name: math.fsum(rate for _, rate in paths) for name, paths in rates.items()})
-        model.program.minimise(model.largest_rates())
-        if any(len(paths) > 2 for paths in used.values()):
-            # The largest rate settles two paths; what lies below it among more is settled here.
-            model.program.keep_optimum()
-            model.program.minimise(model.differences())
-        return {**rates, **model.rates()}
 
 
 def _asking(problem: Problem, rates_bps: Mapping[str, float]) -> Problem:

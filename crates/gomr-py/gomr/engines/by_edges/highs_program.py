@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 from gomr.engines.by_edges.program import Terms, summed
 from gomr.engines.linear_program import LinearProgram, Numbers
@@ -12,9 +15,9 @@ from gomr.engines.time_budget import TimeBudget
 class HighsProgram:
     """A `Program` whose variables and rows are numbers."""
 
-    def __init__(self, budget: TimeBudget, method: str = "simplex") -> None:
-        """Start empty; `method` is HiGHS's option `solver`."""
-        self._program = LinearProgram(budget, method)
+    def __init__(self, budget: TimeBudget, options: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Start empty, with options of HiGHS."""
+        self._program = LinearProgram(budget, options)
         self._variables = self._rows = 0
         self._new_variables: list[float] = []
         self._new_rows: list[tuple[dict[int, float], float, float]] = []

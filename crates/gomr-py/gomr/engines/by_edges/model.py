@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
 
 from gomr.allocation import edges_loaded
 from gomr.engines.by_edges.program import Program, Row, Variable
@@ -163,27 +162,6 @@ class RoutingModel:
         """Fix what every demand gets in all."""
         for demand_id, admitted in self._admitted.items():
             self.program.row([(admitted, 1.0)], rates_bps[demand_id] / self._scale, equal=True)
-
-    def largest_rates(self) -> list[tuple[Variable, float]]:
-        """Return the sum over the demands of the largest path rate; adds the variables that it takes."""
-        terms = []
-        for paths in self._path_rates.values():
-            largest = self.program.variable()
-            for _, rate in paths:
-                self.program.row([(rate, 1.0), (largest, -1.0)], 0.0)
-            terms.append((largest, 1.0))
-        return terms
-
-    def differences(self) -> list[tuple[Variable, float]]:
-        """Return the sum of the absolute differences between the rates of each demand's paths."""
-        terms = []
-        for paths in self._path_rates.values():
-            for (_, one), (_, other) in combinations(paths, 2):
-                difference = self.program.variable()
-                self.program.row([(one, 1.0), (other, -1.0), (difference, -1.0)], 0.0)
-                self.program.row([(other, 1.0), (one, -1.0), (difference, -1.0)], 0.0)
-                terms.append((difference, 1.0))
-        return terms
 
     def rates(self) -> dict[str, list[tuple[Path, float]]]:
         """Return paths and their rates in bit/s, by demand id."""

@@ -9,6 +9,7 @@ import os
 from dataclasses import replace
 
 from gomr._native import Engine, Flows, InvalidInput, NotSolved, TimeIsUp
+from gomr.engines import regular
 from gomr.engines.answer import Answer
 from gomr.engines.assembly import NumberedAnswer
 from gomr.engines.native.network import NativeNetwork
@@ -39,7 +40,13 @@ def solve(problem: Problem, objective: Objective, time_limit_s: float | None) ->
         solution = solution or _by_source(problem, objective, network, flows, time_limit_s)
         if solution is None:
             engine = start(network, flows, objective)
-            solution = answer_of(engine, network, flows, time_limit_s)
+            most_looks = regular.MOST_LOOKS if objective.evens_load and regular.suits(problem) else None
+            solution = answer_of(engine, network, flows, time_limit_s, most_looks)
+            if most_looks is not None and not solution.complete:
+                try:
+                    return regular.least_utilisation(problem, budget)
+                except SolverError:
+                    solution = answer_of(engine, network, flows, budget.rest_s())
     except InvalidInput as error:
         raise refusal(error) from error
     except NotSolved as error:
@@ -84,15 +91,19 @@ def _by_source(
 
 
 def answer_of(
-    engine: Engine, network: NativeNetwork, flows: Flows, time_limit_s: float | None
+    engine: Engine,
+    network: NativeNetwork,
+    flows: Flows,
+    time_limit_s: float | None,
+    most_looks: int | None = None,
 ) -> NumberedAnswer:
-    """Solve within the time; where it is up, the answer is what the engine has come to.
+    """Solve within the time and looks at it; where these are up, the answer is what the engine has come to.
 
     Raises:
         NotSolved: The engine failed.
     """
     try:
-        paths, complete = engine.answer(time_limit_s=time_limit_s), True
+        paths, complete = engine.answer(time_limit_s=time_limit_s, most_looks=most_looks), True
     except TimeIsUp:
         paths, complete = engine.answer_so_far(), False
     return NumberedAnswer(network, flows, paths, *engine.prices_so_far(), complete)
