@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -83,13 +84,14 @@ class NumberedAnswer:
         prices = dict(zip(self.network.number, self.prices, strict=True))
         return Answer(self.rates(problem), prices, complete=self.complete, numbered=self)
 
+    @cached_property
     def columns(self) -> PathColumns:
-        """Return the paths as arrays."""
+        """The paths as arrays."""
         return PathColumns(self.paths.flow, self.paths.rate_bps, self.paths.start, self.paths.arcs)
 
     def rates(self, problem: Problem) -> Rates:
         """Return the paths of each demand as an engine's rates."""
-        columns, path = self.columns(), self.network.path
+        columns, path = self.columns, self.network.path
         return PathTable(
             ids_of(problem.demands), lambda flow: [(path(edges), rate) for edges, rate in columns.of(flow)]
         )
@@ -155,7 +157,7 @@ def assemble(
     shares = np.array(audit.loads_bps)[is_open] / capacity_bps[is_open]
     every = problem.demands if routed is not problem else ()
     local = LocalDemands.of([demand for demand in every if demand.is_local], objective)
-    columns, path = numbered.columns(), numbered.network.path
+    columns, path = numbered.columns, numbered.network.path
     paths: PathTable[Paths] = PathTable(
         ids_of(routed.demands),
         lambda flow: path_rates([(path(edges), rate) for edges, rate in columns.of(flow)]),

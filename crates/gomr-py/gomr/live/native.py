@@ -68,7 +68,8 @@ class NativeSession:
         self._columns: DemandColumns | None = None
         if routed is whole and isinstance(routed.demands, DemandColumns):
             self._columns = routed.demands
-        self._all_resized = False
+        # Whether the answer of the next solve is wanted in arrays.
+        self._all_resized = self._serves_columns
         self._network = NativeNetwork(routed)
         self._capacities_changed = False
         try:
@@ -147,13 +148,15 @@ class NativeSession:
 
     def resize_all(self, demands: DemandColumns) -> bool:
         """Take new rates of all demands, those in the columns; False where that must go one by one."""
-        if self._columns is None or not demands.has_ends_of(self._columns):
-            return False
-        if self._min_churn or self._objective.evens_split:
+        if self._columns is None or not (self._serves_columns and demands.has_ends_of(self._columns)):
             return False
         self._engine.change_rates(demands.rate_bps.tobytes())
         self._all_resized = True
         return True
+
+    @property
+    def _serves_columns(self) -> bool:
+        return self._columns is not None and not (self._min_churn or self._objective.evens_split)
 
     def _take_local(self, demand: Demand) -> None:
         self._local[demand.id] = demand

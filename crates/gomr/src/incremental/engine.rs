@@ -275,9 +275,6 @@ impl Engine {
     /// # Errors
     /// As [`Engine::change_rate`]; the flows before the one that is wrong have their rates.
     pub fn change_rates(&mut self, rates_bps: &[f64]) -> Result<(), Error> {
-        if self.solved {
-            self.forget_poor_paths();
-        }
         for (flow, &rate_bps) in rates_bps.iter().enumerate() {
             self.change_rate(flow, rate_bps)?;
         }
