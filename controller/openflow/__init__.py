@@ -1,1 +1,1 @@
-"""OpenFlow 1.3 by os-ken, which is imported nowhere else."""
+"""OpenFlow 1.3: connections of switches, messages as bytes, and bytes as events."""

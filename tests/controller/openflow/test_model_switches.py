@@ -33,11 +33,14 @@ async def test_a_flow_is_installed_and_removed(tmp_path: Path) -> None:
         rules = {name: len(list(s.tables.rules(*FLOW_COOKIES))) for name, s in fleet.switches.items()}
         assert rules == {name: 2 if name in ("S0", "S4") else 0 for name in fleet.switches}
         await session.release(flow.flow_id)
-        await until(
-            lambda: not any(list(s.tables.rules(*FLOW_COOKIES)) for s in fleet.switches.values()),
-            "the flow's rules to go",
-        )
+        await rules_gone(fleet)
         await session.close()
+
+
+async def rules_gone(fleet: Fleet) -> None:
+    """Wait until no switch has rules of flows."""
+    each = fleet.switches.values()
+    await until(lambda: not any(list(s.tables.rules(*FLOW_COOKIES)) for s in each), "the flow's rules to go")
 
 
 async def test_what_hosts_send_to_the_controller_is_metered_where_switches_can(tmp_path: Path) -> None:
@@ -114,10 +117,7 @@ async def test_rules_that_are_refused_are_taken_back(tmp_path: Path) -> None:
                 await until(lambda flow=flow: flow.flow_id in session.ended, "the owner to be told")  # type: ignore[misc]
             assert (await running.get("/v1/health"))["ready"]
             assert await running.get("/v1/flows") == []
-            await until(
-                lambda: not any(list(s.tables.rules(*FLOW_COOKIES)) for s in fleet.switches.values()),
-                "the flow's rules to go",
-            )
+            await rules_gone(fleet)
         await session.close()
 
 
@@ -171,10 +171,7 @@ async def test_a_controller_that_is_killed_and_restarted_touches_no_rule(tmp_pat
             assert promised(await second.get("/v1/links")) == links
             assert installed_by(fleet) == before, "no rule was sent again, so counters go on"
             await session.release(flow.flow_id)
-            await until(
-                lambda: not any(list(s.tables.rules(*FLOW_COOKIES)) for s in fleet.switches.values()),
-                "the flow's rules to go",
-            )
+            await rules_gone(fleet)
             await session.close()
 
 
