@@ -33,10 +33,14 @@ SYSCTLS = (
 def read_sysctl(name: str) -> str | None:
     """Return a sysctl's value with single spaces, or None where this kernel or namespace does not have it."""
     try:
-        text = Path("/proc/sys", *name.split(".")).read_text()
+        return " ".join(sysctl_path(name).read_text().split())
     except OSError:
         return None
-    return " ".join(text.split())
+
+
+def sysctl_path(name: str) -> Path:
+    """Return the file of a sysctl; those of the network are of the namespace of who opens it."""
+    return Path("/proc/sys", *name.split("."))
 
 
 def describe(*, link_backend: str | None, datapath: str | None, simulated: bool = False) -> Environment:

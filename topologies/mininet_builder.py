@@ -88,6 +88,15 @@ class BridgeSwitch(OVSSwitch):  # type: ignore[misc]
         """Nothing is done at once: Mininet then stops each switch."""
         return ()
 
+    def startShell(self, mnopts: str | None = None) -> None:
+        """Start no shell until a command needs it: each is two programs, and switches may be hundreds."""
+
+    def sendCmd(self, *args: Any, **options: Any) -> None:
+        """Send a command to the switch's shell (Mininet's command line, `cmd`)."""
+        if self.shell is None:
+            super().startShell()
+        super().sendCmd(*args, **options)
+
     def start(self, controllers: Sequence[Any]) -> None:
         """Make the bridge with all its ports, then shape the links that Open vSwitch has cleared."""
         self.ovs.add_bridges([self.described()])

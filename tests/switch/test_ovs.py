@@ -109,7 +109,7 @@ def test_failures_say_what_is_wrong() -> None:
     assert said["start"] == said["first"] == "None"
     assert said["no such port"].startswith("CommandFailed: ")
     assert "nowhere" in said["no such port"]
-    assert "already such a bridge" in said["second"]
+    assert "bridge named S1 already exists" in said["second"]
     assert "frobnicate" in said["no such command"]
     assert said["bridges"] == "S1"
     assert "SCHED_FIFO" in said["policy"]

@@ -21,6 +21,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, NoReturn
 
+from topologies.commands import join_namespace
+
 _PR_SET_NAME = 15
 _MOST_NAME_BYTES = 15
 _STACK_SLOTS = 40_000
@@ -142,12 +144,6 @@ def _be_program(
 def _enter(pid: int) -> None:
     """Join the network and mount namespaces of a process, as Mininet's `mnexec -a` does."""
     folder = Path.cwd()  # a mount namespace begins at its root
-    for kind in ("net", "mnt"):
-        descriptor = os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY)
-        try:
-            if _libc.setns(descriptor, 0):
-                number = ctypes.get_errno()
-                raise OSError(number, os.strerror(number), f"namespace {kind} of process {pid}")
-        finally:
-            os.close(descriptor)
+    join_namespace(pid, "net")
+    join_namespace(pid, "mnt")
     os.chdir(folder)

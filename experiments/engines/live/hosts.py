@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from experiments.engines.live.child import ChildFailed
+from experiments.environment import read_sysctl, sysctl_path
+from topologies.commands import in_namespace
 from topologies.mininet_builder import Emulation
 
 RECORDED = tuple(
@@ -34,20 +36,18 @@ def configure_hosts(emulation: Emulation, asked: Mapping[str, str]) -> dict[str,
     """Set the sysctls that a scenario asks for on every host; returns what they are (ChildFailed)."""
     settings: dict[str, str] = {}
     for host in emulation.network.hosts:
-        if asked:
-            done = emulation.run(
-                host, ["sysctl", "-q", "-w", *(f"{name}={value}" for name, value in asked.items())]
-            )
-            if done.returncode:
-                raise ChildFailed(f"{host} does not take the TCP settings: {done.stderr.strip()}")
-        settings = _read(emulation, host, sorted({*RECORDED, *asked}))
+        try:
+            settings = in_namespace(emulation.host(host).pid, lambda: _set_and_read(asked))
+        except OSError as error:
+            raise ChildFailed(f"{host} does not take the TCP settings: {error}") from error
         for name, value in asked.items():
             if settings.get(name) != value:
                 raise ChildFailed(f"{name} is {settings.get(name)} on {host} although {value} was set")
     return settings
 
 
-def _read(emulation: Emulation, host: str, names: list[str]) -> dict[str, str]:
-    lines = emulation.run(host, ["sysctl", "-e", *names]).stdout.splitlines()
-    pairs = (line.partition(" = ") for line in lines)
-    return {name.strip(): " ".join(value.split()) for name, equals, value in pairs if equals}
+def _set_and_read(asked: Mapping[str, str]) -> dict[str, str]:
+    for name, wanted in asked.items():
+        sysctl_path(name).write_text(wanted)
+    names = sorted({*RECORDED, *asked})
+    return {name: value for name in names if (value := read_sysctl(name)) is not None}
