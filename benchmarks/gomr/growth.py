@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.gomr.cells import NO_ANSWER, in_own_process, peak_mb
 from benchmarks.gomr.networks import SEED, geometric
-from benchmarks.gomr.source_program import source_program
+from benchmarks.gomr.source_program import arrays, source_program
 from experiments.routing.all_pairs import AllPairs
 from gomr import Problem, from_network
 from gomr.demands import Traffic
@@ -114,10 +114,9 @@ def _pdlp(cell: Cell, problem: Problem, budget_s: float) -> Cell:
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin")
     if uv is None:
         return replace(cell, failure="uv is not installed")
-    program = source_program(problem)
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.npz"
-        np.savez(model, **vars(program))
+        np.savez(model, allow_pickle=False, **arrays(source_program(problem)))
         script = str(Path(__file__).with_name("pdlp.py"))
         environment = [
             *["run", "--isolated", "--no-project", "--with", "ortools", "--with", "scipy", "python"],
@@ -129,7 +128,7 @@ def _pdlp(cell: Cell, problem: Problem, budget_s: float) -> Cell:
     if ran.returncode != 0:
         return replace(cell, failure=ran.stderr.strip().splitlines()[-1][:120])
     said = json.loads(ran.stdout.splitlines()[-1])
-    gap = 1 - said["value"] * program.unit_bps / allocate(problem).admitted_bps
+    gap = 1 - said["value"] * problem.unit_bps / allocate(problem).admitted_bps
     is_over = said["status"] != "optimal"
     return replace(cell, solve_s=said["cpu_s"], gap=gap, timed_out=is_over, peak_mb=said["peak_mb"])
 

@@ -140,10 +140,18 @@ class LinearProgram:
             OutOfTime: The time is up.
             SolverError: HiGHS found no optimum.
         """
+        self._set_costs(costs)
+        self.solve()
+
+    def stated(self, costs: Mapping[int, float]) -> Any:
+        """Take other costs; return the programme as HiGHS has it (a `HighsLp`)."""
+        self._set_costs(costs)
+        return self._highs.getLp()
+
+    def _set_costs(self, costs: Mapping[int, float]) -> None:
         every = np.zeros(self._highs.getNumCol())
         every[list(costs)] = list(costs.values())
         self._highs.changeColsCost(len(every), np.arange(len(every), dtype=np.int32), every)
-        self.solve()
 
     def solve(self) -> None:
         """Solve again for the same costs, and those of columns that have come since.

@@ -36,11 +36,19 @@ class HighsProgram:
         self._rows += 1
         return self._rows - 1
 
-    def minimise(self, terms: Terms, *, refine: bool = False) -> float:
-        """Solve for an objective; return the optimum."""
+    def stated(self, terms: Terms) -> Any:
+        """Return the programme of an objective as HiGHS has it (a `HighsLp`)."""
+        self._state()
+        return self._program.stated(summed(terms))
+
+    def _state(self) -> None:
         self._program.variables(len(self._new_variables), self._new_variables)
         self._program.rows(self._new_rows)
         self._new_variables, self._new_rows = [], []
+
+    def minimise(self, terms: Terms, *, refine: bool = False) -> float:
+        """Solve for an objective; return the optimum."""
+        self._state()
         costs = summed(terms)
         self._program.minimise(costs)
         if refine:
