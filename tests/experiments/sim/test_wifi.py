@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import topologies
+from benchmarks.frame_errors import lost_share
 from experiments.cli import main
 from topologies.errors import TopologyError
 
@@ -67,3 +69,8 @@ def test_netem_refuses_wireless_links() -> None:
 
     with pytest.raises(TopologyError, match=r"AP-STA.*netem has no Wi-Fi"):
         choose_backend("netem", topologies.load("wifi"), 1, 1514)
+
+
+@pytest.mark.parametrize(("mbps", "snr_db", "lost"), [(6, -2, 0.605), (24, 6, 0.65), (54, 14.5, 0.57)])
+def test_the_table_of_frame_errors_is_what_its_program_finds(mbps: int, snr_db: float, lost: float) -> None:
+    assert lost_share(mbps, 32, snr_db, 600, np.random.default_rng(1)) == pytest.approx(lost, abs=0.06)

@@ -1,4 +1,4 @@
-//! Frame error rates over white noise, simulated bit by bit by `examples/ofdm_frame_errors.rs`: convolutional code, puncturing,
+//! Frame error rates over white noise, simulated bit by bit by `benchmarks/frame_errors.py`: convolutional code, puncturing,
 //! interleaving, mapping, max-log metrics, Viterbi decoder; ideal knowledge of the channel; 600 frames a point.
 //!
 //! A real receiver estimates the channel from the two long training symbols of the preamble (17.3.3). Smoothed over
