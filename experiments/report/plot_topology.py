@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Circle, FancyArrow, Rectangle
 from matplotlib.textpath import text_to_path
 
 from experiments.report import units
 from experiments.report.canvas import POINTS_PER_INCH, WIDTH_IN, Plot, file_stem, finish, new_figure, style
-from experiments.report.map_labels import Box, PlacedName, around, place_names
+from experiments.report.map_labels import Array, Point, are_crossed, around, place_names
 from experiments.report.palette import FAINT, INK, MUTED, PAPER
 from experiments.report.summary import CaseSummary, summarise_links
 from topologies import Link, Network, positions
@@ -45,7 +46,6 @@ SCALE_PT = 46.0
 TITLE_PT = 18.0
 CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "rotation_mode": "anchor", "zorder": 4}
 
-Point = tuple[float, float]
 Shares = Mapping[str, float | None]
 """Utilisation by direction of a link."""
 
@@ -106,7 +106,7 @@ def draw_network(
     """
     canvas = arrange(network)
     labelled = set() if canvas.is_crowded else labelled_links(network, links, canvas)
-    beside = [] if canvas.names_inside else names_beside(network, links, canvas, labelled)
+    beside = {} if canvas.names_inside else names_beside(network, links, canvas, labelled)
     with style():
         figure = new_figure(canvas.width / POINTS_PER_INCH, canvas.height / POINTS_PER_INCH)
         figure.set_layout_engine("none")
@@ -121,10 +121,11 @@ def draw_network(
             share = (nodes or {}).get(node.name)
             fill = PAPER if share is None else colour_of(share / full_scale)
             _node(axes, canvas, node.name, fill, host=node.kind == "host")
-        for placed in beside:
+        for node_name, (left, bottom, right, top) in beside.items():
             size = CROWDED_PT if canvas.is_crowded else BESIDE_PT
             axes.text(
-                placed.x, placed.y, placed.name, fontsize=size, zorder=5, ha="center", va="center",
+                (left + right) / 2, (bottom + top) / 2, node_name,
+                fontsize=size, zorder=5, ha="center", va="center",
                 bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.3, "alpha": 0.75},
             )  # fmt: skip
         _scale(axes, canvas, full_scale)
@@ -168,8 +169,8 @@ def arrange(network: Network) -> Canvas:
     return Canvas(width, inner_height + 2 * margin + SCALE_PT + TITLE_PT, places, radius, inside)
 
 
-def names_beside(network: Network, links: Shares, canvas: Canvas, labelled: set[str]) -> list[PlacedName]:
-    """Return the names that stand beside their nodes: of a crowd the ends of the busiest links first."""
+def names_beside(network: Network, links: Shares, canvas: Canvas, labelled: set[str]) -> dict[str, Array]:
+    """Return the boxes of names beside their nodes: of a crowd the ends of the busiest links first."""
     busy: dict[str, float] = dict.fromkeys(canvas.places, 0.0)
     for link in network.links:
         used = max(links.get(f"{a}->{b}") or 0.0 for a, b in (link.ends, link.ends[::-1]))
@@ -180,7 +181,7 @@ def names_beside(network: Network, links: Shares, canvas: Canvas, labelled: set[
         sorted(busy, key=lambda name: (-busy[name], name)),
         canvas.places,
         [(canvas.places[a], canvas.places[b]) for a, b in (link.ends for link in network.links)],
-        Box(2, SCALE_PT, canvas.width - 2, canvas.height - TITLE_PT - 4),
+        (2, SCALE_PT, canvas.width - 2, canvas.height - TITLE_PT - 4),
         lambda name: text_size(name, size),
         radius=canvas.radius + canvas.line,
         taken=[
@@ -254,13 +255,9 @@ def labelled_links(network: Network, links: Shares, canvas: Canvas) -> set[str]:
 
 def _is_crowded_in(network: Network, link: Link, canvas: Canvas) -> bool:
     """Return whether another link passes where the labels of a link would stand."""
-    boxes = [around(place, LABEL_PT * 0.3) for place in _label_places(canvas, link.ends)]
-    return any(
-        box.is_crossed(canvas.places[other.ends[0]], canvas.places[other.ends[1]])
-        for other in network.links
-        if other is not link
-        for box in boxes
-    )
+    boxes = around(_label_places(canvas, link.ends), LABEL_PT * 0.3)
+    others = [[canvas.places[end] for end in other.ends] for other in network.links if other is not link]
+    return bool(are_crossed(boxes[:, None], np.reshape(others, (-1, 2, 2))).any())
 
 
 def colour_of(utilisation: float) -> Any:

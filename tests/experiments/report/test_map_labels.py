@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 
+import numpy as np
 import pytest
 
 import topologies
-from experiments.report.map_labels import Box, around, place_names
+from experiments.report.map_labels import are_crossed, are_within, around, distance, overlap, place_names
 from experiments.report.plot_topology import arrange, draw_network, labelled_links, names_beside
 from topologies import Link, Network, Node
 
@@ -40,14 +40,13 @@ def test_every_name_of_a_network_of_eleven_cities_stands_free_beside_its_node(ab
     canvas = arrange(abilene)
     assert not canvas.names_inside
     placed = names_beside(abilene, {}, canvas, set())
-    assert {entry.name for entry in placed} == set(ABILENE)
-    page = Box(0, 0, canvas.width, canvas.height)
-    for entry in placed:
-        assert entry.box.is_within(page)
-        assert not any(entry.box.overlaps(around(place, canvas.radius)) for place in canvas.places.values())
-        nearest = min(canvas.places, key=lambda name: entry.box.distance(canvas.places[name]))
-        assert nearest == entry.name
-    assert not any(a.box.overlaps(b.box) for a, b in itertools.combinations(placed, 2))
+    assert set(placed) == set(ABILENE)
+    boxes, places = np.array(list(placed.values())), np.array([canvas.places[name] for name in placed])
+    assert are_within(boxes, np.array([0, 0, canvas.width, canvas.height])).all()
+    assert not overlap(boxes[:, None], around(places, canvas.radius)).any()
+    nearest = distance(boxes[:, None], places).argmin(-1)
+    assert list(nearest) == list(range(len(places)))
+    assert overlap(boxes[:, None], boxes).sum() == len(boxes), "over themselves alone"
 
 
 def test_a_link_that_another_passes_closely_has_no_label(abilene: Network) -> None:
@@ -60,13 +59,13 @@ def test_a_link_that_another_passes_closely_has_no_label(abilene: Network) -> No
 def test_a_crowd_has_as_many_names_as_there_is_room_for() -> None:
     rng = random.Random(1)
     places = {f"n{i}": (rng.uniform(0, 400), rng.uniform(0, 300)) for i in range(300)}
-    page = Box(0, 0, 400, 300)
+    page = (0, 0, 400, 300)
     placed = place_names(list(places), places, [], page, lambda name: (20.0, 8.0), radius=2.0, rings=2)
     assert 50 < len(placed) < 300
-    assert not any(a.box.overlaps(b.box) for a, b in itertools.combinations(placed, 2))
-    assert placed[0].name == "n0"
-    for entry in placed:
-        assert not any(entry.box.overlaps(around(place, 2.0)) for place in places.values())
+    boxes = np.array(list(placed.values()))
+    assert overlap(boxes[:, None], boxes).sum() == len(boxes), "over themselves alone"
+    assert next(iter(placed)) == "n0"
+    assert not overlap(boxes[:, None], around(list(places.values()), 2.0)).any()
 
 
 def test_short_names_stand_within_their_nodes() -> None:
@@ -80,9 +79,8 @@ def test_the_mouse_shows_what_there_is_no_room_for(abilene: Network) -> None:
 
 
 def test_a_box_knows_what_crosses_it() -> None:
-    box = Box(0, 0, 2, 1)
-    assert box.is_crossed((-1, -1), (3, 2))
-    assert box.is_crossed((1, -5), (1, 5))
-    assert not box.is_crossed((-1, 2), (3, 2))
-    assert not box.is_crossed((3, 0), (5, 1))
-    assert box.distance((5, 5)) == 5.0
+    box = np.array([0.0, 0.0, 2.0, 1.0])
+    through = [[(-1, -1), (3, 2)], [(1, -5), (1, 5)]]
+    past = [[(-1, 2), (3, 2)], [(3, 0), (5, 1)]]
+    assert list(are_crossed(box, np.array(through + past, dtype=float))) == [True, True, False, False]
+    assert distance(box, np.array([5.0, 5.0])) == 5.0
