@@ -34,7 +34,7 @@ MEMORY_MIN_BYTES = 512 * 1024**2
 DISK_MIN_BYTES = 512 * 1024**2
 PACKAGES = (
     "fastapi", "google.protobuf", "grpc", "grpc_health", "grpc_reflection", "highspy", "httpx", "jinja2",
-    "matplotlib", "networkx", "numpy", "os_ken", "pulp", "pydantic", "rich", "uvicorn",
+    "matplotlib", "networkx", "numpy", "os_ken", "pulp", "pydantic", "rich", "scipy", "uvicorn",
 )  # fmt: skip
 SETUP = repair_command()
 

@@ -177,25 +177,15 @@ def waxman(n: int, seed: int = 1, alpha: float = 0.4, beta: float = 0.4, **link_
 def _joining(
     n: int, edges: list[tuple[int, int]], distances: dict[tuple[int, int], float]
 ) -> list[tuple[int, int]]:
-    """Return the shortest edges that connect what `edges` leaves apart (Kruskal's algorithm)."""
-    root = list(range(n))
+    """Return the shortest edges that connect what `edges` leaves apart."""
+    # networkx is slow to import, and only networks that need it should wait for it.
+    import networkx as nx
 
-    def find(i: int) -> int:
-        while root[i] != i:
-            root[i] = root[root[i]]
-            i = root[i]
-        return i
-
-    for i, j in edges:
-        root[find(i)] = find(j)
-    added: list[tuple[int, int]] = []
-    if len({find(i) for i in range(n)}) == 1:
-        return added
-    for i, j in sorted(distances, key=lambda pair: (distances[pair], pair)):
-        if find(i) != find(j):
-            root[find(i)] = find(j)
-            added.append((i, j))
-    return added
+    graph = nx.empty_graph(n)
+    graph.add_edges_from(edges)
+    if nx.is_connected(graph):
+        return []
+    return list(nx.k_edge_augmentation(graph, 1, [(*pair, distance) for pair, distance in distances.items()]))
 
 
 GENERATORS: dict[str, Callable[..., Network]] = {

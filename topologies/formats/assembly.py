@@ -138,20 +138,13 @@ def _names(nodes: Iterable[RawNode]) -> dict[str, str]:
 
 def largest_part(raw: RawNetwork) -> RawNetwork:
     """Return the largest connected part of what was read, the first of several such, and say what is left."""
-    near: dict[str, set[str]] = {node.key: {node.key} for node in raw.nodes}
-    for edge in raw.edges:
-        near[edge.tail].add(edge.head)
-        near[edge.head].add(edge.tail)
-    left = dict.fromkeys(near)
-    parts = []
-    while left:
-        part: set[str] = set()
-        reached = {next(iter(left))}
-        while reached:
-            part |= reached
-            reached = {other for key in reached for other in near[key]} - part
-        parts.append(part)
-        left = {key: None for key in left if key not in part}
+    # networkx is slow to import, and only who asks for a part should wait for it.
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_nodes_from(node.key for node in raw.nodes)
+    graph.add_edges_from((edge.tail, edge.head) for edge in raw.edges)
+    parts = list(nx.connected_components(graph))
     largest = max(parts, key=len)
     if len(parts) == 1:
         return raw
