@@ -1,15 +1,15 @@
 """Errors of the topologies. Catch `TopologyError` for all of them.
 
     TopologyError
-    ├── UnknownTopology          no network, file or generator goes by this name; carries `spec`, `known`
-    ├── UnknownVariant           the network has no such variant; carries `network`, `variant`, `known`
-    ├── GeneratorError           a generator specification that cannot be read; carries `spec`, `reason`
-    ├── InvalidTopology          a network that contradicts itself; carries `file`, `place`, `reason`
+    ├── UnknownTopology          no network, file or generator goes by this name
+    ├── UnknownVariant           the network has no such variant
+    ├── GeneratorError           a generator specification that cannot be read
+    ├── InvalidTopology          a network that contradicts itself
     │   └── InvalidOverride      an override that does not fit the network
-    └── EmulationError           the network could not be built; carries `reason`
+    └── EmulationError           the network could not be built
         ├── MininetMissing       Mininet is not installed
-        ├── CommandFailed        a command of the builder failed; carries `command`, `output`
-        └── LinkNotFaithful      a link would not be what was asked for; carries `link`, `backend`
+        ├── CommandFailed        a command of the builder failed
+        └── LinkNotFaithful      a link would not be what was asked for
 
 Every text says what is wrong, where, and what to do.
 """
@@ -18,39 +18,23 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-
-__all__ = [
-    "CommandFailed",
-    "EmulationError",
-    "GeneratorError",
-    "InvalidOverride",
-    "InvalidTopology",
-    "LinkNotFaithful",
-    "MininetMissing",
-    "TopologyError",
-    "UnknownTopology",
-    "UnknownVariant",
-]
+from dataclasses import dataclass
 
 
 class TopologyError(Exception):
     """Root of the errors of this package."""
 
 
+@dataclass(eq=False)
 class UnknownTopology(TopologyError):
-    """Nothing is called so.
+    """Nothing is called so; `known` are the built-in networks, `grammar` says how generators are written."""
 
-    Attributes:
-        spec: What was asked for.
-        known: The built-in networks.
-        grammar: How generators are written.
-    """
+    spec: str
+    known: Iterable[str]
+    grammar: str
 
-    def __init__(self, spec: str, known: Iterable[str], grammar: str) -> None:
-        super().__init__(spec)
-        self.spec = spec
-        self.known = tuple(known)
-        self.grammar = grammar
+    def __post_init__(self) -> None:
+        self.known = tuple(self.known)
 
     def __str__(self) -> str:
         return (
@@ -59,46 +43,46 @@ class UnknownTopology(TopologyError):
         )
 
 
+@dataclass(eq=False)
 class UnknownVariant(TopologyError):
     """The network has no variant of this name."""
 
-    def __init__(self, network: str, variant: str, known: Iterable[str]) -> None:
-        super().__init__(network, variant)
-        self.network = network
-        self.variant = variant
-        self.known = tuple(known)
+    network: str
+    variant: str
+    known: Iterable[str]
+
+    def __post_init__(self) -> None:
+        self.known = tuple(self.known)
 
     def __str__(self) -> str:
         known = f"it has {', '.join(self.known)}" if self.known else "it has none"
         return f"network {self.network} has no variant {self.variant!r}: {known}"
 
 
+@dataclass(eq=False)
 class GeneratorError(TopologyError):
     """A generator specification that cannot be read or served."""
 
-    def __init__(self, spec: str, reason: str) -> None:
-        super().__init__(spec, reason)
-        self.spec = spec
-        self.reason = reason
+    spec: str
+    reason: str
 
     def __str__(self) -> str:
         return f"generator {self.spec!r}: {self.reason}"
 
 
+@dataclass(eq=False)
 class InvalidTopology(TopologyError):
     """A network that cannot be used.
 
     Attributes:
-        file: The file it stands in; None for a network that was made by a program.
         place: Path of keys within it, as `links[3].rate_bps` or `links.S0-S4.rate_bps`; may be empty.
         reason: What is wrong there.
+        file: The file it stands in; None for a network that was made by a program.
     """
 
-    def __init__(self, place: str, reason: str, file: str | None = None) -> None:
-        super().__init__(place, reason, file)
-        self.place = place
-        self.reason = reason
-        self.file = file
+    place: str
+    reason: str
+    file: str | None = None
 
     def __str__(self) -> str:
         return ": ".join(part for part in (self.file, self.place, self.reason) if part)
@@ -109,34 +93,25 @@ class InvalidOverride(InvalidTopology):
 
 
 class EmulationError(TopologyError):
-    """The network could not be built, changed or measured."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return self.reason
+    """The network could not be built, changed or measured: its text says why."""
 
 
 class MininetMissing(EmulationError):
     """Mininet's Python package is not on this machine."""
 
 
+@dataclass(eq=False)
 class CommandFailed(EmulationError):
-    """A command of the builder failed.
+    """A command of the builder failed; `output` is what it printed."""
 
-    Attributes:
-        command: The command with its arguments.
-        output: What it printed.
-    """
+    command: Sequence[str]
+    output: str
 
-    def __init__(self, command: Sequence[str], output: str) -> None:
-        super().__init__(f"`{shlex.join(command)}` failed: {output.strip() or 'it gave no reason'}")
-        self.command = tuple(command)
-        self.output = output
+    def __str__(self) -> str:
+        return f"`{shlex.join(self.command)}` failed: {self.output.strip() or 'it gave no reason'}"
 
 
+@dataclass(eq=False)
 class LinkNotFaithful(EmulationError):
     """A link would not be what was asked for, so it is not built.
 
@@ -146,10 +121,9 @@ class LinkNotFaithful(EmulationError):
         reason: What it cannot do, and what to do about it.
     """
 
-    def __init__(self, link: str, backend: str, reason: str) -> None:
-        super().__init__(reason)
-        self.link = link
-        self.backend = backend
+    link: str
+    backend: str
+    reason: str
 
     def __str__(self) -> str:
         return f"{self.link} ({self.backend}): {self.reason}"

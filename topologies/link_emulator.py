@@ -4,9 +4,9 @@ The process runs in the network namespace of its starter. When the starter ends,
 loses its input and ends too. The requests are those of docs/architecture.md, one JSON object a line.
 
     LinkError                    (an EmulationError)
-    ├── EmulatorMissingError     the program is not built; carries `places`
-    ├── EmulatorDiedError        the process ended or no longer answers; carries `status`, `output`
-    └── RequestRefusedError      the process refused a request; carries `request`, `field`, `reason`
+    ├── EmulatorMissingError     the program is not built
+    ├── EmulatorDiedError        the process ended or no longer answers
+    └── RequestRefusedError      the process refused a request
 """
 
 from __future__ import annotations
@@ -17,21 +17,13 @@ import os
 import select
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from topologies.errors import EmulationError
-
-__all__ = [
-    "EmulatorDiedError",
-    "EmulatorMissingError",
-    "LinkEmulator",
-    "LinkError",
-    "RequestRefusedError",
-    "find_binary",
-]
 
 BINARY_VARIABLE = "LINK_EMULATOR"
 BINARY = Path(__file__).resolve().with_name("link-emulator")
@@ -45,25 +37,20 @@ class LinkError(EmulationError):
     """Something about the link emulator is wrong."""
 
 
+@dataclass(eq=False)
 class EmulatorMissingError(LinkError):
-    """The program is not where it should be.
+    """The program is not where it should be."""
 
-    Attributes:
-        places: Where it was looked for.
-    """
-
-    def __init__(self, places: Sequence[Path]) -> None:
-        super().__init__("the link emulator is missing")
-        self.places = tuple(places)
+    path: Path
 
     def __str__(self) -> str:
-        places = ", ".join(str(place) for place in self.places)
         return (
-            f"{places} is missing: build it with `make setup` in a checkout, install mstcp-lab again "
+            f"{self.path} is missing: build it with `make setup` in a checkout, install mstcp-lab again "
             f"elsewhere, or name it in {BINARY_VARIABLE}"
         )
 
 
+@dataclass(eq=False)
 class EmulatorDiedError(LinkError):
     """The process has ended, or does not answer any more; no link works.
 
@@ -72,30 +59,29 @@ class EmulatorDiedError(LinkError):
         output: What it wrote to standard error.
     """
 
-    def __init__(self, status: int | None, output: str) -> None:
-        super().__init__("the link emulator died")
-        self.status = status
-        self.output = output.strip()
+    status: int | None
+    output: str
 
     def __str__(self) -> str:
         if self.status is None:
             return f"the link emulator did not answer in {ANSWER_TIMEOUT_S:g} s and was killed: free a core"
-        reason = self.output or "it gave no reason"
+        reason = self.output.strip() or "it gave no reason"
         return f"the link emulator ended with status {self.status}: {reason}"
 
 
+@dataclass(eq=False)
 class RequestRefusedError(LinkError):
     """The process could not do what it was asked to; everything is as it was.
 
     Attributes:
         request: What was asked for.
         field: The field that is wrong, as `a_to_b.loss`; None if it is about no field.
+        reason: What is wrong with it.
     """
 
-    def __init__(self, request: Mapping[str, object], field: str | None, reason: str) -> None:
-        super().__init__(reason)
-        self.request = dict(request)
-        self.field = field
+    request: Mapping[str, object]
+    field: str | None
+    reason: str
 
     def __str__(self) -> str:
         wire = self.request.get("wire")
@@ -111,7 +97,7 @@ def find_binary() -> Path:
     named = os.environ.get(BINARY_VARIABLE)
     path = Path(named) if named else BINARY
     if not os.access(path, os.X_OK) or path.is_dir():
-        raise EmulatorMissingError([path])
+        raise EmulatorMissingError(path)
     return path
 
 

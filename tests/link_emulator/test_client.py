@@ -23,7 +23,7 @@ def test_a_missing_program_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("LINK_EMULATOR", str(tmp_path / "nothing"))
     with pytest.raises(EmulatorMissingError, match=r"nothing is missing.*make setup") as caught:
         find_binary()
-    assert caught.value.places == (tmp_path / "nothing",)
+    assert caught.value.path == tmp_path / "nothing"
 
 
 def test_the_variable_names_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
