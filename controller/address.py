@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from controller.errors import ConfigError
 
-_BACKLOG = 128
+_BACKLOG = 4096
+"""Connections that wait to be accepted: one that finds no room is tried again after 1, 3 and 7 s."""
 
 
 @dataclass(frozen=True)

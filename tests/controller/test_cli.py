@@ -8,7 +8,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -155,6 +155,14 @@ def test_what_is_sent_waits_for_no_acknowledgement_of_what_was_sent_before() -> 
     listener, address = listen("--openflow", Address("127.0.0.1", 0))
     with listener, socket.create_connection((address.host, address.port)), listener.accept()[0] as accepted:
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_all_switches_may_connect_at_once() -> None:
+    listener, address = listen("--openflow", Address("127.0.0.1", 0))
+    with ExitStack() as stack:
+        stack.enter_context(listener)
+        for _ in range(300):
+            stack.enter_context(socket.create_connection((address.host, address.port), timeout=5))
 
 
 @pytest.mark.parametrize(
