@@ -23,23 +23,22 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 
 
 def in_kernels(
-    items: Sequence[Item], jobs: int, boot: Callable[[Sequence[Item], int], Sequence[Row]]
+    items: Sequence[Item], jobs: int, boot: Callable[[Sequence[Item]], Sequence[Row]]
 ) -> list[Row]:
     """Share items among kernels; return the rows of all.
 
     Args:
         items: What is to be run.
         jobs: How many kernels run at once.
-        boot: Runs items in a kernel on a processor, and returns their rows.
+        boot: Runs items in a kernel, and returns their rows.
 
     Raises:
         RunFailed, RuntimeError: A kernel did not come to its end.
     """
-    cores, jobs = sorted(os.sched_getaffinity(0)), max(1, jobs)
+    jobs = max(1, jobs)
     parts = [part for number in range(jobs) if (part := items[number::jobs])]
     with ThreadPoolExecutor(len(parts)) as pool:
-        boots = pool.map(boot, parts, (cores[number % len(cores)] for number in range(len(parts))))
-        return [row for rows in boots for row in rows]
+        return [row for rows in pool.map(boot, parts) for row in rows]
 
 
 def guest_file(name: str) -> str:
@@ -47,7 +46,7 @@ def guest_file(name: str) -> str:
     return str(guest_path("told") / name)
 
 
-def lines_of(words: Sequence[str], folder: Path, told: str, *, seed: int, core: int) -> list[Any]:
+def lines_of(words: Sequence[str], folder: Path, told: str, *, seed: int) -> list[Any]:
     """Run Python in a kernel of its own; return the lines of JSON that it has appended to a file.
 
     Args:
@@ -55,7 +54,6 @@ def lines_of(words: Sequence[str], folder: Path, told: str, *, seed: int, core: 
         folder: Is seen there, and can be written.
         told: Name of the file in it that gets a line for each result; it grows as long as all is well.
         seed: Of the kernel's random numbers.
-        core: The processor that it runs on.
 
     Raises:
         RunFailed: The kernel did not come to the end.
@@ -64,9 +62,7 @@ def lines_of(words: Sequence[str], folder: Path, told: str, *, seed: int, core: 
     compile_all()
     results, console = folder / told, folder / "console.log"
     results.touch()
-    order = Order(
-        argv=[guest_python(), *words], seed=seed, core=core, console=console, writable={"told": folder}
-    )
+    order = Order(argv=[guest_python(), *words], seed=seed, console=console, writable={"told": folder})
     heard_bytes = 0
 
     def look() -> bool:

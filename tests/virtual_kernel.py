@@ -12,7 +12,6 @@ The function's imports, arguments and result travel by name and JSON; what it pr
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +49,6 @@ def run_in_virtual_kernel(function: Callable[..., Result], *arguments: Any, seed
         order = Order(
             argv=[*argv, json.dumps(arguments), str(guest_path("answer") / answer.name)],
             seed=seed,
-            core=min(os.sched_getaffinity(0)),
             console=console,
             writable={"answer": Path(name)},
         )

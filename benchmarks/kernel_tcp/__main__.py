@@ -35,13 +35,13 @@ SEGMENT_BY_SEGMENT = ("ipv4.tcp_min_tso_segs=1",)
 Rates = list[float]
 
 
-def in_kernel(orders: Sequence[Order], core: int) -> list[Rates]:
+def in_kernel(orders: Sequence[Order]) -> list[Rates]:
     """Run the orders in a kernel of their own, whose random numbers are of the first one's seed."""
     with tempfile.TemporaryDirectory(prefix="kernel-tcp-") as name:
         folder = Path(name)
         (folder / "wanted").write_text("".join(json.dumps(asdict(order)) + "\n" for order in orders))
         words = ["-m", "benchmarks.kernel_tcp.guest", guest_file("wanted"), guest_file("told")]
-        told = lines_of(words, folder, "told", seed=orders[0].seed, core=core)
+        told = lines_of(words, folder, "told", seed=orders[0].seed)
     return [each["goodput_bps"] for each in told]
 
 
@@ -178,10 +178,9 @@ def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("table", choices=TABLES)
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--core", type=int, default=0, help="the processor that the kernels run on")
     arguments = parser.parse_args()
     wanted = [TABLES[arguments.table](seed) for seed in range(1, arguments.seeds + 1)]
-    kernel = [in_kernel(list(orders.values()), arguments.core) for orders in wanted]
+    kernel = [in_kernel(list(orders.values())) for orders in wanted]
     ratio = arguments.table in ("controls", "singles")
     for row, name in enumerate(wanted[0]):
         sides = [[told[row] for told in kernel]]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import queue
 import resource
 import shutil
 import sys
@@ -26,24 +25,14 @@ from .draw import PROTOCOLS, WORKLOADS, draw
 def main(argv: list[str] | None = None) -> int:
     """Run them; returns the exit status."""
     args = _arguments(argv)
-    cores: queue.SimpleQueue[int] = queue.SimpleQueue()
-    allowed = sorted(os.sched_getaffinity(0))
-    for core in allowed:
-        cores.put(core)
 
     def run_one(seed: int) -> Outcome:
-        core = cores.get()
-        # Of this thread alone: the virtual engine takes the first core that it may use.
-        os.sched_setaffinity(0, {core})
         shutil.rmtree(args.out / str(seed), ignore_errors=True)  # of an earlier call
-        try:
-            return run(draw(seed, args.protocol, args.workload), args.out / str(seed))
-        finally:
-            cores.put(core)
+        return run(draw(seed, args.protocol, args.workload), args.out / str(seed))
 
     counted: Counter[str] = Counter()
     seeds = range(args.first, args.first + args.count)
-    with ThreadPoolExecutor(len(allowed)) as pool:
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         for seed, future in [(seed, pool.submit(run_one, seed)) for seed in seeds]:
             try:
                 outcome = future.result()

@@ -70,8 +70,8 @@ def cases(arguments: argparse.Namespace) -> list[grid.Case]:
 def measure(wanted: Sequence[grid.Case], arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Make all transfers, in several kernels at once; return a row for each case."""
 
-    def boot(networks: Sequence[Sequence[grid.Case]], core: int) -> list[tuple[grid.Case, virtual.Seconds]]:
-        return virtual.boot(networks, arguments.seed, core, arguments.queue_packets)
+    def boot(networks: Sequence[Sequence[grid.Case]]) -> list[tuple[grid.Case, virtual.Seconds]]:
+        return virtual.boot(networks, arguments.seed, arguments.queue_packets)
 
     seconds = dict(in_kernels(virtual.by_network(wanted), arguments.jobs, boot))
     return [row(case, seconds[case]) for case in wanted]

@@ -31,9 +31,7 @@ def by_network(cases: Sequence[Case]) -> list[list[Case]]:
     return list(networks.values())
 
 
-def boot(
-    networks: Sequence[Sequence[Case]], seed: int, core: int, queue_packets: int
-) -> list[tuple[Case, Seconds]]:
+def boot(networks: Sequence[Sequence[Case]], seed: int, queue_packets: int) -> list[tuple[Case, Seconds]]:
     """Make all transfers of these networks in a kernel of their own; return the seconds by kind of each case.
 
     RunFailed: The kernel did not come to the end; RuntimeError: A transfer in it failed.
@@ -42,7 +40,7 @@ def boot(
         folder = Path(name)
         (folder / "wanted").write_text("".join(_order(cases, queue_packets) for cases in networks))
         words = ["-m", "benchmarks.unequal.virtual", guest_file("wanted"), guest_file("told")]
-        seconds = lines_of(words, folder, "told", seed=seed, core=core)
+        seconds = lines_of(words, folder, "told", seed=seed)
     flat = [case for cases in networks for case in cases]
     return [(case, dict(zip(KINDS, four, strict=True))) for case, four in zip(flat, seconds, strict=True)]
 

@@ -30,11 +30,11 @@ from benchmarks.virtual_kernel import add_jobs, guest_file, in_kernels, lines_of
 MOST_PAUSE_S, MOST_REUSE_S = 1.0, 2.0
 
 
-def boot(seeds: Sequence[int], core: int) -> list[dict[str, Any]]:
+def boot(seeds: Sequence[int]) -> list[dict[str, Any]]:
     """Run these seeds in a kernel of their own."""
     with tempfile.TemporaryDirectory(prefix="uplinks-") as name:
         words = ["-m", "benchmarks.uplinks.guest", guest_file("told"), *map(str, seeds)]
-        return lines_of(words, Path(name), "told", seed=1, core=core)
+        return lines_of(words, Path(name), "told", seed=1)
 
 
 def is_kept(row: dict[str, Any]) -> bool:

@@ -7,6 +7,8 @@ network and no pipe, since whatever came at a time of the host's would make runs
 
 from __future__ import annotations
 
+import fcntl
+import itertools
 import json
 import os
 import shlex
@@ -18,7 +20,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,7 +63,7 @@ PROGRAMS = {"taskset": "util-linux", "setpriv": "util-linux"}
 
 @dataclass(frozen=True)
 class Order:
-    """What a machine is to do, pinned to a core of the host; its console goes to a file.
+    """What a machine is to do; its console goes to a file.
 
     Folders of the host that it may write to and read are given by their names below GUEST_FOLDER; the seed is
     that of the kernel's random numbers.
@@ -69,7 +71,6 @@ class Order:
 
     argv: Sequence[str]
     seed: int
-    core: int
     console: Path
     writable: Mapping[str, Path] = field(default_factory=dict)
     readable: Mapping[str, Path] = field(default_factory=dict)
@@ -92,7 +93,7 @@ def require_boot() -> None:
     require()
     with tempfile.TemporaryDirectory(prefix="mstcp-lab-") as folder:
         console = Path(folder, "console.log")
-        order = Order(argv=["true"], seed=1, core=min(os.sched_getaffinity(0)), console=console)
+        order = Order(argv=["true"], seed=1, console=console)
         try:
             with Machine(order) as booted:
                 booted.wait(lambda: False, BOOT_LIMIT_S)
@@ -111,12 +112,14 @@ class Machine:
         self._console_begin = order.console.stat().st_size if order.console.exists() else 0
 
     def __enter__(self) -> Machine:
-        try:
+        with ExitStack() as stack:
+            stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
+            core = stack.enter_context(claimed_core())
             self._write_order()
             self._write_init()
             with self._order.console.open("ab") as console:
                 self._process = subprocess.Popen(
-                    self._command(),
+                    self._command(core),
                     stdin=subprocess.DEVNULL,
                     stdout=console,
                     stderr=console,
@@ -124,14 +127,12 @@ class Machine:
                     cwd=self._folder,
                     start_new_session=True,  # Ctrl-C on the terminal is the parent's alone
                 )
-        except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            raise
+            self._ending = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.kill()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._ending.close()
 
     def wait(self, look: Callable[[], bool], silence_limit_s: float | None = None) -> int:
         """Wait for the program's end and return its exit status.
@@ -224,10 +225,10 @@ class Machine:
                 lines.append(f"mount --bind {guest_path(_CONTROL) / link.name} {inside}")
         return lines
 
-    def _command(self) -> list[str]:
+    def _command(self, core: int) -> list[str]:
         order = self._order
         return [
-            *("setpriv", "--pdeathsig", "KILL", "--", "taskset", "--cpu-list", str(order.core)),
+            *("setpriv", "--pdeathsig", "KILL", "--", "taskset", "--cpu-list", str(core)),
             str(kernel_image.kernel()),
             # The kernel's random numbers begin with these words: they must be the same for every machine. The
             # host's /proc is seen until process 1 mounts its own, and leads to this process's folder.
@@ -257,6 +258,22 @@ class Machine:
     def _failed(self, reason: str) -> RunFailed:
         folder = str(self._order.console.parent)
         return RunFailed("The virtual machine", f"{reason}: {self.last_line()}", folder)
+
+
+@contextmanager
+def claimed_core() -> Iterator[int]:
+    """Yield the core that the fewest machines of this user are on, of all commands that run at once."""
+    folder = kernel_image.cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    allowed = sorted(os.sched_getaffinity(0))
+    for place, core in ((place, core) for place in itertools.count() for core in allowed):
+        with (folder / f"core-{core}-{place}.lock").open("w") as claim:
+            try:
+                fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield core
+            return
 
 
 def guest_path(name: str) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import queue
 import tempfile
 import threading
 from pathlib import Path
@@ -56,24 +55,15 @@ class VirtualKernel:
         del engine
         compile_all()
         pending = job.pending()
-        allowed = sorted(os.sched_getaffinity(0))
-        cores: queue.SimpleQueue[int] = queue.SimpleQueue()
-        workers = min(job.parallel or len(allowed), len(pending))
-        for number in range(workers):
-            cores.put(allowed[number % len(allowed)])
+        workers = min(job.parallel or len(os.sched_getaffinity(0)), len(pending))
         if workers > 1:
-            self._run_together(job, pending, cores, workers, report)
+            self._run_together(job, pending, workers, report)
             return
         for number, plan in pending:
-            self._run_one(job, number, plan, cores, report)
+            self._run_one(job, number, plan, report)
 
     def _run_together(
-        self,
-        job: Job,
-        pending: list[tuple[int, RunPlan]],
-        cores: queue.SimpleQueue[int],
-        workers: int,
-        report: Report,
+        self, job: Job, pending: list[tuple[int, RunPlan]], workers: int, report: Report
     ) -> None:
         report(RunsBegun(planned=len(pending)))
 
@@ -88,7 +78,7 @@ class VirtualKernel:
                 elif not isinstance(event, RunsBegun | OutputRefused | WorkFailed | WorkFinished | InRun):
                     report(InRun(number=number, told=event))
 
-            self._run_one(job, number, plan, cores, hear)
+            self._run_one(job, number, plan, hear)
             return ends
 
         with run_together(pending, run_one, workers=workers, stop=self._stop) as ending:
@@ -96,23 +86,18 @@ class VirtualKernel:
                 for event in future.result():
                     report(event)
 
-    def _run_one(
-        self, job: Job, number: int, plan: RunPlan, cores: queue.SimpleQueue[int], report: Report
-    ) -> None:
+    def _run_one(self, job: Job, number: int, plan: RunPlan, report: Report) -> None:
         """Boot a machine for one run; one that fails is reported, and the others are made all the same."""
         logs = job.out / "logs" / plan.slug
-        core = cores.get()
         try:
             logs.mkdir(parents=True, exist_ok=True)
-            self._boot(job.model_copy(update={"only": number}), plan, logs, core, report)
+            self._boot(job.model_copy(update={"only": number}), plan, logs, report)
         except RunFailed as error:
             report(RunBroken(run=plan.label, reason=str(error)))
         except OSError as error:
             raise OutputError(error.filename or str(logs), error.strerror or reason_of(error)) from error
-        finally:
-            cores.put(core)
 
-    def _boot(self, job: Job, plan: RunPlan, logs: Path, core: int, report: Report) -> None:
+    def _boot(self, job: Job, plan: RunPlan, logs: Path, report: Report) -> None:
         with tempfile.TemporaryDirectory(prefix="mstcp-lab-") as name:
             asked, told = "job.json", "events"
             # A machine has empty folders of its own over some of the host's: extensions may lie there.
@@ -127,7 +112,6 @@ class VirtualKernel:
             order = Order(
                 argv=[guest_python(), "-m", "experiments.places.virtual.worker", *files],
                 seed=plan.seed,
-                core=core,
                 console=logs / "console.log",
                 writable={"out": job.out, "job": Path(name)},
                 readable=folders,

@@ -89,7 +89,6 @@ def test_links_are_exact() -> None:
 
 
 def clock_and_randomness() -> dict[str, Any]:
-    import os
     import random
     import time
 
@@ -151,7 +150,6 @@ def test_a_program_reads_the_kernels_clock() -> None:
 
 
 def look_for_files(paths: list[str]) -> dict[str, int]:
-    import os
     import time
     from contextlib import suppress
 
@@ -192,7 +190,7 @@ def test_the_hosts_files_cannot_be_written() -> None:
 
 
 def order(tmp_path: Path, *argv: str) -> Order:
-    return Order(argv=argv, seed=1, core=min(os.sched_getaffinity(0)), console=tmp_path / "console.log")
+    return Order(argv=argv, seed=1, console=tmp_path / "console.log")
 
 
 def processes_of(pid: int) -> list[str]:
@@ -217,6 +215,16 @@ def test_packages_are_seen_in_folders_that_the_machine_has_its_own_of(
     monkeypatch.setattr(machine, "_linked_folders", lambda: [str(linked), str(linked / "inner")])
     with Machine(order(tmp_path, "cat", str(linked / "inner" / "module.py"))) as booted:
         assert booted.wait(lambda: True) == 0
+
+
+def test_machines_that_run_at_once_share_the_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of all commands: two on one core would take twice as long while another core is idle."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5})
+    with machine.claimed_core() as first, machine.claimed_core() as second, machine.claimed_core() as third:
+        assert (first, second, third) == (3, 5, 3)
+    with machine.claimed_core() as again:
+        assert again == 3
 
 
 def test_a_killed_machine_leaves_nothing(tmp_path: Path) -> None:
