@@ -32,7 +32,7 @@ def break_link(net: ControlledNetwork, link: str) -> None:
     net.handle(PortWentDown(*port_of(net, link)))
 
 
-def mend_link(net: ControlledNetwork, link: str) -> None:
+def restore_link(net: ControlledNetwork, link: str) -> None:
     a, b = link.split("-")
     net.handle(PortCameUp(*port_of(net, link)))
     ends = port_of(net, link), port_of(net, f"{b}-{a}")

@@ -20,8 +20,8 @@ from tests.controller.decide.failing_links import (
     bring_up,
     check,
     installed_is_desired,
-    mend_link,
     only_flow,
+    restore_link,
 )
 from tests.fakes.growing_host import GrowingHost
 from tests.fakes.openflow_table import ControlledNetwork
@@ -93,7 +93,7 @@ def test_a_flow_grows_when_its_only_path_fails_and_shrinks_when_it_returns(net: 
     pass_seconds(net, host, 2)
     assert sorted(paths(only_flow(net))) == ["S2", "S3"], "both carry something"
     installed_is_desired(net)
-    mend_link(net, "S0-S1")
+    restore_link(net, "S0-S1")
     pass_seconds(net, host, 4)
     assert paths(only_flow(net)) == ["S1"]
     assert only_flow(net).rate_bps == pytest.approx(10e6)
@@ -110,7 +110,7 @@ def test_a_client_that_does_not_opt_in_keeps_its_streams(net: ControlledNetwork)
     pass_seconds(net, None, 3)
     assert len(only_flow(net).streams) == 1
     assert only_flow(net).rate_bps < 6e6
-    mend_link(net, "S0-S1")
+    restore_link(net, "S0-S1")
     pass_seconds(net, None, 2)
     assert only_flow(net).rate_bps == pytest.approx(10e6)
     assert [stream.source_port for stream in only_flow(net).streams] == [40001]
@@ -177,7 +177,7 @@ def test_the_rules_of_a_stream_that_was_taken_off_stay_until_it_is_closed(net: C
     host = GrowingHost(net, **REQUEST)
     break_link(net, "S0-S1")
     host.follow()
-    mend_link(net, "S0-S1")
+    restore_link(net, "S0-S1")
     host.is_slow = True
     pass_seconds(net, host, 3)
     assert len(only_flow(net).streams) == 1
@@ -195,7 +195,7 @@ def test_a_host_that_never_says_that_it_closed_a_stream_has_its_rules_for_a_whil
     host = GrowingHost(net, **REQUEST)
     break_link(net, "S0-S1")
     host.follow()
-    mend_link(net, "S0-S1")
+    restore_link(net, "S0-S1")
     pass_seconds(net, None, 14)
     assert len(only_flow(net).streams) == 1
     assert host.still_leads(40001) != host.still_leads(40002)
@@ -261,7 +261,7 @@ def test_a_controller_that_restarts_while_a_stream_leaves_removes_its_rules_late
     host = GrowingHost(net, **REQUEST)
     break_link(net, "S0-S1")
     host.follow()
-    mend_link(net, "S0-S1")
+    restore_link(net, "S0-S1")
     host.is_slow = True
     pass_seconds(net, host, 3)
     restart(net, host)
@@ -290,7 +290,7 @@ def test_rules_of_a_new_stream_that_a_switch_refuses_are_taken_back(net: Control
 def test_a_flow_that_ends_while_streams_come_and_go_leaves_nothing(net: ControlledNetwork) -> None:
     host = GrowingHost(net, **REQUEST)
     break_link(net, "S0-S1")
-    mend_link(net, "S0-S1")
+    restore_link(net, "S0-S1")
     host.is_slow = True
     pass_seconds(net, host, 2)
     net.release(host.flow_id)
@@ -318,7 +318,7 @@ def test_a_flow_that_had_to_take_a_longer_path_goes_back_to_the_optimum(net: Con
     pass_seconds(net, host, 1)
     assert paths(only_flow(net)) == ["S1", "S3"]
     assert only_flow(net).rate_bps == pytest.approx(14e6)
-    mend_link(net, "S0-S2")
+    restore_link(net, "S0-S2")
     pass_seconds(net, host, 2)
     assert paths(only_flow(net)) == ["S1", "S2"]
     assert [s.rate_bps for s in only_flow(net).streams] == pytest.approx([s.rate_bps for s in before.streams])
@@ -402,7 +402,7 @@ class Soak:
         link = self.draw.choice(self.LINKS)
         if link in self.down:
             self.down.discard(link)
-            mend_link(self.net, link)
+            restore_link(self.net, link)
         else:
             self.down.add(link)
             break_link(self.net, link)
@@ -448,7 +448,7 @@ def test_a_soak_of_hosts_whose_streams_come_and_go(seed: int) -> None:
         check(soak.net)
         soak.renew()
     for link in sorted(soak.down):
-        mend_link(soak.net, link)
+        restore_link(soak.net, link)
     for host in soak.hosts:
         host.is_slow = False
         host.unusable = set()

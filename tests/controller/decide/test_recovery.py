@@ -23,9 +23,9 @@ from tests.controller.decide.failing_links import (
     bring_up,
     check,
     installed_is_desired,
-    mend_link,
     only_flow,
     port_of,
+    restore_link,
 )
 from tests.fakes.growing_host import GrowingHost
 from tests.fakes.openflow_table import ControlledNetwork, Packet
@@ -74,7 +74,7 @@ def test_what_cannot_be_carried_is_off_the_accounts_and_comes_back(net: Controll
     assert net.notifications[-1].owner == "me"
     assert net.notifications[-1].change.flow.rate_bps == 0  # type: ignore[union-attr]
     for link in ("S0-S4", "S0-S2"):
-        mend_link(net, link)
+        restore_link(net, link)
     net.pass_time(1)
     assert only_flow(net).rate_bps == pytest.approx(flow.rate_bps)
     check(net)
@@ -87,7 +87,7 @@ def test_when_the_link_returns_the_optimum_does() -> None:
     break_link(net, "S3-S4")
     assert only_flow(net).rate_bps < 5e6
     check(net)
-    mend_link(net, "S3-S4")
+    restore_link(net, "S3-S4")
     net.pass_time(1)
     assert only_flow(net).rate_bps == pytest.approx(flow.rate_bps)
     check(net)
@@ -112,7 +112,7 @@ def test_paths_given_by_hand_are_kept_and_get_their_rates_back(net: ControlledNe
     net.request(**fields)
     break_link(net, "S0-S4")
     assert only_flow(net).rate_bps == 0
-    mend_link(net, "S0-S4")
+    restore_link(net, "S0-S4")
     net.pass_time(1)
     assert only_flow(net).rate_bps == 4e6
 
@@ -271,7 +271,7 @@ class Soak:
         link = self.draw.choice(self.links)
         if link in self.down:
             self.down.discard(link)
-            mend_link(self.net, link)
+            restore_link(self.net, link)
         elif len(self.down) < 3:
             self.down.add(link)
             break_link(self.net, link)
@@ -320,7 +320,7 @@ def test_a_soak_of_random_faults(seed: int) -> None:
         soak.net.pass_time(1)
         check(soak.net)
     for link in sorted(soak.down):
-        mend_link(soak.net, link)
+        restore_link(soak.net, link)
     for host in soak.hosts:
         host.is_slow = False
         host.follow()
