@@ -20,8 +20,8 @@ from gomr.engines.time_budget import TimeBudget
 from gomr.objectives import PLAIN
 from gomr.problem import Problem
 
-MOST_LOOKS = 500
-"""Looks at the time of the compiled engine before HiGHS has its turn: about a second, the same anywhere."""
+MOST_LOOKS = 4_000
+"""Looks at the time of the compiled engine before HiGHS has its turn: some seconds, the same anywhere."""
 _MOST_VARIABLES = 250_000
 """Sources times edges up to which HiGHS ends within half a minute."""
 _INTERIOR = {"solver": "ipm", "run_crossover": "off", "ipm_optimality_tolerance": 1e-10}
