@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import math
 import socket
 import struct
 import sys
+from pathlib import Path
 
 from mstcp import _core
 from mstcp.errors import LocalProtocolError
@@ -16,6 +18,12 @@ LINUX = sys.platform == "linux"
 _ETHERNET_TCP_HEADERS = {socket.AF_INET: 14 + 20 + 20, socket.AF_INET6: 14 + 40 + 20}
 _TIMESTAMP_OPTION_BYTES = 12
 _IP_TRANSPARENT, _IPV6_TRANSPARENT = 19, 75
+_ATTACH_REUSEPORT_PROGRAM = 51
+_LOAD_WORD, _MULTIPLY, _SHIFT_RIGHT, _MODULO, _RETURN = 0x20, 0x24, 0x74, 0x94, 0x16
+_FROM_IP_HEADER = 0xFFF0_0000
+"""SO_ATTACH_REUSEPORT_CBPF, what its programs are made of (linux/bpf_common.h), and SKF_NET_OFF."""
+_LISTEN = "0A"
+"""TCP_LISTEN, as the kernel's table has it."""
 _ORIGINAL_DESTINATION = 80
 """SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST of the kernel's netfilter."""
 
@@ -110,6 +118,38 @@ def local_address(family: socket.AddressFamily, destination: tuple[object, ...])
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect(destination)
         return str(probe.getsockname()[0])
+
+
+def steer_by_source(sock: socket.socket) -> None:
+    """Have the streams from one address reach the same of the sockets that listen on a port (SO_REUSEPORT).
+
+    The kernel would choose by the ports too. It asks the program that was set last, which counts the sockets
+    that listen now; those of a process that ends are chosen for until another begins to listen.
+    """
+    if not LINUX:
+        return
+    is_ipv4 = sock.family == socket.AF_INET
+    source = 12 if is_ipv4 else 20  # the last bytes of IPv6's
+    steps = [
+        (_LOAD_WORD, _FROM_IP_HEADER + source),
+        (_MULTIPLY, 0x9E3779B1),  # neighbours differ in their last bits
+        (_SHIFT_RIGHT, 16),
+        (_MODULO, max(1, _listeners(sock))),
+        (_RETURN, 0),
+    ]
+    program = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", step, 0, 0, k) for step, k in steps))
+    given = struct.pack("@HP", len(steps), ctypes.addressof(program))
+    sock.setsockopt(socket.SOL_SOCKET, _ATTACH_REUSEPORT_PROGRAM, given)
+
+
+def _listeners(sock: socket.socket) -> int:
+    """Return how many sockets of this host listen where a socket does."""
+    table = Path("/proc/net/tcp" if sock.family == socket.AF_INET else "/proc/net/tcp6")
+    entries = [line.split()[1:4] for line in table.read_text().splitlines()[1:]]
+    packed = socket.inet_pton(sock.family, sock.getsockname()[0])
+    words = struct.unpack(f"={len(packed) // 4}I", packed)
+    own = f"{''.join(f'{word:08X}' for word in words)}:{sock.getsockname()[1]:04X}"
+    return sum(local == own and state == _LISTEN for local, _, state in entries)
 
 
 def set_transparent(sock: socket.socket) -> None:

@@ -50,7 +50,7 @@ async def start_server(
     Options:
         sock: A bound socket to listen on, in the place of host and port.
         reuse_port: Whether other sockets may listen on the port too (SO_REUSEPORT), as in a server of several
-            processes: all streams of a connection must then reach the same one, as by their addresses.
+            processes: those from one address of a client reach the same one, as all of a connection must.
         announce: Further pairs of IP address and port that lead to this server, 16 at most: clients that want
             it (`max_announced`) open a stream to each. `ConnectionTransport.announce` changes them.
         seed: Of the draws for what the server sends; None: random ones.
@@ -193,6 +193,7 @@ class Server(asyncio.AbstractServer):
         self._loop = loop
         self._listeners = listeners
         self._backlog = options.backlog
+        self._reuses_port = options.reuse_port
         self._on_rejected = options.on_rejected or _log_rejected
         self._serving = False
         self._limits = options.limits or ServerLimits()
@@ -220,6 +221,8 @@ class Server(asyncio.AbstractServer):
             return
         for sock in self._listeners:
             sock.listen(self._backlog)
+            if self._reuses_port:
+                sockets.steer_by_source(sock)
         self._serving = bool(self._listeners)
         self._watch()
 

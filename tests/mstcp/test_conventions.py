@@ -571,13 +571,6 @@ async def test_streams_come_back_from_their_own_addresses_to_their_own() -> None
             await mstcp.open_connection("127.0.0.1", 9, streams=[wrong])
 
 
-async def test_two_servers_share_a_port() -> None:
-    async with await mstcp.start_server(echo, "127.0.0.1", reuse_port=True) as first:
-        port = first.sockets[0].getsockname()[1]
-        async with await mstcp.start_server(echo, "127.0.0.1", port, reuse_port=True) as second:
-            assert second.sockets[0].getsockname()[1] == port
-
-
 @pytest.mark.parametrize("join_timeout", [None, 0.0])
 async def test_a_server_that_does_not_answer_costs_no_more_than_its_timeout(
     join_timeout: float | None,

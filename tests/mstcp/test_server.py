@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -244,3 +245,33 @@ async def test_a_rejected_stream_is_logged_by_default(caplog: pytest.LogCaptureF
         await ask(server.sockets[0].getsockname()[1], b"12345678")
         await until(lambda: caplog.text)
         assert "rejected: the stream does not begin with the MSTCP magic" in caplog.text
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is this host's on Linux alone")
+async def test_streams_from_one_address_reach_the_same_of_servers_that_share_a_port() -> None:
+    servers: list[mstcp.Server] = []
+    served: list[int] = []
+
+    async def serve(number: int, port: int) -> None:
+        async def note(reader: mstcp.StreamReader, writer: mstcp.StreamWriter) -> None:
+            served.append(number)
+            await reader.read()
+            writer.close()
+
+        servers.append(await mstcp.start_server(note, "127.0.0.1", port, reuse_port=True))
+
+    await serve(0, 0)
+    address = servers[0].sockets[0].getsockname()
+    await serve(1, address[1])
+    for host in range(2, 22):
+        _, writer = await mstcp.open_connection(
+            *address, streams=[StreamSpec()] * 2, source_address=f"127.0.0.{host}", join_timeout=10
+        )
+        assert writer.transport.alive_streams == 2
+        writer.close()
+        await writer.wait_closed()
+    assert len(served) == 20
+    assert set(served) == {0, 1}
+    for server in servers:
+        server.close()
+        await server.wait_closed()
