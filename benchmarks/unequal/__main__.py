@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -34,6 +35,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="33 cases, minutes (default: the whole grid, hours)"
     )
+    parser.add_argument("--sample", type=int, metavar="N", help="N networks of the grid, drawn by the seed")
+    parser.add_argument("--most-bytes", type=int, metavar="N", help="leave larger transfers out")
     parser.add_argument(
         "--paths",
         nargs=2,
@@ -64,7 +67,13 @@ def cases(arguments: argparse.Namespace) -> list[grid.Case]:
         pair = (arguments.paths[0], arguments.paths[1])
         sizes = arguments.sizes or grid.SIZES
         return [grid.Case(pair, size, arguments.congestion_control) for size in sizes]
-    return grid.quick() if arguments.quick else grid.full()
+    wanted = grid.quick() if arguments.quick else grid.full()
+    wanted = [case for case in wanted if case.size_bytes <= (arguments.most_bytes or case.size_bytes)]
+    if arguments.sample is None:
+        return wanted
+    networks = virtual.by_network(wanted)
+    drawn = random.Random(arguments.seed).sample(networks, min(arguments.sample, len(networks)))
+    return [case for cases in drawn for case in cases]
 
 
 def measure(wanted: Sequence[grid.Case], arguments: argparse.Namespace) -> list[dict[str, Any]]:
