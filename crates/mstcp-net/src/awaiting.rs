@@ -13,6 +13,9 @@ const LEAST_BYTES: usize = 1 << 17;
 const MUCH_BYTES: usize = 1 << 16;
 /// A path may become slow within a frame: then what has come is read after so long.
 const PATIENCE_NS: u64 = 20_000_000;
+/// A stream's first bytes are acknowledged at once: what answers them would have the kernel wait with an odd segment, and the
+/// sender's window grow by less than it brought.
+const FIRST_BYTES: usize = 1 << 17;
 
 /// What one socket's reader waits for.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +23,8 @@ pub struct Awaiting {
     bytes: usize,
     /// Since nothing was read, until when to wait; None: from the next check on.
     until_ns: Option<u64>,
+    /// Of its first bytes those that have come.
+    first_bytes: usize,
 }
 
 impl Default for Awaiting {
@@ -27,6 +32,7 @@ impl Default for Awaiting {
         Self {
             bytes: 1,
             until_ns: None,
+            first_bytes: 0,
         }
     }
 }
@@ -35,6 +41,10 @@ impl Awaiting {
     /// Decide what to wait for after a read of `count` bytes, where `rest` are left of a frame.
     pub fn on_read(&mut self, descriptor: i32, count: usize, rest: usize) {
         self.until_ns = None;
+        if self.first_bytes < FIRST_BYTES {
+            self.first_bytes += count;
+            sys::acknowledge(descriptor);
+        }
         self.set(
             descriptor,
             match count < MUCH_BYTES || rest < LEAST_BYTES {

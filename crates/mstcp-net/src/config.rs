@@ -96,7 +96,8 @@ pub struct Keepalive {
 /// What both sides of a connection can choose.
 #[derive(Debug, Clone)]
 pub struct TransportConfig {
-    /// The receive window: bound of the bytes that are ahead or not taken by the application; 256 KiB at least. 16 MiB.
+    /// What the receive window may grow to: it bounds the bytes that are ahead or not taken by the application; 256 KiB at least.
+    /// 256 MiB.
     pub reorder_buffer_bytes: usize,
     /// Bytes that a writer may be ahead of the sockets: it is woken once for each half of them. 1 MiB.
     pub send_buffer_bytes: usize,
@@ -121,7 +122,7 @@ pub struct TransportConfig {
 impl Default for TransportConfig {
     fn default() -> Self {
         Self {
-            reorder_buffer_bytes: 16 << 20,
+            reorder_buffer_bytes: 256 << 20,
             send_buffer_bytes: 1 << 20,
             scheduler: "weighted".to_owned(),
             keepalive: None,

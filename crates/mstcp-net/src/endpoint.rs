@@ -259,7 +259,7 @@ impl Endpoint {
     /// What has happened, see [`Connection::poll_event`]; the socket of a stream that is gone is used no more.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.core.poll_event();
-        if let Some(Event::StreamGone { slot }) = event {
+        if let Some(slot) = event.as_ref().and_then(Event::gone_slot) {
             self.detach(slot);
         }
         event

@@ -255,6 +255,26 @@ pub fn set_awaited(socket: RawFd, bytes: usize) {
     }
 }
 
+/// Have TCP acknowledge now what has come, and what comes next as it does.
+pub fn acknowledge(socket: RawFd) {
+    #[cfg(target_os = "linux")]
+    {
+        let wanted: libc::c_int = 1;
+        // SAFETY: the value is as long as said. A socket that refuses acknowledges later.
+        unsafe {
+            libc::setsockopt(
+                socket,
+                libc::IPPROTO_TCP,
+                libc::TCP_QUICKACK,
+                std::ptr::addr_of!(wanted).cast(),
+                std::mem::size_of_val(&wanted) as libc::socklen_t,
+            );
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = socket;
+}
+
 /// Set from how many unsent bytes on the kernel no longer calls the socket writable (twice as many as it waits for).
 ///
 /// An older kernel's MPTCP refuses it: such a socket is only called writable at another time.
@@ -299,22 +319,6 @@ pub fn segment_bytes(socket: RawFd) -> usize {
         0 => bytes.max(1) as usize,
         _ => usize::MAX,
     }
-}
-
-/// What TCP sends on a connection that was just opened before anything is acknowledged.
-pub fn first_flight_bytes(socket: RawFd) -> usize {
-    // RFC 6928.
-    const INITIAL_SEGMENTS: usize = 10;
-    // struct tcp_info of linux/tcp.h
-    const WINDOW_SEGMENTS: usize = 80;
-    let mut info = [0_u8; WINDOW_SEGMENTS + 4];
-    let segments = match tcp_info(socket, &mut info) {
-        true => info[WINDOW_SEGMENTS..]
-            .try_into()
-            .map_or(0, u32::from_ne_bytes) as usize,
-        false => INITIAL_SEGMENTS,
-    };
-    segments.saturating_mul(segment_bytes(socket))
 }
 
 /// No limit of the pacing rate.

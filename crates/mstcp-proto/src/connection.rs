@@ -26,7 +26,7 @@ use crate::state::{ConnectionState, Event};
 use crate::MAX_STREAMS;
 
 pub use counters::{Counters, StreamCounters};
-use opening::Opening;
+use opening::{Joining, Opening};
 use timers::Timers;
 
 /// What may wait for the application of a plain connection before its stream is read no more.
@@ -63,8 +63,9 @@ pub struct Connection {
     closed: Option<(u16, String)>,
     trusting: bool,
     is_plain: bool,
-    /// Of a client whose first hello has not been answered; and what makes further hellos, once it was.
+    /// Of a client: what is known of hellos that have not been answered, and what makes further ones, once the first was.
     opening: Option<Opening>,
+    joining: Vec<Joining>,
     client: Option<Client>,
     life: Life,
     doubts: Doubts,
@@ -146,6 +147,7 @@ impl Connection {
             trusting: false,
             is_plain: false,
             opening: None,
+            joining: Vec::new(),
             client: None,
             life: Life::default(),
             doubts: Doubts::default(),
@@ -366,6 +368,7 @@ impl Connection {
     /// What it had not brought through goes over the others.
     pub fn on_stream_end(&mut self, stream: usize) -> Result<bool, LocalError> {
         let has_last = self.receiver.on_stream_end(stream)?;
+        self.joining.retain(|one| one.slot != stream);
         if self.is_plain {
             return Ok(true);
         }
@@ -383,13 +386,17 @@ impl Connection {
 
     /// Go on without a stream, and have the shell reset its socket.
     fn give_up(&mut self, slot: usize) {
-        if !self.alive().contains(slot) {
-            return;
+        self.give_up_by(slot, Event::StreamGone { slot });
+    }
+
+    /// As [`Connection::give_up`], and tell the shell by this event.
+    fn give_up_by(&mut self, slot: usize, event: Event) {
+        if self.alive().contains(slot) {
+            // The stream is there.
+            let _ = self.on_stream_end(slot);
+            self.unclaimed.insert(slot);
+            self.events.push_back(event);
         }
-        // The stream is there.
-        let _ = self.on_stream_end(slot);
-        self.unclaimed.insert(slot);
-        self.events.push_back(Event::StreamGone { slot });
     }
 
     /// The streams that have been silent while something is awaited: the shell asks TCP about them and tells what it says by
@@ -436,7 +443,7 @@ impl Connection {
     /// What the shell should know; none if nothing happened. While there is something, [`Connection::timeout_ns`] is due.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front();
-        if let Some(Event::StreamGone { slot }) = event {
+        if let Some(slot) = event.as_ref().and_then(Event::gone_slot) {
             self.unclaimed.remove(slot);
         }
         event

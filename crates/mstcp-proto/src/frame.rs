@@ -19,7 +19,7 @@ use crate::error::RemoteError;
 /// Bytes of a full-size frame's header: its 64-bit identifier.
 pub const HEADER_BYTES: usize = 8;
 /// Bytes of a short frame's header: identifier and 16 bits of length.
-const SHORT_HEADER_BYTES: usize = 10;
+pub(crate) const SHORT_HEADER_BYTES: usize = 10;
 /// Bytes of a long frame's header: identifier and 32 bits of length.
 pub const LONG_HEADER_BYTES: usize = 12;
 /// The greatest body of a control frame, in bytes.

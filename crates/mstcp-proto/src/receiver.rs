@@ -19,12 +19,21 @@ use crate::slice::Slice;
 
 /// What a peer may send before it heard of a window.
 pub const INITIAL_WINDOW_BYTES: usize = 1 << 18;
+/// What it may send at first, where the receiver holds so much: a window that turns out to hold the peer up grows.
+const FIRST_WINDOW_BYTES: usize = 1 << 24;
 /// The longest that an acknowledgement waits, in nanoseconds.
 pub const ACK_DELAY_NS: u64 = 50_000_000;
 /// An ACK is sent once this many bytes have come since the last, or a quarter of the window if that is less.
 pub const ACK_BYTES: u64 = 1 << 20;
 /// And at first once this many bytes and a quarter of all before have come.
 const FIRST_ACK_BYTES: u64 = 1 << 13;
+
+/// How many bytes have to come for an ACK to be sent at once, of so many that came: at first the sender is to learn what the
+/// streams carry.
+pub(crate) fn ack_bytes(arrived_bytes: u64) -> u64 {
+    (arrived_bytes / 4).clamp(FIRST_ACK_BYTES, ACK_BYTES)
+}
+
 /// This many pieces may wait however small the window is.
 pub(crate) const LEAST_PIECES: usize = 1024;
 
@@ -84,6 +93,8 @@ pub struct Receiver {
     reassembly: Reassembly,
     window_bytes: usize,
     reorder_limit_bytes: usize,
+    /// When it was looked at last whether the window is to grow, and what the application had taken then.
+    grown: (u64, u64),
     total_bytes: Option<u64>,
     /// What the application took, and the limit that was told to the peer.
     consumed: u64,
@@ -97,7 +108,7 @@ pub struct Receiver {
     latest: usize,
     /// A CONFIRM is awaited on the stream that opened the connection, and none has come on any.
     is_unconfirmed: bool,
-    /// Data on the stream that opened the connection is used before its CONFIRM.
+    /// Data is used before the CONFIRM of its stream.
     takes_unconfirmed: bool,
     /// Part of what the process may promise; none: the window is this connection's alone.
     share: Option<Share>,
@@ -130,8 +141,9 @@ impl Receiver {
                 .collect(),
             frame_payload_bytes,
             reassembly: Reassembly::default(),
-            window_bytes: reorder_limit_bytes.max(INITIAL_WINDOW_BYTES),
+            window_bytes: reorder_limit_bytes.clamp(INITIAL_WINDOW_BYTES, FIRST_WINDOW_BYTES),
             reorder_limit_bytes,
+            grown: (0, 0),
             total_bytes: None,
             consumed: 0,
             told_limit: INITIAL_WINDOW_BYTES as u64,
@@ -357,15 +369,15 @@ impl Receiver {
         Ok(())
     }
 
-    /// Use data on the stream that opened the connection before its CONFIRM: where there is no secret that proves nothing.
+    /// Use data before the CONFIRM of its stream: where there is no secret that proves nothing.
     pub(crate) fn take_unconfirmed(&mut self) {
         self.takes_unconfirmed = true;
     }
 
     fn needs_confirm(&self, slot: usize, parsed: &Parsed<'_>) -> bool {
         let stream = &self.streams[slot];
-        let is_early = self.takes_unconfirmed && stream.id == 0;
-        stream.unconfirmed.is_some() && !(is_early && matches!(parsed, Parsed::Data { .. }))
+        let is_early = self.takes_unconfirmed && matches!(parsed, Parsed::Data { .. });
+        stream.unconfirmed.is_some() && !is_early
     }
 
     /// Whether the peer has not yet shown that the hello which opened the connection was its own.

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use crate::error::RemoteError;
+
 /// Where a stream of a connection is. Before it is added it belongs to [`crate::handshake`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamState {
@@ -56,6 +58,18 @@ pub enum Event {
         /// Its index, free for another stream from now on.
         slot: usize,
     },
+    /// The hello of a stream that joins was answered: see [`crate::Connection::join`].
+    StreamJoined {
+        /// Its index.
+        slot: usize,
+    },
+    /// The peer refuses a stream that joins, or does not answer as it must: reset its socket.
+    StreamRefused {
+        /// Its index, free for another stream from now on.
+        slot: usize,
+        /// Why.
+        error: RemoteError,
+    },
     /// What a stream carries does not come through.
     StreamStalled {
         /// Its index.
@@ -70,4 +84,14 @@ pub enum Event {
     Addresses(Vec<SocketAddr>),
     /// The connection is over: close the sockets.
     Closed(Outcome),
+}
+
+impl Event {
+    /// The slot whose stream is gone, if one is: its socket is used no more.
+    pub fn gone_slot(&self) -> Option<usize> {
+        match self {
+            Self::StreamGone { slot } | Self::StreamRefused { slot, .. } => Some(*slot),
+            _ => None,
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The first hello, said by the connection itself: what goes with it, behind it, and again on another path.
 
-use mstcp_proto::handshake::{Admission, Admitted, Client};
+use mstcp_proto::handshake::{Admission, Admitted, Client, CONFIRM_BYTES};
 use mstcp_proto::scheduler::Earliest;
 use mstcp_proto::{Config, Connection, Error, Event, RemoteError};
 
@@ -144,4 +144,81 @@ fn what_is_no_answer_ends_the_connection() {
     from.greet([2; 32], 0, FIRST_FLIGHT_BYTES).unwrap();
     let error = from.on_received(0, b"HTTP/1.1 400", &mut Vec::new());
     assert_eq!(error, Err(Error::Remote(RemoteError::NotMstcp)));
+}
+
+/// A client and a server whose first hello was answered.
+fn opened() -> (Connection, Connection, Admission) {
+    let mut from = client(b"");
+    from.greet([2; 32], 0, FIRST_FLIGHT_BYTES).unwrap();
+    let hello = sent(&mut from, 0);
+    let mut admission = Admission::new(b"", 10);
+    let admitted = admit(&mut admission, &hello, 3);
+    let mut to = server(&admitted);
+    take(&mut from, &admitted.answer);
+    assert_eq!(from.poll_event(), Some(Event::Opened));
+    take(&mut to, &sent(&mut from, MS));
+    (from, to, admission)
+}
+
+/// Have a stream join whose hello is followed by what is written now; returns all that it sends.
+fn join(from: &mut Connection, written: &[u8]) -> Vec<u8> {
+    let greeting = (from.client().unwrap().clone()).greet([8; 32], 0, &[]);
+    assert_eq!(from.join(greeting.unwrap(), 1e9), Ok(1));
+    from.write(written).unwrap();
+    from.ping(1);
+    let mut bytes = Vec::new();
+    while let Some(transmit) = from.poll(2 * MS) {
+        let (stream, length) = (transmit.stream, transmit.data.len());
+        let count = if stream == 1 { length } else { 0 };
+        bytes.extend_from_slice(&transmit.data[..count]);
+        from.on_sent(stream, count).unwrap();
+    }
+    bytes
+}
+
+#[test]
+fn data_follows_the_hello_of_a_stream_that_joins() {
+    let (mut from, mut to, mut admission) = opened();
+    let written = [5; 4000];
+    let flight = join(&mut from, &written);
+    let (hello, behind) = flight.split_at(hello_bytes(&flight));
+    let admitted = admit(&mut admission, hello, 9);
+    assert_eq!(to.add_stream(1, 1.0), Ok(1));
+    to.expect_confirm(1, admitted.confirm).unwrap();
+    let mut got = Vec::new();
+    to.on_received(1, behind, &mut got).unwrap();
+    assert_eq!(
+        got, written,
+        "all of it, and no control frame before CONFIRM"
+    );
+
+    from.on_received(1, &admitted.answer, &mut Vec::new())
+        .unwrap();
+    assert_eq!(from.poll_event(), Some(Event::StreamJoined { slot: 1 }));
+    let (stream, size) = from.poll_frame(3 * MS).unwrap();
+    assert!(
+        stream == 1 && size >= CONFIRM_BYTES,
+        "{size} bytes on stream {stream}"
+    );
+    let mut confirm = Vec::new();
+    from.rest(1, |piece| confirm.extend_from_slice(piece));
+    from.on_sent(1, size).unwrap();
+    to.on_received(1, &confirm, &mut Vec::new()).unwrap();
+    assert!(to.alive().contains(1));
+}
+
+#[test]
+fn what_followed_a_hello_that_is_refused_goes_over_others() {
+    let (mut from, mut to, _) = opened();
+    let written = [6; 4000];
+    join(&mut from, &written);
+    from.on_received(1, b"HTTP/1.1 400", &mut Vec::new())
+        .unwrap();
+    let error = RemoteError::NotMstcp;
+    assert_eq!(
+        from.poll_event(),
+        Some(Event::StreamRefused { slot: 1, error })
+    );
+    from.on_writable(0).unwrap();
+    assert_eq!(take(&mut to, &sent(&mut from, 4 * MS)), written);
 }

@@ -65,6 +65,8 @@ impl World {
                 Event::StreamGone { slot } => self.close(side, slot, true),
                 Event::Opened
                 | Event::Addresses(_)
+                | Event::StreamJoined { .. }
+                | Event::StreamRefused { .. }
                 | Event::StreamStalled { .. }
                 | Event::StreamRecovered { .. } => {}
                 Event::Closed(outcome) => {

@@ -89,16 +89,20 @@ struct OpenSlot {
     descriptor: StreamSocket,
     /// The peer's bytes have ended, and ours go on: of plain TCP.
     has_ended: bool,
+    /// Its hello has not been answered.
+    greets: bool,
     /// Of a client: how it is opened again, and how long that took.
     route: Option<(Route, u64)>,
 }
 
-/// A stream whose hellos are done.
+/// A stream that the core gets.
 struct NewStream {
     stream: StreamId,
     spec: StreamSpec,
     socket: SocketId,
     parts: Parts,
+    /// It says its hello in the core.
+    greets: bool,
     route: Option<(Route, u64)>,
 }
 
@@ -110,6 +114,7 @@ impl NewStream {
             spec: StreamSpec::default().priority(joined.hello.priority as u8),
             socket: SocketId(socket),
             parts: joined.parts,
+            greets: false,
             route: None,
         }
     }
@@ -367,6 +372,16 @@ impl Driver {
                     let (id, new) = self.of_opened(opened, stream, took_ns);
                     self.add(now_ns, id, new, None);
                 }
+                Some(Found::Greets(opened, stream, took_ns, greeting)) => {
+                    let (_, new) = self.of_opened(opened, stream, took_ns);
+                    self.greet_on(now_ns, new, greeting);
+                }
+                Some(Found::Silent(stream)) => {
+                    if let Some((slot, _)) = self.place_of(stream) {
+                        self.endpoint.core.give_up_stream(slot);
+                        self.let_go(now_ns, slot, Loss::Silent);
+                    }
+                }
                 Some(Found::Unreachable(stream, error)) => {
                     let reason = error.to_string();
                     let event = Event::StreamUnreachable { stream, reason };
@@ -424,9 +439,10 @@ impl Driver {
         let (Some((slot, _)), None) = (slot, &self.over) else {
             return;
         };
-        let flight_bytes = sys::first_flight_bytes(self.endpoint.sockets().descriptor(slot));
+        // The answer waits for all of the hello: it fills a segment, and frames follow it.
+        let most_bytes = sys::segment_bytes(self.endpoint.sockets().descriptor(slot));
         let priority = self.slots[slot].spec.priority.into();
-        let greeted = (self.endpoint.core).greet(sys::random(), priority, flight_bytes);
+        let greeted = (self.endpoint.core).greet(sys::random(), priority, most_bytes);
         if let Err(error) = greeted {
             return self.finish(Err(error.into()));
         }
@@ -446,6 +462,7 @@ impl Driver {
             spec,
             socket: opened.socket,
             parts: opened.parts,
+            greets: false,
             route: Some((opened.route, took_ns)),
         };
         (opened.id, new)

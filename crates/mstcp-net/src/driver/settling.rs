@@ -79,6 +79,10 @@ impl Driver {
             }
             CoreEvent::Addresses(addresses) => return self.follow_announced(now_ns, &addresses),
             CoreEvent::StreamGone { slot } => return self.let_go(now_ns, slot, Loss::Silent),
+            CoreEvent::StreamJoined { slot } => return self.note_joined(slot),
+            CoreEvent::StreamRefused { slot, error } => {
+                return self.let_go_by(now_ns, slot, Loss::Silent, error.into());
+            }
             CoreEvent::StreamStalled { slot } => {
                 stream(slot).map(|stream| Event::StreamStalled { stream })
             }

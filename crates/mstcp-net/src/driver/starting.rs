@@ -102,6 +102,7 @@ impl Driver {
                 spec: StreamSpec::default(),
                 socket: SocketId(0),
                 parts,
+                greets: false,
                 route: None,
             },
         );

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use mstcp_proto::frame::HEADER_BYTES;
-use mstcp_proto::handshake::Proof;
+use mstcp_proto::handshake::{Greeting, Proof};
 use mstcp_proto::LocalError;
 use rustix::io::Errno;
 
@@ -182,9 +182,27 @@ impl Driver {
 
     /// Have a further stream, whose first frame is to be this CONFIRM where it is the peer that opened it.
     pub(super) fn add(&mut self, now_ns: u64, id: u32, new: NewStream, confirm: Option<Proof>) {
+        let added = self.endpoint.core.add_stream(id, new.spec.weight());
+        self.add_at(now_ns, added, new, confirm);
+    }
+
+    /// Have a further stream of a client, which says this hello first.
+    pub(super) fn greet_on(&mut self, now_ns: u64, mut new: NewStream, greeting: Greeting) {
+        new.greets = true;
+        let added = self.endpoint.core.join(greeting, new.spec.weight());
+        self.add_at(now_ns, added, new, None);
+    }
+
+    fn add_at(
+        &mut self,
+        now_ns: u64,
+        added: Result<usize, LocalError>,
+        new: NewStream,
+        confirm: Option<Proof>,
+    ) {
         let core = &mut self.endpoint.core;
         // A connection that has 64 closes the socket, and its peer tries later.
-        let Ok(slot) = core.add_stream(id, new.spec.weight()) else {
+        let Ok(slot) = added else {
             return;
         };
         // The stream is there, and so is the range of its priority.
@@ -221,6 +239,7 @@ impl Driver {
                 socket: new.socket,
                 descriptor: parts.socket,
                 has_ended: false,
+                greets: new.greets,
                 route: new.route,
             }),
         };
@@ -244,6 +263,16 @@ impl Driver {
             self.end_stream(now_ns, slot);
         }
         Ok(())
+    }
+
+    /// Note that the hello of a stream was answered.
+    pub(super) fn note_joined(&mut self, slot: usize) {
+        if let Some(open) = self.slots[slot].open.as_mut() {
+            open.greets = false;
+            if let Side::Client(dialler) = &mut self.side {
+                dialler.note_joined(self.slots[slot].stream);
+            }
+        }
     }
 
     /// Let a stream join that a client has opened.
@@ -272,6 +301,11 @@ impl Driver {
     }
 
     pub(super) fn let_go(&mut self, now_ns: u64, slot: usize, loss: Loss) {
+        self.let_go_by(now_ns, slot, loss, Error::NoHello);
+    }
+
+    /// As [`Driver::let_go`], of a stream whose hello may not have been answered: this is why.
+    pub(super) fn let_go_by(&mut self, now_ns: u64, slot: usize, loss: Loss, unanswered: Error) {
         let Some(entry) = self.slots.get_mut(slot) else {
             return;
         };
@@ -289,7 +323,10 @@ impl Driver {
             dial::reset_on_close(&open.descriptor);
             if let (Side::Client(dialler), Some((route, took_ns))) = (&mut self.side, open.route) {
                 reopens = dialler.specs[stream.index()].is_some();
-                dialler.open(now_ns, stream, route, took_ns, true);
+                match open.greets {
+                    true => dialler.dial_again(now_ns, stream, took_ns, unanswered),
+                    false => dialler.open(now_ns, stream, route, took_ns, true),
+                }
                 dialler.on_lost(now_ns, stream);
             }
         }

@@ -93,6 +93,9 @@ impl Connection {
         if self.opening.is_some() {
             return self.on_answer(stream, data, out);
         }
+        if let Some(at) = self.joining.iter().position(|one| one.slot == stream) {
+            return self.on_join_answer(at, data, out);
+        }
         let mut controls = Vec::new();
         let had_last = self.receiver.has_last(stream);
         match self

@@ -1,5 +1,5 @@
-//! A client's first hello and its answer, on the stream that opens the connection: the application writes meanwhile, and its
-//! first bytes go with the hello.
+//! A client's hellos and their answers: on the stream that opens the connection, where the application's first bytes go with the
+//! hello, and on those that join it, where data follows the hello.
 
 use super::Connection;
 use crate::error::{Error, LocalError, RemoteError};
@@ -18,6 +18,14 @@ pub(super) struct Opening {
     answer: Vec<u8>,
     /// How many hellos were said.
     hellos: u32,
+}
+
+/// A stream that joins, whose hello has not been answered.
+#[derive(Debug)]
+pub(super) struct Joining {
+    pub(super) slot: usize,
+    greeting: Greeting,
+    answer: Vec<u8>,
 }
 
 impl Connection {
@@ -60,12 +68,25 @@ impl Connection {
         Ok(())
     }
 
+    /// Of a client without a secret: use a further stream, whose socket has room, that says this hello first. Data frames follow the
+    /// hello, all else its answer, which [`Event::StreamJoined`] or [`Event::StreamRefused`] tells.
+    pub fn join(&mut self, greeting: Greeting, weight: f64) -> Result<usize, LocalError> {
+        let slot = self.add_stream(greeting.hello.stream_id, weight)?;
+        self.sender.greet(slot, &greeting.bytes);
+        self.joining.push(Joining {
+            slot,
+            greeting,
+            answer: Vec::new(),
+        });
+        Ok(slot)
+    }
+
     /// What makes the hellos of further streams, once the first was answered.
     pub fn client(&self) -> Option<&Client> {
         self.client.as_ref()
     }
 
-    /// Take bytes of the answer; what follows it are frames.
+    /// Take bytes of the answer to the first hello; what follows it are frames.
     pub(super) fn on_answer(
         &mut self,
         stream: usize,
@@ -75,11 +96,9 @@ impl Connection {
         let Some(opening) = &mut self.opening else {
             return Ok(());
         };
-        opening.answer.extend_from_slice(data);
-        let Some(length) = answer_bytes(&opening.answer)? else {
+        let Some(rest) = split_answer(&mut opening.answer, data)? else {
             return Ok(());
         };
-        let rest = opening.answer.split_off(length);
         let Some((mut client, greeting)) = opening.said.take() else {
             return Err(RemoteError::NotMstcp.into());
         };
@@ -101,6 +120,50 @@ impl Connection {
             false => self.receive(stream, &rest, None, out),
         }
     }
+
+    /// Take bytes of the answer to the hello of a stream that joins; what follows it are frames.
+    pub(super) fn on_join_answer(
+        &mut self,
+        at: usize,
+        data: &[u8],
+        out: &mut Vec<Slice>,
+    ) -> Result<(), Error> {
+        let Joining {
+            slot,
+            greeting,
+            answer,
+        } = &mut self.joining[at];
+        let slot = *slot;
+        let confirmed = split_answer(answer, data).and_then(|rest| {
+            let (Some(rest), Some(client)) = (rest, &mut self.client) else {
+                return Ok(None);
+            };
+            Ok(Some((client.on_answer(greeting, answer)?, rest)))
+        });
+        match confirmed {
+            Ok(None) => Ok(()),
+            Ok(Some((confirm, rest))) => {
+                self.joining.remove(at);
+                self.sender.confirm(slot, confirm);
+                self.events.push_back(Event::StreamJoined { slot });
+                match rest.is_empty() {
+                    true => Ok(()),
+                    false => self.receive(slot, &rest, None, out),
+                }
+            }
+            Err(error) => {
+                self.give_up_by(slot, Event::StreamRefused { slot, error });
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Append bytes to what came of an answer; once that is whole, what follows it.
+fn split_answer(came: &mut Vec<u8>, data: &[u8]) -> Result<Option<Vec<u8>>, RemoteError> {
+    came.extend_from_slice(data);
+    let length = answer_bytes(came)?;
+    Ok(length.map(|length| came.split_off(length)))
 }
 
 /// How long an answer is that has come as a whole.

@@ -224,9 +224,9 @@ impl Connection {
     /// Send an ACK, on the stream that brought data last as long as that works, else on those that are used, or on all; also on
     /// one that is much quicker. A sender takes a late report for a path that is full.
     fn acknowledge(&mut self, everywhere: bool) {
-        let alive = self.alive();
+        let alive = self.alive().without(self.sender.greeting());
         let latest = self.receiver.latest();
-        let used = self.sender.eligible();
+        let used = self.sender.eligible().and(alive);
         let prompt = alive.without(self.stalled()).without(self.sender.late());
         let targets = match everywhere {
             true => alive,
@@ -251,6 +251,8 @@ impl Connection {
         let now_ns = self.now_ns;
         let round_trips_ns = self.sender.round_trips_ns();
         self.life.look(now_ns, round_trips_ns);
+        self.receiver
+            .grow(now_ns, self.sender.least_round_trip_ns());
         for slot in self.sender.check_stalls(now_ns, &self.life).iter() {
             self.events.push_back(Event::StreamStalled { slot });
         }
@@ -483,7 +485,8 @@ impl Connection {
         let has_last = |slot| self.receiver.has_last(slot);
         let has_peer_ended = self.timers.has_peer_ended || self.alive().iter().any(has_last);
         // A socket that is closed with bytes unread is reset, and what it has not sent is lost with it.
-        let mut working = self.alive().without(self.stalled()).iter();
+        let working = self.alive().without(self.stalled());
+        let mut working = working.without(self.sender.greeting()).iter();
         has_peer_ended
             && (is_late || working.all(has_last))
             && self.sender.has_ended_streams(is_late)

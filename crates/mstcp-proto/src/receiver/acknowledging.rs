@@ -1,6 +1,6 @@
 //! What the peer is told of its bytes: that they have come, and how many more may.
 
-use super::{Receiver, ACK_BYTES, ACK_DELAY_NS, FIRST_ACK_BYTES, INITIAL_WINDOW_BYTES};
+use super::{ack_bytes, Receiver, ACK_DELAY_NS, INITIAL_WINDOW_BYTES};
 use crate::control::Control;
 
 impl Receiver {
@@ -16,9 +16,8 @@ impl Receiver {
     /// Whether an acknowledgement should be sent; starts the clock of one that may wait.
     pub fn wants_ack(&mut self, now_ns: u64) -> bool {
         let quarter = self.window_bytes as u64 / 4;
-        // At first more often: the sender learns what the streams carry.
-        let much = (self.arrived_bytes / 4).clamp(FIRST_ACK_BYTES, ACK_BYTES);
-        let far = self.arrived_bytes - self.told_arrived_bytes >= quarter.min(much)
+        let much = quarter.min(ack_bytes(self.arrived_bytes));
+        let far = self.arrived_bytes - self.told_arrived_bytes >= much
             || self.limit() - self.told_limit >= quarter;
         let any = self.received_position() > self.told_received
             || self.limit() > self.told_limit
@@ -34,6 +33,23 @@ impl Receiver {
             return false;
         }
         now_ns >= *self.ack_at_ns.get_or_insert(now_ns + ACK_DELAY_NS)
+    }
+
+    /// Double the window, as far as may be, if the application takes more than half of it in a round trip (as TCP's receivers
+    /// do: Fisk and Feng, "Dynamic right-sizing in TCP", 2001).
+    pub(crate) fn grow(&mut self, now_ns: u64, round_trip_ns: u64) {
+        let (since_ns, consumed) = self.grown;
+        let elapsed_ns = now_ns.saturating_sub(since_ns);
+        if round_trip_ns == 0 || elapsed_ns < round_trip_ns {
+            return;
+        }
+        self.grown = (now_ns, self.consumed);
+        let in_round_trip = u128::from(self.consumed - consumed) * u128::from(round_trip_ns);
+        if in_round_trip > u128::from(elapsed_ns) * (self.window_bytes / 2) as u128 {
+            self.window_bytes = (2 * self.window_bytes)
+                .min(self.reorder_limit_bytes)
+                .max(self.window_bytes);
+        }
     }
 
     /// When [`Receiver::wants_ack`] should be asked again.
@@ -94,5 +110,37 @@ impl Receiver {
 
     fn received_position(&self) -> u64 {
         self.reassembly.next_offset() + u64::from(self.is_ended())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Receiver;
+
+    const MIB: usize = 1 << 20;
+
+    /// The windows of round trips in each of which the application takes this part of the window.
+    fn windows(part: f64) -> Vec<usize> {
+        let mut receiver = Receiver::new(1, 1000, 64 * MIB);
+        let windows = (1..5).map(|round_trip| {
+            receiver.on_consumed((receiver.window_bytes as f64 * part) as usize);
+            receiver.grow(round_trip * 1_000_000, 1_000_000);
+            receiver.window_bytes / MIB
+        });
+        windows.collect()
+    }
+
+    #[test]
+    fn a_window_that_holds_the_peer_up_grows_as_far_as_it_may() {
+        assert_eq!(windows(1.0), [32, 64, 64, 64]);
+        assert_eq!(windows(0.5), [16, 16, 16, 16]);
+    }
+
+    #[test]
+    fn a_window_is_no_larger_than_was_asked_for() {
+        let mut receiver = Receiver::new(1, 1000, MIB);
+        receiver.on_consumed(MIB);
+        receiver.grow(1_000_000, 1_000_000);
+        assert_eq!(receiver.window_bytes, MIB);
     }
 }

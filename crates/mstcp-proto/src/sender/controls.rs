@@ -84,12 +84,13 @@ impl Sender {
     }
 
     fn stream_for(&self, pending: &Pending) -> Option<usize> {
-        let room = self.with_room.and(self.alive).without(self.last_begun);
+        let with_room = self.with_room.without(self.greeting);
+        let room = with_room.and(self.alive).without(self.last_begun);
         let target = pending.targets.and(room).iter().next();
         if target.is_some() || pending.is_sent {
             return target;
         }
-        self.with_room.and(self.eligible).iter().next()
+        with_room.and(self.eligible).iter().next()
     }
 
     /// Note that the drafted acknowledgement goes out on a stream.

@@ -4,7 +4,7 @@ use super::opening::Phase;
 use super::stream::Span;
 use super::Sender;
 use crate::control::Control;
-use crate::frame::{self, MAX_LONG_BYTES};
+use crate::frame::{self, HEADER_BYTES, MAX_LONG_BYTES, SHORT_HEADER_BYTES};
 use crate::receiver::{INITIAL_WINDOW_BYTES, LEAST_PIECES};
 use crate::scheduler::{Scheduler, StreamSet, View};
 use crate::state::StreamState;
@@ -149,6 +149,12 @@ impl Sender {
 
     /// How large a frame may be on a stream: full size at low rates, more where that lasts no longer than 2 ms.
     pub(super) fn frame_bytes(&self, stream: usize) -> usize {
+        let confirm_bytes = self.streams[stream].out.header.len();
+        if confirm_bytes > 0 {
+            // Both fill one segment, and what follows begins with the next.
+            let beside = confirm_bytes + SHORT_HEADER_BYTES - HEADER_BYTES;
+            return self.frame_payload_bytes.saturating_sub(beside).max(1);
+        }
         let weight = self.views[stream].weight;
         let weight = (self.carried_bps(stream)).map_or(weight, |carried| weight.min(carried));
         if weight < LARGE_FRAMES_BPS {
@@ -239,7 +245,7 @@ impl Sender {
     }
 
     fn draft_end(&mut self) -> Option<usize> {
-        for stream in self.with_room.and(self.alive).iter() {
+        for stream in self.with_room.and(self.alive).without(self.greeting).iter() {
             let total_bytes = self.buffer.end();
             let out = &mut self.streams[stream];
             if self.ended && !out.fin_begun && out.state != StreamState::Ended {
@@ -260,8 +266,8 @@ impl Sender {
         if self.retiring.is_empty() || staying.is_empty() {
             return None;
         }
-        (self.with_room.and(self.retiring).iter())
-            .find(|&slot| self.streams[slot].in_flight.is_empty())
+        let ready = self.with_room.and(self.retiring).without(self.greeting);
+        (ready.iter()).find(|&slot| self.streams[slot].in_flight.is_empty())
     }
 
     fn draft_last(&mut self, stream: usize) -> usize {

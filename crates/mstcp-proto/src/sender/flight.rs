@@ -6,6 +6,7 @@
 
 use super::stream::InFlight;
 use super::Sender;
+use crate::receiver::ack_bytes;
 
 /// What a stream may carry before anything is reported: more than TCP itself sends in the first two round trips (RFC 6928), so that
 /// its socket always has a full segment.
@@ -17,6 +18,8 @@ const MOST_BYTES: u64 = super::MOST_UNACKNOWLEDGED_BYTES;
 const HEADROOM_NS: u64 = 100_000_000;
 /// A stream whose oldest frame is late by so much more takes no new one, in nanoseconds.
 const LATE_NS: u64 = 60_000_000;
+/// What was sent waits on its path if nothing is reported for a round trip, a quarter and so long, in nanoseconds.
+const LEAST_WAIT_NS: u64 = 2_000_000;
 /// A frame is at most this part of what may be on its way.
 const FRAMES: u64 = 8;
 
@@ -115,6 +118,17 @@ impl Flight {
         self.limit_bytes = self.limit_bytes.clamp(LEAST_BYTES, MOST_BYTES);
     }
 
+    /// The most that the path carries, in bit/s, where nothing was reported since `silent_ns`: the peer reports `report_bytes` at once.
+    /// This tells before TCP's smoothed round trip does that what was sent waits on the path.
+    fn most_bps(&self, silent_ns: u64, round_trip_ns: u64, report_bytes: u64) -> f64 {
+        if self.bytes < report_bytes
+            || silent_ns <= round_trip_ns + round_trip_ns / 4 + LEAST_WAIT_NS
+        {
+            return f64::INFINITY;
+        }
+        report_bytes as f64 * 8e9 / (silent_ns - round_trip_ns) as f64
+    }
+
     /// Whether as much is on its way as may be.
     fn is_full(&self) -> bool {
         self.bytes >= self.limit_bytes
@@ -145,6 +159,23 @@ impl Sender {
             let round_trip_ns = 2 * self.views[slot].delay_ns;
             self.streams[slot].flight.look(now_ns, round_trip_ns);
             self.note_flight(slot);
+            self.note_silence(now_ns, slot);
+        }
+    }
+
+    /// Have a measured stream count for no more than its silence allows.
+    fn note_silence(&mut self, now_ns: u64, slot: usize) {
+        let (stream, view) = (&self.streams[slot], &mut self.views[slot]);
+        if view.is_measured {
+            let silent_ns = now_ns.saturating_sub(stream.progress_ns);
+            let (round_trip_ns, report_bytes) =
+                (2 * view.least_delay_ns, ack_bytes(self.acknowledged));
+            let most_bps = (stream.flight).most_bps(silent_ns, round_trip_ns, report_bytes);
+            if most_bps < view.weight {
+                view.weight = most_bps;
+                let path_bytes = most_bps / 8e9 * round_trip_ns as f64;
+                view.queue_bytes = view.queue_bytes.max(view.flight_bytes - path_bytes);
+            }
         }
     }
 

@@ -36,14 +36,20 @@ impl Sender {
         self.with_room.insert(slot);
         self.full.remove(slot);
         self.late.remove(slot);
-        self.unconfirmed.remove(slot);
+        for set in [
+            &mut self.unconfirmed,
+            &mut self.greeting,
+            &mut self.confirming,
+        ] {
+            set.remove(slot);
+        }
         if self.next_offset > 0 {
             self.joined.insert(slot);
         }
         self.set_state(slot, StreamState::Open);
     }
 
-    /// Give a stream that joined no data before its CONFIRM has come, and some from then on.
+    /// Of a server: give a stream that joined no data before its CONFIRM has come, and some from then on.
     pub(crate) fn set_unconfirmed(&mut self, slot: usize, is_unconfirmed: bool) {
         if self.unconfirmed.contains(slot) == is_unconfirmed {
             return;
@@ -83,10 +89,8 @@ impl Sender {
     /// Find the streams that may be given data: open ones of the lowest priority value, those that are stalled or are to
     /// go only if there are no others.
     fn note_eligible(&mut self) {
-        let sending = self
-            .alive
-            .without(self.last_begun)
-            .without(self.unconfirmed);
+        let unconfirmed = self.unconfirmed.without(self.greeting);
+        let sending = self.alive.without(self.last_begun).without(unconfirmed);
         let open = sending.without(self.stalled).without(self.retiring);
         let first = open.iter().map(|slot| self.streams[slot].priority).min();
         let mut best = StreamSet::default();
@@ -123,6 +127,7 @@ impl Sender {
             self.withdraw_draft(slot);
         }
         self.with_room.remove(slot);
+        self.confirming.remove(slot);
         if !self.stalled.or(self.unconfirmed).contains(slot) {
             self.lost_open_ns = self.views_ns;
         }
@@ -195,8 +200,8 @@ impl Sender {
         if one_is_enough {
             return self.has_ended || self.last_begun.iter().any(ended);
         }
-        (self.alive.without(self.stalled).without(self.last_begun)).is_empty()
-            && self.last_begun.iter().all(ended)
+        let working = self.alive.without(self.stalled).without(self.greeting);
+        working.without(self.last_begun).is_empty() && self.last_begun.iter().all(ended)
     }
 
     /// The streams that are alive.

@@ -39,7 +39,7 @@ use stream::{Span, Stream};
 pub const STALL_NS: u64 = 400_000_000;
 
 /// The most bytes that are kept until the peer acknowledges them, whatever it grants.
-pub const MOST_UNACKNOWLEDGED_BYTES: u64 = 64 << 20;
+pub const MOST_UNACKNOWLEDGED_BYTES: u64 = 256 << 20;
 
 /// A plain connection offers no more bytes at a time.
 pub const MOST_PLAIN_BYTES: usize = 1 << 18;
@@ -85,6 +85,9 @@ pub struct Sender {
     last_begun: StreamSet,
     /// Streams that joined and are not confirmed: nobody knows yet whether anything comes to the peer on them.
     unconfirmed: StreamSet,
+    /// Those of a client among them, which carry data frames alone, and the streams whose CONFIRM is to go next.
+    greeting: StreamSet,
+    confirming: StreamSet,
     /// Streams that joined and have not been considered for data since.
     joined: StreamSet,
     /// The streams that may be given frames; follows from states and priorities.
@@ -135,8 +138,6 @@ pub struct Sender {
     /// How far the first hello is, and how many bytes went with it.
     phase: Phase,
     early_bytes: u64,
-    /// The CONFIRM that goes before all else on stream 0.
-    confirm: Vec<u8>,
     trusting: bool,
     /// Plain TCP: bytes as they are, this many offered at a time at most.
     plain_bytes: Option<usize>,
@@ -165,6 +166,8 @@ impl Sender {
             retiring: StreamSet::default(),
             last_begun: StreamSet::default(),
             unconfirmed: StreamSet::default(),
+            greeting: StreamSet::default(),
+            confirming: StreamSet::default(),
             joined: StreamSet::default(),
             eligible: StreamSet::default(),
             full: StreamSet::default(),
@@ -196,7 +199,6 @@ impl Sender {
             scratch: Vec::new(),
             phase: Phase::Open,
             early_bytes: 0,
-            confirm: Vec::new(),
             trusting: false,
             plain_bytes: None,
         };
@@ -325,8 +327,8 @@ impl Sender {
         if count < offered {
             self.with_room.remove(stream);
         }
-        if count > 0 && stream == 0 {
-            self.confirm.clear();
+        if count > 0 {
+            self.confirming.remove(stream);
         }
         if let Some((drafted, draft)) = self.draft {
             if drafted == stream {

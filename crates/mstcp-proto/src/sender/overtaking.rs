@@ -15,7 +15,7 @@ const SILENT_NS: u64 = 2 * ACK_DELAY_NS;
 const MOST_LOOKED_AT: usize = 1024;
 /// Bytes are sent again for a gain of so much and a quarter of the quicker path's delay, in seconds; more where the rates are those
 /// that streams should keep.
-const LEAST_GAIN_S: f64 = 0.005;
+const LEAST_GAIN_S: f64 = 0.001;
 const LEAST_GAIN_BESIDE_RATES_S: f64 = 0.02;
 /// While nothing else happens the paths are looked at again after a round trip of the quicker one and so long, then after twice the
 /// time each, in nanoseconds; fewer bytes are on their way too shortly on any path.
@@ -119,6 +119,10 @@ impl Sender {
         let unreported = (rate * ACK_DELAY_NS as f64 * 1e-9).min(ACK_BYTES as f64);
         let report_s = (before as f64 - unreported) / rate;
         if view.is_measured {
+            if carrier.reported == 0 && silent_ns > 2 * view.least_delay_ns {
+                // Nobody knows yet what this path carries.
+                return Some((f64::INFINITY, last.span));
+            }
             // What was given to it later leaves later.
             let behind = (carrier.taken_bytes - last.through) as f64;
             let ahead_s = (view.queue_bytes + view.backlog_bytes - behind).max(0.0) / rate;

@@ -37,6 +37,15 @@ impl Sender {
         4 * delays.max().unwrap_or(0)
     }
 
+    /// The round trip of the longest path where nothing waits in queues, in nanoseconds.
+    pub(crate) fn least_round_trip_ns(&self) -> u64 {
+        let delays = self
+            .alive
+            .iter()
+            .map(|slot| self.views[slot].least_delay_ns);
+        2 * delays.max().unwrap_or(0)
+    }
+
     /// Two round trips of a stream's path, in nanoseconds.
     pub(crate) fn round_trips_of_ns(&self, slot: usize) -> u64 {
         4 * self.views[slot].delay_ns

@@ -76,6 +76,8 @@ pub(super) struct Stream {
     /// Streams of the lowest value that work are used.
     pub(super) priority: u32,
     pub(super) out: Outgoing,
+    /// The CONFIRM that is to go before the next frame.
+    pub(super) confirm: Vec<u8>,
     /// Data frames sent on it that the peer has not reported, in their order, and how many it has.
     pub(super) in_flight: VecDeque<InFlight>,
     pub(super) reported: u64,
@@ -157,6 +159,7 @@ impl Stream {
             retires: false,
             priority: 0,
             out: Outgoing::default(),
+            confirm: Vec::new(),
             in_flight: VecDeque::new(),
             reported: 0,
             taken_bytes: 0,

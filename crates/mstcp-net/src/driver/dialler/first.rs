@@ -2,7 +2,7 @@
 
 use mstcp_proto::handshake::Client;
 
-use super::{Attempt, Dialler, Found};
+use super::{Attempt, Dial, Dialler, Found};
 use crate::dial::Way;
 use crate::driver::StreamId;
 use crate::error::Error;
@@ -60,6 +60,10 @@ impl Dialler {
                 return;
             }
             let mut attempt = self.attempts.remove(at);
+            if self.joins_early(attempt.stream) {
+                self.join_early(now_ns, attempt);
+                continue;
+            }
             match self.greet_on(now_ns, &mut attempt) {
                 Ok(true) => self.attempts.insert(at, attempt),
                 Ok(false) => self.lead(now_ns, attempt),
@@ -92,6 +96,36 @@ impl Dialler {
         attempt.opening.greet(greeting)?;
         self.limit(now_ns, attempt);
         Ok(true)
+    }
+
+    /// Whether a stream is to send data behind its hello: not where that has failed, and it would be missing until that is known.
+    fn joins_early(&self, stream: StreamId) -> bool {
+        let is_new = |dial: &Dial| dial.stream == stream && !dial.has_failed;
+        self.config.opens_early && self.client.is_some() && self.dials.iter().any(is_new)
+    }
+
+    /// Have a stream say its hello in the core, which sends data behind it.
+    fn join_early(&mut self, now_ns: u64, attempt: Attempt) {
+        let stream = attempt.stream;
+        let priority = self.specs[stream.index()].map_or(0, |spec| spec.priority);
+        let greeting = (self.client.as_mut())
+            .and_then(|client| client.greet(sys::random(), priority.into(), &[]).ok());
+        let (Some(greeting), Some(dial)) = (
+            greeting,
+            self.dials.iter_mut().find(|dial| dial.stream == stream),
+        ) else {
+            return attempt.opening.discard();
+        };
+        let timeout_ns = self.config.transport.handshake_timeout.as_nanos() as u64;
+        dial.answer_by_ns = Some(match attempt.is_redial {
+            true => attempt.deadline_ns,
+            false => now_ns + timeout_ns,
+        });
+        let took_ns = (now_ns - attempt.began_ns).max(2 * attempt.round_trip_ns);
+        let id = greeting.hello.stream_id;
+        let opened = attempt.opening.into_opened(attempt.socket, id);
+        self.found
+            .push_back(Found::Greets(opened, stream, took_ns, greeting));
     }
 
     fn make_client(&self, payload_bytes: usize) -> Client {

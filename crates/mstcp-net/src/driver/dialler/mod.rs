@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use mstcp_proto::handshake::Client;
+use mstcp_proto::handshake::{Client, Greeting};
 use mstcp_proto::Redial;
 
 use super::opening::{Opened, Opening, Progress, REASON};
@@ -48,6 +48,8 @@ struct Dial {
     is_tried: bool,
     has_failed: bool,
     deadline_ns: u64,
+    /// By when the hello that it said in the core is to be answered.
+    answer_by_ns: Option<u64>,
 }
 
 /// What attempts came to.
@@ -63,6 +65,10 @@ pub(super) enum Found {
     },
     /// A stream is open.
     Joined(Opened, StreamId, u64),
+    /// A stream is to say this hello, in the core.
+    Greets(Opened, StreamId, u64, Greeting),
+    /// Its hello was not answered in time.
+    Silent(StreamId),
     /// A stream could not be opened at first; it is tried again.
     Unreachable(StreamId, Error),
     /// No way leads to the peer.
@@ -180,10 +186,11 @@ impl Dialler {
         let is_ready = self.attempts.iter().any(|one| one.opening.is_ready());
         let next_hello = is_ready.then_some(self.next_hello_ns);
         let lead = self.lead.as_ref().map(|lead| lead.deadline_ns);
+        let answers = self.dials.iter().filter_map(|dial| dial.answer_by_ns);
         let dials = self.dials.iter().filter(|dial| !dial.is_tried);
         let dials = dials.filter(|_| self.client.is_some());
         let attempts = self.attempts.iter().map(|attempt| attempt.deadline_ns);
-        (dials.map(|dial| dial.at_ns).chain(attempts))
+        (dials.map(|dial| dial.at_ns).chain(attempts).chain(answers))
             .chain([next_round, next_hello, lead].into_iter().flatten())
             .min()
     }
@@ -198,6 +205,12 @@ impl Dialler {
         }
         if (self.lead.as_ref()).is_some_and(|lead| lead.deadline_ns <= now_ns) {
             return self.end(Error::NoHello);
+        }
+        for dial in &mut self.dials {
+            if dial.answer_by_ns.is_some_and(|by_ns| by_ns <= now_ns) {
+                dial.answer_by_ns = None;
+                self.found.push_back(Found::Silent(dial.stream));
+            }
         }
         self.try_ways(now_ns);
         for at in 0..self.dials.len() {
@@ -375,6 +388,7 @@ impl Dialler {
             is_tried: false,
             has_failed: is_again,
             deadline_ns: attempt.timeout_ns,
+            answer_by_ns: None,
         });
     }
 
@@ -507,12 +521,25 @@ impl Dialler {
         }
     }
 
-    fn dial_again(&mut self, now_ns: u64, stream: StreamId, failed_ns: u64, error: Error) {
+    /// Note that the hello which a stream said in the core was answered.
+    pub(super) fn note_joined(&mut self, stream: StreamId) {
+        self.dials.retain(|dial| dial.stream != stream);
+    }
+
+    /// Try a stream again that could not be opened in `failed_ns`.
+    pub(super) fn dial_again(
+        &mut self,
+        now_ns: u64,
+        stream: StreamId,
+        failed_ns: u64,
+        error: Error,
+    ) {
         let Some(dial) = self.dials.iter_mut().find(|dial| dial.stream == stream) else {
             return;
         };
         let next = dial.redial.attempt(failed_ns);
         dial.is_tried = false;
+        dial.answer_by_ns = None;
         dial.at_ns = now_ns + next.delay_ns;
         dial.deadline_ns = next.timeout_ns;
         if !std::mem::replace(&mut dial.has_failed, true) {
