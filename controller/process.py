@@ -350,7 +350,7 @@ def _warm_up() -> None:
     """Load the solvers now, so that the first request, or the first failure, is not what waits for them."""
     edge = Edge("a->b", "a", "b", 1.0, 0.0)
     first, second = (Demand(name, "a", "b", 1.0, fixed_paths=(("a->b",),)) for name in ("first", "second"))
-    engine = Engine(Problem((edge,), (first,)), objective=Settings.objective, min_churn=True)
+    engine = Engine(Problem((edge,), (first,)), objective=Settings.objective, min_reallocation=True)
     engine.become([first, second], {"a->b": 1.0})
     engine.become([second, first], {"a->b": 0.5})
 

@@ -21,7 +21,8 @@ With --growth it measures how CPU time and memory grow with demands (up to whole
 2,000), beside `highs` and or-tools' PDLP; --quick stays below 200 nodes.
 
 With --live it holds every event on 50 nodes with 200 flows, and on the files given, against a fresh solve of
-the same problem, under three objectives and with least churn, and fails where one costs more than 1.2 times.
+the same problem, under three objectives and with minimum reallocation, and fails where one costs more
+than 1.2 times.
 """
 
 from __future__ import annotations

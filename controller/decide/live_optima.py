@@ -13,8 +13,8 @@ from gomr.errors import InvalidProblem, SolverError
 
 from controller.state.live_network import LiveNetwork, arc_name
 
-"""Objectives that leave little to choose: the end of least churn is that no flow is starved for another of
-equal worth, and these see to that."""
+"""Objectives that leave little to choose: the end of minimum reallocation is that no flow is starved for
+another of equal worth, and these see to that."""
 
 
 class LiveOptima:
@@ -67,8 +67,13 @@ class LiveOptima:
             except (InvalidProblem, SolverError):
                 engine = None  # Its state may be what fails.
         if engine is None:
-            problem, min_churn = self._problem(demands, capacities), not OBJECTIVES[objective].is_fair
-            engine = Engine(problem, objective=objective, min_churn=min_churn, time_limit_s=self.time_limit_s)
+            problem, min_reallocation = self._problem(demands, capacities), not OBJECTIVES[objective].is_fair
+            engine = Engine(
+                problem,
+                objective=objective,
+                min_reallocation=min_reallocation,
+                time_limit_s=self.time_limit_s,
+            )
             allocation = engine.allocation
         self._engines[objective] = engine
         self._solved(objective, allocation.wall_s)

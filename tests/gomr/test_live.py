@@ -74,11 +74,11 @@ class Events(RuleBasedStateMachine):
     """Any events, with a look after each."""
 
     objective = "max_throughput_min_delay"
-    min_churn = False
+    min_reallocation = False
 
     @initialize(problem=problems())
     def start(self, problem: Problem) -> None:
-        self.live = Engine(problem, objective=self.objective, min_churn=self.min_churn)
+        self.live = Engine(problem, objective=self.objective, min_reallocation=self.min_reallocation)
         self.edges = sorted(edge.id for edge in problem.edges)
         self.unit_bps = unit_of(problem)
         self.count = 0
@@ -164,7 +164,7 @@ class Events(RuleBasedStateMachine):
 
     def settled(self, change: Change) -> None:
         assert change.allocation is self.live.allocation
-        assert len(change.moved) + change.churn.unchanged <= len(change.allocation.paths)
+        assert len(change.moved) + change.reallocation.unchanged <= len(change.allocation.paths)
         assert change.wall_s >= 0
         assert change.cpu_s >= 0
 
@@ -175,8 +175,8 @@ class Events(RuleBasedStateMachine):
             assert_as_from_scratch(self.live, self.objective, "highs")
 
 
-def events_under(objective: str, *, min_churn: bool = False) -> Any:
-    own = {"objective": objective, "min_churn": min_churn}
+def events_under(objective: str, *, min_reallocation: bool = False) -> Any:
+    own = {"objective": objective, "min_reallocation": min_reallocation}
     machine: Any = type(f"EventsUnder_{objective}", (Events,), own)
     machine.TestCase.settings = settings(deadline=None, max_examples=25, stateful_step_count=12)
     return machine.TestCase
@@ -187,11 +187,11 @@ TestFair = events_under("fair")
 TestMaxMin = events_under("max_min")
 TestUtilisation = events_under("min_max_utilisation")
 TestEvenSplit = events_under("even_split")
-TestThroughputLeastChurn = events_under("max_throughput_min_delay", min_churn=True)
-TestFairLeastChurn = events_under("fair", min_churn=True)
-TestMaxMinLeastChurn = events_under("max_min", min_churn=True)
-TestUtilisationLeastChurn = events_under("min_max_utilisation", min_churn=True)
-TestEvenSplitLeastChurn = events_under("even_split", min_churn=True)
+TestThroughputMinReallocation = events_under("max_throughput_min_delay", min_reallocation=True)
+TestFairMinReallocation = events_under("fair", min_reallocation=True)
+TestMaxMinMinReallocation = events_under("max_min", min_reallocation=True)
+TestUtilisationMinReallocation = events_under("min_max_utilisation", min_reallocation=True)
+TestEvenSplitMinReallocation = events_under("even_split", min_reallocation=True)
 
 
 EDGES, REVERSE = two_way(("A", "B", 10e6, 1e-3), ("A", "C", 10e6, 2e-3), ("C", "B", 4e6, 2e-3))
@@ -231,14 +231,18 @@ def test_a_change_tells_what_moved_and_what_it_took(engine: str) -> None:
     assert rates(live.allocation, "f") == pytest.approx({"A-B": 10e6, "A-C-B": 2e6})
     change = live.set_link_rate("A->B", 9e6)
     assert change.event == "link A->B has 9e+06 bit/s"
-    assert (change.churn.rerouted, change.churn.resized, change.churn.unchanged) == ((), ("f",), 1)
-    assert change.churn.moved_bps == pytest.approx(1e6 + 0.0)
+    assert (change.reallocation.rerouted, change.reallocation.resized, change.reallocation.unchanged) == (
+        (),
+        ("f",),
+        1,
+    )
+    assert change.reallocation.moved_bps == pytest.approx(1e6 + 0.0)
     assert (change.wall_s, change.cpu_s, change.allocation.wall_s) == (1, 0.0, 1)
     change = live.set_rate("f", 8e6)
-    assert (change.moved, change.churn.unchanged) == ((), 1)
+    assert (change.moved, change.reallocation.unchanged) == ((), 1)
     change = live.fail_link("A->B")
     assert change.moved == ("f",)
-    assert change.churn.rerouted == ("f",)
+    assert change.reallocation.rerouted == ("f",)
     assert change.allocation.admitted_bps == pytest.approx(4e6)
 
 
@@ -298,13 +302,15 @@ def test_names_are_checked(name: str) -> None:
 
 @every_engine
 @every_objective
-@pytest.mark.parametrize("min_churn", [False, True])
+@pytest.mark.parametrize("min_reallocation", [False, True])
 def test_without_time_events_happen_and_rates_keep_within_all_limits(
-    engine: str, objective: str, min_churn: bool
+    engine: str, objective: str, min_reallocation: bool
 ) -> None:
-    if min_churn and engine != "native":
+    if min_reallocation and engine != "native":
         return
-    live = Engine(NETWORK, objective=objective, engine=engine, min_churn=min_churn, time_limit_s=0.0)
+    live = Engine(
+        NETWORK, objective=objective, engine=engine, min_reallocation=min_reallocation, time_limit_s=0.0
+    )
     assert live.allocation.timed_out
     events: list[Callable[[], Change]] = [
         lambda: live.add_flow(Demand("h", "B", "A", 3e6)),
@@ -364,7 +370,7 @@ def test_no_flow_moves_that_an_optimum_leaves_alone(
     objective: str, data: st.DataObject, problem: Problem
 ) -> None:
     assume(problem.demands)
-    live = Engine(problem, objective=objective, min_churn=True)
+    live = Engine(problem, objective=objective, min_reallocation=True)
     before = live.allocation
     for _ in range(3):
         assume(live.problem.demands)
@@ -426,7 +432,7 @@ def test_no_flow_moves_for_what_happens_where_it_cannot_go(
     objective: str, data: st.DataObject, quiet: Problem, busy: Problem
 ) -> None:
     assume(quiet.demands and busy.demands)
-    live = Engine(side_by_side(quiet, busy), objective=objective, min_churn=True)
+    live = Engine(side_by_side(quiet, busy), objective=objective, min_reallocation=True)
     _ = live.allocation
     names = {f"quiet {demand.id}" for demand in quiet.demands}
     elsewhere = Engine(side_by_side(None, busy), objective=objective)
@@ -454,7 +460,9 @@ def test_an_even_split_with_several_optima_stays_while_another_part_splits_too()
         Demand("d2", "A", "B", 3.2),
     )
     busy = (Demand("d3", "C", "D", 0.0), Demand("d4", "C", "D", 2.0))
-    live = Engine(Problem(tuple(edges), (*quiet, *busy), reverse), objective="even_split", min_churn=True)
+    live = Engine(
+        Problem(tuple(edges), (*quiet, *busy), reverse), objective="even_split", min_reallocation=True
+    )
     before = live.allocation
     change = live.set_rate("d3", 4.0)
     assert len(before.paths["d1"]) + len(before.paths["d2"]) == 4
@@ -494,15 +502,15 @@ def side_by_side(quiet: Problem | None, busy: Problem) -> Problem:
     return Problem(tuple(edges), tuple(demands), reverse, frozenset(endpoints))
 
 
-def test_least_churn_takes_the_native_engine() -> None:
-    with pytest.raises(InvalidProblem, match="min_churn: needs the engine native"):
-        Engine(NETWORK, engine="highs", min_churn=True)
+def test_minimum_reallocation_takes_the_native_engine() -> None:
+    with pytest.raises(InvalidProblem, match="min_reallocation: needs the engine native"):
+        Engine(NETWORK, engine="highs", min_reallocation=True)
 
 
 def test_equal_ways_do_not_move_a_flow() -> None:
     # Twelve ways of the same delay: whatever else happens, f stays where it is.
     edges = tuple(Edge(f"e{i}", "A", "B", 10e6, 1e-3) for i in range(12))
-    live = Engine(Problem(edges, (Demand("f", "A", "B", 5e6),)), min_churn=True)
+    live = Engine(Problem(edges, (Demand("f", "A", "B", 5e6),)), min_reallocation=True)
     (first,) = live.allocation.paths["f"]
     for i in range(20):
         change = live.add_flow(Demand(f"g{i}", "A", "B", 5e6))
@@ -518,7 +526,7 @@ def test_equal_ways_do_not_move_a_flow() -> None:
 def test_a_flow_that_is_bound_to_its_paths_keeps_its_rates() -> None:
     # Two ways of the same delay: any split of f is an optimum.
     edges = tuple(Edge(name, "A", "B", 10e6, 1e-3) for name in ("e1", "e2"))
-    live = Engine(Problem(edges, (Demand("f", "A", "B", 12e6),)), min_churn=True)
+    live = Engine(Problem(edges, (Demand("f", "A", "B", 12e6),)), min_reallocation=True)
     before = rates(live.allocation, "f")
     bound = Demand("f", "A", "B", 12e6, fixed_paths=(("e1",), ("e2",)))
     for flow in (bound, replace(bound, fixed_paths=(("e2",), ("e1",))), replace(bound, fixed_paths=None)):
@@ -530,7 +538,7 @@ def test_a_flow_that_is_bound_to_its_paths_keeps_its_rates() -> None:
 def test_a_flow_asking_for_another_rate_leaves_room_for_those_that_come_after() -> None:
     # f has been left where it was although the engine found it elsewhere; then it asks for more.
     edges = tuple(Edge(name, "A", "B", 10e6, 1e-3) for name in ("e1", "e2"))
-    live = Engine(Problem(edges, (Demand("f", "A", "B", 6e6),)), min_churn=True)
+    live = Engine(Problem(edges, (Demand("f", "A", "B", 6e6),)), min_reallocation=True)
     for number in range(12):
         live.become(
             [
@@ -543,7 +551,7 @@ def test_a_flow_asking_for_another_rate_leaves_room_for_those_that_come_after() 
         check_allocation(live.problem, live.allocation)
 
 
-def test_least_churn_loses_nothing_where_a_delay_outweighs_a_rate_just_so() -> None:
+def test_minimum_reallocation_loses_nothing_where_a_delay_outweighs_a_rate_just_so() -> None:
     edges = (
         Edge("slow", "A", "B", 1.0, 0.0625),
         Edge("on", "A", "B", 1.0, 0.002),
@@ -552,7 +560,7 @@ def test_least_churn_loses_nothing_where_a_delay_outweighs_a_rate_just_so() -> N
     live = Engine(
         Problem(edges, (Demand("d0", "A", "B", 0.0), Demand("d3", "A", "B", 1.0))),
         objective="fair",
-        min_churn=True,
+        min_reallocation=True,
     )
     live.set_link_rate("new", 4.0, one_way=True)
     live.set_rate("d0", 7.0)
@@ -561,21 +569,23 @@ def test_least_churn_loses_nothing_where_a_delay_outweighs_a_rate_just_so() -> N
 
 
 @every_objective
-@pytest.mark.parametrize("min_churn", [False, True])
-def test_matrices_one_after_another_are_solved_as_each_alone(objective: str, *, min_churn: bool) -> None:
+@pytest.mark.parametrize("min_reallocation", [False, True])
+def test_matrices_one_after_another_are_solved_as_each_alone(
+    objective: str, *, min_reallocation: bool
+) -> None:
     network = topologies.load("waxman:8:seed=2")
     rng = np.random.default_rng(5)
     nodes = list(network.switches)
     matrices = [rng.uniform(0, 60e6, (len(nodes), len(nodes))) for _ in range(6)]
     matrices[3][1] = 0.0  # other pairs than before
     hours = [DemandColumns.from_matrix(nodes, matrix) for matrix in matrices]
-    live = Engine(from_network(network, hours[0]), objective=objective, min_churn=min_churn)
+    live = Engine(from_network(network, hours[0]), objective=objective, min_reallocation=min_reallocation)
     link = live.problem.edges[0].id
     for hour in (*hours, hours[0]):
         change = live.become(hour, {link: float(hour.rate_bps[0])})
         assert {d.id: d for d in live.problem.demands} == {d.id: d for d in hour}
         assert_as_from_scratch(live, objective, "native")
-        assert change.churn.unchanged + len(change.moved) <= len(hour)
+        assert change.reallocation.unchanged + len(change.moved) <= len(hour)
     one = hours[0].ids[0]
     live.set_rate(one, 1e6)  # and on, one by one
     assert_as_from_scratch(live, objective, "native")
@@ -592,7 +602,7 @@ def test_matrices_one_after_another_are_solved_as_each_alone(objective: str, *, 
 def test_a_flow_that_asks_for_far_more_than_its_link_keeps_it(objective: str, asked: float) -> None:
     edges = (Edge("thin", "A", "B", 1e3, 1e-3), Edge("wide", "A", "C", 4e14, 1e-3))
     problem = Problem(edges, (Demand("f", "A", "B", asked * 1e3),))
-    live = Engine(problem, objective=objective, min_churn=True)
+    live = Engine(problem, objective=objective, min_reallocation=True)
     events: list[Callable[[], Change]] = [
         lambda: live.add_flow(Demand("g", "A", "C", 5e14)),
         lambda: live.remove_flow("g"),

@@ -48,8 +48,8 @@ def allocations(problem: Problem) -> Iterator[Callable[[], Allocation]]:
     """Yield every call that leads to an allocation."""
     for objective in OBJECTIVES:
         yield partial(allocate, problem, objective, time_limit_s=LIMIT_S)
-    for min_churn in (False, True):
-        live = Engine(problem, min_churn=min_churn, time_limit_s=LIMIT_S)
+    for min_reallocation in (False, True):
+        live = Engine(problem, min_reallocation=min_reallocation, time_limit_s=LIMIT_S)
         yield partial(getattr, live, "allocation")
         yield partial(lambda engine: engine.fail_link(problem.edges[0].id).allocation, live)
     matrix = {(demand.source, demand.destination): demand.rate_bps for demand in problem.demands}

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from gomr.errors import GomrError, InvalidProblem, SolverError
     from gomr.failures import link_failures, node_failures, survey_failures
     from gomr.graphs import from_networkx
-    from gomr.live.churn import Churn
     from gomr.live.engine import Change, Engine
     from gomr.live.moves import Moves, bounded_moves
+    from gomr.live.reallocation import Reallocation
     from gomr.load import at_load
     from gomr.networks import from_network
     from gomr.objectives import OBJECTIVES
@@ -43,7 +43,7 @@ _HOMES = {
     "errors": ("GomrError", "InvalidProblem", "SolverError"),
     "failures": ("link_failures", "node_failures", "survey_failures"),
     "graphs": ("from_networkx",),
-    "live.churn": ("Churn",),
+    "live.reallocation": ("Reallocation",),
     "live.engine": ("Change", "Engine"),
     "live.moves": ("Moves", "bounded_moves"),
     "load": ("at_load",),
@@ -68,7 +68,6 @@ __all__ = [
     "Backup",
     "Certificate",
     "Change",
-    "Churn",
     "Demand",
     "DemandColumns",
     "Edge",
@@ -80,6 +79,7 @@ __all__ = [
     "PathRate",
     "Priorities",
     "Problem",
+    "Reallocation",
     "RobustSplits",
     "SegmentRouting",
     "Solution",

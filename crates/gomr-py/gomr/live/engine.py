@@ -3,7 +3,7 @@
     live = Engine(problem, objective="max_throughput_min_delay")
     change = live.add_flow(Demand("3", "T0", "T3", 2e6))
     change = live.fail_link("S0->S4")
-    change.churn.rerouted, change.allocation.gap
+    change.reallocation.rerouted, change.allocation.gap
 
 Each event is one call, and what it returns is what `solve` finds for the problem as it is then: the same
 objective values, proved by the same certificate.
@@ -24,7 +24,7 @@ from gomr.engines.answer import Answer
 from gomr.engines.assembly import NumberedAnswer
 from gomr.errors import InvalidProblem
 from gomr.graphs import problem_of
-from gomr.live.churn import Churn, churn_between
+from gomr.live.reallocation import Reallocation, reallocation_between
 from gomr.live.sessions import ColdSession, LiveProblem, Session
 from gomr.matrices import Matrix, demands_of
 from gomr.objectives import objective_of
@@ -41,7 +41,7 @@ class Change:
         event: The event in words, as "flow f1 arrives".
         allocation: The optimum from now on.
         before: The one before the event.
-        own: The flow that caused the event by asking for another rate, which counts as no churn.
+        own: The flow that caused the event by asking for another rate, which counts as no reallocation.
         wall_s: Time taken.
         cpu_s: CPU time taken by this thread, where all the work is done.
     """
@@ -54,14 +54,14 @@ class Change:
     cpu_s: float
 
     @cached_property
-    def churn(self) -> Churn:
+    def reallocation(self) -> Reallocation:
         """What the event means for the flows that were there before and are still."""
-        return churn_between(self.before, self.allocation, self.own)
+        return reallocation_between(self.before, self.allocation, self.own)
 
     @property
     def moved(self) -> tuple[str, ...]:
         """The flows that were there before and have other paths or other rates now."""
-        return self.churn.moved
+        return self.reallocation.moved
 
 
 class Engine:
@@ -79,7 +79,7 @@ class Engine:
         objective: str = "max_throughput_min_delay",
         engine: str = DEFAULT_ENGINE,
         *,
-        min_churn: bool = False,
+        min_reallocation: bool = False,
         time_limit_s: float | None = None,
         clock: Callable[[], float] = time.perf_counter,
         cpu_clock: Callable[[], float] = time.thread_time,
@@ -95,7 +95,7 @@ class Engine:
             objective: A name in `OBJECTIVES`.
             engine: A name in `ENGINES`. `native` goes on from its last basis; the others solve from
                 scratch at each event.
-            min_churn: Of all optima choose one that moves no flow without need (docs/gomr.md).
+            min_reallocation: Of all optima choose one that moves no flow without need (docs/gomr.md).
             time_limit_s: Seconds that an event may take; None for no limit.
             clock: Seconds, for `Change.wall_s`.
             cpu_clock: Seconds, for `Change.cpu_s`.
@@ -103,11 +103,13 @@ class Engine:
 
         Raises:
             InvalidProblem: Something in the problem contradicts itself, there is no such objective or engine,
-                the time limit is no number, or `min_churn` is asked of another engine than native.
+                the time limit is no number, or `min_reallocation` is asked of another engine than native.
         """
         check_names(objective, engine, time_limit_s)
-        if min_churn and engine != "native":
-            raise InvalidProblem("min_churn", f"needs the engine native; {engine} finds one optimum only")
+        if min_reallocation and engine != "native":
+            raise InvalidProblem(
+                "min_reallocation", f"needs the engine native; {engine} finds one optimum only"
+            )
         self._problem = LiveProblem(problem_of(graph, demands, **reading))
         self._clock = clock
         self._cpu_clock = cpu_clock
@@ -116,7 +118,7 @@ class Engine:
             from gomr.live.native import NativeSession  # loads the compiled engine
 
             self._session = NativeSession(
-                self._problem, objective_of(objective), time_limit_s, min_churn=min_churn
+                self._problem, objective_of(objective), time_limit_s, min_reallocation=min_reallocation
             )
         else:
             self._session = ColdSession(self._problem, objective, engine, time_limit_s)
@@ -189,7 +191,7 @@ class Engine:
     def start_from(self, rates: Mapping[str, Mapping[tuple[str, ...], float]]) -> None:
         """Take rates for those that the flows have, though the optimum was found without them.
 
-        With `min_churn`, the next event's optimum is chosen to move these least.
+        With `min_reallocation`, the next event's optimum is chosen to move these least.
 
         Args:
             rates: The rate of each path (edge ids), by flow; flows that are not named keep those found.
@@ -424,7 +426,7 @@ class Engine:
             self._session.set_capacity(edge_id, self._problem.usable_bps(edge_id))
 
     def _change(self, event: str, apply: Callable[[], None], own: str | None = None) -> Change:
-        """Let an event happen and solve; the flow `own` caused it and counts as no churn."""
+        """Let an event happen and solve; the flow `own` caused it and counts as no reallocation."""
         before = self.allocation
         started, cpu_started = self._clock(), self._cpu_clock()
         apply()

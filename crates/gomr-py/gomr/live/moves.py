@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from gomr.allocation import Allocation
 from gomr.errors import InvalidProblem
-from gomr.live.churn import is_same
+from gomr.live.reallocation import is_same
 from gomr.problem import Demand, Problem, check_number
 from gomr.solving import allocate
 

@@ -48,7 +48,7 @@ class NativeSession:
         objective: Objective,
         time_limit_s: float | None,
         *,
-        min_churn: bool,
+        min_reallocation: bool,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """Start with a problem as it is.
@@ -61,7 +61,7 @@ class NativeSession:
         self.time_limit_s = time_limit_s
         self._clock = clock
         self._until_s = math.inf
-        self._min_churn = min_churn
+        self._min_reallocation = min_reallocation
         whole = problem.problem()
         routed = without_local(whole)
         # The engine's flows in their order, where they are columns.
@@ -87,7 +87,7 @@ class NativeSession:
         }
         # Flows that asked for another rate since the last solve.
         self._resized: set[str] = set()
-        if min_churn:
+        if min_reallocation:
             self._engine.keep_shares()
 
     def copy(self, problem: LiveProblem) -> NativeSession:
@@ -156,7 +156,7 @@ class NativeSession:
 
     @property
     def _serves_columns(self) -> bool:
-        return self._columns is not None and not (self._min_churn or self._objective.evens_split)
+        return self._columns is not None and not (self._min_reallocation or self._objective.evens_split)
 
     def _take_local(self, demand: Demand) -> None:
         self._local[demand.id] = demand
@@ -223,7 +223,7 @@ class NativeSession:
 
     def _changes(self) -> tuple[Summary, list[tuple[int, RateList]], bool]:
         """Solve; return totals, what changed, and whether there was time for all of it."""
-        if self._min_churn:
+        if self._min_reallocation:
             resized = [self._number[name] for name in self._resized]
             return self._engine.minimum_reallocation(resized, time_limit_s=self.time_limit_s)
         return *self._engine.changes(time_limit_s=self.time_limit_s), True
@@ -247,7 +247,7 @@ class NativeSession:
 
     def _tell(self, name: str, rates: RateList) -> None:
         """Tell the engine what a flow really has, which it then keeps as far as an optimum allows."""
-        if self._min_churn:
+        if self._min_reallocation:
             numbered = self._numbered(rates)
             self._engine.set_reported(
                 self._number[name], [(list(path), bps) for path, bps in numbered.items()]
@@ -261,7 +261,7 @@ class NativeSession:
         allocation = allocate(
             self._problem.problem(), self._objective.name, NAME, time_limit_s=self._left_s()
         )
-        if self._min_churn:  # else the flows that the engine does not change next have its rates
+        if self._min_reallocation:  # else the flows that the engine does not change next have its rates
             for name in self._number:
                 self._paths[name] = paths = allocation.paths[name]
                 self._rates[name] = [(self._network.path_of(path.edges), path.rate_bps) for path in paths]

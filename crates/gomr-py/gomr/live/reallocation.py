@@ -15,7 +15,7 @@ SAME = 1e-9
 
 
 @dataclass(frozen=True)
-class Churn:
+class Reallocation:
     """How the flows fared that were there before an event and are still, without the one that caused it.
 
     Attributes:
@@ -36,7 +36,7 @@ class Churn:
         return self.rerouted + self.resized
 
 
-def churn_between(before: Allocation, after: Allocation, own: str | None = None) -> Churn:
+def reallocation_between(before: Allocation, after: Allocation, own: str | None = None) -> Reallocation:
     """Compare two allocations.
 
     Args:
@@ -63,7 +63,7 @@ def churn_between(before: Allocation, after: Allocation, own: str | None = None)
         now = {path.edges: path.rate_bps for path in paths}
         (resized if was.keys() == now.keys() else rerouted).append(name)
         moved += [abs(now.get(path, 0.0) - was.get(path, 0.0)) for path in was.keys() | now.keys()]
-    return Churn(tuple(rerouted), tuple(resized), unchanged, math.fsum(moved))
+    return Reallocation(tuple(rerouted), tuple(resized), unchanged, math.fsum(moved))
 
 
 def is_same(one: Sequence[PathRate], other: Sequence[PathRate]) -> bool:
