@@ -16,6 +16,8 @@ const PATIENCE_NS: u64 = 20_000_000;
 /// A stream's first bytes are acknowledged at once: what answers them would have the kernel wait with an odd segment, and the
 /// sender's window grow by less than it brought.
 const FIRST_BYTES: usize = 1 << 17;
+/// A read of less brings reports: those are acknowledged with the data that a sender has, not by packets of their own beside it.
+const LEAST_DATA_BYTES: usize = 256;
 
 /// What one socket's reader waits for.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +43,7 @@ impl Awaiting {
     /// Decide what to wait for after a read of `count` bytes, where `rest` are left of a frame.
     pub fn on_read(&mut self, descriptor: i32, count: usize, rest: usize) {
         self.until_ns = None;
-        if self.first_bytes < FIRST_BYTES {
+        if count >= LEAST_DATA_BYTES && self.first_bytes < FIRST_BYTES {
             self.first_bytes += count;
             sys::acknowledge(descriptor);
         }

@@ -11,6 +11,7 @@ from controller.decide.offline import OfflineController
 from controller.errors import InvalidRequest
 from controller.model.requests import FlowRequest
 from controller.wire import Framing
+from experiments.engines.dual_homing import with_second_interfaces
 from experiments.engines.sim.routing import Routing, routes
 from experiments.model import scenario
 from experiments.model.plan import RunPlan
@@ -103,4 +104,5 @@ def test_every_built_in_scenario_can_be_routed() -> None:
             plan = RunPlan(
                 scenario=loaded, network=network, case_name=case, protocol="mstcp", seed=1, duration_s=1
             )
+            plan, _ = with_second_interfaces(plan)
             assert routes(plan).keys() == loaded.case(case).flows.keys()
