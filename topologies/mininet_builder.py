@@ -45,6 +45,7 @@ LEAST_MTU = {4: 68, 6: 1280}
 """RFC 791 and RFC 8200: Linux has no IPv6 on interfaces of less."""
 _TCP_IP6_BYTES = 60
 STOP_TIMEOUT_S = 2.0
+LOOPBACK_UP = ("ifconfig", "lo", "up")
 
 
 class BridgeSwitch(OVSSwitch):  # type: ignore[misc]
@@ -91,11 +92,26 @@ class BridgeSwitch(OVSSwitch):  # type: ignore[misc]
     def startShell(self, mnopts: str | None = None) -> None:
         """Start no shell until a command needs it: each is two programs, and switches may be hundreds."""
 
+    def cmd(self, *args: Any, **options: Any) -> Any:
+        """Run a command in the switch's shell, and return what it printed."""
+        if args == LOOPBACK_UP:
+            return ""  # of each switch's when it is made; it is up
+        self._need_shell()
+        return super().cmd(*args, **options)
+
     def sendCmd(self, *args: Any, **options: Any) -> None:
-        """Send a command to the switch's shell (Mininet's command line, `cmd`)."""
+        """Send a command to the switch's shell, as Mininet's command line does."""
+        self._need_shell()
+        super().sendCmd(*args, **options)
+
+    def popen(self, *args: Any, **options: Any) -> Any:
+        """Start a program beside the switch's shell."""
+        self._need_shell()
+        return super().popen(*args, **options)
+
+    def _need_shell(self) -> None:
         if self.shell is None:
             super().startShell()
-        super().sendCmd(*args, **options)
 
     def start(self, controllers: Sequence[Any]) -> None:
         """Make the bridge with all its ports, then shape the links that Open vSwitch has cleared."""
