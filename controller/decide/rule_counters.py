@@ -51,7 +51,7 @@ class RuleCounters(Part):
         self._ask()
 
     def take(self, datapath_id: int, counts: Counts, now: float) -> None:
-        """Record what a switch has counted, whoever has asked it."""
+        """Record what a switch has counted, for any asker."""
         if datapath_id in self._asked:
             self._read[datapath_id] = now + _FRESH_S, counts
             self._answer(datapath_id, counts)

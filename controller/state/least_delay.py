@@ -54,7 +54,7 @@ class LeastDelay:
         self._changes = 0  # of the arcs that are up
         self._hops: dict[str, dict[str, str]] = {}
         self._distances: dict[str, dict[str, tuple[int, int]]] = {}
-        self._nearer: dict[str, tuple[int, Mapping[str, tuple[str, ...]]]] = {}  # after so many changes
+        self._nearer: dict[str, tuple[int, Mapping[str, tuple[str, ...]]]] = {}  # by the number of changes
 
     def set_up(self, arc: str, is_up: bool) -> None:
         """Note that an arc came up or went down; of other arcs than those between switches nothing."""

@@ -28,7 +28,7 @@ pub const ACK_BYTES: u64 = 1 << 20;
 /// And at first once this many bytes and a quarter of all before have come.
 const FIRST_ACK_BYTES: u64 = 1 << 13;
 
-/// How many bytes have to come for an ACK to be sent at once, of so many that came: at first the sender is to learn what the
+/// How many bytes have to come for an ACK to be sent at once, after this many have come: at first the sender is to learn what the
 /// streams carry.
 pub(crate) fn ack_bytes(arrived_bytes: u64) -> u64 {
     (arrived_bytes / 4).clamp(FIRST_ACK_BYTES, ACK_BYTES)
