@@ -240,37 +240,31 @@ pub fn path(_socket: RawFd) -> Option<Path> {
     None
 }
 
+/// Set an option of a socket to a number.
+fn set_option(
+    socket: RawFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> Result<(), Errno> {
+    let place = std::ptr::addr_of!(value).cast();
+    let length = std::mem::size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the value is as long as said.
+    counted(unsafe { libc::setsockopt(socket, level, name, place, length) } as isize).map(|_| ())
+}
+
 /// Have a socket count as readable only when this many bytes wait, or its peer has ended (SO_RCVLOWAT).
 pub fn set_awaited(socket: RawFd, bytes: usize) {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-    // SAFETY: the value is as long as said. A socket that refuses wakes its reader more often.
-    unsafe {
-        libc::setsockopt(
-            socket,
-            libc::SOL_SOCKET,
-            libc::SO_RCVLOWAT,
-            std::ptr::addr_of!(bytes).cast(),
-            std::mem::size_of_val(&bytes) as libc::socklen_t,
-        );
-    }
+    // A socket that refuses wakes its reader more often.
+    let _ = set_option(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
 }
 
 /// Have TCP acknowledge now what has come, and what comes next as it does.
 pub fn acknowledge(socket: RawFd) {
+    // A socket that refuses acknowledges later.
     #[cfg(target_os = "linux")]
-    {
-        let wanted: libc::c_int = 1;
-        // SAFETY: the value is as long as said. A socket that refuses acknowledges later.
-        unsafe {
-            libc::setsockopt(
-                socket,
-                libc::IPPROTO_TCP,
-                libc::TCP_QUICKACK,
-                std::ptr::addr_of!(wanted).cast(),
-                std::mem::size_of_val(&wanted) as libc::socklen_t,
-            );
-        }
-    }
+    let _ = set_option(socket, libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1);
     #[cfg(not(target_os = "linux"))]
     let _ = socket;
 }
@@ -284,16 +278,7 @@ pub fn set_unsent_limit(socket: RawFd, bytes: usize) -> Result<(), Errno> {
         // linux/tcp.h
         const TCP_NOTSENT_LOWAT: libc::c_int = 25;
         let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-        // SAFETY: the option is an int, and read only.
-        unsafe {
-            counted(libc::setsockopt(
-                socket,
-                libc::IPPROTO_TCP,
-                TCP_NOTSENT_LOWAT,
-                std::ptr::addr_of!(value).cast(),
-                std::mem::size_of_val(&value) as libc::socklen_t,
-            ) as isize)?;
-        }
+        set_option(socket, libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT, value)?;
     }
     #[cfg(not(target_os = "linux"))]
     let _ = (socket, bytes);
@@ -393,16 +378,12 @@ pub(crate) fn bind_to_interface(socket: RawFd, index: u32) -> Result<(), Errno> 
     {
         // asm-generic/socket.h; not in the libc crate for all targets.
         const SO_BINDTOIFINDEX: libc::c_int = 62;
-        // SAFETY: the option is an int, read as long as said.
-        unsafe {
-            counted(libc::setsockopt(
-                socket,
-                libc::SOL_SOCKET,
-                SO_BINDTOIFINDEX,
-                std::ptr::addr_of!(index).cast(),
-                std::mem::size_of_val(&index) as libc::socklen_t,
-            ) as isize)?;
-        }
+        set_option(
+            socket,
+            libc::SOL_SOCKET,
+            SO_BINDTOIFINDEX,
+            index as libc::c_int,
+        )?;
     }
     #[cfg(not(target_os = "linux"))]
     let _ = (socket, index);
