@@ -136,22 +136,22 @@ static __always_inline void look_at_subflows(struct sock *sk, struct coupled *al
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct mptcp_subflow_context *subflow;
-	struct list_head *node;
+	struct list_head *head, *node;
 	u32 i;
 
 	add_flow(all, tp);
 	if (!tp->is_mptcp || !tp->inet_conn.icsk_ulp_data)
 		return;
 	subflow = CAST(tp->inet_conn.icsk_ulp_data, struct mptcp_subflow_context);
-	node = CAST(subflow->conn, struct mptcp_sock)->conn_list.next;
-	/* One more than there are subflows, since the list's head is met. */
-	for (i = 0; i <= COUPLED_FLOWS; i++) {
+	head = &CAST(subflow->conn, struct mptcp_sock)->conn_list;
+	node = head->next;
+	for (i = 0; i < COUPLED_FLOWS && node != head; i++) {
 		struct tcp_sock *other;
 
 		subflow = CAST((void *)node - bpf_core_field_offset(struct mptcp_subflow_context, node),
 			       struct mptcp_subflow_context);
 		node = subflow->node.next;
-		if (!subflow->tcp_sock || subflow->tcp_sock == sk || subflow->conn == 0)
+		if (!subflow->tcp_sock || subflow->tcp_sock == sk)
 			continue;
 		if (subflow->tcp_sock->__sk_common.skc_state != TCP_ESTABLISHED)
 			continue;
