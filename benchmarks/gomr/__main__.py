@@ -4,7 +4,7 @@ python -m benchmarks.gomr [--quick] [--json] [--out DIR] [FOLDER or GRAPHML ...]
 python -m benchmarks.gomr --live [--quick] [--flows N] [--out DIR] [FOLDER or GRAPHML ...]
 python -m benchmarks.gomr --independent [--quick] [--seed N] [--out DIR]
 python -m benchmarks.gomr --regular [--quick] [--seed N] [--budget S] [--out DIR]
-python -m benchmarks.gomr --growth [--quick] [--budget S] [--out DIR]
+python -m benchmarks.gomr --sizes [--quick] [--budget S] [--out DIR] [FOLDER or FILE ...]
 
 Runs every engine on the butterfly, on generated networks of 20, 50 and 100 nodes, and on the GraphML files
 given, with gravity demands at a load of 1.1 (91 % admitted): from scratch, at three times the load, and from
@@ -17,8 +17,9 @@ With --regular it solves problems on 1,000 regular networks of equal links (fat-
 cliques ...) by `native` and on HiGHS, and fails where one does not end, differs or takes over ten times as
 long; --quick takes 24 of them.
 
-With --growth it measures how CPU time and memory grow with demands (up to whole matrices) and nodes (up to
-2,000), beside `highs` and or-tools' PDLP; --quick stays below 200 nodes.
+With --sizes it measures fat-trees and whole matrices of up to 1,000 nodes, and of the files given (GraphML,
+or JSON as Teal has it), beside HiGHS's simplex, interior point and PDLP, and or-tools' PDLP; --quick takes
+the two smallest.
 
 With --live it holds every event on 50 nodes with 200 flows, and on the files given, against a fresh solve of
 the same problem, under three objectives and with minimum reallocation, and fails where one costs more
@@ -36,7 +37,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.command_line import command_line
-from benchmarks.gomr import growth, independent, live, regular
+from benchmarks.gomr import independent, live, regular, sizes
 from benchmarks.gomr.cells import ENGINE_NAMES, Cell, Effort, as_dict, measure
 from benchmarks.gomr.networks import Size
 from benchmarks.gomr.tables import markdown, plot
@@ -58,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; returns the exit status."""
     parser = _parser()
     args = parser.parse_args(argv)
-    if args.live or args.independent or args.growth or args.regular:
+    if args.live or args.independent or args.sizes or args.regular:
         return _compare(parser, args)
     effort = QUICK if args.quick else FULL
     if args.budget is not None:
@@ -92,11 +93,12 @@ def _compare(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
     if args.regular:
         count = regular.QUICK if args.quick else regular.COUNT
         return regular.main(count, args.seed, args.budget or regular.BUDGET_S, args.out)
-    if args.growth:
-        return growth.main(args.budget or growth.BUDGET_S, args.out, quick=args.quick)
-    files = [Size(str(file), args.flows) for file in _files(parser, args.networks)]
+    if args.sizes:
+        files = _files(parser, args.networks)
+        return sizes.main(files, args.budget or sizes.BUDGET_S, args.out, quick=args.quick)
+    loaded = [Size(str(file), args.flows) for file in _files(parser, args.networks)]
     events, failures = (20, 5) if args.quick else (60, 15)
-    return live.main([*([] if args.only_files else [live.SMALL]), *files], events, failures, args.out)
+    return live.main([*([] if args.only_files else [live.SMALL]), *loaded], events, failures, args.out)
 
 
 def _files(parser: argparse.ArgumentParser, paths: Sequence[Path]) -> list[Path]:
@@ -138,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
         "--regular", action="store_true", help="regular networks of equal links instead, native beside HiGHS"
     )
     parser.add_argument(
-        "--growth", action="store_true", help="time and memory over demands and nodes, beside highs and PDLP"
+        "--sizes", action="store_true", help="large problems instead, beside HiGHS's methods and PDLP"
     )
     parser.add_argument(
         "--seed", type=int, default=1, help="of the problems of --independent and --regular (default 1)"

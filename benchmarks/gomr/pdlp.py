@@ -1,12 +1,11 @@
 """Solves one linear programme by or-tools' PDLP: `python pdlp.py MODEL.npz SECONDS`.
 
-`benchmarks.gomr.growth` writes the model and starts this; it imports nothing of the project.
+`benchmarks.gomr.sizes` writes the model and starts this; it imports nothing of the project.
 """
 
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 
@@ -42,7 +41,6 @@ def main(path: str, budget_s: float) -> None:
         "status": "optimal" if is_optimal else "stopped",
         "value": float(model["worth"] @ solution.primal_solution),
         "cpu_s": time.process_time() - started,
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
     print(json.dumps(said))
 

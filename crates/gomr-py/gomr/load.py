@@ -241,20 +241,21 @@ class _Admission:
 
     def largest_factor(self, load: float) -> LoadFactor | None:
         """Return the factor for a load of at least 1; None where it has to be found step by step."""
-        most_looks = regular.MOST_LOOKS if load == 1 and regular.suits(self._problem) else None
-        concurrent = self._concurrent(load, most_looks)
-        if concurrent is not None and concurrent.timed_out and most_looks is not None:
-            try:
-                budget = TimeBudget(native.NAME, self._left_s())
-                factor, most = regular.largest_factor(self._problem, concurrent.most, budget)
-            except OutOfTime:
-                return concurrent
-            except SolverError:
-                return self._concurrent(load, None)
-            return LoadFactor(factor, most, timed_out=most > factor * (1 + TOLERANCE))
-        return concurrent
+        if load != 1 or not regular.suits(self._problem):
+            return self._concurrent(load)
 
-    def _concurrent(self, load: float, most_looks: int | None) -> LoadFactor | None:
+        def by_pivots(most_looks: int | None) -> tuple[LoadFactor | None, bool]:
+            found = self._concurrent(load, most_looks)
+            return found, found is None or not found.timed_out
+
+        def by_interior_point(found: LoadFactor | None) -> LoadFactor | None:
+            budget = TimeBudget(native.NAME, self._left_s())
+            factor, most = regular.largest_factor(self._problem, found.most if found else math.inf, budget)
+            return LoadFactor(factor, most, timed_out=most > factor * (1 + TOLERANCE))
+
+        return regular.raced(self._problem, by_pivots, by_interior_point)
+
+    def _concurrent(self, load: float, most_looks: int | None = None) -> LoadFactor | None:
         with self._failures():
             found = self._network.max_concurrent(
                 self._flows,

@@ -1,33 +1,43 @@
 """Networks whose links are alike: where the compiled engine takes long, HiGHS has an interior point.
 
 Nearly every pivot of a simplex is degenerate there, while an interior point needs some tens of steps whatever
-the network. It serves the two programmes that take minutes by pivots: the largest factor of all demands, and
-the least utilisation.
+the network. It serves the largest factor of all demands, and the least utilisation, which is one over it.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
+from gomr.allocation import Rates
 from gomr.engines.answer import Answer
 from gomr.engines.assembly import NumberedAnswer
-from gomr.engines.time_budget import TimeBudget
+from gomr.engines.time_budget import OutOfTime, TimeBudget
+from gomr.errors import SolverError
 from gomr.objectives import PLAIN
 from gomr.problem import Problem
 
+Found = TypeVar("Found")
+
+FEW_LOOKS = 500
+"""Looks at the time of the compiled engine before HiGHS has its turn: half a second, the same anywhere ..."""
 MOST_LOOKS = 4_000
-"""Looks at the time of the compiled engine before HiGHS has its turn: some seconds, the same anywhere."""
+"""... and where demands have far to go, which leaves them few paths of a length, and HiGHS many steps."""
+_FAR = 4.0
+"""Mean number of edges between the ends of demands, ..."""
+_SOURCES_LOOKED_AT = 16
+"""... those of so many sources or twice as many."""
 _MOST_VARIABLES = 250_000
 """Sources times edges up to which HiGHS ends within half a minute."""
 _INTERIOR = {"solver": "ipm", "run_crossover": "off", "ipm_optimality_tolerance": 1e-10}
-_TO_VERTEX = {"solver": "ipm"}
+_TO_VERTEX = {"run_crossover": "on"}
 _ROUNDING = 1e-10
-"""By so much the least utilisation is raised before the delay is minimised, relative."""
+"""By so much the largest factor is lowered before the delay is minimised, relative."""
 
 
 def are_links_alike(problem: Problem) -> bool:
@@ -43,34 +53,61 @@ def suits(problem: Problem) -> bool:
     return len(sources) * len(problem.edges) <= _MOST_VARIABLES and are_links_alike(problem)
 
 
+def raced(
+    problem: Problem,
+    by_pivots: Callable[[int | None], tuple[Found, bool]],
+    by_interior_point: Callable[[Found], Found],
+) -> Found:
+    """Return what the compiled engine finds within some looks at the time, else what HiGHS does.
+
+    Args:
+        problem: The problem.
+        by_pivots: Returns what it finds within so many looks (None: no limit), and whether that is optimal.
+        by_interior_point: Returns the optimum, given what pivots found.
+    """
+    found, is_optimal = by_pivots(MOST_LOOKS if _mean_hops(problem) > _FAR else FEW_LOOKS)
+    if is_optimal:
+        return found
+    try:
+        return by_interior_point(found)
+    except OutOfTime:
+        return found
+    except SolverError:
+        return by_pivots(None)[0]
+
+
+def _mean_hops(problem: Problem) -> float:
+    """Return the mean number of edges on the shortest paths of demands, those of some sources."""
+    heads: dict[str, list[str]] = defaultdict(list)
+    for edge in problem.edges:
+        if edge.capacity_bps > 0:
+            heads[edge.tail].append(edge.head)
+    targets: dict[str, list[str]] = defaultdict(list)
+    for demand in problem.demands:
+        targets[demand.source].append(demand.destination)
+    lengths = []
+    for source, own in list(targets.items())[:: 1 + len(targets) // _SOURCES_LOOKED_AT]:
+        hops = {source: 0}
+        nodes = [source]
+        for node in nodes:  # grows while it is read
+            for head in heads[node]:
+                if head not in hops:
+                    hops[head] = hops[node] + 1
+                    nodes.append(head)
+        lengths += [hops[target] for target in own if target in hops]
+    return math.fsum(lengths) / max(1, len(lengths))
+
+
 def least_utilisation(problem: Problem, budget: TimeBudget) -> Answer:
     """Return what serves all demands with the fullest edge as empty as can be, and of that the least delay.
 
     Raises:
         SolverError: They do not fit, HiGHS failed, or the time is up.
     """
-    from gomr.engines.by_edges.highs_program import HighsProgram  # loads HiGHS
-    from gomr.engines.by_edges.model import RoutingModel, fixed_path_sets
-
-    rates_bps = {demand.id: demand.rate_bps for demand in problem.demands}
-    path_sets = fixed_path_sets(problem)
-    # In a unit of what the fullest edges carry, the level is well above the solver's tolerance.
-    unit_bps = _least_by_ends(problem) * problem.unit_bps
-    model = RoutingModel(problem, unit_bps, path_sets, HighsProgram(budget, _INTERIOR))
-    model.hold_admitted(rates_bps)
-    level = model.program.minimise(model.utilisation()) * (1 + _ROUNDING)
-    edges = tuple(replace(edge, capacity_bps=edge.capacity_bps * level) for edge in problem.edges)
-    narrow, program = replace(problem, edges=edges), HighsProgram(budget, _TO_VERTEX)
-    model = RoutingModel(narrow, unit_bps, path_sets, program)
-    model.hold_admitted(rates_bps)
-    model.program.minimise(model.delay)
-    by_id = problem.edges_by_id
-    return Answer(
-        {
-            name: [(tuple(by_id[edge.id] for edge in path), rate_bps) for path, rate_bps in paths]
-            for name, paths in model.rates().items()
-        }
-    )
+    rise = _Rise(problem, 1 / _least_by_ends(problem), budget)
+    if rise.factor < 1:
+        raise budget.failure("all demands together do not fit")
+    return Answer(rise.of_least_delay())
 
 
 def _least_by_ends(problem: Problem) -> float:
@@ -88,28 +125,59 @@ def largest_factor(problem: Problem, most: float, budget: TimeBudget) -> tuple[f
     """Return the largest factor by which all demands can be multiplied, and a bound of it that prices prove.
 
     Args:
-        problem: The problem; all its demands may take any path, and have one.
+        problem: The problem; all its demands have a path.
         most: No larger factor is possible.
         budget: The time it may take.
 
     Raises:
         SolverError: HiGHS failed, or the time is up.
     """
-    from gomr.engines.by_edges.highs_program import HighsProgram  # loads HiGHS
-    from gomr.engines.by_edges.model import RoutingModel
+    rise = _Rise(problem, most, budget)
+    return rise.factor, _proven(problem, rise.model.prices())
 
-    total_bps = math.fsum(demand.rate_bps for demand in problem.demands)
-    demands = tuple(
-        replace(demand, rate_bps=2 * most * demand.rate_bps, weight=demand.rate_bps / total_bps)
-        for demand in problem.demands
-        if demand.rate_bps > 0
-    )
-    rising = replace(problem, demands=demands)
-    model = RoutingModel(rising, rising.unit_bps, {}, HighsProgram(budget, _INTERIOR))
-    level, _ = model.raise_together(demands, 2 * most * total_bps)
-    model.program.minimise([(level, -1.0)])
-    factor = model.program.value(level) * rising.unit_bps / total_bps
-    return factor, _proven(problem, model.prices())
+
+class _Rise:
+    """The programme that multiplies all demands by the same factor, solved.
+
+    Attributes:
+        factor: The largest factor.
+        model: The programme, whose duals prove it.
+    """
+
+    def __init__(self, problem: Problem, most: float, budget: TimeBudget) -> None:
+        from gomr.engines.by_edges.highs_program import HighsProgram  # loads HiGHS
+        from gomr.engines.by_edges.model import RoutingModel, fixed_path_sets
+
+        budget.check()
+        total_bps = math.fsum(demand.rate_bps for demand in problem.demands)
+        demands = tuple(
+            replace(demand, rate_bps=2 * most * demand.rate_bps, weight=demand.rate_bps / total_bps)
+            for demand in problem.demands
+            if demand.rate_bps > 0
+        )
+        rising = replace(problem, demands=demands)
+        self._problem = problem
+        self._program = HighsProgram(budget, _INTERIOR)
+        self.model = RoutingModel(rising, rising.unit_bps, fixed_path_sets(rising), self._program)
+        with_path = [demand for demand in demands if self.model.can_get_something(demand)]
+        self._level, _ = self.model.raise_together(with_path, 2 * most * total_bps)
+        self._program.minimise([(self._level, -1.0)])
+        self.factor = self._program.value(self._level) * rising.unit_bps / total_bps
+
+    def of_least_delay(self) -> Rates:
+        """Return the paths of the demands, and rates that leave the fullest edge as empty as can be."""
+        factor = self.factor * (1 - _ROUNDING)
+        self._program.keep_unpriced(_TO_VERTEX)
+        self.model.hold_admitted({demand.id: factor * demand.rate_bps for demand in self._problem.demands})
+        self._program.minimise(self.model.delay)
+        found, by_id = self.model.rates(), self._problem.edges_by_id
+        return {
+            demand.id: [
+                (tuple(by_id[edge.id] for edge in path), rate_bps / factor)
+                for path, rate_bps in found.get(demand.id, ())
+            ]
+            for demand in self._problem.demands
+        }
 
 
 def _proven(problem: Problem, prices: Mapping[str, float]) -> float:

@@ -60,6 +60,10 @@ class HighsProgram:
         """Admit only solutions that are optimal for the objective just minimised."""
         self._program.keep_optimum()
 
+    def keep_unpriced(self, options: Mapping[str, Any]) -> None:
+        """Take further options, and keep only variables that some optimum uses, by an interior solution."""
+        self._program.keep_unpriced(options)
+
     def value(self, variable: int) -> float:
         """Return a variable's value in the last solution; 0 if it came since."""
         return float(self._values[variable]) if variable < len(self._values) else 0.0

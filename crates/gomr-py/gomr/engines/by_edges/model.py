@@ -229,13 +229,14 @@ class RoutingModel:
 
     def _edges_from(self, source: str) -> list[Edge]:
         """Return the edges that a path from a node can use, by breadth-first search; none leads back."""
-        nodes, edges = [source], []
+        nodes, edges, reached = [source], [], {source}
         for node in nodes:  # grows while it is read
             if node != source and node in self._problem.endpoints:
                 continue
             for edge in self._leaving.get(node, ()):
                 if edge.head != source:
                     edges.append(edge)
-                if edge.head not in nodes:
+                if edge.head not in reached:
+                    reached.add(edge.head)
                     nodes.append(edge.head)
         return edges

@@ -40,13 +40,14 @@ def solve(problem: Problem, objective: Objective, time_limit_s: float | None) ->
         solution = solution or _by_source(problem, objective, network, flows, time_limit_s)
         if solution is None:
             engine = start(network, flows, objective)
-            most_looks = regular.MOST_LOOKS if objective.evens_load and regular.suits(problem) else None
-            solution = answer_of(engine, network, flows, time_limit_s, most_looks)
-            if most_looks is not None and not solution.complete:
-                try:
-                    return regular.least_utilisation(problem, budget)
-                except SolverError:
-                    solution = answer_of(engine, network, flows, budget.rest_s())
+            if objective.evens_load and regular.suits(problem):
+
+                def by_pivots(most_looks: int | None) -> tuple[Answer, bool]:
+                    found = answer_of(engine, network, flows, budget.rest_s(), most_looks)
+                    return found.answer(problem), found.complete
+
+                return regular.raced(problem, by_pivots, lambda _: regular.least_utilisation(problem, budget))
+            solution = answer_of(engine, network, flows, time_limit_s)
     except InvalidInput as error:
         raise refusal(error) from error
     except NotSolved as error:
