@@ -111,8 +111,8 @@ impl Endpoint {
     pub fn measure(&mut self, now_ns: u64) -> Result<(), LocalError> {
         self.sockets.check_awaited(now_ns);
         for stream in self.core.doubted(now_ns).iter() {
-            let is_unanswered = sys::is_unanswered(self.sockets.descriptor(stream));
-            self.core.on_unanswered(now_ns, stream, is_unanswered);
+            let unanswered = sys::unanswered(self.sockets.descriptor(stream));
+            self.core.on_unanswered(now_ns, stream, unanswered);
         }
         self.sockets.measure(&mut self.core, now_ns)
     }

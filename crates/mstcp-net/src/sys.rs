@@ -6,6 +6,8 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{OwnedFd, RawFd};
 
+use mstcp_proto::Unanswered;
+
 use crate::interfaces::{ip_of, HostAddress};
 
 /// The most pieces that one call sends.
@@ -194,14 +196,20 @@ pub fn path(socket: RawFd) -> Option<Path> {
     })
 }
 
-/// Whether TCP has sent again, because its time was up, what the peer's kernel still has not acknowledged; false where the
-/// system does not say.
+/// What the peer's kernel has not answered.
 #[cfg(target_os = "linux")]
-pub fn is_unanswered(socket: RawFd) -> bool {
+pub fn unanswered(socket: RawFd) -> Unanswered {
     // struct tcp_info of linux/tcp.h
     const RETRANSMITS: usize = 2;
-    let mut info = [0_u8; 8];
-    tcp_info(socket, &mut info) && info[RETRANSMITS] > 0
+    const UNACKNOWLEDGED_SEGMENTS: usize = 24;
+    let mut info = [0_u8; 28];
+    if !tcp_info(socket, &mut info) || info[UNACKNOWLEDGED_SEGMENTS..] == [0; 4] {
+        return Unanswered::Nothing;
+    }
+    match info[RETRANSMITS] {
+        0 => Unanswered::Sent,
+        _ => Unanswered::SentAgain,
+    }
 }
 
 /// Read the first bytes of TCP_INFO; false if the kernel knows fewer, or the socket is not TCP.
@@ -228,10 +236,10 @@ fn tcp_info(_socket: RawFd, _info: &mut [u8]) -> bool {
     false
 }
 
-/// As on Linux.
+/// The system does not say.
 #[cfg(not(target_os = "linux"))]
-pub fn is_unanswered(_socket: RawFd) -> bool {
-    false
+pub fn unanswered(_socket: RawFd) -> Unanswered {
+    Unanswered::Nothing
 }
 
 /// As on Linux.

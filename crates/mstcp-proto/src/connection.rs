@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::budget::Budget;
 use crate::control::Control;
-use crate::doubt::Doubts;
+use crate::doubt::{Doubts, Unanswered};
 use crate::error::LocalError;
 use crate::frame::MAX_PAYLOAD_BYTES;
 use crate::handshake::{Client, Proof};
@@ -411,22 +411,26 @@ impl Connection {
         self.doubts.take_due(self.now_ns, heard)
     }
 
-    /// Note whether TCP has sent again on a stream, for want of an answer, what is still not acknowledged. A stream where that
-    /// lasts is given up: TCP's next attempt comes late, a new stream at once.
-    pub fn on_unanswered(&mut self, now_ns: u64, slot: usize, is_unanswered: bool) {
+    /// Note what the peer's kernel has not answered on a stream. A stream on which TCP sends again for long is given up: its next
+    /// attempt comes late, a new stream at once.
+    pub fn on_unanswered(&mut self, now_ns: u64, slot: usize, unanswered: Unanswered) {
         self.now_ns = self.now_ns.max(now_ns);
         if !self.alive().contains(slot) {
             return;
         }
+        if unanswered != Unanswered::Nothing {
+            self.probe();
+        }
         let round_trips_ns = self.sender.round_trips_of_ns(slot);
-        let is_dead = (self.doubts).note(self.now_ns, slot, is_unanswered, round_trips_ns);
+        let is_dead = (self.doubts).note(self.now_ns, slot, unanswered, round_trips_ns);
         if is_dead {
             self.give_up_stream(slot);
         }
     }
 
     fn doubts_streams(&self) -> bool {
-        !self.trusting && (self.sender.awaits() || !self.stalled().is_empty())
+        let awaits = self.sender.awaits() || !self.stalled().is_empty();
+        !self.trusting && (awaits || self.may_probe())
     }
 
     /// Give up a stream through which nothing comes, and tell the peer.

@@ -3,15 +3,29 @@
 //! TCP waits ever longer before it tries again, so that a path that works again would lie idle for as long as it was dead. Its
 //! kernel's answers tell such a path from a peer that is only held up, whose kernel goes on acknowledging.
 
+use crate::life::Life;
 use crate::scheduler::StreamSet;
 
 /// TCP is asked about a stream that was silent for so long while something is awaited, in nanoseconds.
 const SILENT_NS: u64 = 300_000_000;
-/// And again after so long at least, and ever longer, in nanoseconds.
-const AGAIN_NS: u64 = 200_000_000;
+/// And again after so long each, this often, and then after twice the time each, in nanoseconds.
+const AGAIN_NS: u64 = 50_000_000;
+const OFTEN: u32 = 10;
 const LONGEST_AGAIN_NS: u64 = 1_000_000_000;
 /// TCP has sent again without an answer for so long, and two round trips: the stream is given up, in nanoseconds.
 const UNANSWERED_NS: u64 = 500_000_000;
+
+/// What a peer's kernel has not answered on a stream, as TCP says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unanswered {
+    /// It has acknowledged all that was sent, or the system does not say.
+    #[default]
+    Nothing,
+    /// It has not acknowledged everything.
+    Sent,
+    /// Nor what TCP has sent again because its time was up.
+    SentAgain,
+}
 
 /// What is known of the streams' TCP, by slot.
 #[derive(Debug, Default)]
@@ -19,16 +33,18 @@ pub(crate) struct Doubts(Vec<Doubt>);
 
 #[derive(Debug, Clone, Copy)]
 struct Doubt {
-    /// When to ask, and after how long again.
+    /// When to ask again, and how often it was asked.
     next_ns: u64,
-    again_ns: u64,
-    /// Since when TCP sends again without an answer.
+    asked: u32,
+    /// What it said last, and since when it sends again without an answer.
+    said: Unanswered,
     unanswered_ns: Option<u64>,
 }
 
 const NONE: Doubt = Doubt {
     next_ns: 0,
-    again_ns: AGAIN_NS,
+    asked: 0,
+    said: Unanswered::Nothing,
     unanswered_ns: None,
 };
 
@@ -45,11 +61,23 @@ impl Doubts {
         *self.of(slot) = NONE;
     }
 
-    /// When to ask TCP again about a stream that may have to be given up; else it is asked when something else is due: a peer
+    /// When to ask TCP again about a stream where something was not answered; else it is asked when something else is due: a peer
     /// from which something is awaited is asked for an answer anyway.
     pub(crate) fn ask_at_ns(&self, slot: usize) -> Option<u64> {
         let doubt = self.0.get(slot)?;
-        doubt.unanswered_ns.and(Some(doubt.next_ns))
+        (doubt.said != Unanswered::Nothing).then_some(doubt.next_ns)
+    }
+
+    /// The streams on which TCP sent again without an answer when it was asked last, and nothing was heard since.
+    pub(crate) fn unanswered(&self, life: &Life) -> StreamSet {
+        let mut unanswered = StreamSet::default();
+        for (slot, doubt) in self.0.iter().enumerate() {
+            let is_silent = |since_ns: u64| life.stream_heard_ns(slot) < since_ns;
+            if doubt.unanswered_ns.is_some_and(is_silent) {
+                unanswered.insert(slot);
+            }
+        }
+        unanswered
     }
 
     /// The streams about which TCP is to be asked now, of those that are given with when they were heard last.
@@ -64,8 +92,9 @@ impl Doubts {
             if now_ns < heard_ns + SILENT_NS {
                 *doubt = NONE;
             } else if now_ns >= doubt.next_ns {
-                doubt.next_ns = now_ns + doubt.again_ns;
-                doubt.again_ns = (2 * doubt.again_ns).min(LONGEST_AGAIN_NS);
+                doubt.asked += 1;
+                let longer = doubt.asked.saturating_sub(OFTEN).min(8);
+                doubt.next_ns = now_ns + (AGAIN_NS << longer).min(LONGEST_AGAIN_NS);
                 due.insert(slot);
             }
         }
@@ -77,23 +106,25 @@ impl Doubts {
         &mut self,
         now_ns: u64,
         slot: usize,
-        is_unanswered: bool,
+        said: Unanswered,
         round_trips_ns: u64,
     ) -> bool {
         let doubt = self.of(slot);
-        if !is_unanswered {
+        doubt.said = said;
+        if said != Unanswered::SentAgain {
             doubt.unanswered_ns = None;
             return false;
         }
         let since_ns = *doubt.unanswered_ns.get_or_insert(now_ns);
-        doubt.next_ns = since_ns + UNANSWERED_NS + round_trips_ns;
-        now_ns >= doubt.next_ns
+        let end_ns = since_ns + UNANSWERED_NS + round_trips_ns;
+        doubt.next_ns = doubt.next_ns.min(end_ns);
+        now_ns >= end_ns
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Doubts;
+    use super::{Doubts, Unanswered};
 
     const MS: u64 = 1_000_000;
 
@@ -108,11 +139,15 @@ mod tests {
         let mut doubts = Doubts::default();
         assert!(!asks(&mut doubts, 299 * MS, 0));
         assert!(asks(&mut doubts, 300 * MS, 0));
-        assert!(!doubts.note(300 * MS, 0, true, 40 * MS));
-        assert_eq!(doubts.ask_at_ns(0), Some(840 * MS));
-        assert!(!asks(&mut doubts, 839 * MS, 0));
-        assert!(asks(&mut doubts, 840 * MS, 0));
-        assert!(doubts.note(840 * MS, 0, true, 40 * MS));
+        assert!(!doubts.note(300 * MS, 0, Unanswered::SentAgain, 45 * MS));
+        assert_eq!(doubts.ask_at_ns(0), Some(350 * MS));
+        for now_ms in (350..=800).step_by(50) {
+            assert!(asks(&mut doubts, now_ms * MS, 0));
+            assert!(!doubts.note(now_ms * MS, 0, Unanswered::SentAgain, 45 * MS));
+        }
+        assert_eq!(doubts.ask_at_ns(0), Some(845 * MS));
+        assert!(asks(&mut doubts, 845 * MS, 0));
+        assert!(doubts.note(845 * MS, 0, Unanswered::SentAgain, 45 * MS));
     }
 
     #[test]
@@ -121,13 +156,17 @@ mod tests {
         let mut asked = 0;
         for now_ms in 300..10_000 {
             if asks(&mut doubts, now_ms * MS, 0) {
-                assert!(!doubts.note(now_ms * MS, 0, asked % 2 == 0, 0));
+                let said = match asked % 2 {
+                    0 => Unanswered::SentAgain,
+                    _ => Unanswered::Sent,
+                };
+                assert!(!doubts.note(now_ms * MS, 0, said, 0));
                 asked += 1;
             }
         }
-        assert!((10..=25).contains(&asked), "{asked}");
+        assert!((20..=25).contains(&asked), "{asked}");
         // It was heard.
         assert!(!asks(&mut doubts, 10_200 * MS, 10_000 * MS));
-        assert!(!doubts.note(10_300 * MS, 0, true, 0));
+        assert!(!doubts.note(10_300 * MS, 0, Unanswered::SentAgain, 0));
     }
 }

@@ -87,6 +87,7 @@ mod state;
 pub use budget::Budget;
 pub use connection::{Config, Connection, Counters, StreamCounters};
 pub use control::{code, Control, MAX_ADDRESSES};
+pub use doubt::Unanswered;
 pub use error::{Error, LocalError, RemoteError};
 #[doc(hidden)] // for its fuzz target alone
 pub use reassembly::Reassembly;

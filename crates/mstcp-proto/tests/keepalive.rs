@@ -1,7 +1,7 @@
 //! Signs of life that an application asks for.
 
 use mstcp_proto::Control;
-use mstcp_proto::{frame, scheduler, Config, Connection, Event, Outcome};
+use mstcp_proto::{frame, scheduler, Config, Connection, Event, Outcome, Unanswered};
 
 const IDLE_NS: u64 = 1_000_000_000;
 /// The shell's timer is late by so much.
@@ -82,7 +82,11 @@ fn end_of_vanished(written: &[u8], has_keepalive: bool) -> Option<(u64, Outcome)
     loop {
         send(&mut connection, now_ns);
         for stream in connection.doubted(now_ns).iter() {
-            connection.on_unanswered(now_ns, stream, !written.is_empty());
+            let unanswered = match written {
+                b"" => Unanswered::Nothing,
+                _ => Unanswered::SentAgain,
+            };
+            connection.on_unanswered(now_ns, stream, unanswered);
         }
         while let Some(event) = connection.poll_event() {
             if let Event::Closed(outcome) = event {

@@ -1,6 +1,6 @@
 //! A host: its core, and an application that writes a pattern, reads one, and closes.
 
-use mstcp_proto::{scheduler, Config, Connection, Event, Outcome, Slice};
+use mstcp_proto::{scheduler, Config, Connection, Event, Outcome, Slice, Unanswered};
 
 use super::{Transfer, World, MS};
 
@@ -183,10 +183,12 @@ impl World {
         for stream in &self.streams {
             if let Some(slot) = stream.slots[side] {
                 if doubted.contains(slot) {
-                    let is_unanswered = stream.pipes[side].retry_ns > 0;
-                    self.sides[side]
-                        .core
-                        .on_unanswered(self.now_ns, slot, is_unanswered);
+                    let unanswered = match stream.pipes[side].retry_ns {
+                        0 => Unanswered::Nothing,
+                        _ => Unanswered::SentAgain,
+                    };
+                    let core = &mut self.sides[side].core;
+                    core.on_unanswered(self.now_ns, slot, unanswered);
                 }
                 let _ = self.sides[side].core.on_writable(slot);
                 let unsent = stream.pipes[side].unsent_bytes();

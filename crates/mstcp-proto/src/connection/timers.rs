@@ -3,6 +3,7 @@
 use super::Connection;
 use crate::control::Control;
 use crate::frame::encode_control;
+use crate::life::SILENCE_NS;
 use crate::scheduler::StreamSet;
 use crate::sender::SEEN_DELAY_NS;
 use crate::state::{ConnectionState, Event, Outcome};
@@ -18,6 +19,10 @@ const OFTEN_NS: u64 = 5_000_000_000;
 const LONGEST_ASK_NS: u64 = 1_000_000_000;
 /// An ACK goes also over a path whose delay is so much less than that of the path which brought data last, in nanoseconds.
 const MUCH_QUICKER_NS: u64 = 10_000_000;
+/// While nothing comes at all and TCP waits for acknowledgements the peer is asked for so long, so often: TCP waits ever longer
+/// before it sends again, but sends what is new while its window has room, and its peer's answer lets it go on at once.
+const PROBE_FOR_NS: u64 = 500_000_000;
+const PROBE_NS: u64 = 50_000_000;
 /// A peer that asks is not answered more often.
 const ANSWER_NS: u64 = 50_000_000;
 /// How long a connection without a stream waits for one to come back, unless the shell says otherwise.
@@ -184,6 +189,7 @@ impl Connection {
         let due = [
             ack,
             self.doubts_streams().then(doubt).flatten(),
+            self.probe_at_ns().filter(|at_ns| *at_ns > self.now_ns),
             self.late_at_ns().filter(|at_ns| *at_ns > self.now_ns),
             self.sender.stall_at_ns(self.now_ns, &self.life),
             self.sender.look_at_ns(self.now_ns),
@@ -253,6 +259,8 @@ impl Connection {
         self.life.look(now_ns, round_trips_ns);
         self.receiver
             .grow(now_ns, self.sender.least_round_trip_ns());
+        let unanswered = self.doubts.unanswered(&self.life);
+        self.sender.note_unanswered(unanswered);
         for slot in self.sender.check_stalls(now_ns, &self.life).iter() {
             self.events.push_back(Event::StreamStalled { slot });
         }
@@ -325,6 +333,27 @@ impl Connection {
             timers.ask_at_ns = Some(now_ns + timers.ask_ns + round_trips_ns / 2);
             let token = timers.asked;
             self.ping(token);
+        }
+    }
+
+    /// When the silence on all streams begins to be a reason for asking TCP, and the peer; none if nothing was sent since.
+    fn probe_at_ns(&self) -> Option<u64> {
+        let may_miss = self.sender.awaits() || self.sender.has_unseen_acks();
+        let silent_ns = SILENCE_NS + self.sender.round_trips_ns();
+        (may_miss && !self.trusting).then(|| self.life.heard_ns() + silent_ns)
+    }
+
+    pub(super) fn may_probe(&self) -> bool {
+        self.probe_at_ns()
+            .is_some_and(|at_ns| (at_ns..at_ns + PROBE_FOR_NS).contains(&self.now_ns))
+    }
+
+    /// Ask a peer that is silent on all streams though its kernel should have acknowledged something.
+    pub(super) fn probe(&mut self) {
+        if self.may_probe() && self.now_ns >= self.timers.asked_ns + PROBE_NS {
+            self.timers.asked_ns = self.now_ns;
+            self.timers.asked += 1;
+            self.ping(self.timers.asked);
         }
     }
 

@@ -99,6 +99,8 @@ pub struct Sender {
     late: StreamSet,
     flights_ns: u64,
     has_reports: bool,
+    /// Those on which TCP sends again without an answer, as it said last.
+    unanswered: StreamSet,
     /// Streams that were stalled and are not any more, since the shell was told.
     recovered: StreamSet,
     /// How often streams were recently opened again because all were stalled, and when that was last.
@@ -174,6 +176,7 @@ impl Sender {
             late: StreamSet::default(),
             flights_ns: 0,
             has_reports: false,
+            unanswered: StreamSet::default(),
             recovered: StreamSet::default(),
             clogs: 0,
             clogged_ns: 0,

@@ -51,6 +51,11 @@ impl Sender {
         4 * self.views[slot].delay_ns
     }
 
+    /// Note the streams of which TCP says that it sends again without an answer.
+    pub(crate) fn note_unanswered(&mut self, unanswered: StreamSet) {
+        self.unanswered = unanswered;
+    }
+
     /// Find the streams that have stalled by now; what they took goes over the others.
     pub(crate) fn check_stalls(&mut self, now_ns: u64, life: &Life) -> StreamSet {
         let mut late = StreamSet::default();
@@ -127,7 +132,12 @@ impl Sender {
             false => stream.pinged_ns,
         };
         let from_ns = data_ns.into_iter().chain(other_ns).min()?;
-        Some((from_ns + self.patience_ns(slot)).max(since_ns + after_ns))
+        let at_ns = from_ns + self.patience_ns(slot);
+        match self.unanswered.contains(slot) {
+            // Its kernel has said so: the peer's reports need not be awaited.
+            true => Some(at_ns),
+            false => Some(at_ns.max(since_ns + after_ns)),
+        }
     }
 
     /// When to look again, if nothing comes from the peer.
@@ -328,6 +338,12 @@ impl Sender {
     /// The streams that have come back since this was asked last.
     pub(crate) fn take_recovered(&mut self) -> StreamSet {
         std::mem::take(&mut self.recovered)
+    }
+
+    /// Whether acknowledgements went out of which the peer has not said that they have come.
+    pub(crate) fn has_unseen_acks(&self) -> bool {
+        let mut alive = self.alive.iter();
+        alive.any(|slot| self.streams[slot].acks_unseen_ns.is_some())
     }
 
     /// What changes whenever the peer reports or grants something.

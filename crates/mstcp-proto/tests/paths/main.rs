@@ -5,9 +5,10 @@ mod joining;
 mod late;
 mod only_stream;
 mod overtaking;
+mod silence;
 
 use mstcp_proto::Control;
-use mstcp_proto::{frame, scheduler, Config, Connection, Event, LocalError, Outcome};
+use mstcp_proto::{frame, scheduler, Config, Connection, Event, LocalError, Outcome, Unanswered};
 
 const PAYLOAD_BYTES: usize = 1000;
 const MS: u64 = 1_000_000;
@@ -306,7 +307,11 @@ fn a_stream_whose_tcp_is_not_answered_is_given_up_though_the_peer_is_silent_on_a
             "{turns} turns, {now_ns} ns"
         );
         for stream in connection.doubted(now_ns).iter() {
-            connection.on_unanswered(now_ns, stream, stream == 1);
+            let unanswered = match stream {
+                1 => Unanswered::SentAgain,
+                _ => Unanswered::Nothing,
+            };
+            connection.on_unanswered(now_ns, stream, unanswered);
         }
         send(&mut connection, now_ns);
         while let Some(event) = connection.poll_event() {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use mstcp_proto::{Config, Connection, Scheduler, Slice};
+use mstcp_proto::{Config, Connection, Scheduler, Slice, Unanswered};
 
 use super::pipe::{Pipe, Run};
 use super::{Bundle, BundleReport, Place};
@@ -268,8 +268,13 @@ impl Mstcp {
         for index in 0..self.streams.len() {
             let endpoint = self.streams[index].ends[side];
             if doubted.contains(index) {
-                let is_unanswered = hosts.get(endpoint).tcp.is_unanswered();
-                self.sides[side].on_unanswered(now, index, is_unanswered);
+                let tcp = &hosts.get(endpoint).tcp;
+                let unanswered = match tcp.is_unanswered() {
+                    true => Unanswered::SentAgain,
+                    false if tcp.next() > tcp.acknowledged() => Unanswered::Sent,
+                    false => Unanswered::Nothing,
+                };
+                self.sides[side].on_unanswered(now, index, unanswered);
             }
             if self.sides[side].is_blocked(index) && self.has_room(now, index, endpoint, hosts) {
                 self.sides[side].on_writable(index)?;
