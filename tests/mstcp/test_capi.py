@@ -6,6 +6,7 @@ The library and the programs are built first.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -52,7 +53,7 @@ def c_programs(environment: dict[str, str], tmp_path_factory: pytest.TempPathFac
     words = ["pkg-config", "--cflags", "--libs", "mstcp"]
     flags = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout.split()
     strict = ["-std=gnu11", "-Wall", "-Wextra", "-Werror"]
-    for name in ("echo", "paths"):
+    for name in ("echo", "paths", "transfer"):
         source = EXAMPLES / "c" / f"{name}.c"
         subprocess.run(["gcc", *strict, source, *flags, "-lpthread", "-o", folder / name], check=True)
     return folder
@@ -89,6 +90,18 @@ async def test_the_python_client_speaks_to_a_server_in_c(c_programs: Path) -> No
             writer.write(data)
             writer.write_eof()
             assert await asyncio.wait_for(reader.read(-1), 60) == data
+
+
+async def test_bytes_go_without_a_copy_and_are_given_back(c_programs: Path) -> None:
+    async with running(c_programs / "transfer", "sink", "127.0.0.1", "0") as sink:
+        assert sink.stdout is not None
+        port = (await asyncio.wait_for(sink.stdout.readline(), 20)).decode().split()[-1]
+        source: list[str | Path] = [c_programs / "transfer", "source", "127.0.0.1", port, "0.2"]
+        async with running(*source, "127.0.0.1:0", "127.0.0.1:0") as both:
+            _, errors = await asyncio.wait_for(both.communicate(), 60)
+        assert both.returncode == 0, errors.decode()
+        came = json.loads(await asyncio.wait_for(sink.stdout.readline(), 20))["bytes"]
+    assert came > 0 and came % (1 << 20) == 0
 
 
 async def test_a_failure_is_one_sentence(c_programs: Path) -> None:

@@ -13,8 +13,9 @@
  *
  * Threads: any thread may call any function. One thread may read a connection while another writes it; a second reader waits
  * for the first, and a second writer likewise. mstcp_close() and mstcp_abort() free the connection: no other call on it may be
- * under way or come after. Connections make progress by two threads of the library, which begin with the first connection and
- * do not survive fork(): a child must not use connections of its parent, nor open any.
+ * under way or come after. All connections make progress by a thread that waits in a call, or by one of the library's while none
+ * does; that begins with the first connection and does not survive fork(): a child must not use connections of its parent, nor
+ * open any.
  */
 
 
@@ -22,6 +23,11 @@
  Room for an address and its port as text, with the zero at the end.
  */
 #define MSTCP_ADDRESS_BYTES 64
+
+/*
+ Bytes that came, in the library's memory: see mstcp_read_chunk().
+ */
+typedef struct mstcp_chunk mstcp_chunk;
 
 /*
  A connection.
@@ -218,6 +224,25 @@ ptrdiff_t mstcp_read(const struct mstcp_connection *connection,
                      size_t size);
 
 /*
+ Wait for bytes, and take them where they are, without a copy: `*bytes` points to them until mstcp_chunk_free() of `*chunk`.
+ Returns how many came; 0: the peer sends no more, and there is no chunk; -1 on failure.
+
+ # Safety
+ The connection was not closed, and both pointers can be written to.
+ */
+ptrdiff_t mstcp_read_chunk(const struct mstcp_connection *connection,
+                           struct mstcp_chunk **chunk,
+                           const uint8_t **bytes);
+
+/*
+ Free a chunk of mstcp_read_chunk(), by any thread; it may be kept longer than its connection. NULL is allowed.
+
+ # Safety
+ The chunk is NULL or one that was not freed.
+ */
+void mstcp_chunk_free(struct mstcp_chunk *chunk);
+
+/*
  Wait for room, and take up to `size` bytes to be sent. Returns how many were taken, 1 at least; -1 on failure. The peer may
  not have them yet: see mstcp_close().
 
@@ -227,6 +252,20 @@ ptrdiff_t mstcp_read(const struct mstcp_connection *connection,
 ptrdiff_t mstcp_write(const struct mstcp_connection *connection,
                       const uint8_t *buffer,
                       size_t size);
+
+/*
+ Wait for room, and send `size` bytes without a copy: they must stay as they are until `release(context)` is called once, by
+ whichever thread, and must not call the library. `release` may be NULL: they stay as long as the process. Returns 0, or -1 on
+ failure, after which `release` is not called.
+
+ # Safety
+ The connection was not closed, and the bytes are there.
+ */
+int mstcp_write_chunk(const struct mstcp_connection *connection,
+                      const uint8_t *bytes,
+                      size_t size,
+                      void (*release)(void*),
+                      void *context);
 
 /*
  Send the end after what was written; reading goes on. Returns 0, or -1 on failure.

@@ -1,19 +1,22 @@
 //! One connection, for callers in C.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
+use std::future::{poll_fn, Future};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{pin, Pin};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use mstcp_tokio::{Connection, ReadHalf, StreamId, StreamStatistics, WriteHalf};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::engine::wait;
 use crate::error::{self, guard, Failure};
-use crate::readiness::{once, wait, Readiness};
-use crate::{mstcp_stream_spec, runtime};
+use crate::mstcp_stream_spec;
+use crate::readiness::{once, Readiness};
 
 /// A connection.
 pub struct mstcp_connection {
@@ -48,18 +51,38 @@ impl mstcp_connection {
     /// Wait until `poll` is ready, or fail at once where the connection does not block.
     fn run<R>(
         &self,
-        poll: impl FnMut(&mut Context<'_>) -> Poll<io::Result<R>>,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<io::Result<R>>,
     ) -> Result<R, Failure> {
-        if !self.is_nonblocking.load(Ordering::Relaxed) {
-            return Ok(wait(poll)?);
-        }
-        match once(poll) {
+        match once(&mut poll) {
             Poll::Ready(result) => Ok(result?),
-            Poll::Pending => Err(Failure::new(
+            Poll::Pending if self.is_nonblocking.load(Ordering::Relaxed) => Err(Failure::new(
                 ErrorKind::WouldBlock,
                 "it would have to wait: see mstcp_read_descriptor and mstcp_write_descriptor",
             )),
+            Poll::Pending => Ok(wait(poll_fn(poll))??),
         }
+    }
+
+    fn receive<R>(
+        &self,
+        mut poll: impl FnMut(&mut ReadHalf, &mut Context<'_>) -> Poll<io::Result<R>>,
+    ) -> Result<R, Failure> {
+        let reader = self.reader.lock();
+        let mut reader = reader.unwrap_or_else(PoisonError::into_inner);
+        let result = self.run(|context| poll(&mut reader, context));
+        (self.readable).arm(|context| reader.as_ref().poll_read_ready(context));
+        result
+    }
+
+    fn send<R>(
+        &self,
+        mut poll: impl FnMut(&mut WriteHalf, &mut Context<'_>) -> Poll<io::Result<R>>,
+    ) -> Result<R, Failure> {
+        let writer = self.writer.lock();
+        let mut writer = writer.unwrap_or_else(PoisonError::into_inner);
+        let result = self.run(|context| poll(&mut writer, context));
+        (self.writable).arm(|context| writer.as_ref().poll_write_ready(context));
+        result
     }
 
     fn with<R>(&self, act: impl FnOnce(&Connection) -> R) -> R {
@@ -92,14 +115,47 @@ pub unsafe extern "C" fn mstcp_read(
         }
         let bytes = std::slice::from_raw_parts_mut(buffer, size.min(isize::MAX as usize));
         let mut target = ReadBuf::new(bytes);
-        let reader = connection.reader.lock();
-        let mut reader = reader.unwrap_or_else(PoisonError::into_inner);
-        let result =
-            connection.run(|context| Pin::new(&mut *reader).poll_read(context, &mut target));
-        (connection.readable).arm(|context| reader.as_ref().poll_read_ready(context));
-        result?;
+        connection.receive(|reader, context| Pin::new(reader).poll_read(context, &mut target))?;
         Ok(target.filled().len() as isize)
     })
+}
+
+/// Bytes that came, in the library's memory: see mstcp_read_chunk().
+pub struct mstcp_chunk(#[allow(dead_code)] Bytes);
+
+/// Wait for bytes, and take them where they are, without a copy: `*bytes` points to them until mstcp_chunk_free() of `*chunk`.
+/// Returns how many came; 0: the peer sends no more, and there is no chunk; -1 on failure.
+///
+/// # Safety
+/// The connection was not closed, and both pointers can be written to.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_read_chunk(
+    connection: *const mstcp_connection,
+    chunk: *mut *mut mstcp_chunk,
+    bytes: *mut *const u8,
+) -> isize {
+    guard(-1, || {
+        let connection = error::object(connection)?;
+        let came = connection.receive(|reader, context| pin!(reader.read_chunk()).poll(context))?;
+        let Some(came) = came else {
+            return Ok(0);
+        };
+        let count = came.len();
+        bytes.write(came.as_ptr());
+        chunk.write(Box::into_raw(Box::new(mstcp_chunk(came))));
+        Ok(count as isize)
+    })
+}
+
+/// Free a chunk of mstcp_read_chunk(), by any thread; it may be kept longer than its connection. NULL is allowed.
+///
+/// # Safety
+/// The chunk is NULL or one that was not freed.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_chunk_free(chunk: *mut mstcp_chunk) {
+    if !chunk.is_null() {
+        drop(Box::from_raw(chunk));
+    }
 }
 
 /// Wait for room, and take up to `size` bytes to be sent. Returns how many were taken, 1 at least; -1 on failure. The peer may
@@ -122,11 +178,74 @@ pub unsafe extern "C" fn mstcp_write(
             return Err(Failure::invalid("the buffer is NULL"));
         }
         let bytes = std::slice::from_raw_parts(buffer, size.min(isize::MAX as usize));
-        let writer = connection.writer.lock();
-        let mut writer = writer.unwrap_or_else(PoisonError::into_inner);
-        let result = connection.run(|context| Pin::new(&mut *writer).poll_write(context, bytes));
-        (connection.writable).arm(|context| writer.as_ref().poll_write_ready(context));
-        Ok(result? as isize)
+        let taken =
+            connection.send(|writer, context| Pin::new(writer).poll_write(context, bytes))?;
+        Ok(taken as isize)
+    })
+}
+
+/// Bytes of the application's, until the last who needs them drops them.
+struct Lent {
+    bytes: *const u8,
+    size: usize,
+    release: Option<extern "C" fn(*mut c_void)>,
+    context: *mut c_void,
+    is_taken: AtomicBool,
+}
+
+// SAFETY: nobody changes the bytes, and the application allows its function to be called by any thread.
+unsafe impl Send for Lent {}
+// SAFETY: as above.
+unsafe impl Sync for Lent {}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let (Some(release), true) = (self.release, *self.is_taken.get_mut()) {
+            release(self.context);
+        }
+    }
+}
+
+struct LentBytes(Arc<Lent>);
+
+impl AsRef<[u8]> for LentBytes {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: the application keeps them until they are released.
+        unsafe { std::slice::from_raw_parts(self.0.bytes, self.0.size) }
+    }
+}
+
+/// Wait for room, and send `size` bytes without a copy: they must stay as they are until `release(context)` is called once, by
+/// whichever thread, and must not call the library. `release` may be NULL: they stay as long as the process. Returns 0, or -1 on
+/// failure, after which `release` is not called.
+///
+/// # Safety
+/// The connection was not closed, and the bytes are there.
+#[no_mangle]
+pub unsafe extern "C" fn mstcp_write_chunk(
+    connection: *const mstcp_connection,
+    bytes: *const u8,
+    size: usize,
+    release: Option<extern "C" fn(*mut c_void)>,
+    context: *mut c_void,
+) -> c_int {
+    guard(-1, || {
+        let connection = error::object(connection)?;
+        if bytes.is_null() {
+            return Err(Failure::invalid("the bytes are NULL"));
+        }
+        let lent = Arc::new(Lent {
+            bytes,
+            size,
+            release,
+            context,
+            is_taken: AtomicBool::new(true),
+        });
+        let chunk = Bytes::from_owner(LentBytes(Arc::clone(&lent)));
+        let sent = connection
+            .send(|writer, context| pin!(writer.write_chunk(chunk.clone())).poll(context));
+        (lent.is_taken).store(sent.is_ok(), Ordering::Relaxed);
+        sent.map(|()| 0)
     })
 }
 
@@ -137,9 +256,8 @@ pub unsafe extern "C" fn mstcp_write(
 #[no_mangle]
 pub unsafe extern "C" fn mstcp_shutdown(connection: *const mstcp_connection) -> c_int {
     guard(-1, || {
-        let writer = error::object(connection)?.writer.lock();
-        let mut writer = writer.unwrap_or_else(PoisonError::into_inner);
-        wait(|context| Pin::new(&mut *writer).poll_shutdown(context))?;
+        let connection = error::object(connection)?;
+        connection.send(|writer, context| Pin::new(writer).poll_shutdown(context))?;
         Ok(0)
     })
 }
@@ -154,7 +272,7 @@ pub unsafe extern "C" fn mstcp_close(connection: *mut mstcp_connection) -> c_int
     guard(-1, || {
         if !connection.is_null() {
             let connection = Box::from_raw(connection).into_inner();
-            runtime()?.block_on(connection.close())?;
+            wait(connection.close())??;
         }
         Ok(0)
     })

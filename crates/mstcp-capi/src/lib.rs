@@ -3,34 +3,20 @@
 #![allow(non_camel_case_types)] // as C names types
 
 mod connection;
+mod engine;
 mod error;
 mod readiness;
 
 use std::ffi::{c_char, c_int};
 use std::net::SocketAddr;
 use std::ptr;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use mstcp_tokio::{ClientConfig, Interfaces, Listener, ServerConfig, StreamSpec};
-use tokio::runtime::Runtime;
 
 pub use connection::mstcp_connection;
+use engine::wait;
 use error::{guard, Failure};
-
-/// Threads that drive all connections of the process.
-const THREADS: usize = 2;
-
-/// The library's threads.
-fn runtime() -> Result<&'static Runtime, Failure> {
-    static RUNTIME: OnceLock<std::io::Result<Runtime>> = OnceLock::new();
-    let made = RUNTIME.get_or_init(|| {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        let builder = builder.worker_threads(THREADS).thread_name("mstcp");
-        builder.enable_all().build()
-    });
-    made.as_ref()
-        .map_err(|error| Failure::new(error.kind(), error))
-}
 
 /// From where a stream goes, and how it is used. All zeros: from wherever the system likes, as fast as TCP allows.
 #[repr(C)]
@@ -166,7 +152,7 @@ pub unsafe extern "C" fn mstcp_connect(
         let config = config.as_ref().map(|config| config.read());
         let config = config.unwrap_or_default();
         let opening = mstcp_tokio::connect((host, port), &specs, config);
-        let connection = runtime()?.block_on(opening)?;
+        let connection = wait(opening)??;
         Ok(mstcp_connection::new(connection))
     })
 }
@@ -188,7 +174,7 @@ pub unsafe extern "C" fn mstcp_listen(
         let host = error::text(host)?;
         let config = config.as_ref().map(|config| config.read()).transpose()?;
         let config = config.unwrap_or_default();
-        let listener = runtime()?.block_on(Listener::bind((host, port), config))?;
+        let listener = wait(Listener::bind((host, port), config))??;
         Ok(Box::into_raw(Box::new(mstcp_listener(Mutex::new(
             listener,
         )))))
@@ -217,7 +203,7 @@ pub unsafe extern "C" fn mstcp_accept(listener: *const mstcp_listener) -> *mut m
     guard(ptr::null_mut(), || {
         let listener = error::object(listener)?.0.lock();
         let mut listener = listener.unwrap_or_else(PoisonError::into_inner);
-        let connection = runtime()?.block_on(listener.accept())?;
+        let connection = wait(listener.accept())??;
         Ok(mstcp_connection::new(connection))
     })
 }

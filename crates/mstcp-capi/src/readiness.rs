@@ -3,7 +3,6 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
 
 use rustix::event::{eventfd, EventfdFlags};
 
@@ -43,26 +42,6 @@ impl Readiness {
         let waker = Waker::from(Arc::clone(bell));
         if poll(&mut Context::from_waker(&waker)).is_ready() {
             waker.wake();
-        }
-    }
-}
-
-struct Parked(Thread);
-
-impl Wake for Parked {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Have this thread wait until `poll` is ready.
-pub(crate) fn wait<R>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<R>) -> R {
-    let waker = Waker::from(Arc::new(Parked(std::thread::current())));
-    let mut context = Context::from_waker(&waker);
-    loop {
-        match poll(&mut context) {
-            Poll::Ready(result) => return result,
-            Poll::Pending => std::thread::park(),
         }
     }
 }

@@ -111,6 +111,8 @@ pub(crate) struct Inbox {
     /// What the core has just put into order; empty between calls.
     in_order: Vec<Slice>,
     holds: bool,
+    /// The last read left nothing in its socket.
+    is_drained: bool,
     /// The errno of a plain connection that broke. Its socket tells it once, and then an end like any other.
     broken: Option<Errno>,
 }
@@ -151,6 +153,11 @@ impl Endpoint {
         self.read_up_to(READ_BYTES, memory, stream)
     }
 
+    /// Whether the last read left nothing in its socket.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.inbox.is_drained
+    }
+
     /// Read a stream's socket by one system call.
     pub(crate) fn read_once<M: Memory>(
         &mut self,
@@ -168,6 +175,7 @@ impl Endpoint {
         stream: usize,
     ) -> Result<Count, ReadError<M::Error>> {
         let descriptor = self.sockets.descriptor(stream);
+        self.inbox.is_drained = false;
         if let Some(layer) = self.layer(stream) {
             let mut bytes = Vec::new();
             let count = layer.read(descriptor, &mut bytes);
@@ -181,17 +189,22 @@ impl Endpoint {
         while all < enough_bytes {
             let (asked, result) = match self.core.expected(stream) {
                 None => self.read_chunk(memory, stream, descriptor)?,
-                Some(rest) => self.read_payload(memory, stream, descriptor, rest)?,
+                Some(rest) => match sys::waiting_bytes(descriptor) {
+                    0 if all > 0 => (0, Err(Errno::AGAIN)),
+                    waiting => self.read_payload(memory, stream, descriptor, rest, waiting)?,
+                },
             };
             match result {
                 Ok(count) => {
                     all += count;
+                    self.inbox.is_drained = count < asked;
                     let is_all = self.core.is_plain() && count < LEAST_REST;
                     if count < asked || is_all {
                         break;
                     }
                 }
                 Err(errno) => {
+                    self.inbox.is_drained = true;
                     self.note_broken(errno);
                     if all > 0 {
                         break; // what came is taken first
@@ -296,10 +309,11 @@ impl Endpoint {
         stream: usize,
         descriptor: i32,
         expected: Expected,
+        waiting_bytes: usize,
     ) -> Result<(usize, Count), ReadError<M::Error>> {
         // A block of just the size: to cut it would have the system take memory back and give it again.
-        let waiting = sys::waiting_bytes(descriptor).max(1);
-        let length = expected.payload_bytes.min(CHUNK_BYTES).min(waiting);
+        let length = expected.payload_bytes.min(CHUNK_BYTES);
+        let length = length.min(waiting_bytes.max(1));
         let header_bytes = match length == expected.payload_bytes {
             true => expected.header_bytes,
             false => 0,
@@ -327,15 +341,21 @@ impl Endpoint {
     pub fn take(&mut self) -> Vec<Slice> {
         let (mut taken, mut taken_bytes) = (Vec::with_capacity(4), 0);
         while taken_bytes < TAKE_BYTES {
-            let Some(slice) = self.inbox.ready.pop_front() else {
+            let Some(slice) = self.take_one() else {
                 break;
             };
             taken_bytes += slice.len();
             taken.push(slice);
         }
-        self.inbox.ready_bytes -= taken_bytes;
-        self.core.on_consumed(taken_bytes);
         taken
+    }
+
+    /// Take the first piece of what is in order.
+    pub(crate) fn take_one(&mut self) -> Option<Slice> {
+        let slice = self.inbox.ready.pop_front()?;
+        self.inbox.ready_bytes -= slice.len();
+        self.core.on_consumed(slice.len());
+        Some(slice)
     }
 
     /// Copy what is in order to where the application wants it. The peer may then send as much more.

@@ -15,7 +15,6 @@
 //! | [`inbox`] | from the sockets to bytes in order, without copying what is large |
 //! | [`policy`] | how much may wait unsent in a socket, pacing, what TCP is asked |
 //! | [`layers`] | what stands between frames and a socket: records or TLS |
-//! | [`mapped`] | files that are sent as they lie |
 //! | [`memory`] | where bytes are read to |
 //! | [`records`] | bytes that are authenticated without TLS |
 //! | [`shared`] | a connection that a loop and the threads which wait for it drive in turn |
@@ -33,7 +32,6 @@ pub mod inbox;
 pub mod incoming;
 mod interfaces;
 pub mod layers;
-pub mod mapped;
 pub mod memory;
 pub mod policy;
 pub mod records;
@@ -59,8 +57,8 @@ pub use inbox::ReadError;
 pub use incoming::{Incoming, Progress, Server};
 pub use interfaces::Interfaces;
 pub use layers::{Cipher, CipherLayer, Layer};
-pub use mapped::MappedFile;
 pub use memory::{Memory, OwnMemory};
+pub use mstcp_proto::SharedBytes;
 pub use policy::{Room, StreamSockets};
 pub use records::RecordLayer;
 pub use rustix::io::Errno;

@@ -5,17 +5,16 @@ use std::io;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use mstcp::{connect, ClientConfig, Listener, ServerConfig, StreamSpec};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const PIECE_BYTES: usize = 1 << 20;
 
-#[tokio::main]
+// One thread has both the connection's task and ours: to wake either costs nothing.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    // By a task of the runtime: it has the connection's task on its own thread, where waking it costs nothing.
-    let result = tokio::spawn(async move { transfer(&words).await }).await;
-    match result.unwrap_or_else(|error| Err(io::Error::other(error))) {
+    match transfer(&words).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("transfer: {error}");
@@ -39,14 +38,10 @@ async fn sink(address: &str) -> io::Result<()> {
     let mut listener = Listener::bind(address, ServerConfig::default()).await?;
     println!("listening on {}", listener.local_addr());
     let mut connection = listener.accept().await?;
-    let (mut memory, mut bytes, mut began) = (vec![0; PIECE_BYTES], 0, None);
-    loop {
-        let count = connection.read(&mut memory).await?;
-        if count == 0 {
-            break;
-        }
+    let (mut bytes, mut began) = (0, None);
+    while let Some(chunk) = connection.read_chunk().await? {
         began.get_or_insert_with(Instant::now);
-        bytes += count;
+        bytes += chunk.len();
     }
     let seconds = began.map_or(0.0, |began| began.elapsed().as_secs_f64());
     connection.close().await?;
@@ -65,9 +60,9 @@ async fn source(address: &str, seconds: &str, sources: &[&str]) -> io::Result<()
         streams.push(StreamSpec::default());
     }
     let mut connection = connect(address, &streams, ClientConfig::default()).await?;
-    let (piece, began) = (vec![0; PIECE_BYTES], Instant::now());
+    let (piece, began) = (Bytes::from(vec![0; PIECE_BYTES]), Instant::now());
     while began.elapsed() < Duration::from_secs_f64(seconds) {
-        connection.write_all(&piece).await?;
+        connection.write_chunk(piece.clone()).await?;
     }
     Ok(connection.close().await?)
 }

@@ -1,12 +1,16 @@
 //! What an application has of a connection.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use mstcp_net::{ClientConfig, Driver, Error, Event, Statistics, StreamId, StreamSpec};
+use bytes::Bytes;
+use mstcp_net::{
+    ClientConfig, Driver, Error, Event, SharedBytes, Statistics, StreamId, StreamSpec,
+};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{lookup_host, ToSocketAddrs};
 use tokio::sync::broadcast;
@@ -190,6 +194,67 @@ impl Connection {
         })
     }
 
+    /// Wait for bytes, and take them as they were read, without a copy; none: the peer sends no more.
+    ///
+    /// A piece has 256 KiB at most, and may hold as much memory however small it is.
+    ///
+    /// # Errors
+    /// As those of a read.
+    pub async fn read_chunk(&mut self) -> io::Result<Option<Bytes>> {
+        let take = |driver: &mut Driver| driver.take(now_ns()).map(Bytes::from_owner);
+        poll_fn(|context| self.poll_taken(context, take)).await
+    }
+
+    /// Wait for room, and send all of these bytes without a copy. They are kept until the peer has them.
+    ///
+    /// # Errors
+    /// As those of a write.
+    pub async fn write_chunk(&mut self, chunk: Bytes) -> io::Result<()> {
+        let shared: SharedBytes = Arc::new(chunk);
+        let write = |driver: &mut Driver| {
+            let is_taken = driver.write_shared(now_ns(), &shared)?;
+            Ok(is_taken.then_some(()))
+        };
+        poll_fn(|context| self.poll_written(context, write)).await
+    }
+
+    fn poll_taken<R>(
+        &self,
+        context: &mut Context<'_>,
+        take: impl FnOnce(&mut Driver) -> Option<R>,
+    ) -> Poll<io::Result<Option<R>>> {
+        self.shared().with(|state| {
+            let taken = take(&mut state.driver);
+            if taken.is_some() || state.driver.is_ended() {
+                return Poll::Ready(Ok(taken));
+            }
+            match state.driver.result() {
+                // The end of what came is no end if the connection was lost.
+                Some(Err(error)) => Poll::Ready(Err(error.clone().into())),
+                Some(Ok(())) => Poll::Ready(Ok(None)),
+                None => {
+                    state.reader = Some(context.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+    }
+
+    fn poll_written<R>(
+        &self,
+        context: &mut Context<'_>,
+        write: impl FnOnce(&mut Driver) -> Result<Option<R>, Error>,
+    ) -> Poll<io::Result<R>> {
+        self.shared().with(|state| match write(&mut state.driver) {
+            Err(error) => Poll::Ready(Err(error.into())),
+            Ok(Some(written)) => Poll::Ready(Ok(written)),
+            Ok(None) => {
+                state.writer = Some(context.waker().clone());
+                Poll::Pending
+            }
+        })
+    }
+
     fn act<R>(&self, act: impl FnOnce(&mut Driver) -> R) -> R {
         self.shared().with(|state| act(&mut state.driver))
     }
@@ -204,22 +269,12 @@ impl AsyncRead for Connection {
         if buffer.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
-        self.shared().with(|state| {
-            let count = state.driver.read(now_ns(), buffer.initialize_unfilled());
+        let read = |driver: &mut Driver| {
+            let count = driver.read(now_ns(), buffer.initialize_unfilled());
             buffer.advance(count);
-            if count > 0 || state.driver.is_ended() {
-                return Poll::Ready(Ok(()));
-            }
-            match state.driver.result() {
-                // The end of what came is no end if the connection was lost.
-                Some(Err(error)) => Poll::Ready(Err(error.clone().into())),
-                Some(Ok(())) => Poll::Ready(Ok(())),
-                None => {
-                    state.reader = Some(context.waker().clone());
-                    Poll::Pending
-                }
-            }
-        })
+            (count > 0).then_some(())
+        };
+        self.poll_taken(context, read).map_ok(drop)
     }
 }
 
@@ -229,15 +284,11 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.shared()
-            .with(|state| match state.driver.write(now_ns(), data) {
-                Err(error) => Poll::Ready(Err(error.into())),
-                Ok(0) if !data.is_empty() => {
-                    state.writer = Some(context.waker().clone());
-                    Poll::Pending
-                }
-                Ok(count) => Poll::Ready(Ok(count)),
-            })
+        let write = |driver: &mut Driver| {
+            let count = driver.write(now_ns(), data)?;
+            Ok((count > 0 || data.is_empty()).then_some(count))
+        };
+        self.poll_written(context, write)
     }
 
     fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -273,6 +324,26 @@ impl ReadHalf {
         assert!(is_same, "the halves are of two connections");
         writer.ends = false;
         self.0
+    }
+}
+
+impl ReadHalf {
+    /// See [`Connection::read_chunk`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn read_chunk(&mut self) -> io::Result<Option<Bytes>> {
+        self.0.read_chunk().await
+    }
+}
+
+impl WriteHalf {
+    /// See [`Connection::write_chunk`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn write_chunk(&mut self, chunk: Bytes) -> io::Result<()> {
+        self.connection.write_chunk(chunk).await
     }
 }
 

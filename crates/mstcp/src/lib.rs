@@ -30,6 +30,7 @@
 //! | | |
 //! |---|---|
 //! | [`Connection::into_split`] | a reader and a writer for two tasks |
+//! | [`Connection::read_chunk`], [`Connection::write_chunk`] | bytes that are not copied |
 //! | [`Connection::statistics`], [`Connection::events`] | what it has carried; streams that open, stall and are lost |
 //! | [`Connection::add_stream`], [`Connection::remove_stream`] | paths that come and go |
 //! | [`Connection::set_rate`], [`Connection::set_priority`] | how much goes over which, and which are backups |

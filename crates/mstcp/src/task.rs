@@ -47,6 +47,8 @@ pub(crate) struct State {
     pub(crate) writer: Option<Waker>,
     waiting: Vec<Waker>,
     task: Option<Waker>,
+    /// The application has been woken, and is to have its turn.
+    has_woken: bool,
     /// When the task wakes by itself.
     armed_ns: Option<u64>,
     changes: Vec<Change>,
@@ -63,6 +65,7 @@ impl Shared {
             writer: None,
             waiting: Vec::new(),
             task: None,
+            has_woken: false,
             armed_ns: None,
             changes: Vec::new(),
             events: broadcast::Sender::new(MAX_EVENTS),
@@ -127,8 +130,12 @@ impl State {
                     self.is_open = true;
                     self.waiting.drain(..).for_each(Waker::wake);
                 }
-                Action::Deliver => drop(self.reader.take().map(Waker::wake)),
-                Action::ResumeWriting => drop(self.writer.take().map(Waker::wake)),
+                Action::Deliver => {
+                    self.has_woken |= self.reader.take().map(Waker::wake).is_some();
+                }
+                Action::ResumeWriting => {
+                    self.has_woken |= self.writer.take().map(Waker::wake).is_some();
+                }
                 // Nobody may be listening.
                 Action::Event(event) => drop(self.events.send(event)),
                 Action::Ended(_) => {
@@ -188,6 +195,10 @@ impl Task {
             }
             if !self.pass(context) && self.arm(context, timer.as_mut()) {
                 return Poll::Pending;
+            }
+            // What came is in the processor's cache now.
+            if std::mem::take(&mut shared.lock().has_woken) {
+                break;
             }
         }
         context.waker().wake_by_ref();

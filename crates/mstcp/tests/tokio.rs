@@ -3,7 +3,9 @@
 mod common;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use bytes::Bytes;
 use common::{any, exchange, pair};
 use mstcp::{connect, ClientConfig, Event, Listener, ServerConfig, StreamSpec, TransportConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -120,6 +122,36 @@ async fn what_is_written_after_the_peer_has_closed_fails() {
     let result = tokio::time::timeout(std::time::Duration::from_secs(60), failing).await;
     assert!(result.expect("it fails").is_err());
     let _ = closing.await.unwrap();
+}
+
+#[tokio::test]
+async fn chunks_are_passed_on_without_a_copy_and_given_back() {
+    let (mut client, server, _listener) = pair(2, client(), server()).await;
+    let memory: Arc<Vec<u8>> = Arc::new((0..3_000_001_u32).map(|at| (at >> 3) as u8).collect());
+    struct Borrowed(Arc<Vec<u8>>);
+    impl AsRef<[u8]> for Borrowed {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+    let (mut reader, mut writer) = server.into_split();
+    let chunk = Bytes::from_owner(Borrowed(Arc::clone(&memory)));
+    let writing = tokio::spawn(async move {
+        for _ in 0..3 {
+            writer.write_chunk(chunk.clone()).await.unwrap();
+        }
+    });
+    let mut came = Vec::new();
+    while let Some(chunk) = client.read_chunk().await.unwrap() {
+        came.extend_from_slice(&chunk);
+    }
+    writing.await.unwrap();
+    assert!(came == memory.repeat(3));
+    client.close().await.unwrap();
+    assert!(reader.read_chunk().await.unwrap().is_none());
+    while Arc::strong_count(&memory) > 1 {
+        tokio::task::yield_now().await; // the connection's task has not ended
+    }
 }
 
 /// Wait until this many streams have opened.

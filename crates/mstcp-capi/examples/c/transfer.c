@@ -2,6 +2,7 @@
  * transfer sink HOST PORT                                  receive one transfer, and say as JSON what came in which time
  * transfer source HOST PORT SECONDS [SOURCE:PORT ...]      send for SECONDS seconds, over a stream from each source
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,11 @@
 #define MAX_STREAMS 64
 
 static unsigned char piece[PIECE_BYTES];
+static atomic_size_t borrowed; // times that the library has the piece
+
+static void release(void *times) {
+    atomic_fetch_sub((atomic_size_t *)times, 1);
+}
 
 static int fail(const char *what) {
     fprintf(stderr, "%s: %s\n", what, mstcp_last_error());
@@ -35,9 +41,12 @@ static int sink(const char *host, int port) {
     double began_s = 0;
     size_t bytes = 0;
     ssize_t count;
-    while ((count = mstcp_read(connection, piece, sizeof piece)) > 0) {
+    struct mstcp_chunk *chunk;
+    const unsigned char *there;
+    while ((count = mstcp_read_chunk(connection, &chunk, &there)) > 0) {
         if (began_s == 0) began_s = now_s();
         bytes += (size_t)count;
+        mstcp_chunk_free(chunk);
     }
     if (count < 0) return fail("cannot read");
     printf("{\"bytes\": %zu, \"seconds\": %.9f}\n", bytes, now_s() - began_s);
@@ -52,13 +61,13 @@ static int source(const char *host, int port, double seconds, char **sources, in
     for (int at = 0; at < count; at++) specs[at].source = sources[at];
     struct mstcp_connection *connection = mstcp_connect(host, (uint16_t)port, specs, count ? (size_t)count : 1, NULL);
     if (!connection) return fail("cannot connect");
-    for (double until_s = now_s() + seconds; now_s() < until_s;)
-        for (size_t at = 0; at < sizeof piece;) {
-            ssize_t taken = mstcp_write(connection, piece + at, sizeof piece - at);
-            if (taken < 0) return fail("cannot write");
-            at += (size_t)taken;
-        }
-    return mstcp_close(connection) < 0 ? fail("cannot close") : 0;
+    for (double until_s = now_s() + seconds; now_s() < until_s;) {
+        atomic_fetch_add(&borrowed, 1);
+        if (mstcp_write_chunk(connection, piece, sizeof piece, release, &borrowed) < 0) return fail("cannot write");
+    }
+    if (mstcp_close(connection) < 0) return fail("cannot close");
+    // The peer has everything, and the library nothing of ours.
+    return atomic_load(&borrowed) != 0;
 }
 
 int main(int count, char **words) {

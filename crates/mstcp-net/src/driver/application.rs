@@ -1,7 +1,8 @@
 //! What the application wants of a connection: to write, to read, and to end it.
 
-use mstcp_proto::code;
-use mstcp_proto::Slice;
+use std::sync::Arc;
+
+use mstcp_proto::{code, SharedBytes, Slice};
 
 use super::{Action, Driver};
 use crate::error::Error;
@@ -13,12 +14,7 @@ impl Driver {
     /// # Errors
     /// Why the connection is over; [`Error::Closed`] after [`Driver::end`] or [`Driver::close`].
     pub fn write(&mut self, now_ns: u64, data: &[u8]) -> Result<usize, Error> {
-        match &self.over {
-            Some(Err(error)) => return Err(error.clone()),
-            Some(Ok(())) => return Err(Error::Closed),
-            None if self.has_ended_writing => return Err(Error::Closed),
-            None => {}
-        }
+        self.check_writing()?;
         let queued = self.endpoint.core.queued_bytes();
         let count = self
             .send_buffer_bytes
@@ -28,13 +24,50 @@ impl Driver {
             self.endpoint.core.write(&data[..count])?;
             self.settle(now_ns);
         }
-        let is_full = count < data.len() && self.over.is_none();
-        if is_full && !self.is_paused && self.endpoint.core.queued_bytes() > 0 {
+        if count < data.len() {
+            self.pause();
+        }
+        Ok(count)
+    }
+
+    /// As [`Driver::write`], all of it and without a copy; false: the send buffer is full.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn write_shared(&mut self, now_ns: u64, data: &SharedBytes) -> Result<bool, Error> {
+        self.check_writing()?;
+        let queued = self.endpoint.core.queued_bytes();
+        let length = (**data).as_ref().len();
+        // The core takes what is larger than its queue where that is empty.
+        let is_large = length > self.send_buffer_bytes;
+        let has_room = queued == 0 || !is_large && queued < self.send_buffer_bytes;
+        if has_room {
+            self.endpoint.core.write_shared(Arc::clone(data))?;
+            self.settle(now_ns);
+        } else {
+            self.awaits_empty |= is_large;
+            self.pause();
+        }
+        Ok(has_room)
+    }
+
+    fn check_writing(&self) -> Result<(), Error> {
+        match &self.over {
+            Some(Err(error)) => Err(error.clone()),
+            Some(Ok(())) => Err(Error::Closed),
+            None if self.has_ended_writing => Err(Error::Closed),
+            None => Ok(()),
+        }
+    }
+
+    /// Have who writes wait for room.
+    fn pause(&mut self) {
+        let is_full = self.endpoint.core.queued_bytes() > 0 && self.over.is_none();
+        if is_full && !self.is_paused {
             self.is_paused = true;
             self.actions.push_back(Action::PauseWriting);
             self.resume();
         }
-        Ok(count)
     }
 
     /// Send the end after what was written; receiving goes on.
@@ -90,12 +123,12 @@ impl Driver {
         count
     }
 
-    /// Take about half a megabyte of what is in order, without copying it.
-    pub fn take(&mut self, now_ns: u64) -> Vec<Slice> {
+    /// Take a piece of what is in order as it was read, without a copy; none: see [`Driver::read`].
+    pub fn take(&mut self, now_ns: u64) -> Option<Slice> {
         self.endpoint.reclaim();
-        let slices = self.endpoint.take();
+        let slice = self.endpoint.take_one();
         self.note_taken(now_ns);
-        slices
+        slice
     }
 
     /// Whether the send buffer is full: see [`Action::PauseWriting`].

@@ -155,6 +155,8 @@ pub struct Driver {
     actions: VecDeque<Action>,
     is_open: bool,
     is_paused: bool,
+    /// Writing goes on once nothing is queued.
+    awaits_empty: bool,
     has_told_bytes: bool,
     has_ended_writing: bool,
     is_closed: bool,
@@ -227,7 +229,8 @@ impl Driver {
             Err(ReadError::Protocol(error)) => Err(error),
             Err(ReadError::Memory(error)) => return Err(error),
         };
-        Ok(self.note_read(now_ns, slot, result))
+        let is_drained = self.endpoint.is_drained();
+        Ok(self.note_read(now_ns, slot, result) || is_drained)
     }
 
     /// Go on with a socket that has room; true if it has none left.

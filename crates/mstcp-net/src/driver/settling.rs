@@ -126,12 +126,15 @@ impl Driver {
 
     pub(super) fn resume(&mut self) {
         let queued = self.endpoint.core.queued_bytes();
-        let is_over = self.over.is_some();
-        if is_over {
+        let few = match self.awaits_empty {
+            true => 0,
+            false => self.few_queued_bytes,
+        };
+        if self.over.is_some() {
             // Who waits for room is told of the end.
             self.is_paused = false;
-        } else if self.is_paused && queued <= self.few_queued_bytes {
-            self.is_paused = false;
+        } else if self.is_paused && queued <= few {
+            (self.is_paused, self.awaits_empty) = (false, false);
             self.actions.push_back(Action::ResumeWriting);
         } else if !self.is_paused && queued > self.most_queued_bytes {
             self.is_paused = true;

@@ -140,6 +140,7 @@ impl Driver {
             actions: VecDeque::new(),
             is_open: false,
             is_paused: false,
+            awaits_empty: false,
             has_told_bytes: false,
             has_ended_writing: false,
             is_closed: false,
