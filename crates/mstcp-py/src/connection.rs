@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use memmap2::MmapOptions;
 use mstcp_net::shared::Locked;
-use mstcp_net::{Driver, MappedFile, SharedDriver, SocketId, StreamId};
+use mstcp_net::{Driver, SharedDriver, SocketId, StreamId};
 use mstcp_proto::LocalError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -12,7 +13,6 @@ use pyo3::types::PyBytes;
 use crate::action::{failure, Action, Known};
 use crate::bytes::{self, Bytes, PythonMemory};
 use crate::client::{Address, AskedStream, Options};
-use crate::convert::os_error;
 use crate::counters::Counters;
 use crate::local;
 use crate::waiter::{Bell, Waiter};
@@ -209,7 +209,13 @@ impl Connection {
         length: usize,
     ) -> PyResult<()> {
         let mut driver = self.locked(py);
-        let mapped = MappedFile::new(descriptor, offset, length).map_err(os_error)?;
+        // SAFETY: the application leaves the file as it is until the peer has acknowledged it.
+        let mapped = unsafe {
+            MmapOptions::new()
+                .offset(offset)
+                .len(length)
+                .map(descriptor)
+        }?;
         (driver.core())
             .write_shared(Arc::new(mapped))
             .map_err(local)

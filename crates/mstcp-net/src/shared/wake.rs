@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use crate::sys::last_errno;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use mstcp_proto::StreamSet;
 
@@ -12,71 +12,50 @@ use crate::policy::StreamSockets;
 /// Ends a thread's wait from another thread.
 #[derive(Debug)]
 pub(super) struct Wake {
-    read: RawFd,
-    write: RawFd,
+    read: OwnedFd,
+    #[cfg(not(target_os = "linux"))]
+    write: OwnedFd,
 }
 
 impl Wake {
     /// Make one; the error is an errno.
+    #[cfg(target_os = "linux")]
     pub(super) fn new() -> Result<Self, Errno> {
-        #[cfg(target_os = "linux")]
-        {
-            // SAFETY: no memory is passed.
-            let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-            match event {
-                0.. => Ok(Self {
-                    read: event,
-                    write: event,
-                }),
-                _ => Err(last_errno()),
-            }
-        }
-        #[cfg(not(target_os = "linux"))]
-        {
-            let mut ends = [0; 2];
-            // SAFETY: the call writes two descriptors; the others take no memory.
-            unsafe {
-                if libc::pipe(ends.as_mut_ptr()) != 0 {
-                    return Err(last_errno());
-                }
-                for end in ends {
-                    libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC);
-                    libc::fcntl(end, libc::F_SETFL, libc::O_NONBLOCK);
-                }
-            }
-            let [read, write] = ends;
-            Ok(Self { read, write })
-        }
+        use rustix::event::{eventfd, EventfdFlags};
+        let read = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { read })
+    }
+
+    /// Make one; the error is an errno.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn new() -> Result<Self, Errno> {
+        let pair = std::os::unix::net::UnixStream::pair();
+        let (read, write) =
+            pair.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        let (read, write) = (OwnedFd::from(read), OwnedFd::from(write));
+        rustix::io::ioctl_fionbio(&read, true)?;
+        rustix::io::ioctl_fionbio(&write, true)?;
+        Ok(Self { read, write })
     }
 
     /// End the wait, or the next.
     pub(super) fn signal(&self) {
-        let one = 1_u64.to_ne_bytes();
-        // SAFETY: the memory is as long as said. What is full has ended the wait already.
-        unsafe { libc::write(self.write, one.as_ptr().cast(), one.len()) };
+        #[cfg(target_os = "linux")]
+        let end = &self.read;
+        #[cfg(not(target_os = "linux"))]
+        let end = &self.write;
+        // What is full has ended the wait already.
+        let _ = rustix::io::write(end, &1_u64.to_ne_bytes());
     }
 
     /// Forget what was signalled.
     pub(super) fn clear(&self) {
-        let mut bytes = [0_u8; 64];
-        // SAFETY: the memory is as long as said.
-        unsafe { libc::read(self.read, bytes.as_mut_ptr().cast(), bytes.len()) };
+        // Nothing was if this fails.
+        let _ = rustix::io::read(&self.read, &mut [0_u8; 64]);
     }
 
     pub(super) fn descriptor(&self) -> RawFd {
-        self.read
-    }
-}
-
-impl Drop for Wake {
-    fn drop(&mut self) {
-        // SAFETY: the descriptors are ours.
-        unsafe {
-            libc::close(self.read);
-            if self.write != self.read {
-                libc::close(self.write);
-            }
-        }
+        self.read.as_raw_fd()
     }
 }
 
