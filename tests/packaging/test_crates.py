@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.packaging.rust_surface import public_surface
 
 ROOT = Path(__file__).resolve().parents[2]
 CRATES = ("mstcp-proto", "mstcp-net", "mstcp", "mstcp-capi")
@@ -40,3 +43,14 @@ def test_the_crates_are_accepted_together() -> None:
     words = [word for crate in CRATES for word in ("--package", crate)]
     packaged = _cargo("package", "--offline", "--no-verify", "--allow-dirty", *words)
     assert packaged.returncode == 0, packaged.stderr
+
+
+@pytest.mark.parametrize("crate", ["mstcp-proto", "mstcp-net", "mstcp"])  # of mstcp-capi it is mstcp.h
+def test_the_public_surface_changes_only_knowingly(crate: str) -> None:
+    file = ROOT / "crates" / crate / "public-api.txt"
+    surface = public_surface(ROOT / "crates" / crate / "src")
+    if "MSTCP_RENEW" in os.environ:
+        file.write_text("".join(f"{line}\n" for line in surface))
+    assert surface == file.read_text().splitlines(), (
+        "renew it: MSTCP_RENEW=1 pytest tests/packaging -k public"
+    )
