@@ -110,12 +110,13 @@ def test_who_watches_a_queue_that_is_full_to_the_byte_is_told_of_room() -> None:
     with connected() as (client, server):
         client.settimeout(0)
         core = client._bridge.transport.shell.core
-        with contextlib.suppress(BlockingIOError):
-            # The sockets take a part of each piece, in the end none.
-            while True:
-                client.send(bytes(max(1, QUEUED_BYTES - core.queued_bytes)))
         told = threading.Event()
         with client.watched(told.set):
+            with contextlib.suppress(BlockingIOError):
+                # The sockets take a part of each piece, in the end none.
+                while True:
+                    told.clear()
+                    client.send(bytes(max(1, QUEUED_BYTES - core.queued_bytes)))
             while not told.is_set():
                 server.recv(1 << 20)
         assert client.send(b"x") == 1

@@ -8,14 +8,12 @@ import functools
 import logging
 import random
 import socket
-import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
 
 import mstcp
 from mstcp import StreamReader, StreamSpec, StreamWriter, blocking
@@ -329,70 +327,6 @@ async def test_files_are_sent_from_any_place(count: int, how: str, tmp_path: Pat
                     sent = await writer.transport.sendfile(file, offset, size)
                 assert sent == size
                 assert await asyncio.wait_for(reading, WAIT_S) == data[offset : offset + size]
-
-
-# --- TLS within a connection --------------------------------------------------------------------------------
-@pytest.mark.parametrize("early", [False, True])
-@pytest.mark.parametrize("count", [1, 2])
-async def test_tls_is_begun_within_a_connection(count: int, early: bool) -> None:
-    """Also where the reader holds the beginning of the peer's TLS already (cpython 142352)."""
-    authority = trustme.CA()
-    inside, outside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
-    authority.issue_cert("localhost").configure_cert(inside)
-    authority.configure_trust(outside)
-
-    async def answer(reader: StreamReader, writer: StreamWriter) -> None:
-        assert await reader.readexactly(8) == b"STARTTLS"
-        if early:
-            await until(lambda: reader._pieces or reader._buffer)
-        else:
-            writer.write(b"go")
-        await writer.start_tls(inside)
-        assert reader._transport is writer.transport
-        await echo(reader, writer)
-
-    async with serving(answer) as address:
-        reader, writer = await mstcp.open_connection(*address, streams=streams(count))
-        writer.write(b"STARTTLS")
-        if not early:
-            assert await reader.readexactly(2) == b"go"
-        await asyncio.wait_for(writer.start_tls(outside, server_hostname="localhost"), WAIT_S)
-        assert reader._transport is writer.transport and writer.get_extra_info("sslcontext") is outside
-        # More than the reader holds: it has TLS paused, not the connection below.
-        data = random.Random(5).randbytes(3_000_000)
-        writer.write(data)
-        await asyncio.sleep(0.1)
-        assert await asyncio.wait_for(reader.readexactly(len(data)), WAIT_S) == data
-        writer.close()
-        await writer.wait_closed()
-
-
-async def test_tls_that_cannot_begin_breaks_the_connection_and_says_why() -> None:
-    told: asyncio.Queue[BaseException] = asyncio.Queue()
-
-    async def answer(reader: StreamReader, writer: StreamWriter) -> None:
-        try:
-            await reader.readexactly(8)
-            await writer.start_tls(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
-        except (OSError, mstcp.MstcpError) as error:
-            await told.put(error)
-        writer.close()
-
-    async with serving(answer) as address:
-        for first in (b"STARTTLSthis is no TLS at all", b"STARTTLS"):
-            reader, writer = await mstcp.open_connection(*address, streams=streams(2), join_timeout=0.0)
-            writer.write(first)
-            if len(first) == 8:
-                with pytest.raises(OSError):
-                    await asyncio.wait_for(
-                        writer.start_tls(ssl.create_default_context(), server_hostname="localhost"), WAIT_S
-                    )
-            assert isinstance(await asyncio.wait_for(told.get(), WAIT_S), OSError)
-            with contextlib.suppress(OSError):
-                await asyncio.wait_for(reader.read(), WAIT_S)
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
 
 
 # --- cancelling ---------------------------------------------------------------------------------------------

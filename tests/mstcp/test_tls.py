@@ -8,15 +8,16 @@ import random
 import socket
 import ssl
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 import trustme
 
 import mstcp
-from mstcp import StreamSpec, blocking
+from mstcp import StreamReader, StreamSpec, StreamWriter, blocking
 from tests.fakes.tcp_server import tcp_server
+from tests.fakes.waiting import until
 
 AUTHORITY = trustme.CA()
 OTHER_AUTHORITY = trustme.CA()
@@ -58,6 +59,16 @@ async def serving(
     )
     async with server:
         yield server.sockets[0].getsockname()[1], rejected
+
+
+@contextlib.asynccontextmanager
+async def plainly_serving(
+    answer: Callable[[StreamReader, StreamWriter], Awaitable[None]],
+) -> AsyncIterator[tuple[str, int]]:
+    """Yield the address of a server whose streams are outside TLS."""
+    async with await mstcp.start_server(answer, "127.0.0.1") as server:
+        yield server.sockets[0].getsockname()
+        server.abort_clients()
 
 
 async def ask(port: int, data: bytes, count: int, host: str = "127.0.0.1", **options: Any) -> bytes:
@@ -283,3 +294,66 @@ async def test_wrong_use_is_named() -> None:
         await mstcp.open_connection("127.0.0.1", 1, ssl="yes")  # type: ignore[arg-type]
     with pytest.raises(mstcp.LocalProtocolError, match="SSLContext"):
         await mstcp.start_server(echo, ssl=True)  # type: ignore[arg-type]
+
+
+# --- TLS within a connection --------------------------------------------------------------------------------
+@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("count", [1, 2])
+async def test_tls_is_begun_within_a_connection(count: int, early: bool) -> None:
+    """Also where the reader holds the beginning of the peer's TLS already (cpython 142352)."""
+    inside, outside = server_context(), client_context()
+
+    async def answer(reader: StreamReader, writer: StreamWriter) -> None:
+        assert await reader.readexactly(8) == b"STARTTLS"
+        if early:
+            await until(lambda: reader._pieces or reader._buffer)
+        else:
+            writer.write(b"go")
+        await writer.start_tls(inside)
+        assert reader._transport is writer.transport
+        await echo(reader, writer)
+
+    async with plainly_serving(answer) as address:
+        reader, writer = await mstcp.open_connection(*address, streams=[StreamSpec()] * count)
+        writer.write(b"STARTTLS")
+        if not early:
+            assert await reader.readexactly(2) == b"go"
+        await asyncio.wait_for(writer.start_tls(outside, server_hostname="localhost"), 20)
+        assert reader._transport is writer.transport and writer.get_extra_info("sslcontext") is outside
+        # More than the reader holds: it has TLS paused, not the connection below.
+        data = random.Random(5).randbytes(3_000_000)
+        writer.write(data)
+        await asyncio.sleep(0.1)
+        assert await asyncio.wait_for(reader.readexactly(len(data)), 20) == data
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_tls_that_cannot_begin_breaks_the_connection_and_says_why() -> None:
+    told: asyncio.Queue[BaseException] = asyncio.Queue()
+
+    async def answer(reader: StreamReader, writer: StreamWriter) -> None:
+        try:
+            await reader.readexactly(8)
+            await writer.start_tls(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        except (OSError, mstcp.MstcpError) as error:
+            await told.put(error)
+        writer.close()
+
+    async with plainly_serving(answer) as address:
+        for first in (b"STARTTLSthis is no TLS at all", b"STARTTLS"):
+            reader, writer = await mstcp.open_connection(
+                *address, streams=[StreamSpec()] * 2, join_timeout=0.0
+            )
+            writer.write(first)
+            if len(first) == 8:
+                with pytest.raises(OSError):
+                    await asyncio.wait_for(
+                        writer.start_tls(ssl.create_default_context(), server_hostname="localhost"), 20
+                    )
+            assert isinstance(await asyncio.wait_for(told.get(), 20), OSError)
+            with contextlib.suppress(OSError):
+                await asyncio.wait_for(reader.read(), 20)
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
