@@ -12,7 +12,8 @@ another. Flows of one rate run between random hosts by the default objective. Me
 - what one request waits while no other is under way (`request_*_ms`);
 - as many paths again, all asked for at once (`batch_paths_per_s`);
 - the link with most flows, filled up with small ones to 1,000 (100 with `--quick`), fails: from then until
-  the owner of the last flow on it heard of its new path (`replan_ms`, `replanned_flows`);
+  the switches had confirmed the last rule of the new paths (`replan_confirmed_ms`), and until the owner of
+  the last flow on it heard of its own (`replan_ms`, `replanned_flows`);
 - how long the controller took to know all switches and links (`discovery_s`), and to have all its rules
   confirmed (`ready_s`); the most memory it had in use (`peak_memory_mib`);
 - how many rules a switch has at the end, on average, that name none of the hosts behind it
