@@ -3,7 +3,6 @@
 .venv/bin/python -m benchmarks.controller            # 200 switches, 5,000 flows: some minutes
 .venv/bin/python -m benchmarks.controller --quick --json
 .venv/bin/python -m benchmarks.controller --switches 1000 --flows 500
-sudo .venv/bin/python -m benchmarks.controller --live   # also on the live butterfly
 
 The controller is `mstcp-controller` itself, in a process of its own; the switches and the clients share
 another. Flows of one rate run between random hosts by the default objective. Measured are:
@@ -28,14 +27,12 @@ in which clients and switches are (`*_beside_cpu_ms`). They say more on a machin
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import tempfile
 from pathlib import Path
 
 import topologies
 from benchmarks.command_line import command_line, show
-from benchmarks.controller.live import run_in_namespaces
 from benchmarks.controller.load import Load, Result
 from benchmarks.controller.process import controller
 from benchmarks.controller.sizes import spec_of
@@ -51,21 +48,11 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=1e6, help="goodput that each flow asks for, bit/s")
     parser.add_argument("--link-rate", type=float, default=100e6, help="of each link between switches, bit/s")
     parser.add_argument("--seed", type=int, default=1, help="of the network and of the flows' ends")
-    parser.add_argument(
-        "--live", action="store_true", help="also measure requests on the live butterfly (root)"
-    )
     options = parser.parse_args()
-    if options.live and os.geteuid() != 0:
-        print(
-            "benchmarks.controller: --live needs root for its network namespaces: use sudo", file=sys.stderr
-        )
-        return 2
     switches = options.switches or (50 if options.quick else 200)
     flows = options.flows or (500 if options.quick else 5000)
     network = spec_of(switches, options.seed, options.link_rate)
     result = asyncio.run(_measure(network, flows, options.rate, options.seed))
-    if options.live:
-        result |= run_in_namespaces(options.quick)
     show(result, options.json)
     return 0
 

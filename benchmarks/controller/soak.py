@@ -1,6 +1,6 @@
 """Random faults on a controller and model switches that speak OpenFlow, for as long as you like.
 
-.venv/bin/python -m benchmarks.controller.soak --minutes 30 --seed 1     # make soak-controller
+.venv/bin/python -m benchmarks.controller.soak --minutes 30 --seed 1
 
 Links and switches go and return, the controller is killed, switches refuse rules, clients vanish. After each
 step no link may be promised more than it has; at the end everything runs out, and no switch may have a rule
