@@ -11,7 +11,6 @@ from gomr import OBJECTIVES
 from controller.api import (
     rest_events,
     rest_flows,
-    rest_live,
     rest_network,
     rest_operations,
     rest_page,
@@ -60,7 +59,6 @@ def make_app(api: Api | Service) -> FastAPI:
         rest_network,
         rest_events,
         rest_operations,
-        rest_live,
         rest_page,
         rest_replicas,
     ):

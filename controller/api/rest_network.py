@@ -1,4 +1,4 @@
-"""REST: the network, its links, switches and hosts."""
+"""REST: the network, its links, switches and hosts, and a snapshot of all that changes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
+from controller.api.live import LiveDocument
+from controller.api.packed import AcceptEncoding, send
 from controller.api.problems import problem_responses
 from controller.api.rest_common import (
     ETAG_HEADER,
@@ -129,3 +131,10 @@ async def rules(switch: SwitchName, service: TheService, _: Reader) -> RulesView
 async def health(service: TheService, _: Reader) -> HealthView:
     """Say whether the network is as it should be; `ready`: flows can be served everywhere."""
     return (await service.view(ViewName.HEALTH, HealthView))[0]
+
+
+@router.get("/v1/live", responses={200: {"model": LiveDocument}, **problem_responses()})
+async def live(api: TheApi, _: Reader, accept_encoding: AcceptEncoding = "") -> Response:
+    """Show all that changes: links, nodes, flows and figures, as they were less than a second ago."""
+    packed = await api.live.latest()
+    return send(packed, "application/json", accept_encoding, {"Cache-Control": "no-store"})
