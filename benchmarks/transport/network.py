@@ -73,7 +73,8 @@ class Network:
             self._run(side, "ip mptcp limits set subflow 1 add_addr_accepted 1")
         for path in range(PATHS):
             # Neighbours are asked for now: their answers are no part of a connection's first round trip.
-            self._run(0, f"ping -c 1 -W 5 -I a{path} {path_address(path, 1)}")
+            # An answer may be lost.
+            self._run(0, f"ping -c 1 -w 9 -I a{path} {path_address(path, 1)}")
         self._run(1, f"ip mptcp endpoint add {path_address(1, 1)} dev b1 signal")
 
     def _veth(self, side: int | None, name: str, other_side: int, other_name: str) -> None:

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass
 
 KINDS = ("tcp0", "tcp1", "mstcp", "mptcp")
+TWO_TCPS = "tcps"
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class Case:
     paths: tuple[Path, Path]
     size_bytes: int
     congestion_control: str = "cubic"
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What is measured: where the paths are alike also two TCPs, with half of the bytes each."""
+        return (*KINDS, TWO_TCPS) if self.paths[0] == self.paths[1] else KINDS
 
     def __str__(self) -> str:
         paths = " + ".join(map(str, self.paths))

@@ -4,6 +4,7 @@ The near host makes one transfer after the other, `near KIND:BYTES ...`, with a 
 when each began: before it connects. The far host says when each was there, with its last byte. Both read the
 monotonic clock, which they share. `tcp0` and `tcp1` are TCP on the first and second path, `mstcp` is the
 library as it comes with a stream on each, and `mptcp` the kernel's; its first subflow takes the first path.
+`tcps` are a TCP on each at once, with half of the bytes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import time
 import mstcp
 from benchmarks.transport import network
 from benchmarks.transport.peer import IPPROTO_MPTCP
+from benchmarks.unequal.grid import TWO_TCPS
 
 PORTS = {"tcp0": 5000, "tcp1": 5000, "mstcp": 5001, "mptcp": 5002}
 PAUSE_S = 1.0
@@ -67,6 +69,8 @@ async def connect(kind: str, number: int) -> tuple[asyncio.StreamReader, asyncio
 
 async def send(kind: str, number: int, size_bytes: int) -> float:
     """Make one transfer; return when it began."""
+    if kind == TWO_TCPS:
+        return min(await asyncio.gather(*(send(tcp, number, size_bytes // 2) for tcp in ("tcp0", "tcp1"))))
     began_s = time.monotonic()
     reader, writer = await connect(kind, number)
     for at in range(0, size_bytes, WRITE_BYTES):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.transport.kernel_links import KernelLinks
 from benchmarks.transport.network import FAR, Network
-from benchmarks.unequal.grid import KINDS, Case
+from benchmarks.unequal.grid import TWO_TCPS, Case
 from benchmarks.unequal.grid import Path as NetworkPath
 from benchmarks.virtual_kernel import guest_file, lines_of
 
@@ -42,7 +43,12 @@ def boot(networks: Sequence[Sequence[Case]], seed: int, queue_packets: int) -> l
         words = ["-m", "benchmarks.unequal.virtual", guest_file("wanted"), guest_file("told")]
         seconds = lines_of(words, folder, "told", seed=seed)
     flat = [case for cases in networks for case in cases]
-    return [(case, dict(zip(KINDS, four, strict=True))) for case, four in zip(flat, seconds, strict=True)]
+    return [(case, dict(zip(case.kinds, row, strict=True))) for case, row in zip(flat, seconds, strict=True)]
+
+
+def medians(made: Sequence[Seconds]) -> Seconds:
+    """Return the median time of each kind over several runs of a case."""
+    return {kind: statistics.median(seconds[kind] for seconds in made) for kind in made[0]}
 
 
 def _order(cases: Sequence[Case], queue_packets: int) -> str:
@@ -50,6 +56,7 @@ def _order(cases: Sequence[Case], queue_packets: int) -> str:
     order = {
         "paths": [asdict(path) for path in first.paths],
         "sizes": [case.size_bytes for case in cases],
+        "kinds": first.kinds,
         "congestion_control": first.congestion_control,
         "queue_packets": queue_packets,
     }
@@ -63,11 +70,14 @@ def main(wanted: Path, told: Path) -> None:
             order = json.loads(line)
             shapes = [NetworkPath(**path).shape(order["queue_packets"]) for path in order["paths"]]
             with contextlib.closing(Network(KernelLinks(), shapes, f"u{number}x")) as network:
-                for seconds in transfers(network, order["sizes"], order["congestion_control"]):
+                what = order["sizes"], order["kinds"], order["congestion_control"]
+                for seconds in transfers(network, *what):
                     print(json.dumps(seconds), file=file, flush=True)
 
 
-def transfers(network: Network, sizes: Sequence[int], congestion_control: str) -> Iterator[list[float]]:
+def transfers(
+    network: Network, sizes: Sequence[int], kinds: Sequence[str], congestion_control: str
+) -> Iterator[list[float]]:
     """Make the transfers of one network; yield the seconds of all kinds for each size."""
     for side in (0, 1):
         settings = (f"net.ipv4.tcp_congestion_control={congestion_control}", "net.ipv4.tcp_no_metrics_save=1")
@@ -85,14 +95,15 @@ def transfers(network: Network, sizes: Sequence[int], congestion_control: str) -
 
         far = start(1, ["far"])
         next(far)
-        near = start(0, ["near", *(f"{kind}:{size}" for size in sizes for kind in KINDS)])
+        near = start(0, ["near", *(f"{kind}:{size}" for size in sizes for kind in kinds)])
         for size in sizes:
             seconds = []
-            for kind in KINDS:
-                began, ended = next(near), next(far)
-                if ended["bytes"] != size:
-                    raise RuntimeError(f"{kind}: {ended['bytes']} of {size} bytes came to {FAR}")
-                seconds.append(ended["last_s"] - began["began_s"])
+            for kind in kinds:
+                began = next(near)
+                ended = [next(far) for _ in range(2 if kind == TWO_TCPS else 1)]
+                if (came := sum(each["bytes"] for each in ended)) != size:
+                    raise RuntimeError(f"{kind}: {came} of {size} bytes came to {FAR}")
+                seconds.append(max(each["last_s"] for each in ended) - began["began_s"])
             yield seconds
 
 
