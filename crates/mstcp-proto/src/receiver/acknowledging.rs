@@ -35,8 +35,9 @@ impl Receiver {
         now_ns >= *self.ack_at_ns.get_or_insert(now_ns + ACK_DELAY_NS)
     }
 
-    /// Double the window, as far as may be, if the application takes more than half of it in a round trip (as TCP's receivers
-    /// do: Fisk and Feng, "Dynamic right-sizing in TCP", 2001).
+    /// Double the window, as far as may be, if the application takes more than a quarter of it in a round trip (as TCP's receivers
+    /// do, for senders that double what they send in the next: Fisk and Feng, "Dynamic right-sizing in TCP", 2001), or if half of it
+    /// waits for what a path has lost.
     pub(crate) fn grow(&mut self, now_ns: u64, round_trip_ns: u64) {
         let (since_ns, consumed) = self.grown;
         let elapsed_ns = now_ns.saturating_sub(since_ns);
@@ -45,7 +46,8 @@ impl Receiver {
         }
         self.grown = (now_ns, self.consumed);
         let in_round_trip = u128::from(self.consumed - consumed) * u128::from(round_trip_ns);
-        if in_round_trip > u128::from(elapsed_ns) * (self.window_bytes / 2) as u128 {
+        let is_taken = in_round_trip > u128::from(elapsed_ns) * (self.window_bytes / 4) as u128;
+        if is_taken || self.reassembly.waiting_bytes() > self.window_bytes / 2 {
             self.window_bytes = (2 * self.window_bytes)
                 .min(self.reorder_limit_bytes)
                 .max(self.window_bytes);
@@ -116,6 +118,7 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::Receiver;
+    use crate::slice::Slice;
 
     const MIB: usize = 1 << 20;
 
@@ -133,7 +136,16 @@ mod tests {
     #[test]
     fn a_window_that_holds_the_peer_up_grows_as_far_as_it_may() {
         assert_eq!(windows(1.0), [32, 64, 64, 64]);
-        assert_eq!(windows(0.5), [16, 16, 16, 16]);
+        assert_eq!(windows(0.25), [16, 16, 16, 16]);
+    }
+
+    #[test]
+    fn a_window_of_which_half_waits_for_lost_bytes_grows() {
+        let mut receiver = Receiver::new(1, 1000, 64 * MIB);
+        let ahead = Slice::copy_of(&vec![0; 8 * MIB + 1]);
+        receiver.reassembly.insert(1, ahead, &mut Vec::new());
+        receiver.grow(1_000_000, 1_000_000);
+        assert_eq!(receiver.window_bytes, 32 * MIB);
     }
 
     #[test]
