@@ -15,16 +15,12 @@ use crate::sys;
 pub struct Sent {
     /// Bytes that the sockets took, headers included.
     pub bytes: usize,
-    /// Application bytes that no socket has taken.
-    pub queued_bytes: usize,
     /// Streams whose sockets are full: call [`Endpoint::transmit`] after [`Connection::on_writable`].
     pub blocked: StreamSet,
     /// Streams that have sent their last byte: their direction of TCP is to be shut.
     pub ended: StreamSet,
     /// The stream that broke, which ended the call, and its errno.
     pub failed: Option<(usize, Errno)>,
-    /// When to call again though nothing happened.
-    pub due_ns: Option<u64>,
 }
 
 /// One connection, after its hellos, and the non-blocking sockets of its streams.
@@ -107,7 +103,7 @@ impl Endpoint {
         &mut self.sockets
     }
 
-    /// Ask TCP about streams without a rate and about silent ones, where that is due; `transmit` does so itself.
+    /// Ask TCP about streams without a rate and about silent ones, where that is due.
     pub fn measure(&mut self, now_ns: u64) -> Result<(), LocalError> {
         self.sockets.check_awaited(now_ns);
         for stream in self.core.doubted(now_ns).iter() {
@@ -115,18 +111,6 @@ impl Endpoint {
             self.core.on_unanswered(now_ns, stream, unanswered);
         }
         self.sockets.measure(&mut self.core, now_ns)
-    }
-
-    /// Whether `size` bytes more in a stream's socket are not too many unsent ones; those that TLS holds count.
-    pub fn has_room(
-        &mut self,
-        now_ns: u64,
-        stream: usize,
-        size: usize,
-        held: usize,
-    ) -> Result<bool, LocalError> {
-        self.sockets
-            .has_room(&mut self.core, now_ns, stream, size, held)
     }
 
     /// Send until nothing is left to be sent or no socket has room.
@@ -142,7 +126,8 @@ impl Endpoint {
         while let Some((stream, size)) = self.core.poll_frame(now_ns) {
             let mut count = 0;
             let held = self.layer(stream).map_or(0, |layer| layer.unsent_bytes());
-            if self.has_room(now_ns, stream, size, held)? {
+            let sockets = &mut self.sockets;
+            if sockets.has_room(&mut self.core, now_ns, stream, size, held)? {
                 match self.send(stream) {
                     Ok(taken) => count = taken,
                     Err(Errno::AGAIN | Errno::INTR) => {}
@@ -159,9 +144,7 @@ impl Endpoint {
         let waiting = self.unsent_in_layers();
         sent.ended = self.ending.without(waiting);
         self.ending = self.ending.and(waiting);
-        sent.queued_bytes = self.core.queued_bytes();
         sent.blocked = self.core.blocked().or(waiting);
-        sent.due_ns = self.timeout_ns();
         Ok(sent)
     }
 

@@ -265,13 +265,11 @@ impl StreamSockets {
                 continue;
             }
             socket.measure_ns = Some(now_ns + MEASURE.as_nanos() as u64);
-            let Some(path) = sys::path(socket.room.descriptor) else {
+            let Some((path, unsent_bytes)) = sys::path(socket.room.descriptor) else {
                 continue;
             };
-            core.on_measured(stream, path.rate_bps, path.delay_ns)?;
-            let (waiting, flight) = (path.queue_bytes, path.flight_bytes);
-            core.on_queue(stream, waiting, flight, path.least_delay_ns)?;
-            core.on_unsent(now_ns, stream, path.unsent_bytes)?;
+            core.on_measured(stream, &path)?;
+            core.on_unsent(now_ns, stream, unsent_bytes)?;
             socket.room.note_rate(path.rate_bps, path.delay_ns);
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! The system calls of a connection's sockets; errors are errnos.
 
+use mstcp_proto::MeasuredPath;
 use rustix::io::Errno;
 use std::ffi::CStr;
 use std::io::{self, IoSlice};
@@ -128,26 +129,9 @@ pub fn is_over(socket: RawFd) -> bool {
 const QUEUE_RATIO: f64 = 1.25;
 const QUEUE_US: f64 = 2000.0;
 
-/// What TCP knows of the path of a socket.
-#[derive(Debug, Clone, Copy)]
-pub struct Path {
-    /// What it recently delivered, or could by its window where the application did not give it enough.
-    pub rate_bps: f64,
-    /// Half of the smoothed round-trip time, queues included.
-    pub delay_ns: u64,
-    /// Half of the least round-trip time that was seen.
-    pub least_delay_ns: u64,
-    /// As [`unsent_bytes`].
-    pub unsent_bytes: usize,
-    /// What was sent, is not acknowledged, and is more than the path holds: it waits in a queue.
-    pub queue_bytes: f64,
-    /// Bytes that were sent and that the peer's kernel has not acknowledged.
-    pub flight_bytes: f64,
-}
-
-/// Ask TCP about the path of a connected socket; none where the system does not say.
+/// Ask TCP about the path of a connected socket, and how many bytes it has not sent; none where the system does not say.
 #[cfg(target_os = "linux")]
-pub fn path(socket: RawFd) -> Option<Path> {
+pub fn path(socket: RawFd) -> Option<(MeasuredPath, usize)> {
     // struct tcp_info of linux/tcp.h; the libc crate's ends before the delivery rate.
     const APP_LIMITED: usize = 7;
     const SEGMENT_BYTES: usize = 16;
@@ -186,14 +170,14 @@ pub fn path(socket: RawFd) -> Option<Path> {
         _ => flying_bps.max(delivered),
     };
     let path_bytes = rate_bps / 8.0 * f64::from(least_rtt_us) * 1e-6;
-    Some(Path {
+    let path = MeasuredPath {
         rate_bps,
         delay_ns: u64::from(rtt_us) * 500,
         least_delay_ns: u64::from(least_rtt_us) * 500,
-        unsent_bytes: word(NOTSENT_BYTES) as usize,
         queue_bytes: (flight_bytes - path_bytes).max(0.0),
         flight_bytes,
-    })
+    };
+    Some((path, word(NOTSENT_BYTES) as usize))
 }
 
 /// What the peer's kernel has not answered.
@@ -244,7 +228,7 @@ pub fn unanswered(_socket: RawFd) -> Unanswered {
 
 /// As on Linux.
 #[cfg(not(target_os = "linux"))]
-pub fn path(_socket: RawFd) -> Option<Path> {
+pub fn path(_socket: RawFd) -> Option<(MeasuredPath, usize)> {
     None
 }
 

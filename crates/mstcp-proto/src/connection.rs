@@ -20,7 +20,7 @@ use crate::life::Life;
 use crate::receiver::Receiver;
 use crate::scheduler::{Scheduler, StreamSet};
 use crate::send_buffer::SharedBytes;
-use crate::sender::{Sender, Transmit};
+use crate::sender::{MeasuredPath, Sender};
 use crate::slice::Slice;
 use crate::state::{ConnectionState, Event};
 use crate::MAX_STREAMS;
@@ -93,7 +93,7 @@ impl Connection {
                 config.stream_count,
                 config.frame_payload_bytes,
                 config.send_queue_bytes,
-                scheduler,
+                Some(scheduler),
             ),
             Receiver::new(
                 config.stream_count,
@@ -151,7 +151,7 @@ impl Connection {
             client: None,
             life: Life::default(),
             doubts: Doubts::default(),
-            timers: Timers::default(),
+            timers: Timers::new(),
             state: ConnectionState::Open,
             delivered: false,
             events: VecDeque::new(),
@@ -273,12 +273,6 @@ impl Connection {
         self.receiver.on_early(early, out);
     }
 
-    /// Offer the next bytes to send as one slice: [`Connection::poll_frame`] with a copy.
-    pub fn poll(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
-        self.prepare(now_ns);
-        self.sender.poll(now_ns)
-    }
-
     /// Choose the frame that goes next and the stream that has room for it: the stream, and the bytes to be sent.
     ///
     /// The shell sends [`Connection::rest`] and reports by [`Connection::on_sent`]; until then the same frame is offered.
@@ -314,28 +308,9 @@ impl Connection {
         self.sender.set_delay(stream, delay_ns)
     }
 
-    /// Take what the shell measured a stream to carry, in bit/s, and how long that takes to arrive: for streams whose rates
-    /// nobody gave. A stream whose weight is 0 keeps it.
-    pub fn on_measured(
-        &mut self,
-        stream: usize,
-        rate_bps: f64,
-        delay_ns: u64,
-    ) -> Result<(), LocalError> {
-        self.sender.on_measured(stream, rate_bps, delay_ns)
-    }
-
-    /// Take how many bytes the shell found to wait on the path of a stream that it measured, how many on it altogether, and the
-    /// delay without those that wait.
-    pub fn on_queue(
-        &mut self,
-        stream: usize,
-        queue_bytes: f64,
-        flight_bytes: f64,
-        least_delay_ns: u64,
-    ) -> Result<(), LocalError> {
-        self.sender
-            .on_queue(stream, queue_bytes, flight_bytes, least_delay_ns)
+    /// Take what TCP knows of a stream's path: for streams whose rates nobody gave. A stream whose weight is 0 keeps it.
+    pub fn on_measured(&mut self, stream: usize, path: &MeasuredPath) -> Result<(), LocalError> {
+        self.sender.on_measured(stream, path)
     }
 
     /// Take how many of a stream's bytes the shell measured to be still in the host; without such reports it is estimated.
@@ -491,7 +466,7 @@ impl Connection {
             .ok_or(LocalError::StreamCount(MAX_STREAMS + 1))?;
         self.sender.add_stream(slot, id, weight);
         self.receiver.add_stream(slot, id);
-        self.life.add_stream(slot, self.now_ns);
+        self.life.note_stream(slot, self.now_ns);
         self.doubts.add_stream(slot);
         self.note_added();
         // It may have been lost with another.

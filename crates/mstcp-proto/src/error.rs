@@ -52,7 +52,7 @@ pub enum LocalError {
     SentTooMuch {
         /// Bytes reported.
         reported: usize,
-        /// Bytes offered by the last `poll`.
+        /// Bytes offered by the last `poll_frame`.
         offered: usize,
     },
     /// Priorities are 0 to 255.

@@ -98,7 +98,7 @@ pub use redial::{Attempt, Redial};
 pub use rng::SplitMix64;
 pub use scheduler::{Scheduler, StreamSet};
 pub use send_buffer::SharedBytes;
-pub use sender::Transmit;
+pub use sender::MeasuredPath;
 pub use slice::{Slice, Storage};
 pub use state::{ConnectionState, Event, Outcome};
 

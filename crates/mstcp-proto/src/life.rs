@@ -61,12 +61,8 @@ impl Life {
         self.stream_heard_ns.get(slot).copied().unwrap_or(0)
     }
 
-    /// Use a place for a new stream.
-    pub fn add_stream(&mut self, slot: usize, now_ns: u64) {
-        self.note_stream(slot, now_ns);
-    }
-
-    fn note_stream(&mut self, slot: usize, now_ns: u64) {
+    /// Note that a stream begins, or brought something.
+    pub fn note_stream(&mut self, slot: usize, now_ns: u64) {
         if slot >= self.stream_heard_ns.len() {
             self.stream_heard_ns.resize(slot + 1, 0);
         }

@@ -86,7 +86,7 @@ impl Stream {
 }
 
 /// The receiving direction of a connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Receiver {
     streams: Vec<Stream>,
     frame_payload_bytes: usize,
@@ -140,24 +140,11 @@ impl Receiver {
                 .map(|id| Stream::new(id as u32, frame_payload_bytes))
                 .collect(),
             frame_payload_bytes,
-            reassembly: Reassembly::default(),
             window_bytes: reorder_limit_bytes.clamp(INITIAL_WINDOW_BYTES, FIRST_WINDOW_BYTES),
             reorder_limit_bytes,
-            grown: (0, 0),
-            total_bytes: None,
-            consumed: 0,
             told_limit: INITIAL_WINDOW_BYTES as u64,
-            told_received: 0,
-            arrived_bytes: 0,
-            told_arrived_bytes: 0,
             ack_now: true,
-            ack_at_ns: None,
-            latest: 0,
-            is_unconfirmed: false,
-            takes_unconfirmed: false,
-            share: None,
-            trusting: false,
-            plain: None,
+            ..Self::default()
         }
     }
 

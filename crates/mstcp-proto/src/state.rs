@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use crate::error::RemoteError;
 
 /// Where a stream of a connection is. Before it is added it belongs to [`crate::handshake`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StreamState {
     /// It carries frames.
+    #[default]
     Open,
     /// The peer lives and reports nothing of what went over it: others carry that, and it gets no new frames.
     Stalled,

@@ -1,8 +1,11 @@
 //! How a connection offers frames. What comes of them is in failover.rs.
 
+mod offer;
+
 use mstcp_proto::scheduler::Stochastic;
 use mstcp_proto::SplitMix64;
 use mstcp_proto::{scheduler, Config, Connection, LocalError, Slice};
+use offer::offer;
 
 fn connection_by(
     name: &str,
@@ -20,10 +23,7 @@ fn connection_by(
     let mut connection = Connection::new(config, scheduler::by_name(name, seed).unwrap()).unwrap();
     connection.set_weights(weights).unwrap();
     // The first acknowledgement, which tells the window, is out of the way.
-    let first = connection
-        .poll(0)
-        .map(|offer| (offer.stream, offer.data.len()));
-    let (stream, count) = first.unwrap();
+    let (stream, count) = connection.poll_frame(0).unwrap();
     connection.on_sent(stream, count).unwrap();
     connection
 }
@@ -46,8 +46,7 @@ fn streams_drawn(seed: u64) -> Vec<usize> {
     let mut from = connection(&[1.0, 2.0, 3.0], 10, 0, seed);
     from.write(&random_bytes(2000)).unwrap();
     let mut drawn = Vec::new();
-    while let Some(offer) = from.poll(0) {
-        let (stream, count) = (offer.stream, offer.data.len());
+    while let Some((stream, count)) = from.poll_frame(0) {
         drawn.push(stream);
         from.on_sent(stream, count).unwrap();
     }
@@ -63,8 +62,7 @@ fn writes_by_reference_and_copies_keep_their_order() {
         .unwrap();
     from.write(&bytes[230..]).unwrap();
     let mut got = Vec::new();
-    while let Some(offer) = from.poll(0) {
-        let data = offer.data.to_vec();
+    while let Some((_, data)) = offer(&mut from, 0) {
         to.on_received(0, &data, &mut got).unwrap();
         from.on_sent(0, data.len()).unwrap();
     }
@@ -83,12 +81,11 @@ fn a_write_of_exactly_one_payload_is_one_full_frame_at_once() {
     let mut from = connection(&[1.0, 1.0], 528, 0, 3);
     for number in 0..100u64 {
         from.write(&[number as u8; 528]).unwrap();
-        let offer = from.poll(0).unwrap();
-        assert_eq!(offer.data.len(), 536);
-        assert_eq!(offer.data[..8], (528 * number).to_be_bytes());
-        let stream = offer.stream;
+        let (stream, data) = offer(&mut from, 0).unwrap();
+        assert_eq!(data.len(), 536);
+        assert_eq!(data[..8], (528 * number).to_be_bytes());
         assert!(!from.on_sent(stream, 536).unwrap());
-        assert_eq!(from.poll(0), None);
+        assert_eq!(from.poll_frame(0), None);
     }
 }
 
@@ -96,14 +93,14 @@ fn a_write_of_exactly_one_payload_is_one_full_frame_at_once() {
 fn a_full_socket_leaves_the_frame_to_the_others() {
     let mut from = connection(&[1.0, 1.0], 10, 0, 3);
     from.write(&[7; 20]).unwrap();
-    let first = from.poll(0).unwrap().stream;
+    let (first, _) = from.poll_frame(0).unwrap();
     from.on_sent(first, 0).unwrap();
     assert!(from.is_blocked(first));
     assert_eq!(from.queued_bytes(), 20);
     for number in 0..2u64 {
-        let offer = from.poll(0).unwrap();
+        let (stream, data) = offer(&mut from, 0).unwrap();
         assert_eq!(
-            (offer.stream, &offer.data[..8]),
+            (stream, &data[..8]),
             (1 - first, &(10 * number).to_be_bytes()[..])
         );
         from.on_sent(1 - first, 18).unwrap();
@@ -115,19 +112,18 @@ fn a_full_socket_leaves_the_frame_to_the_others() {
 fn a_frame_begun_is_completed_on_its_stream() {
     let mut from = connection(&[1.0, 1.0], 10, 0, 3);
     from.write(&[7; 10]).unwrap();
-    let first = from.poll(0).unwrap().stream;
+    let (first, _) = from.poll_frame(0).unwrap();
     from.on_sent(first, 5).unwrap();
-    assert_eq!(from.poll(0), None);
+    assert_eq!(from.poll_frame(0), None);
     from.on_writable(first).unwrap();
-    let offer = from.poll(0).unwrap();
-    assert_eq!((offer.stream, offer.data.len()), (first, 13));
+    assert_eq!(from.poll_frame(0), Some((first, 13)));
 }
 
 #[test]
 fn misuse_is_a_local_error_and_changes_nothing() {
     let mut from = connection(&[1.0], 10, 0, 3);
     from.write(&[7; 10]).unwrap();
-    assert_eq!(from.poll(0).unwrap().data.len(), 18);
+    assert_eq!(from.poll_frame(0), Some((0, 18)));
     assert_eq!(
         from.on_sent(0, 19),
         Err(LocalError::SentTooMuch {
@@ -135,7 +131,7 @@ fn misuse_is_a_local_error_and_changes_nothing() {
             offered: 18
         })
     );
-    assert_eq!(from.poll(0).unwrap().data.len(), 18);
+    assert_eq!(from.poll_frame(0), Some((0, 18)));
     assert_eq!(from.on_sent(1, 0), Err(LocalError::NoSuchStream(1)));
     assert_eq!(
         from.on_received(1, &[], &mut Vec::new()),

@@ -3,11 +3,14 @@
 //!
 //! Each test compares the processor times of two runs, so that it depends neither on the machine's speed nor on what else it does.
 
+mod offer;
+
 use std::time::Duration;
 
 use mstcp_proto::frame::encode_control;
 use mstcp_proto::Control;
 use mstcp_proto::{scheduler, Config, Connection};
+use offer::offer;
 use rustix::time::{clock_gettime, ClockId};
 
 const MS: u64 = 1_000_000;
@@ -61,9 +64,9 @@ impl Side {
     /// Send what goes out; returns how many data frames that were.
     fn send(&mut self) -> u64 {
         let before: u64 = self.frames.iter().sum();
-        while let Some(offer) = self.connection.poll(self.now_ns) {
-            let (slot, length) = (offer.stream, offer.data.len());
-            let word = u64::from_be_bytes(offer.data[..8].try_into().unwrap());
+        while let Some((slot, data)) = offer(&mut self.connection, self.now_ns) {
+            let length = data.len();
+            let word = u64::from_be_bytes(data[..8].try_into().unwrap());
             let header_bytes = match word >> 62 {
                 0 => Some(8),
                 1 => Some(10),

@@ -1,9 +1,12 @@
 //! How a connection ends where its last streams are lost: both sides come to the same outcome.
 
+mod offer;
+
 use mstcp_proto::handshake::{Admission, Client, NotAdmitted};
 use mstcp_proto::hello::{rest_bytes, PREFIX_BYTES};
 use mstcp_proto::RecordReader;
 use mstcp_proto::{scheduler, Config, Connection, ConnectionState, Event, Outcome};
+use offer::offer;
 
 const MS: u64 = 1_000_000;
 
@@ -20,10 +23,9 @@ fn connection() -> Connection {
 /// Bring what `from` sends to `to`, or lose it.
 fn carry(now_ns: u64, from: &mut Connection, to: Option<&mut Connection>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    while let Some(offer) = from.poll(now_ns) {
-        let (stream, count) = (offer.stream, offer.data.len());
-        bytes.extend_from_slice(offer.data);
-        from.on_sent(stream, count).unwrap();
+    while let Some((stream, data)) = offer(from, now_ns) {
+        from.on_sent(stream, data.len()).unwrap();
+        bytes.extend(data);
     }
     if let Some(to) = to {
         to.on_received(0, &bytes, &mut Vec::new()).unwrap();
@@ -134,7 +136,7 @@ fn a_client_whose_last_acknowledgement_is_lost_tells_it_on_another_stream() {
     carry(100 * MS, &mut client, Some(&mut server));
     carry(100 * MS, &mut server, Some(&mut client));
     for side in [&mut client, &mut server] {
-        side.poll(101 * MS);
+        side.poll_frame(101 * MS);
         assert_eq!(outcome(side), Some(Outcome::Delivered));
     }
 }
@@ -145,9 +147,9 @@ fn a_client_that_reaches_nobody_ends_after_two_seconds() {
     carry(50 * MS, &mut server, Some(&mut client));
     carry(60 * MS, &mut client, None);
     client.on_stream_end(0).unwrap();
-    client.poll(2_059 * MS);
+    client.poll_frame(2_059 * MS);
     assert_eq!(outcome(&mut client), None);
-    client.poll(2_060 * MS);
+    client.poll_frame(2_060 * MS);
     assert_eq!(outcome(&mut client), Some(Outcome::Delivered));
 }
 
@@ -219,14 +221,14 @@ fn a_stream_is_read_to_its_last_frame_before_the_end_or_for_half_a_second() {
         carry(50 * MS, &mut server, Some(&mut client));
         carry(60 * MS, &mut client, None);
         client.on_received(0, &last(), &mut Vec::new()).unwrap();
-        client.poll(61 * MS);
+        client.poll_frame(61 * MS);
         assert_eq!(outcome(&mut client), None);
         if is_told_on_both {
             client.on_received(1, &last(), &mut Vec::new()).unwrap();
         }
-        client.poll(500 * MS);
+        client.poll_frame(500 * MS);
         assert_eq!(outcome(&mut client).is_some(), is_told_on_both);
-        client.poll(560 * MS);
+        client.poll_frame(560 * MS);
         assert_eq!(outcome(&mut client).is_some(), !is_told_on_both);
     }
 }

@@ -1,9 +1,12 @@
 //! Two connections over simulated pipes whose streams die, stall and come back: every byte once and in order.
 
+mod offer;
+
 use std::collections::VecDeque;
 
 use mstcp_proto::SplitMix64;
 use mstcp_proto::{scheduler, Config, Connection, Slice};
+use offer::offer;
 use proptest::prelude::*;
 
 /// One direction of a stream.
@@ -62,11 +65,10 @@ impl Pair {
         for slot in self.ends[side].alive().iter() {
             self.ends[side].on_writable(slot).unwrap();
         }
-        while let Some(offer) = self.ends[side].poll(self.now_ns) {
-            let stream = offer.stream;
+        while let Some((stream, data)) = offer(&mut self.ends[side], self.now_ns) {
             let pipe = &mut self.pipes[stream][side];
-            let count = offer.data.len().min(self.capacity - pipe.bytes.len());
-            pipe.bytes.extend(&offer.data[..count]);
+            let count = data.len().min(self.capacity - pipe.bytes.len());
+            pipe.bytes.extend(&data[..count]);
             pipe.ended |= self.ends[side].on_sent(stream, count).unwrap();
         }
     }

@@ -1,7 +1,10 @@
 //! Signs of life that an application asks for.
 
+mod offer;
+
 use mstcp_proto::Control;
 use mstcp_proto::{frame, scheduler, Config, Connection, Event, Outcome, Unanswered};
+use offer::offer;
 
 const IDLE_NS: u64 = 1_000_000_000;
 /// The shell's timer is late by so much.
@@ -23,8 +26,7 @@ fn connection() -> Connection {
 /// Send what is due; returns whether there was a PING.
 fn send(connection: &mut Connection, now_ns: u64) -> bool {
     let mut has_ping = false;
-    while let Some(offer) = connection.poll(now_ns) {
-        let (stream, data) = (offer.stream, offer.data.to_vec());
+    while let Some((stream, data)) = offer(connection, now_ns) {
         has_ping |= data[0] == 0x85;
         connection.on_sent(stream, data.len()).unwrap();
     }

@@ -1,8 +1,11 @@
 //! The first hello, said by the connection itself: what goes with it, behind it, and again on another path.
 
+mod offer;
+
 use mstcp_proto::handshake::{Admission, Admitted, Client, CONFIRM_BYTES};
 use mstcp_proto::scheduler::Earliest;
 use mstcp_proto::{Config, Connection, Error, Event, RemoteError};
+use offer::offer;
 
 const MS: u64 = 1_000_000;
 const FIRST_FLIGHT_BYTES: usize = 14_480;
@@ -23,11 +26,10 @@ fn client(written: &[u8]) -> Connection {
 /// All that a connection sends on stream 0 now.
 fn sent(connection: &mut Connection, now_ns: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
-    while let Some(transmit) = connection.poll(now_ns) {
-        assert_eq!(transmit.stream, 0);
-        let length = transmit.data.len();
-        bytes.extend_from_slice(transmit.data);
-        connection.on_sent(0, length).unwrap();
+    while let Some((stream, data)) = offer(connection, now_ns) {
+        assert_eq!(stream, 0);
+        connection.on_sent(0, data.len()).unwrap();
+        bytes.extend(data);
     }
     bytes
 }
@@ -167,10 +169,9 @@ fn join(from: &mut Connection, written: &[u8]) -> Vec<u8> {
     from.write(written).unwrap();
     from.ping(1);
     let mut bytes = Vec::new();
-    while let Some(transmit) = from.poll(2 * MS) {
-        let (stream, length) = (transmit.stream, transmit.data.len());
-        let count = if stream == 1 { length } else { 0 };
-        bytes.extend_from_slice(&transmit.data[..count]);
+    while let Some((stream, data)) = offer(from, 2 * MS) {
+        let count = if stream == 1 { data.len() } else { 0 };
+        bytes.extend_from_slice(&data[..count]);
         from.on_sent(stream, count).unwrap();
     }
     bytes

@@ -6,12 +6,7 @@ use mstcp_proto::{LocalError, Scheduler, StreamSet};
 fn views(weights: &[f64]) -> Vec<StreamView> {
     let view = |&weight| StreamView {
         weight,
-        delay_ns: 0,
-        least_delay_ns: 0,
-        backlog_bytes: 0.0,
-        queue_bytes: 0.0,
-        flight_bytes: 0.0,
-        is_measured: false,
+        ..StreamView::default()
     };
     weights.iter().map(view).collect()
 }

@@ -120,7 +120,7 @@ impl Opening {
 
     /// The round-trip time of its path, where TCP knows it.
     pub(super) fn round_trip_ns(&self) -> u64 {
-        sys::path(self.wire.socket.as_raw_fd()).map_or(0, |path| 2 * path.delay_ns)
+        sys::path(self.wire.socket.as_raw_fd()).map_or(0, |(path, _)| 2 * path.delay_ns)
     }
 
     /// Application bytes that fill a segment, in a frame of the protocol or as they are.

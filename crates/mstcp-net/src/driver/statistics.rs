@@ -85,10 +85,12 @@ impl Driver {
                 received_bytes: counted.bytes_received,
                 resent_bytes: counted.resent_bytes,
                 stalls: counted.stalls,
-                path: descriptor.and_then(sys::path).map(|path| PathStatistics {
-                    delivery_rate_bps: path.rate_bps,
-                    round_trip: Duration::from_nanos(2 * path.delay_ns),
-                }),
+                path: descriptor
+                    .and_then(sys::path)
+                    .map(|(path, _)| PathStatistics {
+                        delivery_rate_bps: path.rate_bps,
+                        round_trip: Duration::from_nanos(2 * path.delay_ns),
+                    }),
             }
         });
         Statistics {

@@ -333,11 +333,12 @@ fn pump(
         connection.on_writable(slot).expect("the stream is there");
     }
     for _ in 0..100_000 {
-        let Some(offer) = connection.poll(now_ns) else {
+        let Some((stream, _)) = connection.poll_frame(now_ns) else {
             return ended;
         };
-        let stream = offer.stream;
-        let taken = take(stream, offer.data);
+        let mut bytes = Vec::new();
+        connection.rest(stream, |piece| bytes.extend_from_slice(piece));
+        let taken = take(stream, &bytes);
         let last = connection.on_sent(stream, taken).expect("as offered");
         ended |= u64::from(last) << stream;
     }

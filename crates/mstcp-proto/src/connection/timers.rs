@@ -40,7 +40,7 @@ pub(crate) const END_NS: u64 = 2_000_000_000;
 /// How long all streams that work have for their LAST; then one that has sent it is enough.
 const LAST_NS: u64 = 500_000_000;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Timers {
     /// When all below was looked at last.
     looked_ns: u64,
@@ -69,27 +69,14 @@ pub(super) struct Timers {
     pub(super) has_silent_paths: bool,
 }
 
-impl Default for Timers {
-    fn default() -> Self {
+impl Timers {
+    pub(super) fn new() -> Self {
         Self {
             looked_ns: u64::MAX,
-            is_asked: false,
-            answered_ns: 0,
-            seen_at_ns: None,
-            ask_at_ns: None,
             ask_ns: ASK_NS,
-            asked_ns: 0,
-            asked: 0,
-            progress: (0, 0),
-            progress_ns: 0,
-            keepalive: None,
             reconnect_ns: RECONNECT_NS,
             close_ns: CLOSE_NS,
-            leave_at_ns: None,
-            acknowledged: 0,
-            has_peer_ended: false,
-            reopens: false,
-            has_silent_paths: false,
+            ..Self::default()
         }
     }
 }

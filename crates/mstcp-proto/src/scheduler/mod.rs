@@ -54,6 +54,14 @@ impl StreamSet {
         self.0 &= !(1 << index);
     }
 
+    /// Add a stream, or take it out.
+    pub(crate) fn set(&mut self, index: usize, is_in: bool) {
+        match is_in {
+            true => self.insert(index),
+            false => self.remove(index),
+        }
+    }
+
     /// Whether the stream is in the set.
     pub fn contains(self, index: usize) -> bool {
         self.0 >> index & 1 == 1
@@ -101,7 +109,7 @@ impl StreamSet {
 }
 
 /// What a scheduler sees of one stream.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct StreamView {
     /// Its rate in bit/s, or any other weight where rates are not known.
     pub weight: f64,

@@ -6,7 +6,7 @@ use super::Sender;
 use crate::control::Control;
 use crate::frame::{self, HEADER_BYTES, MAX_LONG_BYTES, SHORT_HEADER_BYTES};
 use crate::receiver::{INITIAL_WINDOW_BYTES, LEAST_PIECES};
-use crate::scheduler::{Scheduler, StreamSet, View};
+use crate::scheduler::{StreamSet, View};
 use crate::state::StreamState;
 
 /// A frame lasts about so long at its stream's rate, in seconds.
@@ -73,11 +73,13 @@ impl Sender {
         let Some(span) = self.streams[stream].out.span else {
             return;
         };
+        let mut scheduler = self.scheduler.take();
         let view = self.view(self.views_ns, span.length);
         let (alive, with_room) = (view.alive, view.with_room);
-        let mut scheduler = std::mem::replace(&mut self.scheduler, Box::new(NoScheduler));
-        scheduler.on_begun(&self.view(self.views_ns, span.length), stream);
-        let copied = scheduler.is_copied(span.length);
+        let copied = scheduler.as_mut().is_some_and(|scheduler| {
+            scheduler.on_begun(&view, stream);
+            scheduler.is_copied(span.length)
+        });
         self.scheduler = scheduler;
         let mut carriers = StreamSet::default();
         carriers.insert(stream);
@@ -115,6 +117,7 @@ impl Sender {
         match draft {
             Draft::New => {
                 self.next_offset = span.end();
+                self.begun_new_ns = self.views_ns;
                 if !self.trusting {
                     self.cuts.note_first(span.end());
                 }
@@ -282,9 +285,9 @@ impl Sender {
     }
 
     pub(super) fn choose(&mut self, now_ns: u64, frame_bytes: usize) -> Option<usize> {
-        let mut scheduler = std::mem::replace(&mut self.scheduler, Box::new(NoScheduler));
+        let mut scheduler = self.scheduler.take();
         let view = self.view(now_ns, frame_bytes);
-        let mut chosen = scheduler.choose(&view);
+        let mut chosen = scheduler.as_mut().and_then(|rule| rule.choose(&view));
         if chosen.is_none()
             && view
                 .alive
@@ -327,15 +330,5 @@ impl Sender {
                 self.again.insert(Span { offset, length });
             }
         }
-    }
-}
-
-/// Stands in while the scheduler looks at the sender, and where there is nothing to choose.
-#[derive(Debug)]
-pub(super) struct NoScheduler;
-
-impl Scheduler for NoScheduler {
-    fn choose(&mut self, _view: &View<'_>) -> Option<usize> {
-        None
     }
 }

@@ -129,9 +129,9 @@ impl Flight {
         report_bytes as f64 * 8e9 / (silent_ns - round_trip_ns) as f64
     }
 
-    /// Whether as much is on its way as may be.
-    fn is_full(&self) -> bool {
-        self.bytes >= self.limit_bytes
+    /// Whether as much is on its way as may be, beside the bytes that TCP's peer has not acknowledged: TCP's own window bounds those.
+    fn is_full(&self, tcp_bytes: u64) -> bool {
+        self.bytes.saturating_sub(tcp_bytes) >= self.limit_bytes
     }
 
     /// Whether the oldest frame that is not reported should have been, where it was sent at `oldest_ns`.
@@ -156,8 +156,8 @@ impl Sender {
         self.flights_ns = now_ns;
         self.has_reports = false;
         for slot in self.alive.iter() {
-            let round_trip_ns = 2 * self.views[slot].delay_ns;
-            self.streams[slot].flight.look(now_ns, round_trip_ns);
+            let way_ns = self.way_ns(slot);
+            self.streams[slot].flight.look(now_ns, way_ns);
             self.note_flight(slot);
             self.note_silence(now_ns, slot);
         }
@@ -183,16 +183,20 @@ impl Sender {
     pub(super) fn note_flight(&mut self, slot: usize) {
         let stream = &self.streams[slot];
         let oldest_ns = stream.in_flight.front().map(InFlight::left_ns);
-        let round_trip_ns = 2 * self.views[slot].delay_ns;
-        let is_late = oldest_ns
-            .is_some_and(|at_ns| (stream.flight).is_late(self.flights_ns, round_trip_ns, at_ns));
-        let is_full = is_late || stream.flight.is_full();
-        for (set, wanted) in [(&mut self.late, is_late), (&mut self.full, is_full)] {
-            match wanted {
-                true => set.insert(slot),
-                false => set.remove(slot),
-            }
-        }
+        let (way_ns, view) = (self.way_ns(slot), &self.views[slot]);
+        let is_late =
+            oldest_ns.is_some_and(|at_ns| (stream.flight).is_late(self.flights_ns, way_ns, at_ns));
+        let is_full = is_late || stream.flight.is_full(view.flight_bytes as u64);
+        self.late.set(slot, is_late);
+        self.full.set(slot, is_full);
+    }
+
+    /// How long a frame takes and its acknowledgement by TCP, in nanoseconds; where TCP's window is the limit the end of a frame
+    /// may wait for it for a round trip.
+    fn way_ns(&self, slot: usize) -> u64 {
+        let view = &self.views[slot];
+        let round_trips = if view.is_measured { 2 } else { 1 };
+        round_trips * 2 * view.delay_ns
     }
 
     /// The largest frame that a stream should be given, in bytes.
@@ -205,8 +209,7 @@ impl Sender {
 
     /// What a stream was found to carry to the peer itself, in bit/s; none while that is no less than what TCP carries.
     pub(super) fn carried_bps(&self, slot: usize) -> Option<f64> {
-        let round_trip_ns = 2 * self.views[slot].delay_ns;
-        self.streams[slot].flight.rate_bps(round_trip_ns)
+        self.streams[slot].flight.rate_bps(self.way_ns(slot))
     }
 }
 
@@ -214,6 +217,7 @@ impl Sender {
 mod tests {
     use std::collections::VecDeque;
 
+    use super::super::MeasuredPath;
     use super::{Flight, Sender, LATE_NS};
     use crate::scheduler::Earliest;
 
@@ -229,7 +233,7 @@ mod tests {
             let now_ns = now_ms * MS;
             let oldest = |queue: &VecDeque<u64>| queue.front().copied();
             let late = |flight: &Flight, oldest_ns| flight.is_late(now_ns, 2 * MS, oldest_ns);
-            while !flight.is_full() && !oldest(&queue).is_some_and(|at_ns| late(flight, at_ns)) {
+            while !flight.is_full(0) && !oldest(&queue).is_some_and(|at_ns| late(flight, at_ns)) {
                 flight.on_sent(FRAME_BYTES);
                 queue.push_back(now_ns);
                 queued_bytes += FRAME_BYTES as u64;
@@ -278,7 +282,7 @@ mod tests {
         let (mut flight, mut report_ms) = (Flight::default(), 20);
         for now_ms in 1..2_000 {
             flight.on_sent(1250);
-            assert!(!flight.is_full(), "{now_ms} ms");
+            assert!(!flight.is_full(0), "{now_ms} ms");
             if now_ms == report_ms {
                 let on_way_bytes = 12 * 1250;
                 flight.on_reported(flight.bytes - on_way_bytes, (now_ms - 12) * MS);
@@ -307,6 +311,14 @@ mod tests {
     }
 
     #[test]
+    fn what_tcp_itself_has_fills_no_flight() {
+        let mut flight = Flight::default();
+        flight.on_sent(1 << 20);
+        let tcp_bytes = (1 << 20) - flight.limit_bytes;
+        assert!(flight.is_full(tcp_bytes) && !flight.is_full(tcp_bytes + 1));
+    }
+
+    #[test]
     fn a_stream_whose_frames_are_late_takes_no_more() {
         let mut flight = Flight::default();
         flight.on_sent(1);
@@ -317,13 +329,15 @@ mod tests {
 
     #[test]
     fn what_waits_in_the_host_is_not_late_for_that() {
-        let mut sender = Sender::new(1, FRAME_BYTES, 1 << 20, Box::new(Earliest));
-        sender.on_measured(0, 1e6, MS).unwrap();
+        let mut sender = Sender::new(1, FRAME_BYTES, 1 << 20, Some(Box::new(Earliest)));
+        sender
+            .on_measured(0, &MeasuredPath::empty(1e6, MS))
+            .unwrap();
         sender.on_unsent(0, 0, 10_000).unwrap(); // 80 ms
         sender.write(&[0; FRAME_BYTES]).unwrap();
         let (stream, size) = sender.poll_frame(0).unwrap();
         sender.on_sent(stream, size).unwrap();
-        for (now_ms, late) in [(242, false), (243, true)] {
+        for (now_ms, late) in [(244, false), (245, true)] {
             sender.look_at_flights(now_ms * MS);
             assert_eq!(sender.late().contains(0), late, "{now_ms} ms");
         }

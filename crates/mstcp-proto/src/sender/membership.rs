@@ -13,12 +13,7 @@ impl Sender {
     pub fn add_stream(&mut self, slot: usize, id: u32, weight: f64) {
         let view = StreamView {
             weight,
-            delay_ns: 0,
-            least_delay_ns: 0,
-            backlog_bytes: 0.0,
-            queue_bytes: 0.0,
-            flight_bytes: 0.0,
-            is_measured: false,
+            ..StreamView::default()
         };
         let mut stream = Stream::new(id);
         let has_others = !self.alive.without(self.stalled).is_empty();
@@ -54,10 +49,7 @@ impl Sender {
         if self.unconfirmed.contains(slot) == is_unconfirmed {
             return;
         }
-        match is_unconfirmed {
-            true => self.unconfirmed.insert(slot),
-            false => self.unconfirmed.remove(slot),
-        }
+        self.unconfirmed.set(slot, is_unconfirmed);
         self.note_eligible();
     }
 
@@ -70,10 +62,7 @@ impl Sender {
             (&mut self.retiring, state == StreamState::Retiring),
             (&mut self.last_begun, state == StreamState::Ended),
         ] {
-            match wanted {
-                true => set.insert(slot),
-                false => set.remove(slot),
-            }
+            set.set(slot, wanted);
         }
         self.note_eligible();
     }

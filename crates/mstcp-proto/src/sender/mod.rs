@@ -31,6 +31,7 @@ use cuts::Cuts;
 use drafting::Draft;
 use opening::Phase;
 use overtaking::Look;
+pub use paths::MeasuredPath;
 pub(crate) use stalls::SEEN_DELAY_NS;
 use stream::{Span, Stream};
 
@@ -43,15 +44,6 @@ pub const MOST_UNACKNOWLEDGED_BYTES: u64 = 256 << 20;
 
 /// A plain connection offers no more bytes at a time.
 pub const MOST_PLAIN_BYTES: usize = 1 << 18;
-
-/// Bytes for the shell to send on a stream.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Transmit<'a> {
-    /// Index of the stream.
-    pub stream: usize,
-    /// What to send on it next.
-    pub data: &'a [u8],
-}
 
 /// What one stream has carried of this direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,12 +59,13 @@ pub struct Sent {
 }
 
 /// The sending direction of a connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Sender {
     frame_payload_bytes: usize,
     buffer: SendBuffer,
     queue_limit_bytes: usize,
-    scheduler: Box<dyn Scheduler>,
+    /// None while it looks at the sender, and of a plain connection.
+    scheduler: Option<Box<dyn Scheduler>>,
     views: Vec<StreamView>,
     /// When the backlogs of `views` were true, in nanoseconds of the shell's clock.
     views_ns: u64,
@@ -110,7 +103,7 @@ pub struct Sender {
     lost_open_ns: u64,
     /// Whether the peer was known to live when that was looked at last.
     is_peer_alive: bool,
-    /// The frame that `poll` offered and no byte of which has been taken yet.
+    /// The frame that `poll_frame` offered and no byte of which has been taken yet.
     draft: Option<(usize, Draft)>,
     /// Bytes to be sent once more, by rising offset.
     again: BTreeSet<Span>,
@@ -120,6 +113,8 @@ pub struct Sender {
     overtaken: BTreeMap<u64, u64>,
     look: Look,
     next_offset: u64,
+    /// When bytes were sent last that had not been sent before.
+    begun_new_ns: u64,
     /// Where the bytes begin that were written since the streams had last nothing to do, and whether that is to be seen:
     /// they were written to an empty queue.
     busy_since: u64,
@@ -136,7 +131,6 @@ pub struct Sender {
     ack: Option<Pending>,
     /// What goes before the LAST of each stream at the end.
     last_ack: Option<Control>,
-    scratch: Vec<u8>,
     /// How far the first hello is, and how many bytes went with it.
     phase: Phase,
     early_bytes: u64,
@@ -152,58 +146,16 @@ impl Sender {
         stream_count: usize,
         frame_payload_bytes: usize,
         queue_limit_bytes: usize,
-        scheduler: Box<dyn Scheduler>,
+        scheduler: Option<Box<dyn Scheduler>>,
     ) -> Self {
         let mut sender = Self {
             frame_payload_bytes,
-            buffer: SendBuffer::default(),
             queue_limit_bytes,
             scheduler,
-            views: Vec::new(),
-            views_ns: 0,
-            streams: Vec::new(),
-            alive: StreamSet::default(),
-            with_room: StreamSet::default(),
-            stalled: StreamSet::default(),
-            retiring: StreamSet::default(),
-            last_begun: StreamSet::default(),
-            unconfirmed: StreamSet::default(),
-            greeting: StreamSet::default(),
-            confirming: StreamSet::default(),
-            joined: StreamSet::default(),
-            eligible: StreamSet::default(),
-            full: StreamSet::default(),
-            late: StreamSet::default(),
-            flights_ns: 0,
-            has_reports: false,
-            unanswered: StreamSet::default(),
-            recovered: StreamSet::default(),
-            clogs: 0,
-            clogged_ns: 0,
-            lost_open_ns: 0,
             is_peer_alive: true,
-            draft: None,
-            again: BTreeSet::new(),
-            cuts: Cuts::default(),
-            overtaken: BTreeMap::new(),
-            look: Look::default(),
-            next_offset: 0,
-            busy_since: 0,
             was_empty: true,
-            acknowledged: 0,
             limit: INITIAL_WINDOW_BYTES as u64,
-            ended: false,
-            fin_sent: false,
-            closing: false,
-            has_ended: false,
-            controls: VecDeque::new(),
-            ack: None,
-            last_ack: None,
-            scratch: Vec::new(),
-            phase: Phase::Open,
-            early_bytes: 0,
-            trusting: false,
-            plain_bytes: None,
+            ..Self::default()
         };
         for slot in 0..stream_count {
             sender.add_stream(slot, slot as u32, 1.0);
@@ -213,8 +165,7 @@ impl Sender {
 
     /// A sender of bytes as they are over one stream. The queue is bounded as above.
     pub(crate) fn plain(frame_payload_bytes: usize, queue_limit_bytes: usize) -> Self {
-        let scheduler = Box::new(drafting::NoScheduler);
-        let mut sender = Self::new(1, frame_payload_bytes, queue_limit_bytes, scheduler);
+        let mut sender = Self::new(1, frame_payload_bytes, queue_limit_bytes, None);
         sender.plain_bytes = Some(MOST_PLAIN_BYTES);
         sender.trust_streams();
         sender
@@ -288,18 +239,6 @@ impl Sender {
             },
         };
         Some((stream, self.streams[stream].out.rest()))
-    }
-
-    pub fn poll(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
-        let (stream, _) = self.poll_frame(now_ns)?;
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        self.rest(stream, |piece| scratch.extend_from_slice(piece));
-        self.scratch = scratch;
-        Some(Transmit {
-            stream,
-            data: &self.scratch,
-        })
     }
 
     pub fn rest<'a>(&'a self, stream: usize, mut take: impl FnMut(&'a [u8])) {

@@ -6,13 +6,14 @@ use crate::frame::encode_control;
 use crate::scheduler::StreamSet;
 
 /// How far a client is that opens a connection on stream 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Phase {
     /// Nothing is sent.
     Silent,
     /// The hello was said: data frames may follow it, and nothing else.
     Greeting,
     /// The hello was answered.
+    #[default]
     Open,
 }
 

@@ -22,6 +22,8 @@ const LEAST_GAIN_BESIDE_RATES_S: f64 = 0.02;
 const LEAST_LOOK_BYTES: usize = 4096;
 const LOOK_NS: u64 = 2_000_000;
 const LONGEST_LOOK_NS: u64 = 100_000_000;
+/// An application that has not ended may write more once it is told that its queue is empty: it has so long, in nanoseconds.
+const REFILL_NS: u64 = 1_000_000;
 
 /// When to look again whether the last bytes are to overtake: what is known of a path changes though nobody reports anything.
 #[derive(Debug, Default)]
@@ -59,7 +61,12 @@ impl Sender {
         let alive = self.alive;
         // A stream with a rate carries nothing beyond it before the application has ended.
         let may_repeat = self.ended || alive.iter().all(|slot| self.views[slot].is_measured);
-        if !may_repeat || self.trusting {
+        if !may_repeat || self.trusting || !alive.is_several() {
+            return None;
+        }
+        let refilled_ns = self.begun_new_ns + REFILL_NS;
+        if !self.ended && now_ns < refilled_ns {
+            self.look.at_ns = Some(refilled_ns);
             return None;
         }
         for slot in alive.iter() {
@@ -111,6 +118,11 @@ impl Sender {
         let before = last.through + first.span.length as u64 - first.through;
         let view = &self.views[stream];
         let silent_ns = now_ns.saturating_sub(carrier.progress_ns);
+        let silent_ns = match view.is_measured && carrier.reported > 0 {
+            // What was sent in bursts is reported in bursts.
+            true => silent_ns.min(now_ns.saturating_sub(first.left_ns() + 2 * view.delay_ns)),
+            false => silent_ns,
+        };
         // A peer that is silent on all streams is held up itself.
         let is_late = silent_ns > SILENT_NS && self.is_peer_alive;
         let late_ns = if is_late { silent_ns } else { 0 };
@@ -119,16 +131,20 @@ impl Sender {
         let unreported = (rate * ACK_DELAY_NS as f64 * 1e-9).min(ACK_BYTES as f64);
         let report_s = (before as f64 - unreported) / rate;
         if view.is_measured {
-            if carrier.reported == 0 && silent_ns > 2 * view.least_delay_ns {
+            if carrier.reported == 0 && now_ns > carrier.progress_ns + 2 * view.least_delay_ns {
                 // Nobody knows yet what this path carries.
                 return Some((f64::INFINITY, last.span));
             }
             // What was given to it later leaves later.
             let behind = (carrier.taken_bytes - last.through) as f64;
             let ahead_s = (view.queue_bytes + view.backlog_bytes - behind).max(0.0) / rate;
-            let way_ns = last.left_ns() + view.least_delay_ns;
-            let way_s = way_ns.saturating_sub(now_ns) as f64 * 1e-9;
-            return Some((ahead_s.max(way_s) + late_ns as f64 * 1e-9, last.span));
+            let arrived_ns = last.left_ns() + view.least_delay_ns;
+            let carried_s = match view.backlog_bytes > behind {
+                // It has not left the host.
+                true => ahead_s + view.least_delay_ns as f64 * 1e-9,
+                false => ahead_s.max(arrived_ns.saturating_sub(now_ns) as f64 * 1e-9),
+            };
+            return Some((carried_s + late_ns as f64 * 1e-9, last.span));
         }
         // Reports come back over the quickest path, and what waits on this one waits on its way there.
         let back_ns = self.delay_ns(self.quickest(self.alive.without(self.stalled)));

@@ -10,37 +10,47 @@ const MOST_UNSEEN_S: f64 = 1.0;
 /// What a stream is given leaves the host this much later at most, in nanoseconds: a rate that was measured may be old.
 const MOST_HOST_WAIT_NS: f64 = 100e6;
 
+/// What TCP knows of the path of a stream.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MeasuredPath {
+    /// What it recently delivered, or could by its window where the application did not give it enough; in bit/s.
+    pub rate_bps: f64,
+    /// Half of the smoothed round-trip time in nanoseconds, queues included.
+    pub delay_ns: u64,
+    /// Half of the least round-trip time that was seen.
+    pub least_delay_ns: u64,
+    /// What was sent, is not acknowledged, and is more than the path holds: it waits in a queue.
+    pub queue_bytes: f64,
+    /// Bytes that were sent and that the peer's kernel has not acknowledged.
+    pub flight_bytes: f64,
+}
+
+impl MeasuredPath {
+    /// A path on which nothing is.
+    pub fn empty(rate_bps: f64, delay_ns: u64) -> Self {
+        Self {
+            rate_bps,
+            delay_ns,
+            least_delay_ns: delay_ns,
+            ..Self::default()
+        }
+    }
+}
+
 impl Sender {
-    pub fn on_measured(
-        &mut self,
-        stream: usize,
-        rate_bps: f64,
-        delay_ns: u64,
-    ) -> Result<(), LocalError> {
-        if !(rate_bps.is_finite() && rate_bps > 0.0) {
+    pub fn on_measured(&mut self, stream: usize, path: &MeasuredPath) -> Result<(), LocalError> {
+        if !(path.rate_bps.is_finite() && path.rate_bps > 0.0) {
             return Err(LocalError::BadWeights);
         }
         let view = self.view_mut(stream)?;
-        view.delay_ns = delay_ns;
-        view.least_delay_ns = delay_ns;
         if view.weight > 0.0 {
-            view.weight = rate_bps;
+            view.weight = path.rate_bps;
         }
+        view.delay_ns = path.delay_ns;
+        view.least_delay_ns = path.least_delay_ns;
+        view.queue_bytes = path.queue_bytes;
+        view.flight_bytes = path.flight_bytes;
         view.is_measured = true;
-        Ok(())
-    }
-
-    pub fn on_queue(
-        &mut self,
-        stream: usize,
-        queue_bytes: f64,
-        flight_bytes: f64,
-        least_delay_ns: u64,
-    ) -> Result<(), LocalError> {
-        let view = self.view_mut(stream)?;
-        view.queue_bytes = queue_bytes;
-        view.flight_bytes = flight_bytes;
-        view.least_delay_ns = least_delay_ns;
         Ok(())
     }
 

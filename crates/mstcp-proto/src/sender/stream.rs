@@ -67,7 +67,7 @@ impl Outgoing {
 }
 
 /// A stream and what is on its way over it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Stream {
     pub(super) id: u32,
     pub(super) state: StreamState,
@@ -155,28 +155,7 @@ impl Stream {
     pub(super) fn new(id: u32) -> Self {
         Self {
             id,
-            state: StreamState::Open,
-            retires: false,
-            priority: 0,
-            out: Outgoing::default(),
-            confirm: Vec::new(),
-            in_flight: VecDeque::new(),
-            reported: 0,
-            taken_bytes: 0,
-            settled_before: 0,
-            settled_from: 0,
-            flight: Flight::default(),
-            progress_ns: 0,
-            told_ns: 0,
-            acks_sent: 0,
-            acks_seen: 0,
-            acks_unseen_ns: None,
-            pinged_ns: None,
-            taken_stalled_ns: None,
-            stalled_ns: 0,
-            slowness: 0,
-            fin_begun: false,
-            sent: Sent::default(),
+            ..Self::default()
         }
     }
 

@@ -7,8 +7,8 @@ mod only_stream;
 mod overtaking;
 mod silence;
 
-use mstcp_proto::Control;
-use mstcp_proto::{frame, scheduler, Config, Connection, Event, LocalError, Outcome, Unanswered};
+use mstcp_proto::{frame, scheduler, Config, Connection, Event, LocalError, Outcome};
+use mstcp_proto::{Control, MeasuredPath, Unanswered};
 
 const PAYLOAD_BYTES: usize = 1000;
 const MS: u64 = 1_000_000;
@@ -41,6 +41,11 @@ fn tell(connection: &mut Connection, control: &Control) {
     let mut bytes = Vec::new();
     frame::encode_control(&mut bytes, control);
     connection.on_received(0, &bytes, &mut Vec::new()).unwrap();
+}
+
+fn measured(connection: &mut Connection, stream: usize, rate_bps: f64, delay_ns: u64) {
+    let path = MeasuredPath::empty(rate_bps, delay_ns);
+    connection.on_measured(stream, &path).unwrap();
 }
 
 /// Let time pass until then, while the peer gives signs of life.
@@ -153,7 +158,7 @@ fn streams_without_rates_share_by_what_they_were_found_to_carry() {
     for (rates_bps, share) in [([30e6, 10e6], 0.75), ([10e6, 10e6], 0.5), ([1e6, 4e6], 0.2)] {
         now_ns += 100_000 * MS; // all has left the host by then
         for (stream, rate_bps) in rates_bps.into_iter().enumerate() {
-            connection.on_measured(stream, rate_bps, 5 * MS).unwrap();
+            measured(&mut connection, stream, rate_bps, 5 * MS);
         }
         connection.write(&[0; ALL_BYTES]).unwrap();
         let taken = send_reported(&mut connection, now_ns);
@@ -166,7 +171,7 @@ fn streams_without_rates_share_by_what_they_were_found_to_carry() {
 #[test]
 fn a_stream_that_is_to_carry_nothing_keeps_that_whatever_its_path_could() {
     let mut connection = connection(&[0.0, 1e6]);
-    connection.on_measured(0, 30e6, 5 * MS).unwrap();
+    measured(&mut connection, 0, 30e6, 5 * MS);
     connection.write(&[0; 10 * PAYLOAD_BYTES]).unwrap();
     assert_eq!(send(&mut connection, 0), [0, 10 * PAYLOAD_BYTES]);
 }
@@ -175,11 +180,11 @@ fn a_stream_that_is_to_carry_nothing_keeps_that_whatever_its_path_could() {
 fn measures_that_make_no_sense_are_refused_and_change_nothing() {
     let mut connection = connection(&[30e6, 10e6]);
     for rate_bps in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        let refused = connection.on_measured(0, rate_bps, MS);
+        let refused = connection.on_measured(0, &MeasuredPath::empty(rate_bps, MS));
         assert_eq!(refused, Err(LocalError::BadWeights));
     }
     assert_eq!(
-        connection.on_measured(2, 1e6, MS),
+        connection.on_measured(2, &MeasuredPath::empty(1e6, MS)),
         Err(LocalError::NoSuchStream(2))
     );
     connection.write(&[0; 40 * PAYLOAD_BYTES]).unwrap();
@@ -233,7 +238,7 @@ fn what_a_path_was_found_to_take_counts_for_its_stalls() {
     assert_eq!(send(&mut connection, 0), [PAYLOAD_BYTES; 2]);
     for stream in [0, 1] {
         // A queue has grown since.
-        connection.on_measured(stream, 1e6, 500 * MS).unwrap();
+        measured(&mut connection, stream, 1e6, 500 * MS);
     }
     live(&mut connection, 0, 2300 * MS);
     assert_eq!(stalled(&connection), []);
@@ -326,7 +331,7 @@ fn a_stream_whose_tcp_is_not_answered_is_given_up_though_the_peer_is_silent_on_a
 fn a_path_that_reports_nothing_is_given_no_more_than_tcp_sends_in_two_round_trips() {
     let mut connection = connection(&[UNKNOWN_BPS]);
     acknowledge(&mut connection, 1 << 40, &[]);
-    connection.on_measured(0, 1e10, MS / 10).unwrap();
+    measured(&mut connection, 0, 1e10, MS / 10);
     connection.write(&[0; 4_000_000]).unwrap();
     let first = send(&mut connection, 0)[0];
     assert!((1 << 14..=1 << 16).contains(&first), "{first}");

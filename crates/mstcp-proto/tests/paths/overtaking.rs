@@ -70,17 +70,38 @@ fn what_stalled_streams_hold_and_what_came_since_goes_over_the_first_that_is_not
 fn a_path_that_turns_out_to_be_slow_is_overtaken_though_nobody_reports_anything() {
     let mut from = connection_by("earliest", &[1e6, 1e6]);
     for stream in [0, 1] {
-        from.on_measured(stream, 1e8, MS).unwrap();
+        measured(&mut from, stream, 1e8, MS);
     }
     from.write(&[7; 20 * PAYLOAD_BYTES]).unwrap();
     let taken = send(&mut from, 0);
     assert!(taken.iter().all(|bytes| *bytes > 0));
     let due_ns = from.timeout_ns().unwrap();
     assert!(due_ns < 10 * MS, "{due_ns}");
-    from.on_measured(0, 2e6, MS).unwrap();
-    from.on_queue(0, taken[0] as f64, taken[0] as f64, MS)
-        .unwrap();
-    let before = from.counters().streams[1].resent_bytes;
+    let waiting = MeasuredPath {
+        queue_bytes: taken[0] as f64,
+        flight_bytes: taken[0] as f64,
+        ..MeasuredPath::empty(2e6, MS)
+    };
+    from.on_measured(0, &waiting).unwrap();
+    let resent = |of: &Connection| of.counters().streams[1].resent_bytes;
+    send(&mut from, MS - 1);
+    assert_eq!(resent(&from), 0, "more may be written");
     send(&mut from, due_ns);
-    assert!(from.counters().streams[1].resent_bytes > before);
+    assert!(resent(&from) > 0);
+}
+
+#[test]
+fn what_has_not_left_the_host_is_overtaken_though_it_could_have_arrived() {
+    let mut from = connection_by("earliest", &[4e7]);
+    measured(&mut from, 0, 4e7, 100 * MS);
+    from.write(&[7; 10 * PAYLOAD_BYTES]).unwrap();
+    send(&mut from, 0);
+    send(&mut from, 50 * MS);
+    acknowledge(&mut from, 1 << 20, &[(0, 1)]);
+    let quick = from.add_stream(1, 4e7).unwrap();
+    measured(&mut from, quick, 4e7, MS);
+    from.on_unsent(104 * MS, 0, 9 * PAYLOAD_BYTES).unwrap();
+    send(&mut from, 104 * MS);
+    let resent = from.counters().streams[quick].resent_bytes;
+    assert_eq!(resent, 9 * PAYLOAD_BYTES as u64);
 }
