@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import json
 import logging
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +24,7 @@ from controller.api.connections import RestServer
 from controller.connection_limits import ConnectionLimits, ServiceLimits, is_passing
 from controller.logs import SparingLog
 from mstcp.proto import control_pb2, control_pb2_grpc
+from tests.fakes.controller_command import started
 from tests.fakes.waiting import PATIENCE_S, until
 
 ROOT = Path(__file__).parents[2]
@@ -76,25 +74,13 @@ def running(folder: Path) -> Iterator[dict[str, tuple[str, int]]]:
     words = [word for name in ("openflow", "rest", "grpc") for word in (f"--{name}", "127.0.0.1:0")]
     # By a shell: gRPC's threads do not survive a fork that runs Python in the child.
     limited = ["sh", "-c", f'ulimit -n {FILES}; exec "$@"', "sh"]
-    command = [sys.executable, "-m", "controller.cli", "--topology", "butterfly", "--store", "none", *words]
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            [*limited, *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True
-        )
-    assert process.stdout is not None
-    try:
-        line = process.stdout.readline()
-        assert line, (folder / "log").read_text()
-        ready = json.loads(line)
+    options = ("--topology", "butterfly", "--store", "none", *words)
+    with started(folder / "log", *options, before=limited) as (process, ready):
         yield {
             name: (ready[name][0].split(":")[0], int(ready[name][0].split(":")[1]))
             for name in ("openflow", "rest", "grpc")
         }
         assert process.poll() is None, (folder / "log").read_text()
-    finally:
-        process.terminate()
-        process.stdout.close()
-        assert process.wait(PATIENCE_S) == 0
 
 
 def test_idle_connections_of_one_address_keep_no_other_out(tmp_path: Path) -> None:

@@ -1,12 +1,16 @@
-"""`mstcp-controller` as a process of its own, for tests with model switches."""
+"""`mstcp-controller` as a process of its own."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from benchmarks.controller.process import Controller, controller
+from benchmarks.controller.process import ROOT, Controller, controller
 from switch.model import Fleet
 from tests.fakes.model_network import fleet_of
 from topologies.model import Network
@@ -15,6 +19,28 @@ PATIENCE_S = 30.0
 
 PATIENT_DISCOVERY = ("--probe-interval", "1", "--silence", "10")
 """No link is taken for lost because the machine is busy."""
+
+
+@contextlib.contextmanager
+def started(
+    log: Path, *options: str, before: Sequence[str] = ()
+) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """Start a controller, and stop it; yields its process, and what it says once it serves.
+
+    `before` are words before the command.
+    """
+    command = [*before, sys.executable, "-m", "controller.cli", *options]
+    with log.open("w") as errors:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True)
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        assert line, log.read_text()
+        yield process, json.loads(line)
+    finally:
+        process.terminate()
+        process.stdout.close()
+        assert process.wait(PATIENCE_S) == 0
 
 
 @contextlib.asynccontextmanager

@@ -2,13 +2,10 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
 import socket
 import ssl
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -21,6 +18,7 @@ import trustme
 
 from mstcp.control import ControllerClient
 from mstcp.errors import ControllerError
+from tests.fakes.controller_command import started
 from tests.fakes.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
@@ -65,18 +63,8 @@ def running(files: Files, folder: Path) -> Iterator[dict[str, list[str]]]:
     text = f'topology = "butterfly"\nstore = "none"\n[listen]\n{listen}\n'
     text += f"[listen.tls]\n{tls}[listen.openflow_tls]\n{tls}"
     (folder / "controller.toml").write_text(text)
-    command = [sys.executable, "-m", "controller.cli", "--config", str(folder / "controller.toml")]
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
-    assert process.stdout is not None
-    try:
-        line = process.stdout.readline()
-        assert line, (folder / "log").read_text()
-        yield json.loads(line)
-    finally:
-        process.terminate()
-        process.wait(TIMEOUT_S)
-        process.stdout.close()
+    with started(folder / "log", "--config", str(folder / "controller.toml")) as (_, ready):
+        yield ready
 
 
 def test_all_three_services(files: Files, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from controller.configuration.access import AccessRole, digest_of
 from controller.configuration.file import configure
 from controller.errors import ConfigError
 from controller.model.requests import LinkChange
+from tests.fakes.controller_command import started
 from tests.fakes.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -187,18 +187,8 @@ def test_a_token_and_its_entry_belong_together(capsys: pytest.CaptureFixture[str
 
 @contextmanager
 def running(file: Path, log: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [sys.executable, "-m", "controller.cli", "--config", str(file)]
-    with log.open("w") as errors:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True)
-    assert process.stdout is not None
-    try:
-        line = process.stdout.readline()
-        assert line, log.read_text()
-        yield process, json.loads(line)["rest"][0]
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+    with started(log, "--config", str(file)) as (process, ready):
+        yield process, ready["rest"][0]
 
 
 def ask(address: str, path: str, token: str) -> Any:
