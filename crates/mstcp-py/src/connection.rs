@@ -70,7 +70,10 @@ fn taken<'py>(driver: &mut Driver, py: Python<'py>) -> PyResult<Vec<Bound<'py, P
 impl Connection {
     /// A connection whose streams are not read before `start`.
     pub(crate) fn of_driver(mut driver: Driver) -> Self {
-        driver.start_later();
+        // Bytes of MSTCP wait here for `start`, those of plain TCP in the kernel.
+        if driver.core().is_plain() {
+            driver.start_later();
+        }
         Self {
             shared: Arc::new(SharedDriver::new(driver)),
             known: Mutex::default(),

@@ -96,11 +96,12 @@ impl Opening {
 
     /// Whether it waits for bytes, and for room or for TCP.
     pub(super) fn interest(&self) -> (bool, bool) {
-        let is_connecting = matches!(self.phase, Phase::Connecting);
-        (
-            !matches!(self.phase, Phase::Ready),
-            is_connecting || self.wire.has_unsent(),
-        )
+        match self.phase {
+            // What comes before the hello waits for it.
+            Phase::Connecting => (false, true),
+            Phase::Ready => (false, self.wire.has_unsent()),
+            _ => (true, self.wire.has_unsent()),
+        }
     }
 
     /// Whether TCP has connected.
