@@ -4,6 +4,7 @@
 //! overloaded after all.
 
 use super::sources::{OnTree, SourceLoads, Sources};
+use super::sweeps::Share;
 use crate::graph::{Graph, NONE};
 use crate::halt::Halt;
 use crate::problem::Error;
@@ -16,6 +17,10 @@ const OVERLOAD: f64 = 1e-11;
 /// Trees of a source are much alike, so the pivots between them can be tiny: they are avoided where the rates that
 /// are passed over are so small, in tolerances. Bounds are kept in the end.
 const LEEWAY: f64 = 100.0;
+/// Candidates looked at for each that is wanted: columns are known, so that more of them save pivots.
+const LOOKED_AT: usize = 64;
+/// Trees of each source to begin with, of those that it was spread over.
+const FIRST_TREES: usize = 4;
 /// Columns for each source from where on the worst are forgotten.
 const MOST_COLUMNS: usize = 30;
 
@@ -49,7 +54,7 @@ pub(super) struct Blocks {
     rows: Vec<u32>,
     row_of: Vec<u32>,
     /// The routing of each source that all began with, and its worth.
-    start: Vec<(SourceLoads, Worth)>,
+    start: Vec<(Share, Worth)>,
     /// The tree of each column, where it has one, with its loads of arcs without a row.
     trees: Vec<Option<(OnTree, Worth)>>,
     /// A source more, whose column takes load off every arc; see [`super::concurrent`].
@@ -64,7 +69,7 @@ impl Blocks {
     /// cost of 1 for each time.
     pub fn new(
         sources: Sources,
-        start: Vec<(SourceLoads, Worth)>,
+        start: Vec<(Share, Worth)>,
         units: Units,
         relief: Option<f64>,
         halt: Halt,
@@ -135,12 +140,13 @@ impl Blocks {
         solver.master.expect_dense_columns();
         solver.master.leeway = LEEWAY;
         solver.run.stage = stage;
+        solver.settings.pricing.looked_at = LOOKED_AT;
         self.solver = solver;
         let known = std::mem::take(&mut self.trees);
         for place in 0..self.start.len() {
             let group = self.add_group(self.units.sources[place]);
-            let (loads, worth) = self.start[place].clone();
-            let column = self.add_column(group, &loads, worth, None);
+            let (share, worth) = self.start[place].clone();
+            let column = self.add_column(group, &share.loads, share.left_out_bps, worth, None);
             self.solver.master.set_key(column);
         }
         if let Some(most) = self.relief {
@@ -151,7 +157,7 @@ impl Blocks {
                 value: 0.0,
                 cost: 1.0,
             };
-            let column = self.add_column(group, &loads, worth, None);
+            let column = self.add_column(group, &loads, 0.0, worth, None);
             self.solver.master.set_key(column);
         }
         for (mut tree, worth) in known.into_iter().flatten() {
@@ -168,6 +174,19 @@ impl Blocks {
         group
     }
 
+    /// Adds the trees that have the largest parts of what all began with.
+    pub fn add_first_trees(&mut self, worth: impl Fn(&OnTree) -> Worth) {
+        for place in 0..self.start.len() {
+            let mut trees = self.start[place].0.trees.clone();
+            trees.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+            for (mut tree, _) in trees.into_iter().take(FIRST_TREES) {
+                tree.loads = self.sources.loads_on(place, &tree);
+                let worth = worth(&tree);
+                self.add_tree(tree, worth);
+            }
+        }
+    }
+
     /// Adds a tree of its source.
     pub fn add_tree(&mut self, mut tree: OnTree, worth: Worth) {
         let mut loads = std::mem::take(&mut tree.loads);
@@ -175,13 +194,16 @@ impl Blocks {
         let others = loads.iter().filter(|(arc, _)| !is_limited(*arc));
         tree.loads = others.copied().collect();
         loads.retain(|&(arc, _)| is_limited(arc));
-        self.add_column(tree.place as u32, &loads, worth, Some((tree, worth)));
+        let left_out_bps = tree.left_out_bps;
+        let group = tree.place as u32;
+        self.add_column(group, &loads, left_out_bps, worth, Some((tree, worth)));
     }
 
     fn add_column(
         &mut self,
         group: u32,
         loads: &SourceLoads,
+        left_out_bps: f64,
         worth: Worth,
         tree: Option<(OnTree, Worth)>,
     ) -> u32 {
@@ -194,7 +216,6 @@ impl Blocks {
         let rows = loads.iter().map(row).filter(|&(row, _)| row != NONE);
         let mut rows: Vec<(u32, f64)> = rows.collect();
         if let Some(most_bps) = self.most_left_out {
-            let left_out_bps = tree.as_ref().map_or(0.0, |(tree, _)| tree.left_out_bps);
             if left_out_bps > 0.0 {
                 rows.push((LEFT_OUT, left_out_bps / (most_bps * size)));
             }
@@ -242,13 +263,28 @@ impl Blocks {
     }
 
     /// The columns in use of a source with their shares: trees, or what it began with.
-    pub fn used(&self, place: usize) -> impl Iterator<Item = (Option<&OnTree>, f64)> + '_ {
+    fn used(&self, place: usize) -> impl Iterator<Item = (Option<&OnTree>, f64)> + '_ {
         let master = &self.solver.master;
         let used = master.used_paths(&master.groups[place]);
         used.map(move |(column, share)| {
             let tree = self.trees[column as usize].as_ref();
             (tree.map(|(tree, _)| tree), share / self.size(place))
         })
+    }
+
+    /// The trees that a source is on, with their shares.
+    pub fn trees_of(&self, place: usize) -> Vec<(&OnTree, f64)> {
+        let mut trees = Vec::new();
+        for (tree, share) in self.used(place).filter(|&(_, share)| share > 1e-13) {
+            match tree {
+                Some(tree) => trees.push((tree, share)),
+                None => {
+                    let began = self.start[place].0.trees.iter();
+                    trees.extend(began.map(|(tree, part)| (tree, share * part)));
+                }
+            }
+        }
+        trees
     }
 
     /// Totals of the first and the second objective.
@@ -277,7 +313,7 @@ impl Blocks {
         let mut utilisation = vec![0.0; self.row_of.len()];
         for (place, start) in self.start.iter().enumerate() {
             for (tree, share) in self.used(place) {
-                for &(arc, load) in tree.map_or(&start.0, |tree| &tree.loads) {
+                for &(arc, load) in tree.map_or(&start.0.loads, |tree| &tree.loads) {
                     utilisation[arc as usize] += share * load;
                 }
             }

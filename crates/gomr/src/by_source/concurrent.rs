@@ -16,7 +16,7 @@
 
 use super::blocks::{Blocks, Units, Worth, MAY_FILL};
 use super::sources::{OnTree, Sources};
-use super::sweeps::{self, Routed};
+use super::sweeps::{self, Aim, Routed};
 use crate::halt::{Halt, HaltTest};
 use crate::objectives::concurrent::largest_factor;
 use crate::pricing;
@@ -134,32 +134,15 @@ fn search_within(
     }
     let trees = sources.route_all(f64::INFINITY);
     let halt = Halt(halt);
-    let fullest = fullest(&trees, problem.arcs.len());
-    let capacity_bps: f64 = sources.capacity.iter().sum();
-    let found = match sweeps::spread(&mut sources, &trees, &halt) {
-        Some(routed) => {
-            FactorSearch::new(sources, routed, most_left_out_bps, halt).run(limits.pivots)
-        }
-        None => Ok(Concurrent {
-            factor: 1.0 / fullest,
-            // What is served loads an arc at least.
-            upper_bound: load * capacity_bps / sources.rate_bps(),
-            complete: false,
-        }),
+    let aim = Aim::LeastFullest {
+        left_out_bps: most_left_out_bps,
     };
+    let routed = sweeps::spread(&mut sources, &trees, aim, &halt);
+    let found = FactorSearch::new(sources, routed, most_left_out_bps, halt).run(limits.pivots);
     match found {
         Err(Error::NotSolved { .. }) => Ok(None),
         found => found.map(|found| Some(found.or_better(risen))),
     }
-}
-
-/// Utilisation of the fullest arc.
-fn fullest(trees: &[OnTree], arcs: usize) -> f64 {
-    let mut utilisation = vec![0.0; arcs];
-    for &(arc, load) in trees.iter().flat_map(|tree| &tree.loads) {
-        utilisation[arc as usize] += load;
-    }
-    utilisation.into_iter().fold(0.0, f64::max)
 }
 
 /// Prices of whole capacities, and of a bit/s that is left out.
@@ -192,26 +175,26 @@ impl FactorSearch {
         // The first unit of each arc's capacity is there, the others are relief.
         let count = (sources.all.len() as f64).max(FEWEST_UNITS);
         let unit = routed.fullest / (1.0 + count);
-        let loads = routed.loads.iter().flatten().map(|&(_, load)| load / unit);
-        let big_m = 1.0 + 2.0 * loads.fold(0.0, f64::max);
-        let mut left_out = f64::INFINITY;
-        if most_left_out_bps > 0.0 {
-            sources.set_lengths(&routed.prices, 0.0);
-            sources.route_all(f64::INFINITY);
-            left_out = sources.length_without(most_left_out_bps);
-        }
+        // Of whole trees too, since the routing that all begins with may leave much of a source out.
+        sources.set_lengths(&routed.prices, 0.0);
+        let whole = sources.route_all(f64::INFINITY);
+        let began = routed.sources.iter().flat_map(|share| &share.loads);
+        let loads = whole.iter().flat_map(|tree| &tree.loads).chain(began);
+        let largest = loads.fold(0.0f64, |most, &(_, load)| most.max(load / unit));
+        let big_m = 1.0 + 2.0 * largest;
         let units = Units {
             sources: vec![1.0; sources.all.len()],
             arcs: vec![1.0 / unit; sources.graph.arcs()],
             most: unit,
         };
-        let start = routed.loads.into_iter().map(|loads| (loads, WORTH));
+        let start = routed.sources.into_iter().map(|share| (share, WORTH));
         let mut blocks = Blocks::new(sources, start.collect(), units, Some(count), halt);
         if most_left_out_bps > 0.0 {
             blocks.limit_left_out(most_left_out_bps);
         }
         blocks.give_rows(&routed.utilisation, MAY_FILL * routed.fullest);
         blocks.build(big_m, FACTOR_STAGE);
+        blocks.add_first_trees(|_| WORTH);
         Self {
             blocks,
             big_m,
@@ -220,7 +203,7 @@ impl FactorSearch {
             level: routed.fullest,
             center: CutPrices {
                 arcs: routed.prices,
-                left_out,
+                left_out: routed.worth,
             },
             bound: 0.0,
             pivots: 0,

@@ -142,26 +142,6 @@ impl Sources {
         dropped_bps
     }
 
-    /// The length that demands have or fall short of so that those with longer paths ask for `left_out_bps`
-    /// at most, in the trees as they are.
-    pub fn length_without(&self, left_out_bps: f64) -> f64 {
-        let demands = self.all.iter().flat_map(|source| {
-            let length = |target: u32| source.tree.distance[target as usize];
-            let demands = source.demands.iter();
-            demands.map(move |demand| (length(demand.target), demand.rate_bps))
-        });
-        let mut demands: Vec<(f64, f64)> = demands.collect();
-        demands.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
-        let mut longer_bps = 0.0;
-        for (length, rate_bps) in demands {
-            longer_bps += rate_bps;
-            if longer_bps > left_out_bps {
-                return length;
-            }
-        }
-        0.0
-    }
-
     /// Length of the longest path to a demand in the trees as they are; 0 where no demand has a path.
     pub fn longest(&self) -> f64 {
         let lengths = self.all.iter().flat_map(|source| {

@@ -4,8 +4,8 @@
 
 use super::blocks::{Blocks, Units, Worth, MAY_FILL};
 use super::concurrent::next_steadiness;
-use super::sources::{OnTree, SourceLoads, Sources};
-use super::sweeps::{self, Routed};
+use super::sources::{OnTree, Sources};
+use super::sweeps::{self, Aim, Routed, Share};
 use crate::certificate::audit::Answer;
 use crate::graph::NONE;
 use crate::halt::{Halt, HaltTest};
@@ -66,16 +66,13 @@ pub fn route_by_source(
     sources.set_lengths(&free, 1.0);
     let trees = sources.route_all(f64::INFINITY);
     let halt = Halt(halt);
-    let shortest: Vec<Vec<(OnTree, f64)>> =
-        trees.iter().map(|tree| vec![(tree.clone(), 1.0)]).collect();
     let big_m = 4.0 * sources.longest().max(1.0);
     if trees.iter().all(|tree| tree.loads.is_empty()) {
         // Nothing that is asked for has a way to go.
-        return Ok(Some(routing(problem, &sources, &shortest, free, true)));
+        return Ok(Some(routing(problem, &sources, &[], free, true)));
     }
-    let Some(routed) = sweeps::spread(&mut sources, &trees, &halt) else {
-        return Ok(Some(routing(problem, &sources, &shortest, free, false)));
-    };
+    let aim = Aim::MostWorth { big_m };
+    let routed = sweeps::spread(&mut sources, &trees, aim, &halt);
     let mut search = ThroughputSearch::new(sources, trees, routed, big_m, halt);
     let complete = match search.run() {
         Ok(()) => true,
@@ -83,11 +80,14 @@ pub fn route_by_source(
         Err(Error::NotSolved { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let prices = search.first_prices();
-    let used = search.used(&shortest);
+    let prices = search.proving_prices();
+    let blocks = &search.blocks;
+    let used: Vec<_> = (0..blocks.sources.all.len())
+        .map(|place| blocks.trees_of(place))
+        .collect();
     Ok(Some(routing(
         problem,
-        &search.blocks.sources,
+        &blocks.sources,
         &used,
         prices,
         complete,
@@ -109,21 +109,21 @@ impl ThroughputSearch {
     fn new(sources: Sources, trees: Vec<OnTree>, routed: Routed, big_m: f64, halt: Halt) -> Self {
         let unit_bps = sources.rate_bps() / sources.all.len() as f64;
         let part = (START_FILL / routed.fullest).min(1.0);
-        let makeshift = |(loads, tree): (SourceLoads, &OnTree)| {
-            let scaled = loads.into_iter().map(|(arc, load)| (arc, load * part));
-            let value = part * tree.rate_bps / unit_bps;
+        let makeshift = |mut share: Share| {
+            share.loads.iter_mut().for_each(|(_, load)| *load *= part);
+            share.trees.iter_mut().for_each(|(_, own)| *own *= part);
             let worth = Worth {
-                value: (1.0 - START_DISCOUNT) * value,
-                cost: tree.cost_bps / unit_bps,
+                value: (1.0 - START_DISCOUNT) * part * share.rate_bps / unit_bps,
+                cost: share.cost_bps / unit_bps,
             };
-            (scaled.collect(), worth)
+            (share, worth)
         };
-        let start = routed.loads.into_iter().zip(&trees).map(makeshift);
+        let start = routed.sources.into_iter().map(makeshift);
         let mut shortest = vec![0.0; sources.graph.arcs()];
         for &(arc, load) in trees.iter().flat_map(|tree| &tree.loads) {
             shortest[arc as usize] += load;
         }
-        let arcs = sources.graph.arcs();
+        let center = routed.prices.iter().map(|price| price / unit_bps).collect();
         let rate = |tree: &OnTree| match tree.rate_bps > 0.0 {
             true => tree.rate_bps / unit_bps,
             false => 1.0,
@@ -135,27 +135,23 @@ impl ThroughputSearch {
         };
         let mut blocks = Blocks::new(sources, start.collect(), units, None, halt);
         blocks.give_rows(&shortest, MAY_FILL);
-        blocks.give_rows(&routed.utilisation, MAY_FILL * routed.fullest.max(1.0));
+        blocks.give_rows(&routed.utilisation, MAY_FILL);
         blocks.build(big_m, THROUGHPUT_STAGE);
         let mut search = Self {
             blocks,
             big_m,
             unit_bps,
-            center: vec![0.0; arcs],
+            center,
             bound: f64::INFINITY,
         };
+        search
+            .blocks
+            .add_first_trees(|tree| tree_worth(tree, unit_bps));
         for tree in trees {
-            let worth = search.worth(&tree);
+            let worth = tree_worth(&tree, unit_bps);
             search.blocks.add_tree(tree, worth);
         }
         search
-    }
-
-    fn worth(&self, tree: &OnTree) -> Worth {
-        Worth {
-            value: tree.rate_bps / self.unit_bps,
-            cost: tree.cost_bps / self.unit_bps,
-        }
     }
 
     fn run(&mut self) -> Result<(), Error> {
@@ -195,7 +191,7 @@ impl ThroughputSearch {
         let limit = pricing::gain_limit(&self.blocks.solver);
         let mut gains = 0;
         for tree in trees {
-            let worth = self.worth(&tree);
+            let worth = tree_worth(&tree, self.unit_bps);
             if self.blocks.gain(&tree, worth) > limit {
                 self.blocks.add_tree(tree, worth);
                 gains += 1;
@@ -225,9 +221,25 @@ impl ThroughputSearch {
         1.0 - self.blocks.totals().value / bound
     }
 
-    /// Price of a bit/s of each arc for the first objective.
-    fn first_prices(&self) -> Vec<f64> {
-        let prices = self.blocks.by_arc(&self.blocks.solver.first_prices());
+    /// Price of a bit/s of each arc for the first objective: of the present prices, the best so far and their mean, those that
+    /// prove most.
+    fn proving_prices(&mut self) -> Vec<f64> {
+        let present = self.blocks.by_arc(&self.blocks.solver.first_prices());
+        let best = self.center.iter().map(|price| price / self.big_m);
+        let pairs = present.into_iter().zip(best);
+        let pairs: Vec<(f64, f64)> = pairs.collect();
+        let mixed = |part: f64| -> Vec<f64> {
+            let mix = |&(one, other): &(f64, f64)| part * one + (1.0 - part) * other;
+            pairs.iter().map(mix).collect()
+        };
+        let mut proven = (f64::INFINITY, Vec::new());
+        for prices in [1.0, 0.5, 0.0].map(mixed) {
+            let (bound, _) = self.trees(&prices, 1.0, 0.0);
+            if bound <= proven.0 {
+                proven = (bound, prices);
+            }
+        }
+        let prices = proven.1;
         let per_bps = prices.iter().zip(&self.blocks.sources.capacity);
         per_bps
             .map(|(&price, &capacity)| match price > 0.0 {
@@ -236,18 +248,12 @@ impl ThroughputSearch {
             })
             .collect()
     }
+}
 
-    /// The trees in use of each source with their shares; what is left of the beginning goes the shortest paths.
-    fn used(&self, shortest: &[Vec<(OnTree, f64)>]) -> Vec<Vec<(OnTree, f64)>> {
-        let of = |place: usize| {
-            let used = self.blocks.used(place).filter(|&(_, share)| share > 1e-13);
-            let tree = |tree: Option<&OnTree>| {
-                tree.cloned()
-                    .unwrap_or_else(|| shortest[place][0].0.clone())
-            };
-            used.map(|(on, share)| (tree(on), share)).collect()
-        };
-        (0..shortest.len()).map(of).collect()
+fn tree_worth(tree: &OnTree, unit_bps: f64) -> Worth {
+    Worth {
+        value: tree.rate_bps / unit_bps,
+        cost: tree.cost_bps / unit_bps,
     }
 }
 
@@ -255,7 +261,7 @@ impl ThroughputSearch {
 fn routing(
     problem: &Problem,
     sources: &Sources,
-    used: &[Vec<(OnTree, f64)>],
+    used: &[Vec<(&OnTree, f64)>],
     prices: Vec<f64>,
     complete: bool,
 ) -> Routing {

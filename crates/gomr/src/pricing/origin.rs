@@ -118,7 +118,12 @@ impl CandidatePath {
         }
         let mut gains: Vec<f64> = candidates.iter().map(Self::gain).collect();
         let (_, &mut least, _) = gains.select_nth_unstable_by(most, |a, b| b.total_cmp(a));
-        candidates.retain(|candidate| candidate.gain() > least);
+        let has_better = gains.iter().any(|&gain| gain > least);
+        candidates.retain(|candidate| match has_better {
+            true => candidate.gain() > least,
+            false => candidate.gain() == least,
+        });
+        candidates.truncate(most);
     }
 }
 
@@ -336,5 +341,20 @@ impl Origin {
                 candidates.push(CandidatePath::Path(gain, id));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CandidatePath;
+
+    #[test]
+    fn some_of_the_candidates_that_gain_alike_are_kept() {
+        let mut candidates: Vec<_> = (0..9).map(|id| CandidatePath::Known(1.0, id)).collect();
+        CandidatePath::keep_best(&mut candidates, 4);
+        assert_eq!(candidates.len(), 4);
+        candidates.push(CandidatePath::Search(9, 1.0));
+        CandidatePath::keep_best(&mut candidates, 4);
+        assert_eq!(candidates.len(), 1);
     }
 }
