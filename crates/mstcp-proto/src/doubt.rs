@@ -61,11 +61,17 @@ impl Doubts {
         *self.of(slot) = NONE;
     }
 
-    /// When to ask TCP again about a stream where something was not answered; else it is asked when something else is due: a peer
-    /// from which something is awaited is asked for an answer anyway.
-    pub(crate) fn ask_at_ns(&self, slot: usize) -> Option<u64> {
+    /// When to ask TCP again about a stream that may have to be given up, or where the peer is silent on all streams, about one
+    /// where something was not answered; else it is asked when something else is due: a peer from which something is awaited is
+    /// asked for an answer anyway.
+    pub(crate) fn ask_at_ns(&self, slot: usize, is_all_silent: bool) -> Option<u64> {
         let doubt = self.0.get(slot)?;
-        (doubt.said != Unanswered::Nothing).then_some(doubt.next_ns)
+        let is_asked = match doubt.said {
+            Unanswered::Nothing => false,
+            Unanswered::Sent => is_all_silent,
+            Unanswered::SentAgain => true,
+        };
+        is_asked.then_some(doubt.next_ns)
     }
 
     /// The streams on which TCP sent again without an answer when it was asked last, and nothing was heard since.
@@ -140,12 +146,12 @@ mod tests {
         assert!(!asks(&mut doubts, 299 * MS, 0));
         assert!(asks(&mut doubts, 300 * MS, 0));
         assert!(!doubts.note(300 * MS, 0, Unanswered::SentAgain, 45 * MS));
-        assert_eq!(doubts.ask_at_ns(0), Some(350 * MS));
+        assert_eq!(doubts.ask_at_ns(0, false), Some(350 * MS));
         for now_ms in (350..=800).step_by(50) {
             assert!(asks(&mut doubts, now_ms * MS, 0));
             assert!(!doubts.note(now_ms * MS, 0, Unanswered::SentAgain, 45 * MS));
         }
-        assert_eq!(doubts.ask_at_ns(0), Some(845 * MS));
+        assert_eq!(doubts.ask_at_ns(0, false), Some(845 * MS));
         assert!(asks(&mut doubts, 845 * MS, 0));
         assert!(doubts.note(845 * MS, 0, Unanswered::SentAgain, 45 * MS));
     }

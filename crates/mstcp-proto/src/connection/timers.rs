@@ -170,7 +170,10 @@ impl Connection {
         let ask = timers.ask_at_ns.or_else(awaits);
         let doubt = || {
             let alive = self.alive();
-            let asks = alive.iter().filter_map(|slot| self.doubts.ask_at_ns(slot));
+            let is_silent = self.may_probe();
+            let asks = alive
+                .iter()
+                .filter_map(|slot| self.doubts.ask_at_ns(slot, is_silent));
             asks.filter(|at_ns| *at_ns > self.now_ns).min()
         };
         let due = [
