@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from mstcp.endpoints import Destination, Rule, plain_address
-from mstcp.errors import sentence
 from mstcp.tools.proxy import SharedUpstream, Upstream
-from mstcp.tools.relay import Pair, Tasks, abort, relay
+from mstcp.tools.relay import Pair, Tasks, abort, relay, reporting
 
 _ACCEPTING_TURNS = 20
 """Turns of the event loop after which connections that were made before are taken up."""
@@ -31,6 +30,7 @@ class Carrier:
         report: Gets a sentence for each connection that fails.
 
     Attributes:
+        failed: Reports why a connection failed.
         opened: How many connections were opened over MSTCP.
     """
 
@@ -42,6 +42,7 @@ class Carrier:
     ) -> None:
         self.rules = rules
         self.report = report
+        self.failed = reporting(report)
         self.opened = 0
         self._upstream = upstream
         self._connections = Tasks(self.failed)
@@ -88,7 +89,3 @@ class Carrier:
         """Break what is still open."""
         await self._connections.stop()
         await self._upstream.close()
-
-    def failed(self, error: BaseException) -> None:
-        """Report a connection's end."""
-        self.report(f"a connection failed: {sentence(error)}")

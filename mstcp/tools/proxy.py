@@ -11,7 +11,7 @@ from typing import Any
 
 from mstcp import sockets
 from mstcp.endpoints import Destination, Rule, is_own_address
-from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError, sentence
+from mstcp.errors import ConnectionLost, MstcpError, RemoteProtocolError
 from mstcp.open.client import open_connection
 from mstcp.open.server import Server, start_server
 from mstcp.tools.preamble import (
@@ -32,7 +32,7 @@ from mstcp.tools.preamble import (
     encode_request,
     host_bytes,
 )
-from mstcp.tools.relay import LIMIT_BYTES, Pair, Tasks, abort, relay
+from mstcp.tools.relay import LIMIT_BYTES, Pair, Tasks, abort, relay, reporting
 from mstcp.tools.sharing import Channel, SharedConnection
 
 Report = Callable[[str], None]
@@ -179,7 +179,7 @@ class Entry:
     ) -> None:
         self._upstream = upstream
         self._to = to
-        self._report = report
+        self._failed = reporting(report)
         self._is_transparent = transparent
 
     async def serve(self, host: str, port: int, on_ready: Callable[[Sequence[socket.socket]], None]) -> None:
@@ -188,7 +188,7 @@ class Entry:
         Raises:
             OSError: The address is not this host's, or the port is taken.
         """
-        async with Tasks(self._told) as tasks:
+        async with Tasks(self._failed) as tasks:
 
             def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
                 tasks.start(self._carry((reader, writer)))
@@ -221,9 +221,6 @@ class Entry:
             )
         return Destination(*to)
 
-    def _told(self, error: BaseException) -> None:
-        self._report(f"a connection failed: {sentence(error)}")
-
 
 class Exit:
     """Accepts MSTCP connections and carries each to a TCP connection.
@@ -237,7 +234,7 @@ class Exit:
     def __init__(self, to: Destination | None, allowed: Sequence[Rule] | None, report: Report) -> None:
         self._to = to
         self._allowed = allowed
-        self._report = report
+        self._failed = reporting(report)
 
     async def serve(
         self,
@@ -251,7 +248,7 @@ class Exit:
         Raises:
             OSError: The address is not this host's, or the port is taken.
         """
-        async with Tasks(self._told) as tasks:
+        async with Tasks(self._failed) as tasks:
 
             def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
                 tasks.start(self._carry((reader, writer)))
@@ -317,7 +314,7 @@ class Exit:
 
     async def _share(self, outer: Pair) -> None:
         """Carry each channel of a connection to a TCP connection."""
-        async with Tasks(self._told) as tasks:
+        async with Tasks(self._failed) as tasks:
             shared = SharedConnection(
                 outer, lambda channel, request: tasks.start(self._carry_channel(channel, request))
             )
@@ -357,9 +354,6 @@ class Exit:
         if self._allowed is None:
             return is_own_address(address)
         return any(rule.fits(address, port) for rule in self._allowed)
-
-    def _told(self, error: BaseException) -> None:
-        self._report(f"a connection failed: {sentence(error)}")
 
 
 async def _try(to: Destination, address: str) -> Pair | DestinationRefused:

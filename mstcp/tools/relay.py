@@ -9,7 +9,7 @@ import struct
 from collections.abc import Awaitable, Callable
 
 from mstcp import sockets
-from mstcp.errors import MstcpError
+from mstcp.errors import MstcpError, sentence
 from mstcp.transport import ConnectionTransport
 
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -95,6 +95,11 @@ def abort(pair: Pair) -> None:
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     transport.abort()
+
+
+def reporting(report: Callable[[str], None]) -> Callable[[BaseException], None]:
+    """Return what reports why a connection failed, for `Tasks`."""
+    return lambda error: report(f"a connection failed: {sentence(error)}")
 
 
 class Tasks:

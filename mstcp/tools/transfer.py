@@ -24,7 +24,7 @@ from mstcp.errors import ConnectionLost, MstcpError, sentence
 from mstcp.open.client import open_connection
 from mstcp.open.server import start_server
 from mstcp.tools.progress import Progress
-from mstcp.tools.relay import LIMIT_BYTES, Pair, abort
+from mstcp.tools.relay import LIMIT_BYTES, Pair, Tasks, abort
 
 CHUNK_BYTES = 1 << 18
 _LINE_BYTES = 512
@@ -233,27 +233,21 @@ async def serve_bench(
     host: str, port: int, on_ready: Callable[[Sequence[socket.socket]], None], options: dict[str, Any]
 ) -> None:
     """Take what comes on every connection until cancelled, and answer each with how much it was."""
-    tasks: set[asyncio.Task[None]] = set()
 
     async def take(pair: Pair) -> None:
         count = 0
-        with contextlib.suppress(MstcpError, OSError):
-            while chunk := await pair[0].read(CHUNK_BYTES):
-                count += len(chunk)
-            await _answer(pair, f"received {count}")
+        while chunk := await pair[0].read(CHUNK_BYTES):
+            count += len(chunk)
+        await _answer(pair, f"received {count}")
 
-    def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.ensure_future(take((reader, writer)))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
+    async with Tasks(lambda _: None) as tasks:  # its client tells what fails
 
-    async with await start_server(accepted, host, port, limit=LIMIT_BYTES, **options) as server:
-        on_ready(server.sockets)
-        try:
+        def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            tasks.start(take((reader, writer)))
+
+        async with await start_server(accepted, host, port, limit=LIMIT_BYTES, **options) as server:
+            on_ready(server.sockets)
             await server.serve_forever()
-        finally:
-            for task in tasks:
-                task.cancel()
 
 
 async def bench(
