@@ -37,6 +37,7 @@ NEEDED = [
     ),
     *("truststore", "psutil", "proxy.py", "re-assert", "time-machine", "freezegun", "isal", "zlib_ng"),
     *("pytest-codspeed", "python-on-whales", "brotli"),
+    *("httpx[cli,http2,brotli,zstd,socks]", "uvicorn", "chardet"),
 ]
 
 
@@ -79,6 +80,11 @@ SUITES = {
     ),
     "aiohttp": Suite(
         "aiohttp==3.14.5", ["tests/test_web_functional.py", "tests/test_client_functional.py"], [1, 3]
+    ),
+    "httpx": Suite(
+        "httpx==0.28.1",
+        ["tests/client/test_async_client.py", "tests/test_timeouts.py", "tests/test_main.py"],
+        [1, 3],
     ),
     "anyio": Suite(
         "anyio==4.16.0",
