@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -54,6 +55,24 @@ int main(int count, char **words)
     return size < 0;
 }
 """
+GO_FETCH = """package main
+
+import (
+	"io"
+	"net"
+	"os"
+)
+
+func main() {
+	connection, err := net.Dial("tcp", os.Args[1]+":"+os.Args[2])
+	if err == nil {
+		_, err = io.Copy(os.Stdout, connection)
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+"""
 CONTENT = random.Random(5).randbytes(300_000)
 
 
@@ -100,6 +119,21 @@ async def test_a_static_program_goes_over_mstcp(programs: dict[str, str]) -> Non
         for program in programs.values():
             child = ("sh", "-c", f"{program} 127.0.0.1 {port}; true")
             assert await output(*via, *namespace, "--", *child) == CONTENT
+        await ended(leave)
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")
+@pytest.mark.timeout(300)  # compiling counts
+async def test_a_static_program_of_go_goes_over_mstcp(tmp_path: Path) -> None:
+    source, program = tmp_path / "fetch.go", tmp_path / "fetch"
+    source.write_text(GO_FETCH)
+    settings = {"CGO_ENABLED": "0", "GOCACHE": str(tmp_path / "cache"), "GOTOOLCHAIN": "local"}
+    command = ["go", "build", "-o", str(program), str(source)]
+    subprocess.run(command, cwd=tmp_path, env={**os.environ, **settings}, check=True)
+    assert not uses_libc(str(program))
+    async with content_served() as port, mstcp_command("proxy", "exit", "0") as leave:
+        via = ("--via", await leave.address(), "--only", f"127.0.0.1:{port}")
+        assert await output(*via, "--", str(program), "127.0.0.1", port) == CONTENT
         await ended(leave)
 
 
