@@ -3,6 +3,9 @@
 use super::{ack_bytes, Receiver, ACK_DELAY_NS, INITIAL_WINDOW_BYTES};
 use crate::control::Control;
 
+/// Where round trips are shorter, what waits does so for a process: a loss is repaired before much has come.
+const LEAST_REPAIR_NS: u64 = 1_000_000;
+
 impl Receiver {
     /// The acknowledgement of everything, for a stream that carries nothing else.
     pub(crate) fn final_ack(&self) -> Control {
@@ -47,7 +50,9 @@ impl Receiver {
         self.grown = (now_ns, self.consumed);
         let in_round_trip = u128::from(self.consumed - consumed) * u128::from(round_trip_ns);
         let is_taken = in_round_trip > u128::from(elapsed_ns) * (self.window_bytes / 4) as u128;
-        if is_taken || self.reassembly.waiting_bytes() > self.window_bytes / 2 {
+        let is_repairing = round_trip_ns >= LEAST_REPAIR_NS
+            && self.reassembly.waiting_bytes() > self.window_bytes / 2;
+        if is_taken || is_repairing {
             self.window_bytes = (2 * self.window_bytes)
                 .min(self.reorder_limit_bytes)
                 .max(self.window_bytes);
@@ -144,7 +149,9 @@ mod tests {
         let mut receiver = Receiver::new(1, 1000, 64 * MIB);
         let ahead = Slice::copy_of(&vec![0; 8 * MIB + 1]);
         receiver.reassembly.insert(1, ahead, &mut Vec::new());
-        receiver.grow(1_000_000, 1_000_000);
+        receiver.grow(1_000_000, 50_000);
+        assert_eq!(receiver.window_bytes, 16 * MIB, "over the loopback");
+        receiver.grow(2_000_000, 1_000_000);
         assert_eq!(receiver.window_bytes, 32 * MIB);
     }
 
