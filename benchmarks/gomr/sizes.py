@@ -51,7 +51,7 @@ class Row:
 
     Attributes:
         network: `geometric:N`, `fat-tree:K`, or a file that `mstcp-lab solve` reads.
-        traffic: `gravity` or `uniform` between all pairs, or so many of them (`gravity:1000`); `ones` (each
+        traffic: `gravity` or `uniform` between all pairs, or some of them (`gravity:1000`); `ones` (each
             pair asks for a thousandth of the smallest capacity); or `permutation`, at the rate of a link.
         load: As `gomr.load` defines it.
     """

@@ -121,7 +121,7 @@ pub unsafe extern "C" fn mstcp_read(
 }
 
 /// Bytes that came, in the library's memory: see mstcp_read_chunk().
-pub struct mstcp_chunk(#[allow(dead_code)] Bytes);
+pub struct mstcp_chunk(Bytes);
 
 /// Wait for bytes, and take them where they are, without a copy: `*bytes` points to them until mstcp_chunk_free() of `*chunk`.
 /// Returns how many came; 0: the peer sends no more, and there is no chunk; -1 on failure.
@@ -140,9 +140,10 @@ pub unsafe extern "C" fn mstcp_read_chunk(
         let Some(came) = came else {
             return Ok(0);
         };
-        let count = came.len();
-        bytes.write(came.as_ptr());
-        chunk.write(Box::into_raw(Box::new(mstcp_chunk(came))));
+        let held = Box::new(mstcp_chunk(came));
+        let count = held.0.len();
+        bytes.write(held.0.as_ptr());
+        chunk.write(Box::into_raw(held));
         Ok(count as isize)
     })
 }

@@ -31,7 +31,7 @@ MOST_LOOKS = 4_000
 _FAR = 4.0
 """Mean number of edges between the ends of demands, ..."""
 _SOURCES_LOOKED_AT = 16
-"""... those of so many sources or twice as many."""
+"""... those of this number of sources or of twice as many."""
 _MOST_VARIABLES = 250_000
 """Sources times edges up to which HiGHS ends within half a minute."""
 _INTERIOR = {"solver": "ipm", "run_crossover": "off", "ipm_optimality_tolerance": 1e-10}
@@ -62,7 +62,7 @@ def raced(
 
     Args:
         problem: The problem.
-        by_pivots: Returns what it finds within so many looks (None: no limit), and whether that is optimal.
+        by_pivots: Returns what it finds within looks (None: no limit), and whether that is optimal.
         by_interior_point: Returns the optimum, given what pivots found.
     """
     found, is_optimal = by_pivots(MOST_LOOKS if _mean_hops(problem) > _FAR else FEW_LOOKS)
