@@ -16,6 +16,8 @@ from gomr.problem import Demand, Path, Problem
 
 Rates = Mapping[str, Sequence[tuple[Path, float]]]
 """Paths and the wire rate of each in bit/s, by demand id."""
+ROUNDING = 1e-13
+"""What a sum of rates may be over a capacity, as a share of it."""
 
 
 @dataclass(frozen=True)
@@ -128,10 +130,18 @@ def edge_loads(problem: Problem, rates: Rates) -> dict[str, float]:
 
 
 def loads_of_allocation(problem: Problem, allocation: Allocation) -> dict[str, float]:
-    """Return the load of every edge in bit/s, acknowledgements included."""
+    """Return the load of every edge in bit/s, acknowledgements included.
+
+    What is over an edge's capacity by rounding alone is the capacity.
+    """
     if allocation.columns is not None and isinstance(problem.demands, DemandColumns):
-        return _loads_of_columns(problem, allocation.columns)
-    return edge_loads(problem, rates_of_allocation(problem, allocation))
+        loads_bps = _loads_of_columns(problem, allocation.columns)
+    else:
+        loads_bps = edge_loads(problem, rates_of_allocation(problem, allocation))
+    for edge in problem.edges:
+        if edge.capacity_bps < loads_bps[edge.id] <= edge.capacity_bps * (1 + ROUNDING):
+            loads_bps[edge.id] = edge.capacity_bps
+    return loads_bps
 
 
 def rates_of_allocation(problem: Problem, allocation: Allocation) -> Rates:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 import gomr._native
-from gomr.allocation import Allocation, PathRate, Rates, path_rates
+from gomr.allocation import ROUNDING, Allocation, PathRate, Rates, path_rates
 from gomr.columns import DemandColumns, Floats, PathColumns, PathTable
 from gomr.engines.answer import Answer
 from gomr.engines.native.network import NativeNetwork
@@ -24,7 +24,6 @@ from gomr.problem import Demand, Problem
 
 _TRUSTED = 1e-6
 """An engine whose rates are over a limit by more than this share of the largest capacity has failed."""
-_ROUNDING = 1e-13
 Paths: TypeAlias = tuple[PathRate, ...]
 
 
@@ -147,7 +146,7 @@ def assemble(
     if audit.max_violation_bps > _TRUSTED * largest_bps:
         over = f"its rates are over a limit by {audit.max_violation_bps:.6g} bit/s"
         raise SolverError(engine, f"{over}; please report the problem")
-    if audit.max_violation_bps > _ROUNDING * largest_bps or _is_over(capacity_bps, audit.loads_bps):
+    if audit.max_violation_bps > ROUNDING * largest_bps or _is_over(capacity_bps, audit.loads_bps):
         numbered = numbered.fitted()
         audit = numbered.audit(objective)
     bound_bps = audit.upper_bound if answer.bound_bps is None else answer.bound_bps
@@ -230,4 +229,4 @@ def allocation_of(
 
 def _is_over(capacity_bps: Floats, loads_bps: Sequence[float]) -> bool:
     """Return whether an edge carries more than its own capacity, however small beside the largest."""
-    return bool((np.array(loads_bps) > capacity_bps * (1 + _ROUNDING)).any())
+    return bool((np.array(loads_bps) > capacity_bps * (1 + ROUNDING)).any())
