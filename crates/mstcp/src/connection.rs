@@ -325,9 +325,7 @@ impl ReadHalf {
         writer.ends = false;
         self.0
     }
-}
 
-impl ReadHalf {
     /// See [`Connection::read_chunk`].
     ///
     /// # Errors

@@ -31,7 +31,7 @@ _ZERO_DUAL = 1e-9
 """A dual value up to this counts as 0. Objectives have coefficients around 1."""
 
 _PRICED, _FAR_ABOVE = 1e-6, 1e3
-"""A reduced cost above these, and so many times the value of its variable, is one at every optimum."""
+"""A reduced cost above the first and the second times its variable's value is one at every optimum."""
 
 
 class LinearProgram:
