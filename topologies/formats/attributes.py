@@ -15,6 +15,7 @@ Two rates, or two delays, that differ are refused: the file does not say which o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -40,6 +41,7 @@ OF_NODES = {"label", "name", "id", "x", "y", "pos", *LONGITUDES, *LATITUDES}
 MOST_NAMED = 6
 _TRUE, _FALSE = ("1", "True"), ("0", "False")
 _PLANNED = "planned"
+_BARE = re.compile(r"\s*[\d.]+([eE][+-]?\d+)?\s*")
 
 
 def network_of(
@@ -65,7 +67,7 @@ def network_of(
         values = _lowered(data)
         if options.ignore_planned and _is_planned(values):
             continue
-        has_bare_rate |= any(isinstance(values.get(name), int | float) for name in RATES)
+        has_bare_rate |= any(_is_bare(values.get(name)) for name in RATES)
         edges.append(
             RawEdge(
                 str(tail),
@@ -85,6 +87,11 @@ def network_of(
     said += _passed_over(graph, {*OF_EDGES, *lengths})
     title = str(graph.graph.get("Network") or graph.graph.get("label") or graph.graph.get("name") or "")
     return RawNetwork(title.strip(), nodes, edges, tuple(said), options.rate_unit_bps)
+
+
+def _is_bare(value: object) -> bool:
+    """Return whether a value is a number without a unit; files without types have it as a text."""
+    return isinstance(value, int | float) or (isinstance(value, str) and _BARE.fullmatch(value) is not None)
 
 
 def _lowered(data: Mapping[str, Any]) -> dict[str, Any]:

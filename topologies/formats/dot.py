@@ -22,20 +22,23 @@ from typing import Any
 
 from topologies.errors import InvalidTopology
 from topologies.formats.attributes import network_of
-from topologies.formats.raw import RawNetwork, ReadOptions, Where
+from topologies.formats.raw import RawNetwork, ReadOptions, Where, text_of
 
 NAME = "DOT"
 SUFFIXES = (".dot", ".gv")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^\s*#[^\n]*", re.DOTALL | re.MULTILINE)
+_COMMENT = r"//[^\n]*|/\*.*?\*/|^[ \t]*#[^\n]*"
+_IN_WORD = r'[^\s"\[\]{}=;,:>-]'
 _TOKEN = re.compile(
-    r'"((?:[^"\\]|\\.)*)"|(->|--|[\[\]{}=;,])|([^\s"\[\]{}=;,>-]+(?:-(?![->])[^\s"\[\]{}=;,>-]*)*)'
+    rf'(?:{_COMMENT}|\s+)|"((?:[^"\\]|\\.)*)"|(->|--|[\[\]{{}}=;,:])|(-?{_IN_WORD}+(?:-(?![->]){_IN_WORD}*)*)',
+    re.DOTALL | re.MULTILINE,
 )
 _DEFAULTS = ("node", "edge", "graph")
 
 
 def recognises(head: str) -> bool:
     """Return whether a file that begins so is in DOT."""
-    return re.match(r"\s*(strict\s+)?(di)?graph\b[^\[\]]*?\{", _COMMENT.sub("", head)) is not None
+    opening = rf"(?:{_COMMENT}|\s+)*(strict\s+)?(di)?graph\b[^\[\]]*?\{{"
+    return re.match(opening, head, re.DOTALL | re.MULTILINE | re.IGNORECASE) is not None
 
 
 def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
@@ -48,19 +51,24 @@ def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
     import networkx as nx
 
     file = str(path)
-    tokens = list(_tokens(_COMMENT.sub("", content.decode("utf-8", "replace")), file))
+    tokens = list(_tokens(text_of(content), file))
     opening = next((at for at, (_, text) in enumerate(tokens) if text == "{"), None)
     if opening is None or not tokens or tokens[-1][1] != "}":
         raise InvalidTopology("", "is not DOT: it has to be graph or digraph and { ... }", file)
-    if any(text in ("{", "}", "subgraph") for _, text in tokens[opening + 1 : -1]):
+    if any(text.lower() in ("{", "}", "subgraph") for _, text in tokens[opening + 1 : -1]):
         raise InvalidTopology("", "has a subgraph, which is not read: write its edges out", file)
-    directed = any(text == "digraph" for _, text in tokens[:opening])
+    directed = any(text.lower() == "digraph" for _, text in tokens[:opening])
     graph = nx.MultiDiGraph() if directed else nx.MultiGraph()
+    defaults: dict[str, dict[str, Any]] = {kind: {} for kind in _DEFAULTS}
     for ends, attributes in _statements(tokens[opening + 1 : -1]):
-        if len(ends) == 1 and ends[0] not in _DEFAULTS:
-            graph.add_node(ends[0], **attributes)
+        if len(ends) == 1 and ends[0].lower() in _DEFAULTS:
+            defaults[ends[0].lower()].update(attributes)
+            continue
+        graph.add_nodes_from((end for end in ends if end not in graph), **defaults["node"])
+        if len(ends) == 1:
+            graph.nodes[ends[0]].update(attributes)
         for pair in pairwise(ends):
-            graph.add_edge(*pair, **attributes)
+            graph.add_edge(*pair, **{**defaults["edge"], **attributes})
 
     def where(*keys: str) -> Where:
         return lambda: "-".join(map(repr, keys))
@@ -70,17 +78,17 @@ def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
 
 def _tokens(text: str, file: str) -> Iterator[tuple[bool, str]]:
     """Yield the words and signs of a text, and whether each is a word."""
-    at = 0
+    at, is_port = 0, False
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
-            if not text[at].isspace():
-                raise InvalidTopology("", f"is not DOT: {text[at : at + 20]!r} is not understood", file)
-            at += 1
-            continue
+            raise InvalidTopology("", f"is not DOT: {text[at : at + 20]!r} is not understood", file)
         at = found.end()
         quoted, sign, word = found.groups()
-        yield sign is None, sign or word or quoted or ""
+        if sign == ":" or (is_port and found.lastindex is not None):
+            is_port = sign == ":"  # of a node, or its compass point
+        elif found.lastindex is not None:
+            yield sign is None, sign or word or quoted or ""
 
 
 def _statements(tokens: list[tuple[bool, str]]) -> Iterator[tuple[list[str], dict[str, Any]]]:

@@ -16,12 +16,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from topologies.errors import InvalidTopology
-from topologies.formats.raw import RawEdge, RawNetwork, RawNode, ReadOptions
+from topologies.formats.raw import RawEdge, RawNetwork, RawNode, ReadOptions, text_of
 from topologies.units import UnitError, parse_rate_bps
 
 NAME = "edge list"
 SUFFIXES = (".edges", ".edgelist")
 _COMMENTS = r"\s*(?:#.*\n\s*)*"
+_COMMENT = re.compile(r"(^|\s)#.*")
+_HEADERS = {"source", "target", "from", "to", "src", "dst", "dest", "destination", "node1", "node2"}
 _CAIDA = re.compile(_COMMENTS + r"\d+\|\d+\|-?[0-3]\b")
 
 
@@ -36,7 +38,7 @@ def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
     Raises:
         InvalidTopology: A line is no edge.
     """
-    file, text = str(path), content.decode("utf-8", "replace").lstrip("\ufeff")
+    file, text = str(path), text_of(content)
     is_caida = recognises(text)
     edges = list(_caida_edges(text, file) if is_caida else _edges(text, file, options))
     nodes = [RawNode(key) for key in dict.fromkeys(end for edge in edges for end in (edge.tail, edge.head))]
@@ -50,7 +52,7 @@ def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(text.splitlines(), start=1):
-        held = line.partition("#")[0].strip()
+        held = _COMMENT.sub("", line).strip()
         if held:
             yield f"line {number}", held
 
@@ -61,6 +63,8 @@ def _edges(text: str, file: str, options: ReadOptions) -> Iterator[RawEdge]:
         if len(words) < 2:
             raise InvalidTopology(place, "has to name two nodes, and perhaps a rate", file)
         tail, head, *rest = words
+        if place == "line 1" and {tail.lower(), head.lower()} <= _HEADERS:
+            raise InvalidTopology(place, "names columns: remove it, each line is an edge", file)
         try:
             rate_bps = parse_rate_bps(" ".join(rest), options.rate_unit_bps or 1.0) if rest else None
         except UnitError as error:

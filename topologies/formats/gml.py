@@ -8,11 +8,15 @@ from pathlib import Path
 
 from topologies.errors import InvalidTopology
 from topologies.formats.attributes import network_of
-from topologies.formats.raw import RawNetwork, ReadOptions, Where, line_of
+from topologies.formats.raw import RawNetwork, ReadOptions, Where, line_of, text_of
 from topologies.formats.sndlib import leads_both_ways
 
 NAME = "GML"
 SUFFIXES = (".gml",)
+_PARTS = re.compile(
+    r'"[^"]*"|#[^\n]*|\b(?P<graph>graph\s*\[)|(?<![\w.])(?P<whole>[+-]?\d+)(?P<power>[eE][+-]?\d+)\b'
+)
+"""What the next rules are about, and strings and comments, in which they do not hold."""
 _SNDLIB = re.compile(r'^\s*Creator\s+"sndlib\b', re.IGNORECASE | re.MULTILINE)
 
 
@@ -30,15 +34,13 @@ def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
     # networkx is slow to import, and only files that need it should wait for it.
     import networkx as nx
 
-    text = _text(content)
-    # Files of the Topology Zoo have parallel edges without saying so, which networkx refuses.
-    marked = text
-    if not re.search(r"^\s*multigraph\s+1", text, re.MULTILINE):
-        marked = re.sub(r"\bgraph\s*\[", "graph [ multigraph 1 ", text, count=1)
+    text = text_of(content)
     try:
-        graph = nx.parse_gml(marked, label="id")
+        graph = nx.parse_gml(_as_networkx_reads(text), label="id")
     except (nx.NetworkXError, ValueError, KeyError, TypeError) as failure:
         raise InvalidTopology("", f"is not GML: {failure}", str(path)) from None
+    for *_, data in (*graph.nodes(data=True), *graph.edges(data=True)):
+        data.update({name: value[0] for name, value in data.items() if _is_one_value(value)})
     raw = network_of(
         graph,
         str(path),
@@ -66,13 +68,28 @@ def _as_sndlib_means(raw: RawNetwork, file: str, options: ReadOptions) -> RawNet
     return replace(raw, edges=edges, notes=(*raw.notes, note))
 
 
-def _text(content: bytes) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
-        return content.decode(
-            "latin-1"
-        )  # what the definition of GML allows is ASCII; older files are Latin-1
+def _as_networkx_reads(text: str) -> str:
+    """Return a text as networkx wants it.
+
+    Files of the Topology Zoo have parallel edges without saying so, and igraph writes numbers as `1e+09`.
+    """
+    is_marked = re.search(r"^\s*multigraph\s+1", text, re.MULTILINE) is not None
+
+    def written(part: re.Match[str]) -> str:
+        nonlocal is_marked
+        if part["whole"]:
+            return f"{part['whole']}.0{part['power']}"
+        if not part["graph"] or is_marked:
+            return part[0]
+        is_marked = True
+        return f"{part[0]} multigraph 1 "
+
+    return _PARTS.sub(written, text)
+
+
+def _is_one_value(value: object) -> bool:
+    """Return whether a key was given several times, with one value."""
+    return isinstance(value, list) and all(own == value[0] for own in value)
 
 
 def _where(text: str, kind: str, *keys: object) -> Where:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from topologies.errors import InvalidTopology
 from topologies.formats.attributes import network_of
-from topologies.formats.raw import RawNetwork, ReadOptions, Where, line_of, refuse_entities
+from topologies.formats.raw import RawNetwork, ReadOptions, Where, line_of, refuse_entities, text_of
 
 NAME = "GraphML"
 SUFFIXES = (".graphml",)
@@ -40,13 +40,14 @@ def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
         root = ElementTree.fromstring(content)  # noqa: S314 - entities are refused above
         for element in root.iter():
             element.tag = _NAMESPACE.sub("", element.tag)  # files have the namespace or not
+        _write_out(root)
         _one_value_a_name(root, str(path))
         _one_kind_of_edges(root)
         root.set("xmlns", _XMLNS)
         graph = nx.read_graphml(io.BytesIO(ElementTree.tostring(root)), force_multigraph=True)
     except (ElementTree.ParseError, nx.NetworkXError, ValueError, KeyError, TypeError) as failure:
         raise InvalidTopology("", f"is not GraphML: {failure}", str(path)) from None
-    text = content.decode("utf-8", "replace")
+    text = text_of(content)
     return network_of(
         graph,
         str(path),
@@ -54,6 +55,31 @@ def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
         lambda tail, head: _where_edge(text, tail, head),
         lambda key: _where_node(text, key),
     )
+
+
+def _write_out(root: ElementTree.Element) -> None:
+    """Give nodes and edges the defaults of keys, and keys their type; networkx passes over both.
+
+    Ports, which it warns of, are left out.
+    """
+    defaults: dict[str, list[tuple[str, str]]] = {"node": [], "edge": []}
+    for key in root.iter("key"):
+        key.attrib.setdefault("attr.type", "string")
+        default = key.find("default")
+        if default is not None:
+            key.remove(default)
+            for kind in defaults if key.get("for", "all") == "all" else (key.get("for", ""),):
+                defaults.get(kind, []).append((key.get("id", ""), default.text or ""))
+    for kind, own in defaults.items():
+        for element in root.iter(kind):
+            for port in element.findall("port"):
+                element.remove(port)
+            for end in ("sourceport", "targetport"):
+                element.attrib.pop(end, None)
+            given = {data.get("key") for data in element.findall("data")}
+            for name, value in own:
+                if name not in given:
+                    ElementTree.SubElement(element, "data", key=name).text = value
 
 
 def _one_value_a_name(root: ElementTree.Element, file: str) -> None:

@@ -7,13 +7,14 @@ what they are. Teal's networks are directed, with a `capacity` without a unit on
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from topologies.errors import InvalidTopology
 from topologies.formats.attributes import network_of
-from topologies.formats.raw import RawNetwork, ReadOptions, Where
+from topologies.formats.raw import RawNetwork, ReadOptions, Where, text_of
 
 NAME = "node-link JSON"
 SUFFIXES: tuple[str, ...] = ()
@@ -22,7 +23,7 @@ EDGES = ("links", "edges")
 
 def recognises(head: str) -> bool:
     """Return whether a file that begins so is JSON; its nodes may stand far behind the beginning."""
-    return head.lstrip("\ufeff \t\r\n").startswith("{")
+    return head.lstrip().startswith("{")
 
 
 def is_node_link(data: object) -> bool:
@@ -46,7 +47,7 @@ def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
 
     file = str(path)
     try:
-        data = json.loads(content)
+        data = json.loads(text_of(content), object_pairs_hook=partial(_object, file))
     except ValueError as failure:
         raise InvalidTopology("", f"is not JSON: {failure}", file) from None
     under = _check(data, file)
@@ -76,6 +77,15 @@ def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
     )
 
 
+def _object(file: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    read = dict(pairs)
+    for name, value in pairs if len(read) < len(pairs) else ():
+        if value != read[name]:
+            reason = f"is given twice, as {value!r} and {read[name]!r}: leave the one that holds"
+            raise InvalidTopology(name, reason, file)
+    return read
+
+
 def _check(data: Any, file: str) -> str:
     """Check the shape; return the name under which the edges stand."""
     if not is_node_link(data) or not isinstance(data["nodes"], list):
@@ -87,22 +97,26 @@ def _check(data: Any, file: str) -> str:
         raise InvalidTopology("", f"has to have either links or edges, it has {len(under)} of them", file)
     if not isinstance(data[under[0]], list):
         raise InvalidTopology(under[0], "has to be an array", file)
-    for place, entries, needed in (
-        ("nodes", data["nodes"], ()),
-        (under[0], data[under[0]], ("source", "target")),
-    ):
-        for index, entry in enumerate(entries):
-            if not isinstance(entry, Mapping):
-                raise InvalidTopology(f"{place}[{index}]", "has to be an object", file)
-            for name in needed:
-                if name not in entry:
-                    raise InvalidTopology(f"{place}[{index}].{name}", "must be given", file)
-    if not isinstance(data.get("graph", {}), Mapping):
-        raise InvalidTopology("graph", "has to be an object", file)
+    _check_entries("nodes", data["nodes"], (), file)
+    _check_entries(under[0], data[under[0]], ("source", "target"), file)
+    for name, kind, told in (("directed", int, "true or false"), ("graph", Mapping, "an object")):
+        if name in data and not isinstance(data[name], kind):
+            raise InvalidTopology(name, f"has to be {told}", file)
     return under[0]
 
 
+def _check_entries(place: str, entries: list[Any], needed: Sequence[str], file: str) -> None:
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, Mapping):
+            raise InvalidTopology(f"{place}[{index}]", "has to be an object", file)
+        for name in needed:
+            if name not in entry:
+                raise InvalidTopology(f"{place}[{index}].{name}", "must be given", file)
+
+
 def _key(value: object) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))  # JSON has one kind of numbers
     return json.dumps(value) if isinstance(value, list | dict) else str(value)
 
 

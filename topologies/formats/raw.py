@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -119,6 +120,20 @@ class Format(Protocol):
         Raises:
             InvalidTopology: It is not in this format, or says what has no meaning.
         """
+
+
+def text_of(content: bytes) -> str:
+    """Return a text with its lines ended by a line feed each.
+
+    It is in the encoding that its byte order mark tells, without one in UTF-8, or else in Latin-1.
+    """
+    marks = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+    encoding = next((name for mark, name in marks if content.startswith(mark)), None)
+    try:
+        text = content.decode(encoding or "utf-8", "replace" if encoding else "strict")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def line_of(text: str, position: int) -> int:

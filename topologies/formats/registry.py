@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from topologies.formats import dot, edge_list, gml, graphml, node_link, repetita, sndlib_native, sndlib_xml
-from topologies.formats.raw import Format
+from topologies.formats.raw import Format, text_of
 
 FORMATS: tuple[Format, ...] = (graphml, gml, node_link, sndlib_native, sndlib_xml, repetita, dot, edge_list)
 HEAD_BYTES = 4096
@@ -13,7 +13,7 @@ HEAD_BYTES = 4096
 
 def format_of(path: Path, content: bytes) -> Format | None:
     """Return the format of a file by its beginning, or else by its suffix; None if no format knows it."""
-    head = content[:HEAD_BYTES].decode("utf-8", "replace")
+    head = text_of(content[:HEAD_BYTES])
     suffix = path.suffix.lower()
     by_suffix = [known for known in FORMATS if suffix in known.SUFFIXES]
     by_head = [known for known in FORMATS if known.recognises(head)]

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from topologies.errors import InvalidTopology
-from topologies.formats.raw import RawEdge, RawNetwork, RawNode, ReadOptions
+from topologies.formats.raw import RawEdge, RawNetwork, RawNode, ReadOptions, text_of
 from topologies.units import UnitError, parse_rate_bps, parse_time_us
 
 NAME = "REPETITA"
@@ -67,7 +67,7 @@ def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
 
 def numbered_lines(content: bytes) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the words of each line that holds some."""
-    for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
+    for number, line in enumerate(text_of(content).splitlines(), start=1):
         words = line.split()
         if words:
             yield number, words

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from topologies.errors import InvalidTopology
-from topologies.formats.raw import RawNetwork, RawNode, ReadOptions
+from topologies.formats.raw import RawNetwork, RawNode, ReadOptions, text_of
 from topologies.formats.sndlib import DesignLink, SndlibDemand, SndlibFile, check_ends, number, raw_network
 
 NAME = "SNDlib native"
@@ -25,7 +25,7 @@ SECTIONS = ("META", "NODES", "LINKS", "DEMANDS", "ADMISSIBLE_PATHS")
 
 def recognises(head: str) -> bool:
     """Return whether a file that begins so is in SNDlib's native format."""
-    return head.lstrip("\ufeff \t\r\n").startswith(HEADER)
+    return head.lstrip().startswith(HEADER)
 
 
 def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
@@ -55,7 +55,7 @@ def parse(content: bytes, file: str) -> SndlibFile:
     Raises:
         InvalidTopology: It is not in this format.
     """
-    text = content.decode("utf-8", "replace")
+    text = text_of(content)
     title = re.search(r"^#\s*network\s+(\S+)", text, re.MULTILINE)
     unit = re.search(r"^\s*unit\s*=\s*(\S+)", text, re.MULTILINE)
     sections = dict(_sections(_words(text), file))
@@ -73,13 +73,18 @@ def parse(content: bytes, file: str) -> SndlibFile:
 
 def _words(text: str) -> Iterator[Word]:
     for line, content in enumerate(text.splitlines(), start=1):
-        if not content.lstrip().startswith(("#", "?", "\ufeff")):
-            for word in re.findall(r"[()]|[^\s()]+", content):
+        held = content.partition("#")[0]
+        if not held.lstrip().startswith("?"):
+            for word in re.findall(r"[()]|[^\s()]+", held):
                 yield Word(word, line)
 
 
 def _sections(words: Iterator[Word], file: str) -> Iterator[tuple[str, Group]]:
+    seen: set[str] = set()
     for word in words:
+        if word.text in seen:
+            _refuse(word.line, f"there is already a section {word.text}", file)
+        seen.add(word.text)
         if word.text not in SECTIONS:
             _refuse(word.line, f"{word.text!r} is no section; there are {', '.join(SECTIONS)}", file)
         opening = next(words, None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from topologies.errors import InvalidTopology
-from topologies.formats.raw import RawNetwork, RawNode, ReadOptions, line_of, refuse_entities
+from topologies.formats.raw import RawNetwork, RawNode, ReadOptions, line_of, refuse_entities, text_of
 from topologies.formats.sndlib import (
     UNLIMITED,
     DesignLink,
@@ -52,7 +52,7 @@ def parse(content: bytes, file: str, title: str = "") -> SndlibFile:
         raise InvalidTopology("", f"is not XML: {failure}", file) from None
     for element in root.iter():
         element.tag = _NAMESPACE.sub("", element.tag)  # files have the namespace or not
-    text = content.decode("utf-8", "replace")
+    text = text_of(content)
     structure = root.find("networkStructure")
     if root.tag != "network" or structure is None:
         raise InvalidTopology("", "is not SNDlib's XML: it needs network and networkStructure", file)
