@@ -12,6 +12,8 @@ from gomr import Allocation, Demand, Edge, PathRate, Problem
 from hypothesis import strategies as st
 
 EdgePath = tuple[str, ...]
+multiples = st.one_of(st.integers(0, 12).map(float), st.floats(0.01, 12.0))
+"""Of a unit of rates: zero, ties and anything between."""
 
 
 def simple_paths(problem: Problem, demand: Demand) -> list[EdgePath]:
@@ -202,7 +204,7 @@ def problems(draw: st.DrawFn, *, most_nodes: int = 5, most_demands: int = 4, ack
     """Random problems: parallel edges, zero capacities, unreachable pairs, ties, any magnitude of rates."""
     unit_bps = draw(st.sampled_from([1.0, 64e3, 1e6, 9.7e8, 1e12]))
     nodes = [f"n{i}" for i in range(draw(st.integers(2, most_nodes)))]
-    rate = st.one_of(st.integers(0, 12).map(float), st.floats(0.01, 12.0)).map(lambda x: x * unit_bps)
+    rate = multiples.map(lambda multiple: multiple * unit_bps)
     delay = st.one_of(st.integers(0, 5).map(lambda ms: ms * 1e-3), st.floats(0.0, 0.1))
     pairs = st.lists(st.sampled_from(nodes), min_size=2, max_size=2, unique=True)
     edges = []
