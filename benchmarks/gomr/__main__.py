@@ -18,8 +18,8 @@ cliques ...) by `native` and on HiGHS, and fails where one does not end, differs
 long; --quick takes 24 of them.
 
 With --sizes it measures fat-trees and whole matrices of up to 1,000 nodes, and of the files given (GraphML,
-or JSON as Teal has it), beside HiGHS's simplex, interior point and PDLP, and or-tools' PDLP; --quick takes
-the two smallest.
+or JSON as Teal has it, with its matrices beside it), beside HiGHS's simplex, interior points and PDLP, and
+or-tools' PDLP, and goes on where a run into the same folder ended; --quick takes the two smallest.
 
 With --live it holds every event on 50 nodes with 200 flows, and on the files given, against a fresh solve of
 the same problem, under three objectives and with minimum reallocation, and fails where one costs more
@@ -94,8 +94,9 @@ def _compare(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
         count = regular.QUICK if args.quick else regular.COUNT
         return regular.main(count, args.seed, args.budget or regular.BUDGET_S, args.out)
     if args.sizes:
-        files = _files(parser, args.networks)
-        return sizes.main(files, args.budget or sizes.BUDGET_S, args.out, quick=args.quick)
+        built_in = () if args.only_files else sizes.BUILT_IN[: sizes.QUICK if args.quick else None]
+        rows = [*built_in, *(row for file in _files(parser, args.networks) for row in sizes.rows_of(file))]
+        return sizes.main(rows, args.budget or sizes.BUDGET_S, args.out, as_json=args.json)
     loaded = [Size(str(file), args.flows) for file in _files(parser, args.networks)]
     events, failures = (20, 5) if args.quick else (60, 15)
     return live.main([*([] if args.only_files else [live.SMALL]), *loaded], events, failures, args.out)
@@ -103,7 +104,13 @@ def _compare(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
 
 def _files(parser: argparse.ArgumentParser, paths: Sequence[Path]) -> list[Path]:
     """Return the files, and those in the folders."""
-    files = [file for path in paths for file in (sorted(path.glob("*.graphml")) if path.is_dir() else [path])]
+    suffixes = (".graphml", ".json")
+    files = [
+        file
+        for path in paths
+        for file in (sorted(path.iterdir()) if path.is_dir() else [path])
+        if file.suffix in suffixes or not path.is_dir()
+    ]
     missing = [str(file) for file in files if not file.is_file()]
     if missing:
         parser.error(f"there is no file {', '.join(missing)}")

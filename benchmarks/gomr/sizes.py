@@ -1,33 +1,38 @@
 """Large problems by `native`, beside HiGHS's methods and or-tools' PDLP: processor time, gap and memory.
 
-`native` brings the demands to a load, routes them by the least delay and proves it. The others maximise the
-throughput alone, over edges with the demands of each source together (`source_program`), with ten times as
-long as `native` took. Every cell has a process of its own, which tells its CPU time, all threads, and its
-peak of memory. or-tools is run by `uv` in an environment of its own, since it and HiGHS cannot be loaded into
-one process. HiPO is not in HiGHS's wheel.
+`native` brings the demands to a load, routes them by the least delay and proves it, within a budget by the
+clock. The others maximise the throughput alone, over edges with the demands of each source together
+(`source_program`), with ten times as much processor time as `native` took, at most the budget. Every cell has
+a process of its own, which tells its CPU time, all threads, and its peak of memory. What a run has measured
+already is kept, so that it can go on where it ended. or-tools, which cannot be loaded into one process with
+HiGHS, and HiPO, whose package is HiGHS's `extras`, are run by `uv` in environments of their own.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from benchmarks.gomr.cells import NO_ANSWER, in_own_process, peak_mb
 from benchmarks.gomr.networks import SEED, geometric
+from benchmarks.gomr.one_program import OR_TOOLS, Arrays, Solved
 from benchmarks.gomr.regular import CAPACITY_BPS, fat_tree, problem_of
-from benchmarks.gomr.source_program import HIGHS_METHODS, Arrays, solved, source_program
+from benchmarks.gomr.source_program import source_program
 from experiments.routing.all_pairs import AllPairs
+from experiments.routing.case import make_case
 from gomr import Demand, DemandColumns, Problem, from_network
 from gomr.demands import Traffic, scaled
 from gomr.errors import SolverError
@@ -40,9 +45,22 @@ LEAST_S = 5.0
 """Seconds that other solvers have, however quick `native` is."""
 MOST_VARIABLES = 3_000_000
 """Sources times edges beyond which the programme over edges is not stated."""
-PDLP = "or-tools' PDLP"
-METHODS = ("native", *HIGHS_METHODS, PDLP)
-PERMUTATION, ONES = "permutation", "ones"
+ALONE = {"hipo": ("highspy[extras]", "scipy"), OR_TOOLS: ("ortools", "scipy")}
+"""Packages of methods that have an environment of their own."""
+REPOSITORY = Path(__file__).parents[2]
+METHODS = {
+    "native": "native",
+    "simplex": "HiGHS simplex",
+    "ipx": "HiGHS IPX",
+    "hipo": "HiGHS HiPO",
+    "pdlp": "HiGHS PDLP",
+    OR_TOOLS: OR_TOOLS,
+}
+"""Their names in the table."""
+PERMUTATION = "permutation"
+SPACES = str.maketrans(":_", "  ")
+BY_SIGNAL = (-signal.SIGXCPU, -signal.SIGKILL, 128 + signal.SIGXCPU, 128 + signal.SIGKILL)
+"""What a process ends with whose processor time is up, also below `uv`."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +69,8 @@ class Row:
 
     Attributes:
         network: `geometric:N`, `fat-tree:K`, or a file that `mstcp-lab solve` reads.
-        traffic: `gravity` or `uniform` between all pairs, or some of them (`gravity:1000`); `ones` (each
-            pair asks for a thousandth of the smallest capacity); or `permutation`, at the rate of a link.
+        traffic: `gravity` or `uniform` between all pairs, or some of them (`gravity:1000`);
+            `permutation`, at the rate of a link; or a file that `mstcp-lab solve` reads.
         load: As `gomr.load` defines it.
     """
 
@@ -64,22 +82,25 @@ class Row:
     def name(self) -> str:
         """A short name."""
         load = "" if self.load is None else f" at {self.load:g}"
-        return f"{Path(self.network).stem.replace(':', ' ')}, {self.traffic.replace(':', ' ')}{load}"
+        matrix = Path(self.traffic).name.removeprefix(f"{Path(self.network).name}_").partition("_1.0_")[0]
+        return f"{Path(self.network).stem.replace(':', ' ')}, {matrix.translate(SPACES)}{load}"
 
 
 BUILT_IN: Sequence[Row] = (
     Row("geometric:100", "gravity:1000", 1.1),
     Row("fat-tree:8", PERMUTATION, None),
     Row("fat-tree:16", PERMUTATION, None),
-    *(Row("geometric:1000", traffic, load) for traffic in ("gravity", "uniform") for load in (0.9, 1.1, 1.5)),
+    *(Row("geometric:1000", traffic, load) for traffic in ("gravity", "uniform") for load in (0.9, 1.5)),
 )
 QUICK = 2
 """Rows of these that --quick takes."""
 
 
 def rows_of(file: Path) -> Iterable[Row]:
-    """Return the problems on a network of a file."""
-    return (*(Row(str(file), "gravity", load) for load in (0.9, 1.5, 3.0)), Row(str(file), ONES, None))
+    """Return the problems on a network of a file: gravity, and matrices beside it as Teal names them."""
+    matrices = sorted(file.parent.glob(f"{file.name}_*_traffic-matrix.pkl"))
+    gravity = (Row(str(file), "gravity", load) for load in (0.9, 1.5, 3.0))
+    return (*gravity, *(Row(str(file), str(matrix), None) for matrix in matrices))
 
 
 @dataclass(frozen=True)
@@ -108,26 +129,29 @@ class Cell:
     failure: str | None = None
 
 
-def main(files: Sequence[Path], budget_s: float, out: Path, *, quick: bool) -> int:
-    """Measure all rows and write `sizes.md` and `sizes.json` after each; returns the exit status."""
-    rows = [*BUILT_IN[: QUICK if quick else None], *(row for file in files for row in rows_of(file))]
-    cells: list[Cell] = []
+def main(rows: Sequence[Row], budget_s: float, out: Path, *, as_json: bool) -> int:
+    """Measure all rows and write `sizes.json` after each cell; returns the exit status."""
     out.mkdir(parents=True, exist_ok=True)
+    kept = out / "sizes.json"
+    cells = cells_of(json.loads(kept.read_text(encoding="utf-8"))) if kept.exists() else []
     for row in rows:
-        native = None
         for method in METHODS:
+            known = {cell.method: cell for cell in cells if cell.row == row}
+            if method in known:
+                continue
             print(f"{row.name}, {method}", file=sys.stderr)
-            cell = native or Cell(row, method)
-            cell = in_own_process(_measured, replace(cell, method=method), budget_s) or replace(
-                cell, method=method, failure=NO_ANSWER
-            )
-            native = native or cell
-            cells.append(cell)
-            (out / "sizes.md").write_text(markdown(cells), encoding="utf-8")
-            document = json.dumps([asdict(one) for one in cells], indent=2) + "\n"
-            (out / "sizes.json").write_text(document, encoding="utf-8")
-    sys.stdout.write(markdown(cells))
+            cell = replace(known.get("native", Cell(row, method)), method=method)
+            measured = in_own_process(_measured, cell, budget_s) or replace(cell, failure=NO_ANSWER)
+            cells.append(measured)
+            kept.write_text(json.dumps([asdict(one) for one in cells]), encoding="utf-8")
+    cells = [cell for row in rows for cell in cells if cell.row == row]
+    sys.stdout.write(json.dumps([asdict(one) for one in cells]) if as_json else markdown(cells))
     return 0
+
+
+def cells_of(document: Sequence[Any]) -> list[Cell]:
+    """Return the cells of a document."""
+    return [Cell(**{**cell, "row": Row(**cell["row"])}) for cell in document]
 
 
 def problem_of_row(row: Row) -> Problem:
@@ -141,19 +165,17 @@ def problem_of_row(row: Row) -> Problem:
         # networkx is slow to import, and nothing else here needs it.
         from topologies.routable import load_routable
 
-        network = load_routable(row.network).network
+        routable = load_routable(row.network)
+        network = routable.network
+        if Path(row.traffic).exists():
+            return make_case(routable, row.traffic, flows=None, load=None, seed=SEED).problem()
     nodes = network.switches
     traffic, _, count = row.traffic.partition(":")
     if count:
         return from_network(network, Traffic(traffic, nodes, SEED).flows(int(count)))
     if traffic == "gravity":
         return from_network(network, AllPairs(nodes, SEED).flows())
-    rates = np.ones((len(nodes), len(nodes)))
-    if traffic == ONES:
-        empty = from_network(network, ())
-        rates *= min(edge.capacity_bps for edge in empty.edges) / 1000
-    else:
-        rates *= np.random.default_rng(SEED).uniform(0.5, 1.5, rates.shape)
+    rates = np.random.default_rng(SEED).uniform(0.5, 1.5, (len(nodes), len(nodes)))
     return from_network(network, DemandColumns.from_matrix(nodes, rates))
 
 
@@ -186,8 +208,9 @@ def _scaled(problem: Problem, factor: float) -> Problem:
 
 
 def _native(cell: Cell, problem: Problem, budget_s: float) -> Cell:
-    sources = {demand.source for demand in problem.demands}
-    cell = replace(cell, variables=len(sources) * len(problem.edges), demands=len(problem.demands))
+    demands = problem.demands
+    columns = demands.source.tolist() if isinstance(demands, DemandColumns) else [d.source for d in demands]
+    cell = replace(cell, variables=len(set(columns)) * len(problem.edges), demands=len(demands))
     started = time.process_time()
     if cell.row.load is not None:
         found = find_load_factor(problem, cell.row.load, time_limit_s=budget_s)
@@ -211,34 +234,42 @@ def _other(native: Cell, problem: Problem, budget_s: float) -> Cell:
     if native.variables > MOST_VARIABLES:
         return replace(cell, failure=f"{native.variables:,} variables")
     limit_s = min(budget_s, max(LEAST_S, TIMES_NATIVE * (native.solve_s or budget_s)))
-    program = source_program(problem)
-    run = _by_or_tools if cell.method == PDLP else partial(solved, method=cell.method)
-    taken_s, value = run(program, budget_s=limit_s)
+    taken_s, value = _solved(source_program(problem), cell.method, limit_s)
     if value is None:
         return replace(cell, failure=f"not in {limit_s:.0f} s")
     return replace(cell, solve_s=taken_s, gap=1 - value * problem.unit_bps / native.admitted_bps)
 
 
-def _by_or_tools(program: Arrays, budget_s: float) -> tuple[float, float | None]:
-    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin")
-    if uv is None:
-        raise SolverError(PDLP, "uv is not installed")
+def _solved(program: Arrays, method: str, limit_s: float) -> Solved:
+    """Solve a programme in a process of its own."""
+    command = [sys.executable]
+    if method in ALONE:
+        uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin")
+        if uv is None:
+            raise SolverError(method, "uv is not installed")
+        packages = [word for package in ALONE[method] for word in ("--with", package)]
+        command = [uv, "run", "--isolated", "--no-project", *packages, "python"]
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.npz"
         np.savez(model, allow_pickle=False, **program)
-        packages = ["--with", "ortools", "--with", "scipy"]
-        script = str(Path(__file__).with_name("pdlp.py"))
-        command = [uv, "run", "--isolated", "--no-project", *packages, "python", script, str(model)]
-        ran = subprocess.run([*command, str(budget_s)], capture_output=True, text=True, check=False)
+        ran = subprocess.run(
+            [*command, "-m", "benchmarks.gomr.one_program", str(model), method, str(limit_s)],
+            capture_output=True, text=True, check=False, cwd=REPOSITORY,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        )  # fmt: skip
+    if ran.returncode in BY_SIGNAL:
+        return limit_s, None
     if ran.returncode != 0:
-        raise SolverError(PDLP, ran.stderr.strip().splitlines()[-1][:120])
-    said = json.loads(ran.stdout.splitlines()[-1])
-    return said["cpu_s"], said["value"] if said["status"] == "optimal" else None
+        raise SolverError(
+            method, (ran.stderr.strip().splitlines() or [f"ended with {ran.returncode}"])[-1][:120]
+        )
+    taken_s, value = json.loads(ran.stdout.splitlines()[-1])
+    return taken_s, value
 
 
 def markdown(cells: Sequence[Cell]) -> str:
     """Return a row for each problem, and a column for each method: CPU time (gap)."""
-    heads = ("problem", "demands", "to the load", *METHODS, "peak of native")
+    heads = ("problem", "demands", "to the load", *METHODS.values(), "peak of native")
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for row in dict.fromkeys(cell.row for cell in cells):
         by_method = {cell.method: cell for cell in cells if cell.row == row}

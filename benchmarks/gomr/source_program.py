@@ -5,20 +5,14 @@ The arrays are made from the definition, and share nothing with the engines.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from typing import Any, TypeAlias
 
-import highspy
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csc_matrix
 
+from benchmarks.gomr import one_program
+from benchmarks.gomr.one_program import Arrays, Solved
 from gomr import Problem
 from gomr.objectives import PLAIN, Objective
-
-Arrays: TypeAlias = dict[str, NDArray[Any]]
-HIGHS_METHODS = ("simplex", "ipm", "pdlp")
 
 
 def source_program(problem: Problem, objective: Objective = PLAIN) -> Arrays:
@@ -71,39 +65,17 @@ def source_program(problem: Problem, objective: Objective = PLAIN) -> Arrays:
     }
 
 
-def solved(program: Arrays, method: str, budget_s: float) -> tuple[float, float | None]:
-    """Return the CPU time of a method of HiGHS, and the optimum; None where it did not end in time."""
-    lp = highspy.HighsLp()
-    lp.num_row_, lp.num_col_ = len(program["lower"]), len(program["most"])
-    entries = (program["value"], (program["row"], program["column"]))
-    matrix = csc_matrix(entries, shape=(lp.num_row_, lp.num_col_))
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = -program["worth"], np.zeros(lp.num_col_), program["most"]
-    lp.row_lower_, lp.row_upper_ = program["lower"], program["upper"]
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-    solver = highspy.Highs()
-    options = (("output_flag", False), ("solver", method), ("threads", 1), ("time_limit", budget_s))
-    for option, setting in options:
-        solver.setOptionValue(option, setting)
-    solver.passModel(lp)
-    started = time.process_time()
-    solver.run()
-    taken_s = time.process_time() - started
-    is_optimal = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    return taken_s, -solver.getInfo().objective_function_value if is_optimal else None
-
-
 def by_highs(
     problem: Problem,
     objective: Objective = PLAIN,
     budget_s: float = 60.0,
     methods: Sequence[str] = ("simplex", "ipm"),
-) -> tuple[float, float | None]:
+) -> Solved:
     """Return the CPU time of HiGHS' quickest method and the optimum in bit/s; None where none ended."""
     program = source_program(problem, objective)
-    best: tuple[float, float | None] = (budget_s, None)
+    best: Solved = (budget_s, None)
     for method in methods:
-        taken_s, value = solved(program, method, best[0])
+        taken_s, value = one_program.by_highs(program, method, best[0])
         if value is not None and taken_s < best[0]:
             best = (taken_s, value * problem.unit_bps)
     return best

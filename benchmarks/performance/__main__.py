@@ -29,6 +29,8 @@ COMMANDS = {
     "controller": ("benchmarks.controller", "--quick"),
     "drills": ("benchmarks.drills", "--quick"),
     "gomr": ("benchmarks.gomr", "--quick"),
+    # Teal's networks and matrices (github.com/harvard-cns/teal) are put there by hand.
+    "sizes": ("benchmarks.gomr", "--sizes", "results/networks"),
 }
 
 
@@ -46,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"performance: measuring {name}", file=sys.stderr, flush=True)
         keep(name)
     for name in COMMANDS:
-        renew(PAGE, name, lines(json.loads(kept(name).read_text(encoding="utf-8"))))
+        renew(PAGE, name, lines(name, json.loads(kept(name).read_text(encoding="utf-8"))))
     return 0
 
 
@@ -101,12 +103,10 @@ def machine() -> str:
     )
 
 
-def lines(measurement: dict[str, Any]) -> list[str]:
+def lines(name: str, measurement: dict[str, Any]) -> list[str]:
     """Return how a measurement was made, and its table."""
-    command = measurement["command"]
-    name = next(name for name, words in COMMANDS.items() if words[0] in command)
     made = f"{measurement['date']}: {measurement['machine']}, load before {measurement['load_average']}"
-    return [f"`{command}` on {made}.", "", *TABLES[name](measurement["document"])]
+    return [f"`{measurement['command']}` on {made}.", "", *TABLES[name](measurement["document"])]
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from benchmarks.gomr import sizes
 from benchmarks.gomr.cells import Cell
 from benchmarks.gomr.tables import markdown
 
@@ -117,6 +118,11 @@ def gomr(document: Document) -> Iterator[str]:
     yield from markdown([Cell(**row) for row in document["cells"]], document["budget_s"]).splitlines()
 
 
+def large(document: Document) -> Iterator[str]:
+    """Yield whole matrices and fat-trees, by `native` and by other solvers."""
+    yield from sizes.markdown(sizes.cells_of(document)).splitlines()
+
+
 TABLES: dict[str, Callable[[Document], Iterator[str]]] = {
     "transport": transport,
     "unequal": unequal,
@@ -124,4 +130,5 @@ TABLES: dict[str, Callable[[Document], Iterator[str]]] = {
     "controller": controller,
     "drills": drills,
     "gomr": gomr,
+    "sizes": large,
 }
