@@ -13,7 +13,7 @@ use bytes::Bytes;
 use mstcp_tokio::{Connection, ReadHalf, StreamId, StreamStatistics, WriteHalf};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::engine::wait;
+use crate::engine::{pass, wait};
 use crate::error::{self, guard, Failure};
 use crate::mstcp_stream_spec;
 use crate::readiness::{once, Readiness};
@@ -53,9 +53,15 @@ impl mstcp_connection {
         &self,
         mut poll: impl FnMut(&mut Context<'_>) -> Poll<io::Result<R>>,
     ) -> Result<R, Failure> {
+        let is_nonblocking = self.is_nonblocking.load(Ordering::Relaxed);
         match once(&mut poll) {
-            Poll::Ready(result) => Ok(result?),
-            Poll::Pending if self.is_nonblocking.load(Ordering::Relaxed) => Err(Failure::new(
+            Poll::Ready(result) => {
+                if !is_nonblocking {
+                    pass();
+                }
+                Ok(result?)
+            }
+            Poll::Pending if is_nonblocking => Err(Failure::new(
                 ErrorKind::WouldBlock,
                 "it would have to wait: see mstcp_read_descriptor and mstcp_write_descriptor",
             )),
