@@ -14,7 +14,8 @@ from typing import Any
 
 from benchmarks.controller.client import Refused, Session
 from benchmarks.controller.process import Controller
-from benchmarks.controller.sizes import come_up, core_rules_per_switch, peak_memory_mib
+from benchmarks.controller.sizes import come_up, core_rules_per_switch
+from benchmarks.peak_memory import peak_memory_mib
 from mstcp.proto import control_pb2 as pb
 from switch.model import Fleet
 from topologies.model import Network
@@ -83,7 +84,7 @@ class Load:
             "request_p99_ms": waits_ms[98],
             **up_after,
             "core_rules_per_switch": core_rules_per_switch(self._network, self._fleet.switches),
-            "peak_memory_mib": peak_memory_mib(self._controller),
+            "peak_memory_mib": peak_memory_mib(self._controller.process.pid),
             "switches": len(self._network.switches),
             "links": len(self._network.links),
             "flows": len(self._granted),

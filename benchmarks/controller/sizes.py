@@ -5,14 +5,13 @@ from __future__ import annotations
 import ipaddress
 import statistics
 import time
-from pathlib import Path
 
 import topologies
 from benchmarks.controller.process import Controller
 from switch.model import ModelSwitch
 from topologies.model import Network
 
-__all__ = ["come_up", "core_rules_per_switch", "peak_memory_mib", "spec_of"]
+__all__ = ["come_up", "core_rules_per_switch", "spec_of"]
 
 _DENSE_UP_TO = 500
 """Switches of a Waxman graph of the usual density, at most: the next size would have 85,000 links."""
@@ -53,10 +52,3 @@ def core_rules_per_switch(network: Network, switches: dict[str, ModelSwitch]) ->
         sum(addresses[name].isdisjoint(value for _, value in rule.change.match) for rule in of.tables.rules())
         for name, of in switches.items()
     )
-
-
-def peak_memory_mib(running: Controller) -> float:
-    """Return the most memory that the controller has had in use."""
-    status = Path(f"/proc/{running.process.pid}/status").read_text()
-    (peak,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
-    return int(peak) / 1024

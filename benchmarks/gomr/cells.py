@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.gomr.networks import SEED, Loaded, Size, load
+from benchmarks.peak_memory import peak_memory_mib
 from experiments.routing.events import links_of, percentiles_ms
 from gomr import ENGINES, Allocation, Engine, Problem
 from gomr.demands import poisson_events
@@ -102,17 +102,7 @@ def _loaded(cell: Cell, size: Size, effort: Effort) -> Cell:
         cell = _measured(cell, loaded, cell.engine, effort)
     except SolverError as error:
         cell = replace(cell, failure=str(error))
-    return replace(cell, peak_mb=peak_mb())
-
-
-def peak_mb() -> float | None:
-    """Return the most memory that this process has held, Python and solvers included.
-
-    Linux alone says so; `getrusage` would count what the parent held when it started this process.
-    """
-    status = Path("/proc/self/status")
-    lines = status.read_text(encoding="utf-8").splitlines() if status.exists() else []
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), None)
+    return replace(cell, peak_mb=peak_memory_mib())
 
 
 def _measured(cell: Cell, loaded: Loaded, engine: str, effort: Effort) -> Cell:

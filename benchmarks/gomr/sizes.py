@@ -26,11 +26,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.gomr.cells import NO_ANSWER, in_own_process, peak_mb
+from benchmarks.gomr.cells import NO_ANSWER, in_own_process
 from benchmarks.gomr.networks import SEED, geometric
 from benchmarks.gomr.one_program import OR_TOOLS, Arrays, Solved
 from benchmarks.gomr.regular import CAPACITY_BPS, fat_tree, problem_of
 from benchmarks.gomr.source_program import source_program
+from benchmarks.peak_memory import peak_memory_mib
 from experiments.routing.all_pairs import AllPairs
 from experiments.routing.case import make_case
 from gomr import Demand, DemandColumns, Problem, from_network
@@ -225,7 +226,7 @@ def _native(cell: Cell, problem: Problem, budget_s: float) -> Cell:
         admitted_bps=allocation.admitted_bps,
         gap=allocation.gap,
         timed_out=allocation.timed_out,
-        peak_mb=peak_mb(),
+        peak_mb=peak_memory_mib(),
     )
 
 

@@ -27,7 +27,8 @@ from benchmarks.command_line import command_line, exit_status
 from benchmarks.occupied import add_busy, occupied
 from benchmarks.performance import tables
 from benchmarks.transport import programs
-from benchmarks.transport.network import Network, path_address
+from benchmarks.transport.addresses import path_address
+from benchmarks.transport.network import Network
 
 INSIDE = "MSTCP_BENCHMARK_INSIDE"
 MSTCP_KINDS = ("mstcp_protocol", "mstcp_streams", "mstcp_blocking", *programs.KINDS)
@@ -69,7 +70,7 @@ def measure_peers(network: Network, kind: str, offset: int, seconds: float) -> R
     ends = [_merged(told), _merged(source.stdout)]
     result = ends[0] | ends[1]
     result["cpu_s"] = ends[0]["cpu_s"] + ends[1]["cpu_s"]
-    result["peak_kib"] = max(end["peak_kib"] for end in ends)
+    result["peak_mib"] = max(end["peak_mib"] for end in ends)
     carried = [after - earlier for after, earlier in zip(network.carried_bytes(), before, strict=True)]
     result["second_path_share"] = carried[1] / max(1, sum(carried))
     if "bytes" in result:
@@ -178,7 +179,7 @@ def document(results: dict[str, list[Result]]) -> dict[str, Any]:
         "second_path_share": {
             kind: median(results[kind], "second_path_share") for kind in ("mptcp", *MSTCP_KINDS)
         },
-        "peak_memory_mib": {kind: round(median(results[kind], "peak_kib") / 1024, 1) for kind in KINDS[2:]},
+        "peak_memory_mib": {kind: round(median(results[kind], "peak_mib"), 1) for kind in KINDS[2:]},
         "rounds": len(protocol),
         "load_average": os.getloadavg()[0],
     }

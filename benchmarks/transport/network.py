@@ -1,8 +1,4 @@
-"""Two hosts, each a namespace, and two paths between them; whatever is made here ends with this process.
-
-Each host has an address of its own beside those of its interfaces; source ports from `SECOND_PATH_PORT` on
-take the second path, as a controller would have it.
-"""
+"""Two hosts, each a namespace, and two paths between them; whatever is made here ends with this process."""
 
 from __future__ import annotations
 
@@ -12,10 +8,9 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from benchmarks.transport.addresses import FAR, NEAR, SECOND_PATH_PORT, path_address
 from topologies.link_emulator import LinkError
 
-NEAR, FAR = "10.77.9.1", "10.77.9.2"
-FIRST_PATH_PORT, SECOND_PATH_PORT = 40000, 41000
 PATHS = 2
 
 Shape = Mapping[str, object]
@@ -29,11 +24,6 @@ class Links(Protocol):
 
     def remove(self, wire: str) -> None:
         """Take a link apart; its interfaces stay."""
-
-
-def path_address(path: int, side: int) -> str:
-    """Return the address of a side (0 near, 1 far) on a path."""
-    return f"10.77.{path}.{side + 1}"
 
 
 class Network:

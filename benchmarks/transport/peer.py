@@ -17,7 +17,8 @@ from collections.abc import Callable
 from typing import Any
 
 import mstcp
-from benchmarks.transport import network, programs
+from benchmarks.peak_memory import peak_memory_mib
+from benchmarks.transport import addresses, programs
 
 WRITE_BYTES = 1 << 20
 READ_BYTES = 1 << 20
@@ -130,18 +131,18 @@ def conversation(kind: str) -> int:
 
 def address_of(kind: str) -> str:
     """Return where the sink listens: at the far host, or on the near host's loopback."""
-    return "127.0.0.1" if kind.endswith("loopback") else network.FAR
+    return "127.0.0.1" if kind.endswith("loopback") else addresses.FAR
 
 
 def stream_options(kind: str, offset: int) -> dict[str, Any]:
     """Return how MSTCP opens a stream over each path; `offset` keeps runs' source ports apart."""
     if kind.endswith("loopback"):
         return {"streams": [mstcp.StreamSpec()] * LOOPBACK_STREAMS}
-    ports = (network.FIRST_PATH_PORT + offset, network.SECOND_PATH_PORT + offset)
+    ports = (addresses.FIRST_PATH_PORT + offset, addresses.SECOND_PATH_PORT + offset)
     specs = [mstcp.StreamSpec(source_port=port) for port in ports]
     if "_single_" in kind:
         del specs[1:]
-    return {"streams": specs, "source_address": network.NEAR}
+    return {"streams": specs, "source_address": addresses.NEAR}
 
 
 async def source(kind: str, offset: int, seconds: float) -> None:
@@ -150,7 +151,7 @@ async def source(kind: str, offset: int, seconds: float) -> None:
         options = stream_options(kind, offset)
         if kind.endswith("protocol"):
             transport, writing = await mstcp.create_connection(
-                lambda: Writer(seconds), network.FAR, LISTEN_PORT, **options
+                lambda: Writer(seconds), addresses.FAR, LISTEN_PORT, **options
             )
             await writing.run(transport)
             await writing.lost
@@ -202,7 +203,7 @@ def mptcp_sink() -> None:
 def pair_sink() -> None:
     """Receive two plain TCPs at once, in this one thread."""
     with (
-        socket.create_server((network.FAR, LISTEN_PORT)) as listener,
+        socket.create_server((addresses.FAR, LISTEN_PORT)) as listener,
         selectors.DefaultSelector() as selector,
     ):
         say(listening=True)
@@ -225,12 +226,12 @@ def pair_sink() -> None:
 def pair_source(offset: int, seconds: float) -> None:
     """Send for some seconds over two plain TCPs at once, in this one thread."""
     chunk, until_s = bytes(WRITE_BYTES), time.monotonic() + seconds
-    ports = (network.FIRST_PATH_PORT + offset, network.SECOND_PATH_PORT + offset)
+    ports = (addresses.FIRST_PATH_PORT + offset, addresses.SECOND_PATH_PORT + offset)
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
         socks = []
         for port in ports:
             sock = stack.enter_context(
-                socket.create_connection((network.FAR, LISTEN_PORT), source_address=(network.NEAR, port))
+                socket.create_connection((addresses.FAR, LISTEN_PORT), source_address=(addresses.NEAR, port))
             )
             sock.setblocking(False)
             selector.register(sock, selectors.EVENT_WRITE, sock)
@@ -265,7 +266,7 @@ def _send_for(sock: socket.socket | mstcp.blocking.Socket, seconds: float) -> No
 
 def blocking_sink() -> None:
     """Receive one transfer by mstcp.blocking."""
-    with mstcp.blocking.create_server((network.FAR, LISTEN_PORT)) as listener:
+    with mstcp.blocking.create_server((addresses.FAR, LISTEN_PORT)) as listener:
         say(listening=True)
         sock, _ = listener.accept()
         with sock:
@@ -274,7 +275,7 @@ def blocking_sink() -> None:
 
 def blocking_source(kind: str, offset: int, seconds: float) -> None:
     """Send for some seconds by mstcp.blocking."""
-    address = (network.FAR, LISTEN_PORT)
+    address = (addresses.FAR, LISTEN_PORT)
     with mstcp.blocking.create_connection(address, **stream_options(kind, offset)) as sock:
         _send_for(sock, seconds)
 
@@ -282,7 +283,7 @@ def blocking_source(kind: str, offset: int, seconds: float) -> None:
 def mptcp_source(seconds: float) -> None:
     """Send for some seconds over the kernel's MPTCP; its path manager opens the second subflow."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP) as sock:
-        sock.connect((network.path_address(0, 1), LISTEN_PORT))
+        sock.connect((addresses.path_address(0, 1), LISTEN_PORT))
         sock.recv(1)
         _send_for(sock, seconds)
 
@@ -301,15 +302,15 @@ def main() -> None:
         ("sink", "mstcp_single_blocking"): blocking_sink,
         ("source", "mstcp_single_blocking"): lambda: blocking_source(kind, offset, seconds),
     }
-    whose = resource.RUSAGE_SELF
     if kind in programs.KINDS:
-        programs.run(role, kind, LISTEN_PORT, offset, seconds)
-        began_s, whose = 0.0, resource.RUSAGE_CHILDREN
-    elif (role, kind) in blocking:
+        peak_mib = programs.run(role, kind, LISTEN_PORT, offset, seconds)
+        say(cpu_s=cpu_s(resource.RUSAGE_CHILDREN), peak_mib=peak_mib)
+        return
+    if (role, kind) in blocking:
         blocking[role, kind]()
     else:
         asyncio.run(sink(kind) if role == "sink" else source(kind, offset, seconds))
-    say(cpu_s=cpu_s(whose) - began_s, peak_kib=resource.getrusage(whose).ru_maxrss)
+    say(cpu_s=cpu_s() - began_s, peak_mib=peak_memory_mib())
 
 
 if __name__ == "__main__":

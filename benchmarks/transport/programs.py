@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
-from benchmarks.transport import network
+from benchmarks.peak_memory import peak_memory_mib
+from benchmarks.transport import addresses
 
 ROOT = Path(__file__).resolve().parents[2]
+LOOK_S = 0.05
 KINDS = ("mstcp_rust", "mstcp_c")
 _CAPI = ROOT / "build" / "capi"
 _PROGRAMS = {
@@ -31,13 +34,20 @@ def build() -> None:
         raise RuntimeError(f"the Rust API and the C interface cannot be built: {error}") from None
 
 
-def run(role: str, kind: str, port: int, offset: int, seconds: float) -> None:
-    """Run one end, which says what it has to say on our standard output."""
-    address = [network.FAR, str(port)] if kind == "mstcp_c" else [f"{network.FAR}:{port}"]
+def run(role: str, kind: str, port: int, offset: int, seconds: float) -> float:
+    """Run one end, which says what it has to say on our standard output; return its peak of memory in MiB."""
+    address = [addresses.FAR, str(port)] if kind == "mstcp_c" else [f"{addresses.FAR}:{port}"]
     command = [str(_PROGRAMS[kind]), role, *address]
     if role == "source":
-        ports = (network.FIRST_PATH_PORT + offset, network.SECOND_PATH_PORT + offset)
-        command += [str(seconds), *(f"{network.NEAR}:{port}" for port in ports)]
+        ports = (addresses.FIRST_PATH_PORT + offset, addresses.SECOND_PATH_PORT + offset)
+        command += [str(seconds), *(f"{addresses.NEAR}:{port}" for port in ports)]
     sys.stdout.flush()
     # Who measures awaits JSON after the first line of a sink, and from a source nothing but that.
-    subprocess.run(command, check=True)
+    peak_mib = 0.0
+    with subprocess.Popen(command) as process:
+        while process.poll() is None:
+            peak_mib = max(peak_mib, peak_memory_mib(process.pid) or 0.0)
+            time.sleep(LOOK_S)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return peak_mib

@@ -16,7 +16,7 @@ import sys
 import time
 
 import mstcp
-from benchmarks.transport import network
+from benchmarks.transport import addresses
 from benchmarks.transport.peer import IPPROTO_MPTCP
 from benchmarks.unequal.grid import TWO_TCPS
 
@@ -37,8 +37,8 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 async def far() -> None:
     """Take transfers until the process is killed."""
-    await asyncio.start_server(serve, network.FAR, PORTS["tcp0"])
-    await mstcp.start_server(serve, network.FAR, PORTS["mstcp"])
+    await asyncio.start_server(serve, addresses.FAR, PORTS["tcp0"])
+    await mstcp.start_server(serve, addresses.FAR, PORTS["mstcp"])
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP)
     listener.bind(("", PORTS["mptcp"]))  # the second subflow comes to another address
     await asyncio.start_server(serve, sock=listener)
@@ -48,23 +48,23 @@ async def far() -> None:
 
 async def connect(kind: str, number: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Open the connection of a transfer; each has source ports of its own."""
-    source_ports = (network.FIRST_PATH_PORT + number, network.SECOND_PATH_PORT + number)
+    source_ports = (addresses.FIRST_PATH_PORT + number, addresses.SECOND_PATH_PORT + number)
     if kind == "mstcp":
         specs = [mstcp.StreamSpec(source_port=port) for port in source_ports]
         return await mstcp.open_connection(
-            network.FAR, PORTS[kind], streams=specs, source_address=network.NEAR
+            addresses.FAR, PORTS[kind], streams=specs, source_address=addresses.NEAR
         )
     if kind == "mptcp":
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP)
-        sock.bind((network.NEAR, source_ports[0]))
+        sock.bind((addresses.NEAR, source_ports[0]))
         sock.connect(
-            (network.FAR, PORTS[kind])
+            (addresses.FAR, PORTS[kind])
         )  # nothing else is to be done; asyncio's resolver refuses the protocol
         sock.setblocking(False)
         return await asyncio.open_connection(sock=sock)
     path = int(kind.removeprefix("tcp"))
-    local = (network.NEAR, source_ports[path])
-    return await asyncio.open_connection(network.FAR, PORTS[kind], local_addr=local)
+    local = (addresses.NEAR, source_ports[path])
+    return await asyncio.open_connection(addresses.FAR, PORTS[kind], local_addr=local)
 
 
 async def send(kind: str, number: int, size_bytes: int) -> float:

@@ -15,8 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.transport.addresses import FAR
 from benchmarks.transport.kernel_links import KernelLinks
-from benchmarks.transport.network import FAR, Network
+from benchmarks.transport.network import Network
 from benchmarks.unequal.grid import TWO_TCPS, Case
 from benchmarks.unequal.grid import Path as NetworkPath
 from benchmarks.virtual_kernel import guest_file, lines_of

@@ -16,8 +16,9 @@ import time
 import pytest
 
 import mstcp
+from benchmarks.transport.addresses import FAR
 from benchmarks.transport.kernel_links import KernelLinks
-from benchmarks.transport.network import FAR, Network
+from benchmarks.transport.network import Network
 from benchmarks.unequal.grid import Path
 from benchmarks.unequal.peer import PORTS, connect
 from tests.virtual_kernel import run_in_virtual_kernel
