@@ -80,6 +80,11 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
         help="local address to connect from (default: the system's choice)",
     )
     group.add_argument(
+        "--interfaces",
+        action="store_true",
+        help="open a stream from each address of this host, also as addresses come and go",
+    )
+    group.add_argument(
         "--scheduler",
         choices=_core.SCHEDULERS,
         help="how frames are distributed over the streams (default: weighted)",

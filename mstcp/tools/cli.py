@@ -154,25 +154,35 @@ def _asking(arguments: argparse.Namespace) -> dict[str, Any] | None:
     return {"controller": controller, "rate": arguments.rate, "may_grow": arguments.may_grow}
 
 
-def _connection(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what `open_connection` is to be told."""
-    options: dict[str, Any] = _secret(arguments) | client_tls(arguments)
-    for name in ("source_address", "scheduler"):
-        if (value := getattr(arguments, name)) is not None:
-            options[name] = value
-    if (asked := _asking(arguments)) is not None:
-        return options | asked
+def _specs(arguments: argparse.Namespace) -> list[mstcp.StreamSpec]:
+    """Return the streams that are given by hand."""
     rates = arguments.rates
     if arguments.rate is not None:
         if rates or (arguments.streams or 1) > 1:
             raise ValueError("--rate is for a controller or for one stream: give --rates for several")
         rates = [arguments.rate]
     if rates is None:
-        specs = [mstcp.StreamSpec()] * (arguments.streams or 2)
-    else:
-        if arguments.streams not in (None, len(rates)):
-            raise ValueError(f"--streams {arguments.streams} contradicts the {len(rates)} rates")
-        specs = [mstcp.StreamSpec(rate_bps=rate) for rate in rates]
+        return [mstcp.StreamSpec()] * (arguments.streams or 2)
+    if arguments.streams not in (None, len(rates)):
+        raise ValueError(f"--streams {arguments.streams} contradicts the {len(rates)} rates")
+    return [mstcp.StreamSpec(rate_bps=rate) for rate in rates]
+
+
+def _connection(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what `open_connection` is to be told."""
+    options: dict[str, Any] = _secret(arguments) | client_tls(arguments)
+    for name in ("source_address", "scheduler"):
+        if (value := getattr(arguments, name)) is not None:
+            options[name] = value
+    if arguments.interfaces:
+        others = ("streams", "rates", "rate", "source_address", "controller")
+        if any(getattr(arguments, name) for name in others):
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in others)
+            raise ValueError(f"--interfaces says which streams there are: leave {names} out")
+        return options | {"paths": "interfaces"}
+    if (asked := _asking(arguments)) is not None:
+        return options | asked
+    specs = _specs(arguments)
     if "secret" in options and len(specs) == 1 and not options["authenticate_frames"]:
         raise ValueError(
             "one stream is plain TCP, which proves no secret: use two streams or more, or"

@@ -268,6 +268,7 @@ def test_wrong_arguments_are_named(
         ),
         (("send", "127.0.0.1", "9", "x", "--rate", "1e6", "--streams", "2"), "give --rates for several"),
         (("send", "127.0.0.1", "9", "x", "--rates", "1e6,2e6", "--streams", "3"), "contradicts the 2 rates"),
+        (("send", "127.0.0.1", "9", "x", "--interfaces", "--streams", "3"), "leave --streams, --rates,"),
         (("send", "127.0.0.1", "9", "x", "--secret-file", "/no/secret"), "/no/secret: No such file"),
         (("send", "127.0.0.1", "9", "x", "--secret-file", "/dev/null"), "/dev/null is empty"),
         (("send", "127.0.0.1", "9", "x", "--authenticate-frames"), "give --secret-file"),

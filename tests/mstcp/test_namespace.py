@@ -9,12 +9,15 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.transport import addresses
+from benchmarks.transport.network import Network
 from mstcp.tools import namespace, proxy, redirect
 from mstcp.tools.executables import uses_libc
 from tests.fakes.mstcp_command import ended, mstcp_command
@@ -122,19 +125,79 @@ async def test_a_static_program_goes_over_mstcp(programs: dict[str, str]) -> Non
         await ended(leave)
 
 
-@pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")
-@pytest.mark.timeout(300)  # compiling counts
-async def test_a_static_program_of_go_goes_over_mstcp(tmp_path: Path) -> None:
-    source, program = tmp_path / "fetch.go", tmp_path / "fetch"
+@pytest.fixture(scope="module")
+def go_program(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the same in Go, static."""
+    if shutil.which("go") is None:
+        pytest.skip("go is not installed")
+    folder = tmp_path_factory.mktemp("go")
+    source, program = folder / "fetch.go", folder / "fetch"
     source.write_text(GO_FETCH)
-    settings = {"CGO_ENABLED": "0", "GOCACHE": str(tmp_path / "cache"), "GOTOOLCHAIN": "local"}
+    settings = {"CGO_ENABLED": "0", "GOCACHE": str(folder / "cache"), "GOTOOLCHAIN": "local"}
     command = ["go", "build", "-o", str(program), str(source)]
-    subprocess.run(command, cwd=tmp_path, env={**os.environ, **settings}, check=True)
+    subprocess.run(command, cwd=folder, env={**os.environ, **settings}, check=True)
     assert not uses_libc(str(program))
+    return str(program)
+
+
+@pytest.mark.timeout(300)  # compiling counts
+async def test_a_static_program_of_go_goes_over_mstcp(go_program: str) -> None:
     async with content_served() as port, mstcp_command("proxy", "exit", "0") as leave:
         via = ("--via", await leave.address(), "--only", f"127.0.0.1:{port}")
-        assert await output(*via, "--", str(program), "127.0.0.1", port) == CONTENT
+        assert await output(*via, "--", go_program, "127.0.0.1", port) == CONTENT
         await ended(leave)
+
+
+RATES_BPS = (12e6, 8e6)
+FRAME_BYTES, SEGMENT_BYTES = 1514, 1448
+"""As tbf counts them, and what TCP carries in one with its timestamps."""
+SEND = f"""
+import socket
+with socket.create_server(("{addresses.FAR}", 80)) as listening:
+    while True:
+        with listening.accept()[0] as connection:
+            connection.sendall(b"HTTP/1.0 200 OK\\r\\n\\r\\n" + bytes(10_000_000))
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(1 << 16):
+                pass
+"""
+
+
+def goodput_bps(command: Sequence[str]) -> float:
+    """Return what a program fetches a second over two paths that `mstcp run` of an ordinary user opens."""
+    with contextlib.ExitStack() as stack, contextlib.closing(Network()) as network:
+        for path, rate_bps in enumerate(RATES_BPS):
+            shape = f"tc qdisc add dev b{path} root tbf rate {rate_bps:.0f}bit burst 20k limit 200k"
+            subprocess.run(network.command(1, shape.split()), check=True)
+        # As systems with two uplinks have it: the route of each has a metric of its own.
+        route = f"ip route add {addresses.FAR} via {addresses.path_address(1, 1)} dev a1 metric 1"
+        subprocess.run(route.split(), check=True)
+        mstcp = [sys.executable, "-m", "mstcp.tools.cli"]
+        for words in ([sys.executable, "-c", SEND], [*mstcp, "proxy", "exit", f"{addresses.FAR}:9000"]):
+            process = subprocess.Popen(network.command(1, words), stdout=subprocess.PIPE)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(b"listening")
+        # Who may read the interpreter wherever it is, and has no rights in this network namespace.
+        user = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
+        run = [*user, *mstcp, "run", "--via", ":9000", "--interfaces", "--", *command]
+        with subprocess.Popen(run, stdout=subprocess.PIPE) as program:
+            assert program.stdout is not None
+            pipe = program.stdout.fileno()
+            size, began_s = len(os.read(pipe, 1)), time.monotonic()
+            while piece := os.read(pipe, 1 << 16):
+                size, ended_s = size + len(piece), time.monotonic()
+        assert program.returncode == 0 and size >= 10_000_000
+        return 8 * size / (ended_s - began_s)
+
+
+@pytest.mark.root
+@pytest.mark.timeout(300)
+def test_unchanged_programs_get_the_sum_of_two_paths_without_root(go_program: str, tmp_path: Path) -> None:
+    for command in (["curl", "-sS", f"http://{addresses.FAR}/"], [go_program, addresses.FAR, "80"]):
+        reached = run_in_sandbox(goodput_bps, command) / (sum(RATES_BPS) * SEGMENT_BYTES / FRAME_BYTES)
+        assert 0.9 < reached < 1.02
 
 
 def test_what_a_file_says_of_its_program(programs: dict[str, str], tmp_path: Path) -> None:
