@@ -25,7 +25,10 @@ from controller.model.events import (
     InstalledRead,
     LinkDiscovered,
     PacketArrived,
+    PortCameUp,
+    PortWentDown,
     SwitchConnected,
+    SwitchDisconnected,
     TimePassed,
     ViewRequested,
 )
@@ -374,6 +377,39 @@ class ControlledNetwork:
         event = self.switches.announced(self.switches.network.datapath_id(name))
         assert event is not None
         self.handle(event)
+
+    def port_of(self, link: str) -> tuple[int, int]:
+        """Return the port at the first end of a link (`S0-S4`)."""
+        a, b = link.split("-")
+        return self.switches.network.datapath_id(a), self.core._state.live.arcs[f"{a}->{b}"].tail_port
+
+    def break_link(self, link: str, both_ends: bool = False) -> None:
+        """Let a link's ports go down; that at its first end is enough."""
+        for end in self._ends(link)[: 1 + both_ends]:
+            self.handle(PortWentDown(*end))
+
+    def restore_link(self, link: str, both_ends: bool = False) -> None:
+        """Let those ports come up, and the link be discovered."""
+        ends = self._ends(link)
+        for end in ends[: 1 + both_ends]:
+            self.handle(PortCameUp(*end))
+        for tail, head in (ends, ends[::-1]):
+            self.handle(LinkDiscovered(*tail, *head))
+
+    def _ends(self, link: str) -> tuple[tuple[int, int], tuple[int, int]]:
+        return self.port_of(link), self.port_of("-".join(link.split("-")[::-1]))
+
+    def connect_empty(self, name: str) -> None:
+        """Let a switch lose its connection and all that it has, and come back with its links."""
+        datapath_id = self.switches.network.datapath_id(name)
+        self.handle(SwitchDisconnected(datapath_id))
+        self.switches.tables[datapath_id].clear()
+        ports = next(
+            each for each in self.switches.connections() if each.datapath_id == datapath_id
+        ).live_ports
+        self.handle(SwitchConnected(datapath_id, ports))
+        for event in self.switches.discoveries():
+            self.handle(event)
 
     def come_back(self) -> None:
         """Let all switches connect and say what they have, and all links be discovered."""

@@ -10,13 +10,6 @@ from hypothesis import given, settings
 
 import topologies
 from controller.compile.default_routes import equal_paths
-from controller.model.events import (
-    LinkDiscovered,
-    PortCameUp,
-    PortWentDown,
-    SwitchConnected,
-    SwitchDisconnected,
-)
 from controller.model.messages import InstallRules
 from controller.model.rules import Group, GroupChange, TcpConnection, ToGroup, port_of_group
 from controller.model.settings import Settings
@@ -179,27 +172,15 @@ def test_the_butterflys_flows_have_one_shortest_path_each() -> None:
         assert net.switches.path(Packet.tcp(two), "T1") == ("T1", "S1", "S2", "S3", "S5", "T3")
 
 
-def fail(net: ControlledNetwork, tail: int, port: int, head: int, head_port: int) -> None:
-    net.handle(PortWentDown(tail, port))
-    net.handle(PortWentDown(head, head_port))
-
-
-def restore(net: ControlledNetwork, tail: int, port: int, head: int, head_port: int) -> None:
-    net.handle(PortCameUp(tail, port))
-    net.handle(PortCameUp(head, head_port))
-    net.handle(LinkDiscovered(tail, port, head, head_port))
-    net.handle(LinkDiscovered(head, head_port, tail, port))
-
-
 def test_a_group_of_one_is_no_group_and_comes_back(net: ControlledNetwork) -> None:
     use_all(net)
     before = net.switches.tables[L].select_groups().copy(), net.switches.tables[L].rules.copy()
-    fail(net, L, 5, M1, 1)
+    net.break_link("L-M1", both_ends=True)
     assert net.switches.tables[L].select_groups() == {}, "removed, since nothing uses it"
     for a, b, segment in connections(net, range(40000, 40020)):
         assert net.switches.path(Packet.tcp(segment), a) == (a, "L", "M2", "R", b)
         assert net.switches.path(Packet.tcp(segment.reverse), b) == (b, "R", "M2", "L", a)
-    restore(net, L, 5, M1, 1)
+    net.restore_link("L-M1", both_ends=True)
     assert (net.switches.tables[L].select_groups(), net.switches.tables[L].rules) == before
     assert net.snapshot().health.ready
 
@@ -208,7 +189,7 @@ def test_a_smaller_group_is_changed_in_place() -> None:
     net = controlled("parallel4")
     use_all(net)
     net.switches.installed.clear()
-    fail(net, L, 5, M1, 1)
+    net.break_link("L-M1", both_ends=True)
     changes = [
         entry
         for message in net.switches.installed
@@ -225,7 +206,7 @@ def test_a_smaller_group_is_changed_in_place() -> None:
 
 def test_the_failure_of_a_far_link_changes_the_near_group(net: ControlledNetwork) -> None:
     use_all(net)
-    fail(net, M1, 2, R, 5)
+    net.break_link("M1-R", both_ends=True)
     assert net.switches.tables[L].select_groups() == {}
     for a, b, segment in connections(net, range(40000, 40010)):
         assert net.switches.path(Packet.tcp(segment), a) == (a, "L", "M2", "R", b)
@@ -234,10 +215,6 @@ def test_the_failure_of_a_far_link_changes_the_near_group(net: ControlledNetwork
 def test_a_switch_that_returns_gets_its_groups(net: ControlledNetwork) -> None:
     use_all(net)
     before = net.switches.tables[L].rules.copy()
-    ports = next(event for event in net.switches.connections() if event.datapath_id == L)
-    net.handle(SwitchDisconnected(L))
-    net.handle(SwitchConnected(L, ports.live_ports))
-    for event in net.switches.discoveries():
-        net.handle(event)
+    net.connect_empty("L")
     assert net.switches.tables[L].rules == before
     assert net.switches.tables[L].select_groups().keys() == {TO_R}

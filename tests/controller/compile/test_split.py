@@ -10,7 +10,7 @@ import topologies
 from controller.api.schema import parse
 from controller.compile.split import Split, bucket_weights, shares_of, stamps
 from controller.errors import Conflict, ControllerError, InfeasibleRequest, InvalidRequest
-from controller.model.events import FlowRequested, PortWentDown, SwitchConnected, SwitchDisconnected
+from controller.model.events import FlowRequested, PortWentDown
 from controller.model.messages import AllocationChanged, InstallRules
 from controller.model.rules import Group, TcpConnection
 from controller.model.views import FlowView, SplitView
@@ -295,13 +295,7 @@ def test_nothing_remains_of_a_flow_that_a_switch_does_not_confirm(
 @pytest.mark.parametrize("splitting", ["packets", "group"])
 def test_a_switch_that_returns_gets_its_part_back(net: ControlledNetwork, splitting: str) -> None:
     flow = net.request(**{**ONE, "splitting": splitting, "rate_bps": 2e6}, streams=2)
-    table = net.switches.tables[S0]
-    net.handle(SwitchDisconnected(S0))
-    table.clear()
-    ports = next(event for event in net.switches.connections() if event.datapath_id == S0)
-    net.handle(SwitchConnected(S0, ports.live_ports))
-    for event in net.switches.discoveries():
-        net.handle(event)
+    net.connect_empty("S0")
     own, its = (net.switches.network.host_mac(host) for host in ("T0", "T2"))
     packet = Packet.tcp(segment_of(flow), own, its)
     assert net.switches.trace(packet, "T0") == (UPPER, packet)

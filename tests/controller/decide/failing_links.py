@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
 import topologies
-from controller.model.events import LinkDiscovered, PortCameUp, PortWentDown
+from controller.model.events import RulesRefused
 from controller.model.rules import Rule
 from controller.model.settings import Settings
 from controller.model.views import FlowView
+from tests.fakes.growing_host import GrowingHost
 from tests.fakes.openflow_table import ControlledNetwork, Packet, segments_of
 from topologies.model import Network
 
@@ -19,25 +21,6 @@ BUTTERFLY = topologies.load("butterfly")
 
 def bring_up(network: Network = BUTTERFLY, **settings: Any) -> ControlledNetwork:
     return ControlledNetwork.brought_up(network, Settings(**settings))
-
-
-def port_of(net: ControlledNetwork, link: str) -> tuple[int, int]:
-    a, b = link.split("-")
-    arc = net.core._state.live.arcs[f"{a}->{b}"]
-    return net.switches.network.datapath_id(a), arc.tail_port
-
-
-def break_link(net: ControlledNetwork, link: str) -> None:
-    """One end is enough."""
-    net.handle(PortWentDown(*port_of(net, link)))
-
-
-def restore_link(net: ControlledNetwork, link: str) -> None:
-    a, b = link.split("-")
-    net.handle(PortCameUp(*port_of(net, link)))
-    ends = port_of(net, link), port_of(net, f"{b}-{a}")
-    for tail, head in (ends, ends[::-1]):
-        net.handle(LinkDiscovered(*tail, *head))
 
 
 def check(net: ControlledNetwork) -> None:
@@ -66,3 +49,64 @@ def installed_is_desired(net: ControlledNetwork) -> None:
 def only_flow(net: ControlledNetwork) -> FlowView:
     (flow,) = net.snapshot().flows
     return flow
+
+
+class Soak:
+    """Random faults on a network, by a seed; `STEPS` are names of methods.
+
+    Attributes:
+        down: Links.
+        hosts: Whose flows have streams that come and go.
+    """
+
+    def __init__(self, draw: random.Random, net: ControlledNetwork) -> None:
+        self.draw = draw
+        self.net = net
+        network = net.switches.network
+        self.links = [link.name for link in network.links if not {*link.ends} & {*network.hosts}]
+        self.down: set[str] = set()
+        self.hosts: list[GrowingHost] = []
+
+    def link(self) -> None:
+        """A link fails or returns."""
+        link = self.draw.choice(self.links)
+        if link in self.down:
+            self.down.discard(link)
+            self.net.restore_link(link)
+        elif len(self.down) < 3:
+            self.down.add(link)
+            self.net.break_link(link)
+
+    def restart(self) -> None:
+        """The controller is killed, and another one takes over."""
+        if not self.down:  # what comes back says that all its ports are up
+            self.net.restart()
+            self.net.come_back()
+            self.renew()
+
+    def renew(self) -> None:
+        """All hosts begin other sessions."""
+        for number, host in enumerate(self.hosts):
+            host.renew(f"session {number} of {self.draw.random()}")
+
+    def refuse(self) -> None:
+        """A switch sends an error for what it was sent last."""
+        if self.net.switches.installed:
+            message = self.net.switches.installed[-1]
+            self.net.handle(RulesRefused(message.datapath_id, message.barrier, "TABLE_FULL"))
+
+    def calm_down(self) -> None:
+        """All links return, and hosts do what they are told."""
+        for link in sorted(self.down):
+            self.net.restore_link(link)
+        for host in self.hosts:
+            host.is_slow = False
+
+    def end_all(self, seconds: float) -> None:
+        """See that nothing is left when all leases have run out."""
+        self.net.pass_time(seconds)
+        snapshot = self.net.snapshot()
+        assert snapshot.flows == ()
+        assert all(link.allocated_bps == 0 for link in snapshot.links)
+        assert self.net.records.get("flow", {}) == {}
+        installed_is_desired(self.net)

@@ -15,8 +15,6 @@ from controller.model.events import (
     PortCameUp,
     PortWentDown,
     RuleExpired,
-    SwitchConnected,
-    SwitchDisconnected,
     TimePassed,
 )
 from controller.model.host_frames import destination_of
@@ -164,9 +162,7 @@ def test_a_controller_that_starts_again_keeps_the_routes_in_use(net: ControlledN
 
 def test_a_switch_that_lost_all_gets_its_routes_with_its_rules(net: ControlledNetwork) -> None:
     ask(net, "T0", "T2")
-    net.handle(SwitchDisconnected(S0))
-    ports = next(each for each in net.switches.connections() if each.datapath_id == S0).live_ports
-    net.handle(SwitchConnected(S0, ports))
+    net.connect_empty("S0")
     assert routes(net) == {S0: ["10.0.0.3"]}
 
 

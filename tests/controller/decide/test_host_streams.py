@@ -15,14 +15,7 @@ from controller.model.client_events import ClientEventKind
 from controller.model.events import LinkChanged, RulesRefused, StreamsReported
 from controller.model.requests import Failure, LinkChange, PreviewRequest
 from controller.model.views import FlowView
-from tests.controller.decide.failing_links import (
-    break_link,
-    bring_up,
-    check,
-    installed_is_desired,
-    only_flow,
-    restore_link,
-)
+from tests.controller.decide.failing_links import Soak, bring_up, check, installed_is_desired, only_flow
 from tests.fakes.growing_host import GrowingHost
 from tests.fakes.openflow_table import ControlledNetwork
 from topologies.model import Network
@@ -81,7 +74,7 @@ def pass_seconds(net: ControlledNetwork, host: GrowingHost | None, seconds: floa
 def test_a_flow_grows_when_its_only_path_fails_and_shrinks_when_it_returns(net: ControlledNetwork) -> None:
     host = GrowingHost(net, **REQUEST)
     assert paths(only_flow(net)) == ["S1"]
-    break_link(net, "S0-S1")
+    net.break_link("S0-S1")
     check(net)
     grown = only_flow(net)
     assert grown.rate_bps == pytest.approx(10e6)
@@ -93,7 +86,7 @@ def test_a_flow_grows_when_its_only_path_fails_and_shrinks_when_it_returns(net: 
     pass_seconds(net, host, 2)
     assert sorted(paths(only_flow(net))) == ["S2", "S3"], "both carry something"
     installed_is_desired(net)
-    restore_link(net, "S0-S1")
+    net.restore_link("S0-S1")
     pass_seconds(net, host, 4)
     assert paths(only_flow(net)) == ["S1"]
     assert only_flow(net).rate_bps == pytest.approx(10e6)
@@ -106,11 +99,11 @@ def test_a_flow_grows_when_its_only_path_fails_and_shrinks_when_it_returns(net: 
 
 def test_a_client_that_does_not_opt_in_keeps_its_streams(net: ControlledNetwork) -> None:
     net.request(**REQUEST)
-    break_link(net, "S0-S1")
+    net.break_link("S0-S1")
     pass_seconds(net, None, 3)
     assert len(only_flow(net).streams) == 1
     assert only_flow(net).rate_bps < 6e6
-    restore_link(net, "S0-S1")
+    net.restore_link("S0-S1")
     pass_seconds(net, None, 2)
     assert only_flow(net).rate_bps == pytest.approx(10e6)
     assert [stream.source_port for stream in only_flow(net).streams] == [40001]
@@ -127,7 +120,7 @@ def test_the_rules_of_a_new_stream_are_there_before_its_owner_is_told(net: Contr
     host = GrowingHost(net, **REQUEST)
     told = len(net.notifications)
     net.silent = frozenset({"S4"})
-    break_link(net, "S0-S1")
+    net.break_link("S0-S1")
     assert all(len(note.change.flow.streams) == 1 for note in net.notifications[told:])  # type: ignore[union-attr]
     net.silent = frozenset()
     pass_seconds(net, host, 12)
@@ -138,7 +131,7 @@ def test_the_rules_of_a_new_stream_are_there_before_its_owner_is_told(net: Contr
 def test_a_stream_that_the_host_cannot_open_is_taken_off_and_another_is_tried(net: ControlledNetwork) -> None:
     host = GrowingHost(net, **REQUEST)
     host.unusable = {40002}
-    break_link(net, "S0-S1")
+    net.break_link("S0-S1")
     host.follow()
     check(net)
     assert len(only_flow(net).streams) == 1
@@ -153,7 +146,7 @@ def test_a_stream_that_the_host_cannot_open_is_taken_off_and_another_is_tried(ne
 def test_a_host_that_can_open_nothing_is_asked_a_few_times_only(net: ControlledNetwork) -> None:
     host = GrowingHost(net, **REQUEST)
     host.unusable = set(range(65536))
-    break_link(net, "S0-S1")
+    net.break_link("S0-S1")
     pass_seconds(net, host, 20)
     assert len(only_flow(net).streams) == 1
     added = [report for report in net.reports if report.kind is ClientEventKind.FLOW_STREAMS_ADDED]
@@ -163,7 +156,7 @@ def test_a_host_that_can_open_nothing_is_asked_a_few_times_only(net: ControlledN
 
 def test_a_stream_of_which_the_host_says_nothing_is_taken_off_after_a_while(net: ControlledNetwork) -> None:
     flow = GrowingHost(net, **REQUEST | {"lease_s": 600.0})
-    break_link(net, "S0-S1")
+    net.break_link("S0-S1")
     pass_seconds(net, None, 10)
     assert len(only_flow(net).streams) == 2
     pass_seconds(net, None, 60)
@@ -175,9 +168,9 @@ def test_a_stream_of_which_the_host_says_nothing_is_taken_off_after_a_while(net:
 
 def test_the_rules_of_a_stream_that_was_taken_off_stay_until_it_is_closed(net: ControlledNetwork) -> None:
     host = GrowingHost(net, **REQUEST)
-    break_link(net, "S0-S1")
+    net.break_link("S0-S1")
     host.follow()
-    restore_link(net, "S0-S1")
+    net.restore_link("S0-S1")
     host.is_slow = True
     pass_seconds(net, host, 3)
     assert len(only_flow(net).streams) == 1
@@ -193,9 +186,9 @@ def test_a_host_that_never_says_that_it_closed_a_stream_has_its_rules_for_a_whil
     net: ControlledNetwork,
 ) -> None:
     host = GrowingHost(net, **REQUEST)
-    break_link(net, "S0-S1")
+    net.break_link("S0-S1")
     host.follow()
-    restore_link(net, "S0-S1")
+    net.restore_link("S0-S1")
     pass_seconds(net, None, 14)
     assert len(only_flow(net).streams) == 1
     assert host.still_leads(40001) != host.still_leads(40002)
@@ -204,7 +197,7 @@ def test_a_host_that_never_says_that_it_closed_a_stream_has_its_rules_for_a_whil
 
 def test_a_report_that_is_lost_or_comes_twice_does_no_harm(net: ControlledNetwork) -> None:
     host = GrowingHost(net, **REQUEST)
-    break_link(net, "S0-S1")
+    net.break_link("S0-S1")
     host.follow()
     before = only_flow(net)
     host.report()
@@ -232,7 +225,7 @@ def test_a_controller_that_restarts_while_a_stream_is_being_added_takes_it_out(
 ) -> None:
     host = GrowingHost(net, **REQUEST)
     net.silent = frozenset({"S4"})
-    break_link(net, "S0-S1")
+    net.break_link("S0-S1")
     assert len(only_flow(net).streams) == 1
     net.silent = frozenset()
     restart(net, host)
@@ -247,7 +240,7 @@ def test_a_controller_that_restarts_before_its_host_has_opened_a_stream_goes_on(
     net: ControlledNetwork,
 ) -> None:
     host = GrowingHost(net, **REQUEST)
-    break_link(net, "S0-S1")
+    net.break_link("S0-S1")
     restart(net, host, links_back=False)
     assert [stream.is_opening for stream in only_flow(net).streams] == [False, False], "the owner was told"
     assert len(host.open_ports) == 2
@@ -259,9 +252,9 @@ def test_a_controller_that_restarts_while_a_stream_leaves_removes_its_rules_late
     net: ControlledNetwork,
 ) -> None:
     host = GrowingHost(net, **REQUEST)
-    break_link(net, "S0-S1")
+    net.break_link("S0-S1")
     host.follow()
-    restore_link(net, "S0-S1")
+    net.restore_link("S0-S1")
     host.is_slow = True
     pass_seconds(net, host, 3)
     restart(net, host)
@@ -275,7 +268,7 @@ def test_a_controller_that_restarts_while_a_stream_leaves_removes_its_rules_late
 def test_rules_of_a_new_stream_that_a_switch_refuses_are_taken_back(net: ControlledNetwork) -> None:
     host = GrowingHost(net, **REQUEST)
     net.silent = frozenset({"S3"})
-    break_link(net, "S0-S1")
+    net.break_link("S0-S1")
     refused = [m for m in net.switches.installed if m.datapath_id == DIAMOND.datapath_id("S3") and m.entries][
         -1
     ]
@@ -289,8 +282,8 @@ def test_rules_of_a_new_stream_that_a_switch_refuses_are_taken_back(net: Control
 
 def test_a_flow_that_ends_while_streams_come_and_go_leaves_nothing(net: ControlledNetwork) -> None:
     host = GrowingHost(net, **REQUEST)
-    break_link(net, "S0-S1")
-    restore_link(net, "S0-S1")
+    net.break_link("S0-S1")
+    net.restore_link("S0-S1")
     host.is_slow = True
     pass_seconds(net, host, 2)
     net.release(host.flow_id)
@@ -314,11 +307,11 @@ def test_a_flow_that_had_to_take_a_longer_path_goes_back_to_the_optimum(net: Con
     host = GrowingHost(net, **REQUEST | {"rate_bps": 14e6})
     before = only_flow(net)
     assert paths(before) == ["S1", "S2"]
-    break_link(net, "S0-S2")
+    net.break_link("S0-S2")
     pass_seconds(net, host, 1)
     assert paths(only_flow(net)) == ["S1", "S3"]
     assert only_flow(net).rate_bps == pytest.approx(14e6)
-    restore_link(net, "S0-S2")
+    net.restore_link("S0-S2")
     pass_seconds(net, host, 2)
     assert paths(only_flow(net)) == ["S1", "S2"]
     assert [s.rate_bps for s in only_flow(net).streams] == pytest.approx([s.rate_bps for s in before.streams])
@@ -348,7 +341,7 @@ def test_a_preview_shows_the_streams_that_a_failure_would_add(net: ControlledNet
 
 def test_one_who_may_not_change_a_flow_reports_nothing(net: ControlledNetwork) -> None:
     host = GrowingHost(net, **REQUEST)
-    break_link(net, "S0-S1")
+    net.break_link("S0-S1")
     port = only_flow(net).streams[1].source_port
     stranger = Caller("stranger")
     net.handle(StreamsReported(1, host.flow_id, frozenset(), frozenset({port}), (), stranger))
@@ -360,21 +353,17 @@ def restart(net: ControlledNetwork, host: GrowingHost, links_back: bool = True) 
     net.restart()
     net.come_back()
     if not links_back:
-        break_link(net, "S0-S1")
+        net.break_link("S0-S1")
     host.renew("another session")
     host.follow()
 
 
-class Soak:
-    """Links that fail and hosts that are slow, or cannot open a port, by a seed."""
-
-    LINKS = ("S0-S1", "S0-S2", "S0-S3")
+class StreamSoak(Soak):
+    """Links that fail and hosts that are slow, or cannot open a port."""
 
     def __init__(self, seed: int) -> None:
-        self.draw = random.Random(seed)
-        self.net = bring_up(DIAMOND)
-        self.down: set[str] = set()
-        self.hosts: list[GrowingHost] = []
+        super().__init__(random.Random(seed), bring_up(DIAMOND))
+        self.links = ["S0-S1", "S0-S2", "S0-S3"]
         self.sessions = 0
 
     def request(self) -> None:
@@ -398,37 +387,17 @@ class Soak:
             with contextlib.suppress(RequestError):
                 self.net.release(self.hosts.pop(0).flow_id)
 
-    def link(self) -> None:
-        link = self.draw.choice(self.LINKS)
-        if link in self.down:
-            self.down.discard(link)
-            restore_link(self.net, link)
-        else:
-            self.down.add(link)
-            break_link(self.net, link)
-
     def follow(self) -> None:
         for host in self.hosts:
             host.is_slow = self.draw.random() < 0.3
             if self.draw.random() < 0.7:
                 host.follow()
 
-    def refuse(self) -> None:
-        if self.net.switches.installed:
-            message = self.net.switches.installed[-1]
-            self.net.handle(RulesRefused(message.datapath_id, message.barrier, "TABLE_FULL"))
-
     def silence(self) -> None:
         """A switch confirms nothing for a while."""
         self.net.silent = frozenset(self.draw.sample(DIAMOND.switches, 1))
         self.net.pass_time(self.draw.choice([1.0, 4.0]))
         self.net.silent = frozenset()
-
-    def restart(self) -> None:
-        if not self.down:
-            self.net.restart()
-            self.net.come_back()
-            self.renew()
 
     def renew(self) -> None:
         for host in self.hosts:
@@ -438,7 +407,7 @@ class Soak:
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 37, 52])
 def test_a_soak_of_hosts_whose_streams_come_and_go(seed: int) -> None:
-    soak = Soak(seed)
+    soak = StreamSoak(seed)
     steps = [soak.request, soak.change, soak.release, soak.refuse, soak.silence, soak.restart]
     steps += [soak.link] * 6 + [soak.follow] * 5 + [soak.request] * 3
     for _ in range(80):
@@ -447,10 +416,8 @@ def test_a_soak_of_hosts_whose_streams_come_and_go(seed: int) -> None:
         soak.net.pass_time(soak.draw.choice([0.3, 1.0, 3.0]))
         check(soak.net)
         soak.renew()
-    for link in sorted(soak.down):
-        restore_link(soak.net, link)
+    soak.calm_down()
     for host in soak.hosts:
-        host.is_slow = False
         host.unusable = set()
     for _ in range(40):
         soak.net.pass_time(1.0)
@@ -467,8 +434,4 @@ def test_a_soak_of_hosts_whose_streams_come_and_go(seed: int) -> None:
     ), "the optimum again"
     kinds = {report.kind for report in soak.net.reports}
     assert {ClientEventKind.FLOW_STREAMS_ADDED, ClientEventKind.FLOW_STREAMS_REMOVED} <= kinds
-    soak.net.pass_time(60)
-    assert soak.net.snapshot().flows == ()
-    assert all(link.allocated_bps == 0 for link in soak.net.snapshot().links)
-    assert soak.net.records.get("flow", {}) == {}
-    installed_is_desired(soak.net)
+    soak.end_all(60)

@@ -18,7 +18,7 @@ from controller.model.preview_views import PreviewView
 from controller.model.requests import Failure, PreviewRequest
 from controller.model.settings import Settings
 from controller.model.state_copy import StateCopy
-from tests.controller.decide.failing_links import BUTTERFLY, break_link
+from tests.controller.decide.failing_links import BUTTERFLY
 from tests.fakes.openflow_table import ControlledNetwork, Snapshot
 from topologies.model import Network
 
@@ -123,7 +123,7 @@ def test_a_preview_is_what_then_happens() -> None:
         before = net.snapshot()
         expected = expected_of(net, failure)
         for link in failure.links:
-            break_link(net, link)
+            net.break_link(link)
         try:
             same(expected, before, net.snapshot())
         except AssertionError as error:
@@ -143,7 +143,7 @@ def test_the_acknowledgements_of_a_split_flow_leave_a_link_that_fails() -> None:
     net.request(**request, splitting="packets", source_ports=[40001])
     before = net.snapshot()
     expected = expected_of(net, Failure(links=("S0-S4",)))
-    break_link(net, "S0-S4")
+    net.break_link("S0-S4")
     same(expected, before, net.snapshot())
     loads = {link.link: link.allocated_after_bps for link in expected.links}
     assert loads["S4->S0"] == 0.0

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from controller.errors import RequestError
-from controller.model.events import LinkDiscovered, PortCameUp, PortWentDown
 from controller.model.rules import (
     ETH_TYPE_IPV4,
     ToGroup,
@@ -168,21 +167,13 @@ class Clients(RuleBasedStateMachine):
         ]
         if not arcs:
             return
-        arc = data.draw(st.sampled_from(arcs))
-        tail, head = network.datapath_id(arc.tail), network.datapath_id(arc.head)
-        if arc.link in self.down:
-            self.down.remove(arc.link)
-            for event in (
-                PortCameUp(tail, arc.tail_port),
-                PortCameUp(head, arc.head_port),
-                LinkDiscovered(tail, arc.tail_port, head, arc.head_port),
-                LinkDiscovered(head, arc.head_port, tail, arc.tail_port),
-            ):
-                self.net.handle(event)
+        link = data.draw(st.sampled_from(arcs)).link
+        if link in self.down:
+            self.down.remove(link)
+            self.net.restore_link(link, both_ends=True)
         else:
-            self.down.add(arc.link)
-            self.net.handle(PortWentDown(tail, arc.tail_port))
-            self.net.handle(PortWentDown(head, arc.head_port))
+            self.down.add(link)
+            self.net.break_link(link, both_ends=True)
 
     @invariant()
     def no_link_is_overloaded(self) -> None:

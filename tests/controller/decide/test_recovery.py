@@ -19,24 +19,21 @@ from controller.model.events import (
 from controller.model.messages import AllocationChanged, InstallRules
 from controller.model.rules import TABLE_DEFAULT, Rule, is_flow_cookie
 from tests.controller.decide.failing_links import (
-    break_link,
+    BUTTERFLY,
+    Soak,
     bring_up,
     check,
     installed_is_desired,
     only_flow,
-    port_of,
-    restore_link,
 )
 from tests.fakes.growing_host import GrowingHost
 from tests.fakes.openflow_table import ControlledNetwork, Packet
 from tests.fakes.requests import WITH_PORTS as REQUEST
 
-BUTTERFLY = topologies.load("butterfly")
-
 
 def test_a_flow_whose_link_goes_gets_another_path_and_its_owner_is_told(net: ControlledNetwork) -> None:
     flow = net.request(owner="me", **REQUEST)
-    break_link(net, "S2-S3")
+    net.break_link("S2-S3")
     now = only_flow(net)
     assert now.rate_bps == pytest.approx(8.5e6), "there is a third path: S0-S2-S1-S5-S3-S4"
     assert now.lost_links == ()
@@ -53,7 +50,7 @@ def test_a_flow_whose_link_goes_gets_another_path_and_its_owner_is_told(net: Con
 @pytest.mark.parametrize("splitting", ["packets", "group"])
 def test_a_split_flow_gets_other_paths_under_its_stamps(net: ControlledNetwork, splitting: str) -> None:
     flow = net.request(**{**REQUEST, "source_ports": [40001], "splitting": splitting})
-    break_link(net, "S2-S3")
+    net.break_link("S2-S3")
     now = only_flow(net)
     assert now.lost_links == ()
     assert now.rate_bps == pytest.approx(flow.rate_bps, rel=0.01)
@@ -67,14 +64,14 @@ def test_a_split_flow_gets_other_paths_under_its_stamps(net: ControlledNetwork, 
 def test_what_cannot_be_carried_is_off_the_accounts_and_comes_back(net: ControlledNetwork) -> None:
     flow = net.request(owner="me", **REQUEST)
     for link in ("S0-S4", "S0-S2"):
-        break_link(net, link)
+        net.break_link(link)
     now = only_flow(net)
     assert now.rate_bps == 0
     assert all(link.allocated_bps == 0 for link in net.snapshot().links)
     assert net.notifications[-1].owner == "me"
     assert net.notifications[-1].change.flow.rate_bps == 0  # type: ignore[union-attr]
     for link in ("S0-S4", "S0-S2"):
-        restore_link(net, link)
+        net.restore_link(link)
     net.pass_time(1)
     assert only_flow(net).rate_bps == pytest.approx(flow.rate_bps)
     check(net)
@@ -84,10 +81,10 @@ def test_what_cannot_be_carried_is_off_the_accounts_and_comes_back(net: Controll
 def test_when_the_link_returns_the_optimum_does() -> None:
     net = bring_up()
     flow = net.request(**{**REQUEST, "rate_bps": 12e6})
-    break_link(net, "S3-S4")
+    net.break_link("S3-S4")
     assert only_flow(net).rate_bps < 5e6
     check(net)
-    restore_link(net, "S3-S4")
+    net.restore_link("S3-S4")
     net.pass_time(1)
     assert only_flow(net).rate_bps == pytest.approx(flow.rate_bps)
     check(net)
@@ -110,9 +107,9 @@ def test_paths_given_by_hand_are_kept_and_get_their_rates_back(net: ControlledNe
     fields = {**REQUEST, "paths": paths, "source_ports": [40001]}
     del fields["rate_bps"]
     net.request(**fields)
-    break_link(net, "S0-S4")
+    net.break_link("S0-S4")
     assert only_flow(net).rate_bps == 0
-    restore_link(net, "S0-S4")
+    net.restore_link("S0-S4")
     net.pass_time(1)
     assert only_flow(net).rate_bps == 4e6
 
@@ -120,7 +117,7 @@ def test_paths_given_by_hand_are_kept_and_get_their_rates_back(net: ControlledNe
 def test_new_requests_use_what_a_lost_flow_leaves(net: ControlledNetwork) -> None:
     net.request(**REQUEST)
     for link in ("S0-S4", "S0-S2"):
-        break_link(net, link)
+        net.break_link(link)
     other = net.request(source="T1", destination="T2", destination_port=1, rate_bps=4e6)
     assert other.rate_bps == pytest.approx(4e6)
 
@@ -128,7 +125,7 @@ def test_new_requests_use_what_a_lost_flow_leaves(net: ControlledNetwork) -> Non
 def test_a_move_that_a_switch_refuses_is_taken_back_and_tried_again(net: ControlledNetwork) -> None:
     net.request(**REQUEST)
     net.silent = frozenset({"S1"})
-    break_link(net, "S2-S3")
+    net.break_link("S2-S3")
     (waiting,) = [
         m for m in net.switches.installed if m.datapath_id == BUTTERFLY.datapath_id("S1") and m.entries
     ][-1:]
@@ -145,7 +142,7 @@ def test_a_switch_that_never_confirms_a_move_loses_no_other_flow(net: Controlled
     net.request(**REQUEST)
     other = net.request(source="T2", destination="T3", destination_port=9, rate_bps=1e5)
     net.silent = frozenset({"S1"})
-    break_link(net, "S2-S3")
+    net.break_link("S2-S3")
     net.pass_time(4)
     flows = {flow.flow_id: flow for flow in net.snapshot().flows}
     assert flows[other.flow_id].rate_bps == pytest.approx(1e5)
@@ -155,7 +152,7 @@ def test_a_switch_that_never_confirms_a_move_loses_no_other_flow(net: Controlled
 def test_a_flow_that_ends_while_it_is_moved_leaves_nothing(net: ControlledNetwork) -> None:
     flow = net.request(**REQUEST)
     net.silent = frozenset({"S1"})
-    break_link(net, "S2-S3")
+    net.break_link("S2-S3")
     net.silent = frozenset()
     net.release(flow.flow_id)
     net.pass_time(4)
@@ -168,7 +165,7 @@ def test_many_flows_on_one_link_are_moved_together_by_one_barrier_a_switch_and_s
     for number in range(40):
         net.request(**{**REQUEST, "destination_port": 6000 + number, "rate_bps": 1e5, "source_ports": [5000]})
     before: list[InstallRules] = list(net.switches.installed)
-    break_link(net, "S0-S4")
+    net.break_link("S0-S4")
     barriers = [
         m for m in net.switches.installed[len(before) :] if any(hasattr(e, "match") for e in m.entries)
     ]
@@ -183,7 +180,7 @@ def test_the_rules_of_flows_go_out_before_anything_else_is_computed() -> None:
     net.request(**REQUEST)
     net.switches.path(Packet(0x0800, 17, "10.0.0.2", "10.0.0.4"), "T1")
     core, now = net.core, net.now
-    core.handle(PortWentDown(*port_of(net, "S2-S3")), now)
+    core.handle(PortWentDown(*net.port_of("S2-S3")), now)
     first = [m for m in core.handle(TimePassed(), now) if isinstance(m, InstallRules)]
     assert first
     assert all(is_flow_cookie(e.cookie) for m in first for e in m.entries if isinstance(e, Rule))
@@ -202,7 +199,7 @@ def test_the_optimum_of_flows_that_stay_waits_for_moves_but_not_for_long() -> No
     net.pass_time(2.0)
     core, optima = net.core, net.core._flows._optima
     began = net.now
-    core.handle(PortWentDown(*port_of(net, "S2-S3")), began)
+    core.handle(PortWentDown(*net.port_of("S2-S3")), began)
     core.handle(TimePassed(), began)  # new rules are on their way, and no switch confirms them
     core.sent(began)
     planned = optima.solves
@@ -216,17 +213,14 @@ def test_the_optimum_of_flows_that_stay_waits_for_moves_but_not_for_long() -> No
     assert 0.5 <= solved_at - began <= 0.8
 
 
-class Soak:
-    """Random faults on a network, by a seed."""
+class NetworkSoak(Soak):
+    """Links, switches, controllers, refusals, clients that vanish."""
 
     def __init__(self, seed: int) -> None:
-        self.draw = random.Random(seed)
+        draw = random.Random(seed)
         self.network = topologies.load("butterfly" if seed % 2 else "fat-tree:4:rate_bps=10e6")
-        self.net = bring_up(self.network, default_routing=self.draw.choice(["shortest", "ecmp"]))
-        self.links = [link.name for link in self.network.links if not {*link.ends} & {*self.network.hosts}]
-        self.down: set[str] = set()
+        super().__init__(draw, bring_up(self.network, default_routing=draw.choice(["shortest", "ecmp"])))
         self.flows: list[str] = []
-        self.hosts: list[GrowingHost] = []
 
     def request(self) -> None:
         source, destination = self.draw.sample(self.network.hosts, 2)
@@ -267,15 +261,6 @@ class Soak:
             with contextlib.suppress(RequestError):
                 self.net.release(self.flows.pop(self.draw.randrange(len(self.flows))))
 
-    def link(self) -> None:
-        link = self.draw.choice(self.links)
-        if link in self.down:
-            self.down.discard(link)
-            restore_link(self.net, link)
-        elif len(self.down) < 3:
-            self.down.add(link)
-            break_link(self.net, link)
-
     def switch(self) -> None:
         """A switch loses its connection, and perhaps its rules."""
         if self.down:
@@ -286,20 +271,6 @@ class Soak:
             self.net.switches.tables[self.network.datapath_id(name)].clear()
         self.net.pass_time(self.draw.choice([1, 5]))
         self.net.reconnect(name)
-
-    def restart(self) -> None:
-        if self.down:
-            return
-        self.net.restart()
-        self.net.come_back()
-        for number, host in enumerate(self.hosts):
-            host.renew(f"session {number} of {self.draw.random()}")
-
-    def refuse(self) -> None:
-        """A switch sends an error for what it was sent last."""
-        if self.net.switches.installed:
-            message = self.net.switches.installed[-1]
-            self.net.handle(RulesRefused(message.datapath_id, message.barrier, "TABLE_FULL"))
 
     def vanish(self) -> None:
         """Clients renew nothing for a while."""
@@ -312,24 +283,17 @@ STEPS += ["release", "link", "link", "switch", "restart", "refuse", "vanish"]
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_soak_of_random_faults(seed: int) -> None:
-    """Links, switches, controllers, refusals, clients that vanish: some minutes of simulated time a seed."""
-    soak = Soak(seed)
+    """Some minutes of simulated time a seed."""
+    soak = NetworkSoak(seed)
     for _ in range(60):
         getattr(soak, soak.draw.choice(STEPS))()
         check(soak.net)
         soak.net.pass_time(1)
         check(soak.net)
-    for link in sorted(soak.down):
-        restore_link(soak.net, link)
+    soak.calm_down()
     for host in soak.hosts:
-        host.is_slow = False
         host.follow()
     soak.net.pass_time(10)
     check(soak.net)
     installed_is_desired(soak.net)
-    soak.net.pass_time(40)  # all leases run out
-    snapshot = soak.net.snapshot()
-    assert snapshot.flows == ()
-    assert all(link.allocated_bps == 0 for link in snapshot.links)
-    assert soak.net.records.get("flow", {}) == {}
-    installed_is_desired(soak.net)
+    soak.end_all(40)
