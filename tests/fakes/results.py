@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import random
 from collections.abc import Sequence
 from typing import Any
+
+from rich.console import Console
 
 from experiments.model.evidence import Evidence
 from experiments.model.results import (
@@ -21,6 +24,7 @@ from experiments.model.results import (
     StreamSeries,
 )
 from experiments.model.scenario import load as load_scenario
+from experiments.report.terminal import print_table
 from topologies import Network, load
 
 PATHS = {
@@ -67,6 +71,13 @@ def make_results(
         "runs": runs,
     }
     return Results(**{**fields, **changes})
+
+
+def printed(results: Results, *, terminal: bool = False, width: int = 100) -> str:
+    """Return the table that a terminal shows."""
+    out = io.StringIO()
+    print_table(results, Console(file=out, force_terminal=terminal, width=width, color_system=None))
+    return out.getvalue()
 
 
 def settings_with(**tcp: Any) -> dict[str, Any]:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import io
-
-from rich.console import Console
-
 from experiments.model.results import LinkChange, PathAllocation, PathChange
 from experiments.report.changes import change_rows
 from experiments.report.page import render
-from experiments.report.terminal import print_table
-from tests.fakes.results import make_results
+from tests.fakes.results import make_results, printed
 
 
 def test_changes_are_told_in_the_order_of_time_and_nothing_without_them() -> None:
     results = make_results(seeds=2, scenarios=("1",))
-    out = io.StringIO()
-    print_table(results, Console(file=out, width=100))
-    assert "Links were changed" not in out.getvalue()
+    assert "Links were changed" not in printed(results)
     assert "Changes of the network" not in render(results, [])
 
     run = results.runs[1]
@@ -43,6 +36,4 @@ def test_changes_are_told_in_the_order_of_time_and_nothing_without_them() -> Non
     assert '<a href="#changes">' in page
     for _, what, became in told:
         assert f'<td class="text">{what}</td><td class="text">{became}</td>' in page
-    out = io.StringIO()
-    print_table(results, Console(file=out, width=100))
-    assert "Links were changed during 1 run (S0-S4, S2-S3)" in " ".join(out.getvalue().split())
+    assert "Links were changed during 1 run (S0-S4, S2-S3)" in " ".join(printed(results).split())

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from experiments.analysis import logs
 from experiments.model.results import FlowResult, Results, TransferCounts
 from experiments.report.completions import completions
 from experiments.report.groups import fold_groups
-from experiments.report.page import write_report
+from experiments.report.page import make_sections, render, write_report
 from experiments.report.plot_completions import plot_completions
 from experiments.report.plot_goodput import plot_goodputs
 from experiments.report.summary import summarise
-from experiments.report.terminal import print_table
 from experiments.report.units import MISSING
-from tests.fakes.results import make_results
+from tests.fakes.results import make_results, printed
 
 
 def with_requests(seeds: int = 2) -> Results:
@@ -118,11 +115,10 @@ def test_the_page_and_the_terminal_have_them(tmp_path: Path) -> None:
     assert "300 of 310" in page
     assert "demands (30)" in page
     assert (tmp_path / "plots" / "completion-1-1.png").exists()
-    out = io.StringIO()
-    print_table(results, Console(file=out, width=100))
-    assert "Flow completion times" in out.getvalue()
-    assert "300 of 310" in out.getvalue()
-    assert max(map(len, out.getvalue().splitlines())) <= 120
+    out = printed(results)
+    assert "Flow completion times" in out
+    assert "300 of 310" in out
+    assert max(map(len, out.splitlines())) <= 120
     # What the source asks for all the time alone is compared with what was received.
     asked_for = {
         name: [entry.goodput_ratio is not None for entry in group]
@@ -132,14 +128,12 @@ def test_the_page_and_the_terminal_have_them(tmp_path: Path) -> None:
     assert len(re.findall(rf'<td class="ratio"[^>]*>{MISSING}<sup class="mark">\w+</sup></td>', page)) == 4
     assert "a controller is asked for this rate" in page
     assert re.search(r'<td class="active-goodput"[^>]*><data value="7250000.0">7.25</data></td>', page)
-    assert "7.25" in out.getvalue()
+    assert "7.25" in out
     assert "requested" not in plot_goodputs(summarise(results)[0])[0].svg
 
 
-def test_reports_without_transfers_say_nothing_of_them(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("undrawn")
+def test_reports_without_transfers_say_nothing_of_them() -> None:
     results = make_results()
-    assert "Files and requests" not in write_report(results, tmp_path).read_text()
-    out = io.StringIO()
-    print_table(results, Console(file=out, width=100))
-    assert "completion" not in out.getvalue()
-    assert "active" not in out.getvalue()
+    assert "Files and requests" not in render(results, make_sections(results))
+    assert not re.search("completion|active", printed(results))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from experiments.errors import OutputError
 from experiments.model.evidence import Evidence
 from experiments.model.results import LinkResult, Results
 from experiments.report.canvas import file_stem
-from experiments.report.page import write_report
+from experiments.report.page import all_plots, make_sections, render, write_report
 from experiments.report.plot_topology import arrange, labelled_links
 from experiments.report.units import MISSING
 from tests.fakes.results import make_results
@@ -72,20 +73,28 @@ class Page(HTMLParser):
             self._row[self._cell] = (text + data.strip(), value)
 
 
+@dataclass
+class Report:
+    """A document, the page made of it, and the folder where that stands with its plots."""
+
+    results: Results
+    folder: Path
+    text: str
+
+
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, str]:
-    """The paper's scenarios with two protocols, and the page made of them."""
-    results = make_results(("ospf", "mstcp"))
-    return results, write_report(results, tmp_path_factory.mktemp("report")).read_text(encoding="utf-8")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The paper's scenarios with two protocols."""
+    results, folder = make_results(("ospf", "mstcp")), tmp_path_factory.mktemp("report")
+    return Report(results, folder, write_report(results, folder).read_text(encoding="utf-8"))
 
 
-def page_of(results: Results, folder: Path) -> Page:
-    return Page(write_report(results, folder).read_text(encoding="utf-8"))
+def cells_of(results: Results) -> dict[tuple[str, str, str], dict[str, tuple[str, str | None]]]:
+    return Page(render(results, make_sections(results))).cells
 
 
-def test_the_tables_numbers_are_those_of_the_document(whole: tuple[Results, str]) -> None:
-    results, text = whole
-    page = Page(text)
+def test_the_tables_numbers_are_those_of_the_document(whole: Report) -> None:
+    results, page = whole.results, Page(whole.text)
     assert len(page.cells) == 8
     for run in results.runs:
         for flow in run.flows:
@@ -106,9 +115,10 @@ def test_the_tables_numbers_are_those_of_the_document(whole: tuple[Results, str]
             assert cells["delay-p95"][0] == f"{flow.delay_s.p95 * 1e3:.2f}"
 
 
-def test_the_papers_cells_and_ratio_stand_beside_ours(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("undrawn")
+def test_the_papers_cells_and_ratio_stand_beside_ours() -> None:
     results = make_results(("mstcp", "mptcp"), ("1",))
-    cells = page_of(results, tmp_path).cells
+    cells = cells_of(results)
     ours = results.runs[0].flows[0].goodput_bps
     row = cells[("1", "1", "mstcp")]
     assert row["paper-goodput"] == ("8.50", "8500000.0")
@@ -118,20 +128,22 @@ def test_the_papers_cells_and_ratio_stand_beside_ours(tmp_path: Path) -> None:
     assert cells[("1", "2", "mstcp")]["paper-delay"][0] != "9.34", "a doubtful cell carries a mark"
 
 
-def test_an_interval_in_the_table(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("undrawn")
+def test_an_interval_in_the_table() -> None:
     results = make_results(("mstcp",), ("1",), seeds=3)
     for run, rate in zip(results.runs, (8e6, 9e6, 10e6), strict=True):
         run.flows[0].goodput_bps = rate
-    text, value = page_of(results, tmp_path).cells[("1", "1", "mstcp")]["goodput"]
+    text, value = cells_of(results)[("1", "1", "mstcp")]["goodput"]
     assert value == "9000000.0"
     assert text.replace(" ", "") == "9.00±2.48"  # 4.3027 / sqrt(3)
 
 
-def test_missing_values_are_dashes_with_a_letter_and_never_zero(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("undrawn")
+def test_missing_values_are_dashes_with_a_letter_and_never_zero() -> None:
     results = make_results(("ospf",), ("1",))
     results.runs[0].flows[0].delay_s = None
     results.runs[0].flows[0].series.delay_cdf_s = []
-    cells = page_of(results, tmp_path).cells[("1", "1", "ospf")]
+    cells = cells_of(results)[("1", "1", "ospf")]
     for name in ("delay-mean", "delay-p50", "delay-p95", "delay-p99", "out-of-order", "reorder-buffer"):
         text, value = cells[name]
         assert re.fullmatch(f"{MISSING}[a-z]", text), name
@@ -147,69 +159,64 @@ def test_a_hostile_name_stays_text(tmp_path: Path) -> None:
     results.runs[0].flows[0].flow = HOSTILE
     results.runs[0].flows[0].series.streams[0].path = [HOSTILE]
     results.runs[0].links[0].link = HOSTILE
-    page = page_of(results, tmp_path)
+    page = Page(write_report(results, tmp_path).read_text(encoding="utf-8"))
     assert "script" not in page.tags
     assert {path.parent for path in tmp_path.rglob("*.svg")} == {tmp_path / "plots"}
     for path in tmp_path.rglob("*.svg"):
         ET.parse(path)
 
 
-def test_the_page_needs_nothing_from_elsewhere(whole: tuple[Results, str]) -> None:
-    page = Page(whole[1])
+def test_the_page_needs_nothing_from_elsewhere(whole: Report) -> None:
+    page = Page(whole.text)
     assert "script" not in page.tags
     assert all(reference.startswith("#") for reference in page.references)
-    assert not re.search(r"url\((?!#)|@import", whole[1])
+    assert not re.search(r"url\((?!#)|@import", whole.text)
 
 
-def test_identifiers_are_unique_and_references_resolve(whole: tuple[Results, str]) -> None:
-    text = whole[1]
-    page = Page(text)
+def test_identifiers_are_unique_and_references_resolve(whole: Report) -> None:
+    page = Page(whole.text)
     assert len(page.ids) == len(set(page.ids))
-    wanted = {reference[1:] for reference in page.references} | set(re.findall(r"url\(#([^)]*)\)", text))
+    wanted = {reference[1:] for reference in page.references} | set(
+        re.findall(r"url\(#([^)]*)\)", whole.text)
+    )
     assert wanted <= set(page.ids)
 
 
-def test_plots_are_valid_and_all_there(tmp_path: Path) -> None:
-    page = page_of(make_results(("ospf", "mstcp"), ("1",)), tmp_path)
-    names = {path.stem for path in (tmp_path / "plots").glob("*.svg")}
-    kinds = ("goodput", "delay", "rates")
-    assert names == {f"{kind}-1-{flow}" for kind in kinds for flow in "12"} | {
-        "links-1-ospf",
-        "links-1-mstcp",
+def test_plots_are_valid_and_all_there(whole: Report) -> None:
+    plots = whole.folder / "plots"
+    names = {path.stem for path in plots.glob("*.svg")}
+    wanted = {
+        f"{kind}-{case}-{flow}" for kind in ("goodput", "delay", "rates") for case in "12" for flow in "12"
     }
-    assert names <= set(page.ids)
+    assert names == wanted | {f"links-{case}-{protocol}" for case in "12" for protocol in ("ospf", "mstcp")}
+    assert names <= set(Page(whole.text).ids)
     for name in names:
-        assert ET.parse(tmp_path / "plots" / f"{name}.svg").getroot().tag.endswith("svg")
-        png = (tmp_path / "plots" / f"{name}.png").read_bytes()
+        assert ET.parse(plots / f"{name}.svg").getroot().tag.endswith("svg")
+        png = (plots / f"{name}.png").read_bytes()
         assert png.startswith(b"\x89PNG\r\n\x1a\n")
         assert png.endswith(b"IEND\xaeB`\x82")
 
 
 def test_the_same_document_gives_the_same_bytes(tmp_path: Path) -> None:
     results = make_results(("mstcp",), ("1",), seeds=2)
-    for folder in ("first", "second"):
-        write_report(results, tmp_path / folder)
-    first = {
-        path.relative_to(tmp_path / "first"): path.read_bytes() for path in (tmp_path / "first").rglob("*.*")
-    }
-    second = {
-        path.relative_to(tmp_path / "second"): path.read_bytes()
-        for path in (tmp_path / "second").rglob("*.*")
-    }
+    first, second = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
+        for folder in (write_report(results, tmp_path / name).parent for name in ("first", "second"))
+    )
     assert first == second
     assert len(first) == 1 + 3 * 7
 
 
-def test_no_two_plots_share_a_name(tmp_path: Path) -> None:
-    write_report(make_results(("a.b", "a-b"), ("1",)), tmp_path)
-    assert {path.stem for path in (tmp_path / "plots").glob("links-*.svg")} == {
-        "links-1-a-b",
-        "links-1-a-b-2",
-    }
+def test_no_two_plots_share_a_name() -> None:
+    results = make_results(("a.b", "a-b"), ("1",))
+    for run in results.runs:
+        run.flows = []
+    names = [plot.name for plot in all_plots(make_sections(results))]
+    assert names == ["links-1-a-b", "links-1-a-b-2"]
 
 
-def test_the_colours_of_inlined_plots_follow_the_page(whole: tuple[Results, str]) -> None:
-    plots = "".join(re.findall(r"<svg.*?</svg>", whole[1], re.DOTALL))
+def test_the_colours_of_inlined_plots_follow_the_page(whole: Report) -> None:
+    plots = "".join(re.findall(r"<svg.*?</svg>", whole.text, re.DOTALL))
     assert "var(--ink)" in plots
     assert not re.search("#1b1f24|#ffffff", plots)
 
@@ -230,19 +237,21 @@ def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:
     assert "There is no drawing of the links: the document does not describe the network." in text
 
 
-def test_the_banner_names_the_reasons(whole: tuple[Results, str], tmp_path: Path) -> None:
-    assert 'class="banner good"' in whole[1]
+@pytest.mark.usefixtures("undrawn")
+def test_the_banner_names_the_reasons() -> None:
     results = make_results(("ospf",), ("1",))
+    assert 'class="banner good"' in render(results, make_sections(results))
     results.runs[0].valid, results.runs[0].why_invalid = False, ["98 % busy"]
-    text = write_report(results, tmp_path).read_text(encoding="utf-8")
+    text = render(results, make_sections(results))
     assert 'class="banner bad"' in text
     assert "ospf, case 1, seed 1 is not valid: 98 % busy." in text
 
 
 @pytest.mark.parametrize("spec", ["line:2", "ring:6", "fat-tree:4", "waxman:40:seed=1"])
-def test_any_network_can_be_drawn(spec: str, tmp_path: Path) -> None:
+def test_any_network_can_be_drawn(spec: str) -> None:
     network = load(spec)
     results = make_results(("ospf",), ("x",), network=network.model_dump(mode="json"))
+    results.runs[0].flows = []
     results.runs[0].links = [
         LinkResult(
             link=f"{arc.tail}->{arc.head}",
@@ -255,8 +264,7 @@ def test_any_network_can_be_drawn(spec: str, tmp_path: Path) -> None:
         )
         for index, arc in enumerate(network.arcs())
     ]
-    write_report(results, tmp_path)
-    assert (tmp_path / "plots" / "links-x-ospf.svg").exists()
+    assert [plot.name for plot in all_plots(make_sections(results))] == ["links-x-ospf"]
 
 
 def test_every_link_of_the_butterfly_is_labelled() -> None:
@@ -271,7 +279,7 @@ def test_every_link_of_the_butterfly_is_labelled() -> None:
 def test_a_folder_that_cannot_be_written_is_an_error_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="file"):
-        write_report(make_results(("ospf",), ("1",)), tmp_path / "file")
+        write_report(make_results(runs=[]), tmp_path / "file")
 
 
 def test_file_names_hold_letters_digits_and_hyphens_alone() -> None:

@@ -32,6 +32,7 @@ def counted() -> Results:
     return results
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_counters_are_those_of_each_flows_sender() -> None:
     results = counted()
     (scenario,) = summarise(results)
@@ -54,6 +55,7 @@ def test_a_host_of_two_flows_tells_nothing_of_one() -> None:
     assert all(flow.recoveries is None for flow in recoveries(scenario.flows))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_evidence_there_is_no_table() -> None:
     results = make_results(("mstcp",), ("2",))
     assert recoveries(summarise(results)[0].flows) == []

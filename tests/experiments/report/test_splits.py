@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from experiments.model.evidence import Evidence, FlowEvidence, PathEvidence
 from experiments.model.results import Results
-from experiments.report.page import write_report
+from experiments.report.page import make_sections, render
 from experiments.report.splits import FlowSplit, flow_splits
 from experiments.report.summary import summarise
 from tests.fakes.results import PATHS, make_results
@@ -76,8 +75,10 @@ def test_no_packet_at_all_is_missing_and_not_zero() -> None:
     assert [share.realised for share in split.shares] == [None, None]
 
 
-def test_the_page_has_the_table(tmp_path: Path) -> None:
-    text = write_report(with_evidence(entries(5100, 4900)), tmp_path).read_text(encoding="utf-8")
+@pytest.mark.usefixtures("undrawn")
+def test_the_page_has_the_table() -> None:
+    results = with_evidence(entries(5100, 4900))
+    text = render(results, make_sections(results))
     table = re.search(r'<table class="plain splits">.*?</table>', text, re.DOTALL)
     assert table
     assert "T0→S0→S4→T2" in table.group()

@@ -6,15 +6,8 @@ import io
 
 from rich.console import Console
 
-from experiments.model.results import Results
 from experiments.report.terminal import print_table
-from tests.fakes.results import make_results
-
-
-def printed(results: Results, *, terminal: bool = False, width: int = 100) -> str:
-    out = io.StringIO()
-    print_table(results, Console(file=out, force_terminal=terminal, width=width, color_system=None))
-    return out.getvalue()
+from tests.fakes.results import make_results, printed
 
 
 def test_it_fits_120_columns_and_is_ascii_without_a_terminal() -> None:
