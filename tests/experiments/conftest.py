@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-from contextlib import ExitStack
 
 import pytest
 
@@ -20,22 +18,3 @@ def live_machine() -> None:
     for program in ("unshare", *PROGRAMS):
         if shutil.which(program) is None:
             pytest.skip(f"needs {program}")
-
-
-@pytest.fixture
-def free_port() -> int:
-    """A TCP port of loopback that was free a moment ago."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
-
-
-@pytest.fixture
-def free_ports() -> list[int]:
-    """Four TCP ports of loopback that were free a moment ago."""
-    with ExitStack() as stack:
-        socks = [stack.enter_context(socket.socket()) for _ in range(4)]
-        for sock in socks:
-            sock.bind(("127.0.0.1", 0))
-        return [sock.getsockname()[1] for sock in socks]

@@ -23,6 +23,7 @@ from experiments.apps import carried, config, pattern
 from experiments.engines.live.child import Child, ChildFailed
 from experiments.workloads import Bulk, Cbr, OnOff, Requests, Workload
 from experiments.workloads.sizes import ExponentialSize, FixedSize
+from tests.fakes.ports import free_ports
 from tests.fakes.tcp_pair import connected
 from tests.fakes.waiting import wait_until
 
@@ -187,8 +188,8 @@ def check_whole(sent: Reports, received: Reports) -> None:
         assert received[name]["congestion_control"] == ["reno"]
 
 
-def test_a_transfer_arrives_whole_and_is_logged(start: Any, tmp_path: Path, free_port: int) -> None:
-    sent, received, _ = transfer(start, tmp_path, [free_port], [Cbr()])
+def test_a_transfer_arrives_whole_and_is_logged(start: Any, tmp_path: Path) -> None:
+    sent, received, _ = transfer(start, tmp_path, free_ports(1), [Cbr()])
     check_whole(sent, received)
     with np.load(tmp_path / "source-1.npz") as writes, np.load(tmp_path / "sink-1.npz") as reads:
         assert writes["offset"][-1] == reads["offset"][-1] == sent["1"]["bytes_written"]
@@ -220,9 +221,7 @@ def test_what_a_stream_has_carried_is_what_has_arrived_at_its_peer() -> None:
         assert arrived() < written
 
 
-def test_every_workload_arrives_whole_beside_the_others(
-    start: Any, tmp_path: Path, free_ports: list[int]
-) -> None:
+def test_every_workload_arrives_whole_beside_the_others(start: Any, tmp_path: Path) -> None:
     closed = Requests(users=3, think_s=0.01, sizes=FixedSize(size_bytes=30_000), request_bytes=7)
     workloads: list[Workload] = [
         Bulk(size_bytes=3_000_001),
@@ -230,7 +229,7 @@ def test_every_workload_arrives_whole_beside_the_others(
         REQUESTS,
         closed,
     ]
-    sent, received, begin = transfer(start, tmp_path, free_ports[:4], workloads, seconds=2.0)
+    sent, received, begin = transfer(start, tmp_path, free_ports(4), workloads, seconds=2.0)
     check_whole(sent, received)
     # A file is sent to its last byte and no further.
     assert sent["1"]["bytes_written"] == 3_000_001
@@ -260,26 +259,24 @@ def test_every_workload_arrives_whole_beside_the_others(
         assert sent[name]["request_bytes_wrong"] == 0
 
 
-def test_a_bulk_source_keeps_to_the_rate_that_it_was_given(
-    start: Any, tmp_path: Path, free_port: int
-) -> None:
+def test_a_bulk_source_keeps_to_the_rate_that_it_was_given(start: Any, tmp_path: Path) -> None:
     bulk = Bulk(size_bytes=10_000_000)
-    sent, received, _ = transfer(start, tmp_path, [free_port], [bulk], rate_bps=2e6, seconds=2.0)
+    sent, received, _ = transfer(start, tmp_path, free_ports(1), [bulk], rate_bps=2e6, seconds=2.0)
     check_whole(sent, received)
     # At the stop the file is cut off. What was written never passes the rate, but by a payload.
     assert sent["1"]["bytes_written"] <= 2e6 / 8 * 2 + 536  # bytes
 
 
-def test_bytes_other_than_expected_are_seen(start: Any, tmp_path: Path, free_ports: list[int]) -> None:
-    sent, received, _ = transfer(start, tmp_path, free_ports[:2], [Cbr(), REQUESTS], sink_seed=4)
+def test_bytes_other_than_expected_are_seen(start: Any, tmp_path: Path) -> None:
+    sent, received, _ = transfer(start, tmp_path, free_ports(2), [Cbr(), REQUESTS], sink_seed=4)
     for name in ("1", "2"):
         assert received[name]["bytes_read"] == sent[name]["bytes_written"]
         assert received[name]["bytes_wrong"] > 0.9 * received[name]["bytes_read"]
     assert sent["2"]["request_bytes_wrong"] > 0.9 * sent["2"]["request_bytes_read"] > 0
 
 
-def test_a_failure_is_told_with_its_reason(start: Any, tmp_path: Path, free_port: int) -> None:
-    source = start("source", [source_config(tmp_path, free_port, Cbr())])
+def test_a_failure_is_told_with_its_reason(start: Any, tmp_path: Path) -> None:
+    source = start("source", [source_config(tmp_path, free_ports(1)[0], Cbr())])
     source.tell({"order": "connect", "flow": "1"})
     with pytest.raises(ChildFailed, match="the source: cannot connect to"):
         source.expect("connected", START_S)

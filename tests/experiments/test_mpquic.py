@@ -20,6 +20,7 @@ from experiments.model import scenario
 from experiments.model.plan import RunPlan
 from experiments.protocols import quic
 from experiments.workloads import Cbr
+from tests.fakes.ports import free_ports
 
 SIZE_BYTES = 3_000_000
 
@@ -117,13 +118,13 @@ async def transfer(common: dict[str, Any], ports: list[int]) -> tuple[int, str, 
 
 @pytest.mark.skipif(quic.program() is None, reason="the program is not built: make mpquic")
 @pytest.mark.parametrize(("name", "paths"), [("quic", 0), ("mpquic", 2)])
-def test_a_file_arrives_whole(name: str, paths: int, free_ports: list[int], tmp_path: Path) -> None:
+def test_a_file_arrives_whole(name: str, paths: int, tmp_path: Path) -> None:
     common = {
         "flow": "1",
         "number": 0,
         "run_seed": 1,
         "host": "127.0.0.1",
-        "port": free_ports[0],
+        "port": free_ports(1)[0],
         "protocol": name,
         "connection": {},
         "workload": Cbr(),

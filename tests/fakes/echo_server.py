@@ -1,11 +1,13 @@
-"""A handler of MSTCP connections that sends back what comes, and notes what happened to it."""
+"""A server of MSTCP connections that sends back what comes, and notes what happened to it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
+import mstcp
 from mstcp import MstcpError
 
 
@@ -38,3 +40,13 @@ class EchoServer:
         with contextlib.suppress(MstcpError):
             await writer.wait_closed()
         self.open -= 1
+
+
+@contextlib.asynccontextmanager
+async def echo_server(**options: Any) -> AsyncIterator[EchoServer]:
+    """Run one on loopback."""
+    echo = EchoServer()
+    options = {"on_rejected": echo.on_rejected} | options
+    async with await mstcp.start_server(echo.echo, "127.0.0.1", **options) as server:
+        echo.port = server.sockets[0].getsockname()[1]
+        yield echo

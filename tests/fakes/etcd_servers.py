@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import ssl
 import subprocess
 import urllib.request
@@ -14,6 +13,7 @@ from typing import Any
 
 import trustme
 
+from tests.fakes.ports import free_ports
 from tests.fakes.waiting import wait_until
 
 HOST = "127.0.0.1"
@@ -30,7 +30,7 @@ class EtcdServers:
 
     def __init__(self, folder: Path, number: int = 1, authority: trustme.CA | None = None) -> None:
         self._folder = folder
-        ports = _free_ports(HOST, 2 * number)
+        ports = free_ports(2 * number)
         self.endpoints = tuple(f"{HOST}:{port}" for port in ports[:number])
         self._peers = [f"http://{HOST}:{port}" for port in ports[number:]]
         self._scheme, self._tls_words, self._tls = "http", [], None
@@ -98,13 +98,3 @@ class EtcdServers:
 def is_there() -> bool:
     """Return whether etcd is installed."""
     return shutil.which("etcd") is not None
-
-
-def _free_ports(host: str, number: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(number)]
-    for each in sockets:
-        each.bind((host, 0))
-    ports = [int(each.getsockname()[1]) for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports

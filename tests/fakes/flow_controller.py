@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 
 import grpc
 import grpc.aio
@@ -69,6 +69,17 @@ class FlowController(control_pb2_grpc.FlowControlServicer):
     def send(self, message: pb.ServerMessage) -> None:
         """Send something of the controller's own accord."""
         self._outgoing.put_nowait(message)
+
+    def reallocate(self, port_rates: Mapping[int, float], lease_s: float = 5.0) -> None:
+        """Change the streams of the first flow: their rates, by their source ports."""
+        streams = [pb.Stream(source_port=port, rate_bps=rate) for port, rate in port_rates.items()]
+        rate_bps = sum(port_rates.values())
+        allocation = pb.Allocation(flow_id="flow-1", rate_bps=rate_bps, streams=streams, lease_s=lease_s)
+        self.send(pb.ServerMessage(changed=pb.AllocationChanged(allocation=allocation)))
+
+    def end_flow(self, reason: str) -> None:
+        """End the first flow."""
+        self.send(pb.ServerMessage(ended=pb.FlowEnded(flow_id="flow-1", reason=reason)))
 
     async def wait_for(self, predicate: Callable[[], object]) -> None:
         """Wait until what the controller heard fulfils `predicate`."""

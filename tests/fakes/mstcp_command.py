@@ -54,6 +54,12 @@ async def mstcp_command(*arguments: str, **environment: str) -> AsyncIterator[Co
             await process.communicate()
 
 
+async def result_of(*arguments: str) -> tuple[int, str, str]:
+    """Run a command to its end; return its status and what it printed."""
+    async with mstcp_command(*arguments) as command:
+        return await command.end(0)
+
+
 async def ended(command: Command) -> None:
     """End a proxy as Ctrl-C does, and see that it says nothing."""
     result = await command.end()

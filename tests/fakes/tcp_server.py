@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -15,6 +16,14 @@ async def keep_silent(reader: asyncio.StreamReader, _writer: asyncio.StreamWrite
     with contextlib.suppress(ConnectionError):
         while await reader.read(1 << 16):
             pass
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Send back what comes."""
+    with contextlib.suppress(ConnectionError):
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
 
 
 @contextlib.asynccontextmanager
@@ -45,3 +54,42 @@ async def tcp_server(handler: Handler = keep_silent, tls: ssl.SSLContext | None 
         for task in handling:
             task.cancel()
         await asyncio.gather(*handling, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def wire(is_open: asyncio.Event, port: int) -> AsyncIterator[int]:
+    """Lead TCP connections to a port, and hold back all of theirs while `is_open` is not set; yield where."""
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(1 << 16):
+                await is_open.wait()
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            await asyncio.gather(pump(reader, back), pump(there, writer))
+        finally:
+            back.transport.abort()
+            with contextlib.suppress(OSError):
+                await back.wait_closed()
+
+    async with tcp_server(carry) as start:
+        yield start
+
+
+@contextlib.asynccontextmanager
+async def tcp_client(
+    port: int, host: str = "127.0.0.1", **options: Any
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Connect, and close the connection, which the other side may have broken."""
+    reader, writer = await asyncio.open_connection(host, port, **options)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()

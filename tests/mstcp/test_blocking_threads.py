@@ -18,28 +18,14 @@ import pytest
 import mstcp
 from mstcp import StreamSpec, blocking
 from mstcp.transport.shell import Shell
+from tests.fakes.blocking_ends import LIMIT_S, Ends, connected
 from tests.fakes.waiting import wait_until
-
-LIMIT_S = 60.0
-Pair = tuple[blocking.Socket, blocking.Socket]
-
-
-@contextlib.contextmanager
-def pair() -> Iterator[Pair]:
-    """Open both ends of a connection of two streams: client, server."""
-    with blocking.create_server(("127.0.0.1", 0), timeout=LIMIT_S) as listener:
-        ours = blocking.create_connection(
-            listener.getsockname()[:2], streams=[StreamSpec()] * 2, timeout=LIMIT_S
-        )
-        theirs, _ = listener.accept()
-        theirs.settimeout(LIMIT_S)
-        with ours, theirs:
-            yield ours, theirs
 
 
 @pytest.fixture
-def ends() -> Iterator[Pair]:
-    with pair() as both:
+def ends(request: pytest.FixtureRequest) -> Iterator[Ends]:
+    """A connection of two streams, or of as many as the test says."""
+    with connected(getattr(request, "param", 2)) as both:
         yield both
 
 
@@ -74,8 +60,9 @@ def receive_by(sock: blocking.Socket, draws: random.Random) -> bytes:
         received += chunk
 
 
+@pytest.mark.parametrize("ends", [1, 2], indirect=True)
 @pytest.mark.parametrize("piece_bytes", [700, 1 << 15, 3 << 20])
-def test_both_directions_at_once_by_two_threads_a_side(ends: Pair, piece_bytes: int) -> None:
+def test_both_directions_at_once_by_two_threads_a_side(ends: Ends, piece_bytes: int) -> None:
     sent = [random.Random(seed).randbytes(2_000_000 if piece_bytes < 1000 else 12_000_000) for seed in (1, 2)]
 
     def send(sock: blocking.Socket, data: bytes) -> None:
@@ -93,7 +80,7 @@ def test_both_directions_at_once_by_two_threads_a_side(ends: Pair, piece_bytes: 
     assert results == [sent[1]]
 
 
-def test_what_was_sent_arrives_though_no_thread_calls_any_more(ends: Pair) -> None:
+def test_what_was_sent_arrives_though_no_thread_calls_any_more(ends: Ends) -> None:
     ours, theirs = ends
     ours.sendall(bytes(1 << 20))
     # What a busy machine has sent twice counts twice.
@@ -109,7 +96,7 @@ def test_what_was_sent_arrives_though_no_thread_calls_any_more(ends: Pair) -> No
 
 
 def test_a_fault_in_one_connection_leaves_the_others_alone(
-    ends: Pair, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ends: Ends, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The library's loop carries all connections of the process."""
     real = Shell.take_back
@@ -124,12 +111,12 @@ def test_a_fault_in_one_connection_leaves_the_others_alone(
     monkeypatch.setattr(Shell, "take_back", fail_once)
     ends[0].sendall(b"x")
     wait_until(lambda: "the library failed; please report it" in caplog.text, "the failure in the log")
-    with pair() as (ours, theirs):
+    with connected() as (ours, theirs):
         ours.sendall(bytes(1 << 20))
         wait_until(lambda: theirs.counters().bytes_received >= 1 << 20, "the bytes")
 
 
-def test_a_thread_that_sends_has_its_timeout_while_another_waits_for_bytes(ends: Pair) -> None:
+def test_a_thread_that_sends_has_its_timeout_while_another_waits_for_bytes(ends: Ends) -> None:
     ours, theirs = ends
     waiting, received = in_thread(lambda: ours.recv(10))
     ours.settimeout(0.2)
@@ -142,7 +129,7 @@ def test_a_thread_that_sends_has_its_timeout_while_another_waits_for_bytes(ends:
     assert received == [b"answer"]
 
 
-def test_a_second_reader_has_its_timeout_too(ends: Pair) -> None:
+def test_a_second_reader_has_its_timeout_too(ends: Ends) -> None:
     ours, theirs = ends
     waiting, received = in_thread(lambda: ours.recv(10))
     wait_until(lambda: ours._reading.locked(), "the reader")
@@ -157,7 +144,7 @@ def test_a_second_reader_has_its_timeout_too(ends: Pair) -> None:
     assert received == [b"x"]
 
 
-def test_without_a_timeout_to_wait_the_librarys_thread_carries_on(ends: Pair) -> None:
+def test_without_a_timeout_to_wait_the_librarys_thread_carries_on(ends: Ends) -> None:
     ours, theirs = ends
     for sock in ends:
         sock.settimeout(0)
@@ -170,7 +157,7 @@ def test_without_a_timeout_to_wait_the_librarys_thread_carries_on(ends: Pair) ->
     assert received == data
 
 
-def test_ending_the_direction_wakes_a_reader(ends: Pair) -> None:
+def test_ending_the_direction_wakes_a_reader(ends: Ends) -> None:
     ours, theirs = ends
     waiting, received = in_thread(lambda: ours.recv(10))
     ours.shutdown(socket.SHUT_RD)
@@ -180,7 +167,7 @@ def test_ending_the_direction_wakes_a_reader(ends: Pair) -> None:
     assert theirs.recv(100) == b"the other direction"
 
 
-def test_a_lost_connection_ends_both_waits(ends: Pair) -> None:
+def test_a_lost_connection_ends_both_waits(ends: Ends) -> None:
     ours, theirs = ends
     reading, received = in_thread(lambda: ours.recv(10))
     writing, written = in_thread(lambda: ours.sendall(bytes(100 << 20)))
@@ -191,7 +178,7 @@ def test_a_lost_connection_ends_both_waits(ends: Pair) -> None:
         assert isinstance(outcome[0], mstcp.ConnectionLost)
 
 
-def test_a_stream_that_breaks_while_a_thread_waits_is_made_good(ends: Pair) -> None:
+def test_a_stream_that_breaks_while_a_thread_waits_is_made_good(ends: Ends) -> None:
     ours, theirs = ends
     reading, received = in_thread(lambda: hashlib.sha256(receive_by(ours, random.Random(5))).digest())
     data = random.Random(6).randbytes(20_000_000)

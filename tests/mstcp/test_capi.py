@@ -15,10 +15,9 @@ from pathlib import Path
 
 import pytest
 
-import mstcp
-from mstcp import StreamSpec
-from tests.fakes.echo_server import EchoServer
-from tests.fakes.processes import running
+from tests.fakes.connections import ask
+from tests.fakes.echo_server import echo_server
+from tests.fakes.processes import first_line, go_build, output_of, running
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "crates" / "mstcp-capi" / "examples"
@@ -61,15 +60,10 @@ def c_programs(environment: dict[str, str], tmp_path_factory: pytest.TempPathFac
 
 async def _ask_python(command: list[str | Path]) -> str:
     """Run a client against a server of ours that sends back what it gets; `PORT` stands for its port."""
-    echo = EchoServer()
-    server = await mstcp.start_server(echo.echo, "127.0.0.1", 0, plain=False, secret=SECRET.encode())
-    async with server:
-        port = str(server.sockets[0].getsockname()[1])
-        async with running(*(port if word == "PORT" else word for word in command)) as client:
-            out, errors = await asyncio.wait_for(client.communicate(), 60)
-    assert client.returncode == 0, errors.decode()
+    async with echo_server(plain=False, secret=SECRET.encode()) as echo:
+        said = await output_of(*(str(echo.port) if word == "PORT" else word for word in command))
     assert echo.errors == []
-    return out.decode()
+    return said
 
 
 async def test_a_client_in_c_speaks_to_the_python_server(c_programs: Path) -> None:
@@ -80,27 +74,16 @@ async def test_a_client_in_c_speaks_to_the_python_server(c_programs: Path) -> No
 async def test_the_python_client_speaks_to_a_server_in_c(c_programs: Path) -> None:
     data = bytes(range(256)) * (BYTES // 256)
     async with running(c_programs / "echo", "serve", "0", SECRET) as server:
-        assert server.stdout is not None
-        said = await asyncio.wait_for(server.stdout.readline(), 20)
-        port = int(said.decode().rsplit(":", 1)[1])
-        reader, writer = await mstcp.open_connection(
-            "127.0.0.1", port, streams=[StreamSpec()] * 3, secret=SECRET.encode()
-        )
-        async with writer.transport:
-            writer.write(data)
-            writer.write_eof()
-            assert await asyncio.wait_for(reader.read(-1), 60) == data
+        port = int((await first_line(server)).rsplit(":", 1)[1])
+        assert await ask(port, data, 3, secret=SECRET.encode()) == data
 
 
 async def test_bytes_go_without_a_copy_and_are_given_back(c_programs: Path) -> None:
     async with running(c_programs / "transfer", "sink", "127.0.0.1", "0") as sink:
-        assert sink.stdout is not None
-        port = (await asyncio.wait_for(sink.stdout.readline(), 20)).decode().split()[-1]
-        source: list[str | Path] = [c_programs / "transfer", "source", "127.0.0.1", port, "0.2"]
-        async with running(*source, "127.0.0.1:0", "127.0.0.1:0") as both:
-            _, errors = await asyncio.wait_for(both.communicate(), 60)
-        assert both.returncode == 0, errors.decode()
-        came = json.loads(await asyncio.wait_for(sink.stdout.readline(), 20))["bytes"]
+        port = (await first_line(sink)).split()[-1]
+        source = (c_programs / "transfer", "source", "127.0.0.1", port, "0.2")
+        await output_of(*source, "127.0.0.1:0", "127.0.0.1:0")
+        came = json.loads(await first_line(sink))["bytes"]
     assert came > 0 and came % (1 << 20) == 0
 
 
@@ -132,10 +115,7 @@ async def test_a_failure_is_one_sentence(c_programs: Path) -> None:
 
 
 async def test_streams_come_and_go_in_c(c_programs: Path) -> None:
-    async with running(c_programs / "paths") as both_ends:
-        out, errors = await asyncio.wait_for(both_ends.communicate(), 120)
-    assert both_ends.returncode == 0, errors.decode()
-    lines = out.decode().splitlines()
+    lines = (await output_of(c_programs / "paths")).splitlines()
     hosts = r"(127\.0\.0\.\d):\d+-(127\.0\.0\.\d):\d+"
     first, announced = ("127.0.0.1", "127.0.0.1"), ("127.0.0.1", "127.0.0.2")
     assert [(line.partition(":")[0], re.findall(hosts, line)) for line in lines[:5]] == [
@@ -156,8 +136,6 @@ async def test_a_client_in_go_speaks_to_the_python_server(
 ) -> None:
     _need("go", "gcc", "pkg-config")
     program = tmp_path / "echo"
-    settings = {"GOCACHE": str(tmp_path / "cache"), "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"}
-    command = ["go", "build", "-o", str(program), "."]
-    subprocess.run(command, cwd=EXAMPLES / "go", env={**environment, **settings}, check=True)
+    go_build(program, EXAMPLES / "go", {**environment, "GOFLAGS": "-mod=mod"})
     said = await _ask_python([program, "127.0.0.1", "PORT", "3", str(BYTES), SECRET])
     assert said == f"{BYTES} bytes came back\n"

@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,11 @@ from mstcp.proto.generate import ROOT
 from mstcp.tools.cli import main
 from mstcp.tools.progress import Progress, progress_line
 from tests.fakes.flow_controller import FlowController
+from tests.fakes.mstcp_command import ended, mstcp_command, result_of
+from tests.fakes.ports import free_ports
+from tests.fakes.waiting import until
+
+Result = tuple[int, str, str]
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,23 +60,9 @@ def test_being_told_to_end_interrupts_no_callback(number: int, monkeypatch: pyte
     assert signal.getsignal(number) == before
 
 
-async def run(*arguments: str) -> tuple[int | None, str, str]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "mstcp.tools.cli",
-        *arguments,
-        cwd=ROOT,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    return process.returncode, out.decode(), err.decode()
-
-
 async def test_allocate_prints_the_allocation_and_gives_it_back() -> None:
     async with FlowController() as controller:
-        status, out, err = await run(
+        status, out, err = await result_of(
             "allocate", "127.0.0.1", "--port", "9000", "--rate", "8.5e6", "--controller", controller.address
         )
         assert (status, err) == (0, "")
@@ -84,98 +76,70 @@ async def test_a_controller_is_told_the_token_of_a_file(tmp_path: Path) -> None:
     async with FlowController() as controller:
         asked = ("allocate", "127.0.0.1", "--port", "9000", "--rate", "8.5e6")
         where = ("--controller", controller.address, "--controller-token-file", str(tmp_path / "token"))
-        assert (await run(*asked, *where))[0] == 0
+        assert (await result_of(*asked, *where))[0] == 0
         assert controller.metadata[0]["authorization"] == "Bearer ours"
 
 
 async def test_what_fails_says_why() -> None:
-    status, out, err = await run("send", "127.0.0.1", "1", "no such file")
+    status, out, err = await result_of("send", "127.0.0.1", "1", "no such file")
     assert (status, out) == (1, "")
     assert err == "mstcp send: no such file: No such file or directory\n"
+
+
+async def receive_and_send(source: Path, *receiving: str, sending: Sequence[str] = ()) -> list[Result]:
+    """Send a file as soon as a receiver listens; return how both ended."""
+    port = str(free_ports(1)[0])
+    received = asyncio.create_task(result_of("receive", port, *receiving))
+    sent = (1, "", "Connection refused")
+    while "Connection refused" in sent[2]:
+        sent = await result_of("send", "127.0.0.1", port, str(source), *sending)
+    return [await received, sent]
 
 
 async def test_send_and_receive_agree_on_the_digest(tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(bytes(range(256)) * 5000)
-    with_port = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1")
-    port = str(with_port.sockets[0].getsockname()[1])
-    with_port.close()
-    await with_port.wait_closed()
-    receiving = asyncio.create_task(run("receive", port, str(target)))
-    for _ in range(100):
-        status, sent, _ = await run("send", "127.0.0.1", port, str(source))
-        if status == 0:
-            break
-    _, received, _ = await receiving
-    assert sent == received == hashlib.sha256(source.read_bytes()).hexdigest() + "\n"
+    received, sent = await receive_and_send(source, str(target))
+    assert sent == received == (0, hashlib.sha256(source.read_bytes()).hexdigest() + "\n", "")
     assert target.read_bytes() == source.read_bytes()
 
 
 async def test_a_file_goes_over_one_authenticated_stream(tmp_path: Path) -> None:
-    source, secret, port = tmp_path / "source", tmp_path / "secret", await free_port()
+    source, secret = tmp_path / "source", tmp_path / "secret"
     source.write_bytes(bytes(range(256)) * 500)
     secret.write_bytes(b"known to both")
     options = ("--secret-file", str(secret), "--authenticate-frames")
-    receiving = asyncio.create_task(run("receive", port, *options))
-    for _ in range(200):
-        status, sent, reason = await run("send", "127.0.0.1", port, str(source), *options, "--streams", "1")
-        if "Connection refused" not in reason:
-            break
-    assert (status, sent) == (0, (await receiving)[1]), reason
-
-
-async def free_port() -> str:
-    server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1")
-    port = str(server.sockets[0].getsockname()[1])
-    server.close()
-    await server.wait_closed()
-    return port
-
-
-async def send_until_there(port: str, file: Path) -> tuple[int | None, str, str]:
-    """Send as soon as the receiver listens."""
-    for _ in range(200):
-        result = await run("send", "127.0.0.1", port, str(file))
-        if "Connection refused" not in result[2]:
-            break
-    return result
+    received, sent = await receive_and_send(source, *options, sending=(*options, "--streams", "1"))
+    assert sent[:2] == (0, received[1]), sent
 
 
 async def test_a_full_disk_is_told_on_both_sides(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(bytes(30_000_000))
-    port = await free_port()
-    receiving = asyncio.create_task(run("receive", port, "/dev/full"))
-    sent = await send_until_there(port, source)
+    received, sent = await receive_and_send(source, "/dev/full")
     assert sent == (1, "", "mstcp send: the receiver: No space left on device\n")
-    assert await receiving == (1, "", "mstcp receive: /dev/full: No space left on device\n")
+    assert received == (1, "", "mstcp receive: /dev/full: No space left on device\n")
 
 
 async def test_a_folder_that_is_not_there_is_told_with_the_files_name(tmp_path: Path) -> None:
     target = tmp_path / "absent" / "copy"
-    status, _, told = await run("receive", await free_port(), str(target))
+    status, _, told = await result_of("receive", "9000", str(target))
     assert (status, told) == (1, f"mstcp receive: {target}: No such file or directory\n")
 
 
 async def test_an_interrupted_receiver_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("before")
-    port = await free_port()
-    argv = [sys.executable, "-m", "mstcp.tools.cli", "receive", port, str(tmp_path / "target")]
-    process = await asyncio.create_subprocess_exec(
-        *argv, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-    )
-    for _ in range(500):
-        try:
-            reader, writer = await mstcp.open_connection("127.0.0.1", int(port))
-            break
-        except OSError:
-            await asyncio.sleep(0.02)
-    writer.write(bytes(1_000_000))
-    while len(list(tmp_path.iterdir())) < 2:
-        await asyncio.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    out, err = await process.communicate()
-    assert (process.returncode, out, err) == (130, b"", b"")
+    port = free_ports(1)[0]
+    async with mstcp_command("receive", str(port), str(tmp_path / "target")) as receive:
+        for _ in range(500):
+            try:
+                reader, writer = await mstcp.open_connection("127.0.0.1", port)
+                break
+            except OSError:
+                await asyncio.sleep(0.02)
+        writer.write(bytes(1_000_000))
+        await until(lambda: len(list(tmp_path.iterdir())) == 2)
+        await ended(receive)
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
     assert (tmp_path / "target").read_text() == "before"
     writer.transport.abort()
@@ -215,7 +179,7 @@ def test_a_signal_that_linux_delivers_in_another_thread_ends_it() -> None:
 
 
 async def test_bench_over_loopback_counts_what_it_sent() -> None:
-    status, out, err = await run("bench", "--seconds", "0.3", "--streams", "3", "--json")
+    status, out, err = await result_of("bench", "--seconds", "0.3", "--streams", "3", "--json")
     assert (status, err) == (0, "")
     measured = json.loads(out)
     assert measured["bytes"] > 0

@@ -9,52 +9,14 @@ import hashlib
 import random
 import socket
 import struct
-from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 
 import mstcp
-from mstcp import ConnectionTransport, StreamSpec, _core
+from mstcp import StreamSpec, _core
+from tests.fakes.connections import ask, connected, serving
 from tests.fakes.waiting import until
-
-Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-@contextlib.asynccontextmanager
-async def connected(
-    streams: Sequence[StreamSpec],
-    *,
-    server_reorder_bytes: int = 1 << 22,
-    limit: int = 1 << 16,
-    **options: Any,
-) -> AsyncIterator[tuple[Pair, Pair]]:
-    """Yield (reader, writer) of both ends of a connection: client, server."""
-    accepted: asyncio.Queue[Pair] = asyncio.Queue()
-
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await accepted.put((reader, writer))
-
-    server = await mstcp.start_server(
-        accept,
-        "127.0.0.1",
-        limit=limit,
-        reorder_buffer_bytes=server_reorder_bytes,
-        plain=len(streams) == 1,
-    )
-    async with server:
-        port = server.sockets[0].getsockname()[1]
-        ours = await mstcp.open_connection(
-            "127.0.0.1", port, streams=streams, seed=1, join_timeout=20, **options
-        )
-        theirs = await asyncio.wait_for(accepted.get(), 20)
-        try:
-            yield ours, theirs
-        finally:
-            for _, writer in (ours, theirs):
-                transport(writer).abort()
-                with contextlib.suppress(mstcp.MstcpError):
-                    await writer.wait_closed()
 
 
 @pytest.mark.parametrize("listening", ["127.0.0.1", "::1"])
@@ -62,31 +24,15 @@ async def connected(
 async def test_a_name_with_addresses_of_both_kinds_is_reached(
     count: int, listening: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(await reader.read())
-        writer.close()
-
     async def both(_host: object, port: int, **_: object) -> list[Any]:
         return [
             (socket.AF_INET6, 1, 6, "", ("::1", port, 0, 0)),
             (socket.AF_INET, 1, 6, "", ("127.0.0.1", port)),
         ]
 
-    async with await mstcp.start_server(serve, listening) as server:
-        port = server.sockets[0].getsockname()[1]
+    async with serving(host=listening) as (_, port):
         monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", both)
-        reader, writer = await mstcp.open_connection("both.example", port, streams=[StreamSpec()] * count)
-        writer.write(b"x" * 100_000)
-        writer.write_eof()
-        assert await asyncio.wait_for(reader.read(), 20) == b"x" * 100_000
-        assert writer.get_extra_info("peername")[0] == listening
-        writer.close()
-        await writer.wait_closed()
-
-
-def transport(writer: asyncio.StreamWriter) -> ConnectionTransport:
-    assert isinstance(writer.transport, ConnectionTransport)
-    return writer.transport
+        assert await ask(port, b"x" * 100_000, count, "both.example") == b"x" * 100_000
 
 
 def random_bytes(size: int, seed: int = 1) -> bytes:
@@ -117,7 +63,7 @@ async def read_unevenly(reader: asyncio.StreamReader, seed: int) -> bytes:
 @pytest.mark.parametrize("count", [1, 2, 3, 8])
 async def test_bulk_is_exact_in_both_directions_at_once(count: int) -> None:
     up, down = random_bytes(3_000_000, 1), random_bytes(2_000_000, 2)
-    async with connected([StreamSpec()] * count) as ((reader, writer), (server_reader, server_writer)):
+    async with connected(count) as ((reader, writer), (server_reader, server_writer)):
         results = await asyncio.gather(
             send_in_pieces(writer, up, 3),
             send_in_pieces(server_writer, down, 4),
@@ -126,7 +72,7 @@ async def test_bulk_is_exact_in_both_directions_at_once(count: int) -> None:
         )
         assert hashlib.sha256(results[2]).digest() == hashlib.sha256(down).digest()
         assert hashlib.sha256(results[3]).digest() == hashlib.sha256(up).digest()
-        sent, received = transport(writer).counters(), transport(server_writer).counters()
+        sent, received = writer.transport.counters(), server_writer.transport.counters()
         for one, other, data in ((sent, received, up), (received, sent, down)):
             assert one.bytes_sent - one.resent_bytes == len(data)
             assert other.bytes_received - (other.duplicate_bytes or 0) == len(data)
@@ -139,12 +85,12 @@ async def test_streams_of_very_different_pace_deliver_in_order() -> None:
     async with connected([StreamSpec(rate_bps=rate) for rate in rates]) as ((_, writer), (server_reader, _)):
         _, got = await asyncio.gather(send_in_pieces(writer, data, 1), read_unevenly(server_reader, 2))
         assert got == data
-        carried = [stream.bytes_sent for stream in transport(writer).counters().streams]
+        carried = [stream.bytes_sent for stream in writer.transport.counters().streams]
         assert carried == sorted(carried)
 
 
 async def test_half_close_leaves_the_other_direction_open() -> None:
-    async with connected([StreamSpec()] * 3) as ((reader, writer), (server_reader, server_writer)):
+    async with connected(3) as ((reader, writer), (server_reader, server_writer)):
         writer.write(b"question")
         writer.write_eof()
         assert await server_reader.read() == b"question"
@@ -160,7 +106,7 @@ async def test_half_close_leaves_the_other_direction_open() -> None:
 
 
 async def test_the_readers_conventions() -> None:
-    async with connected([StreamSpec()] * 2) as ((_, writer), (reader, _)):
+    async with connected() as ((_, writer), (reader, _)):
         writer.writelines([b"line\n", b"until;", b"exactly"])
         assert await reader.readline() == b"line\n"
         assert await reader.readuntil(b";") == b"until;"
@@ -180,17 +126,17 @@ async def test_close_sends_everything_first(count: int) -> None:
         assert writer.is_closing()
         assert await reader.read() == data
         await writer.wait_closed()
-        sent = transport(writer).counters()
+        sent = writer.transport.counters()
         assert sent.bytes_sent - sent.resent_bytes == len(data)
         with pytest.raises(mstcp.ConnectionClosed, match="was closed"):
-            transport(writer).try_write(b"more")
+            writer.transport.try_write(b"more")
 
 
 @pytest.mark.parametrize("count", [1, 3])
 async def test_a_peer_that_vanishes_is_a_lost_connection(count: int) -> None:
-    async with connected([StreamSpec()] * count) as ((_, writer), (reader, server_writer)):
+    async with connected(count) as ((_, writer), (reader, server_writer)):
         writer.write(b"half a mess")
-        transport(writer).abort()
+        writer.transport.abort()
         told = "gave the connection up" if count > 1 else "connection lost on stream"
         with pytest.raises(mstcp.ConnectionLost, match=told):
             await reader.readexactly(100)
@@ -198,16 +144,16 @@ async def test_a_peer_that_vanishes_is_a_lost_connection(count: int) -> None:
             server_writer.write(b"x")
             await server_writer.drain()
         with pytest.raises(mstcp.ConnectionLost):
-            transport(server_writer).try_write(b"x")
+            server_writer.transport.try_write(b"x")
 
 
 async def test_a_connection_whose_streams_do_not_come_back_is_lost_after_its_time() -> None:
-    async with connected([StreamSpec()] * 2, reconnect_timeout=0.3) as (
+    async with connected(2, reconnect_timeout=0.3) as (
         (client_reader, _),
         (reader, server_writer),
     ):
         # The server forgets the connection, as one that was restarted would.
-        transport(server_writer).shell.give_up(None)
+        server_writer.transport.shell.give_up(None)
         loop = asyncio.get_running_loop()
         started = loop.time()
         with pytest.raises(mstcp.ConnectionLost, match="connection lost on stream"):
@@ -224,7 +170,7 @@ async def test_a_stream_whose_port_was_taken_comes_back_from_another_unless_it_w
         named_port = free.getsockname()[1] if is_named else 0
     specs = [StreamSpec(source_port=named_port), StreamSpec()]
     async with connected(specs) as ((_, writer), _):
-        mine = transport(writer)
+        mine = writer.transport
         port = mine.streams()[0].source_port
         with socket.socket() as other:
             other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -252,7 +198,7 @@ async def test_a_stream_comes_back_though_another_connection_goes_to_the_server_
     with socket.create_server(("127.0.0.1", 0)) as free:
         named_port = free.getsockname()[1] if is_named else 0
     async with connected([StreamSpec(source_port=named_port), StreamSpec()]) as ((_, writer), _):
-        mine = transport(writer)
+        mine = writer.transport
         port = mine.streams()[0].source_port
         # From now on its port is bound as that of a stream that came back.
         disconnect(writer.get_extra_info("sockets")[0])
@@ -297,14 +243,14 @@ async def test_streams_that_break_come_back_and_every_byte_arrives_once() -> Non
         breaking.cancel()
         await writing
         assert hashlib.sha256(got).digest() == hashlib.sha256(data).digest()
-        resent = [stream.resent_bytes for stream in transport(writer).counters().streams]
+        resent = [stream.resent_bytes for stream in writer.transport.counters().streams]
         assert sum(resent) > 0
 
 
 @pytest.mark.parametrize("frame", [b"\xff" * 12, b"\x82" + bytes(6) + b"\3abc"])
 async def test_frames_that_break_the_protocol_end_the_connection(frame: bytes) -> None:
     """A length beyond all bounds; an ACK of 3 bytes."""
-    async with connected([StreamSpec()] * 2) as ((_, writer), (reader, _)):
+    async with connected() as ((_, writer), (reader, _)):
         writer.get_extra_info("sockets")[0].send(frame)
         with pytest.raises(mstcp.RemoteProtocolError):
             await reader.read()
@@ -312,7 +258,7 @@ async def test_frames_that_break_the_protocol_end_the_connection(frame: bytes) -
 
 async def test_a_slow_reader_holds_the_sender_back_in_bounded_memory() -> None:
     reorder, limit = 100_000, 10_000
-    async with connected([StreamSpec()] * 4, server_reorder_bytes=reorder, limit=limit) as (
+    async with connected(4, server={"reorder_buffer_bytes": reorder, "limit": limit}) as (
         (_, writer),
         (reader, server_writer),
     ):
@@ -324,7 +270,7 @@ async def test_a_slow_reader_holds_the_sender_back_in_bounded_memory() -> None:
                 await asyncio.wait_for(writer.drain(), 0.5)
         # What the kernel's buffers of 4 streams take, and no more.
         assert written < 100_000_000
-        counters = transport(server_writer).counters()
+        counters = server_writer.transport.counters()
         assert counters.reorder_max_bytes is not None
         assert counters.reorder_max_bytes <= reorder + 4 * (1 << 18)
         writer.write_eof()
@@ -341,7 +287,7 @@ async def test_try_write_takes_all_or_nothing(count: int) -> None:
         (_, writer),
         (reader, _),
     ):
-        sender = transport(writer)
+        sender = writer.transport
         payload = writer.get_extra_info("frame_payload_bytes")
         taken = 0
         while sender.try_write(bytes(payload)):
@@ -358,7 +304,7 @@ async def test_try_write_takes_all_or_nothing(count: int) -> None:
 
 async def test_try_write_without_a_bound_of_its_own() -> None:
     async with connected([StreamSpec(rate_bps=1e5)] * 2) as ((_, writer), _):
-        sender = transport(writer)
+        sender = writer.transport
         while sender.try_write(bytes(1000)):
             pass
         assert 255_000 <= sender.get_write_buffer_size() <= 1 << 18
@@ -366,7 +312,7 @@ async def test_try_write_without_a_bound_of_its_own() -> None:
 
 async def test_drain_waits_above_the_high_water_mark() -> None:
     async with connected([StreamSpec(rate_bps=8e6)] * 2) as ((_, writer), (reader, _)):
-        sender = transport(writer)
+        sender = writer.transport
         sender.set_write_buffer_limits(high=100_000, low=50_000)
         assert sender.get_write_buffer_limits() == (50_000, 100_000)
         writer.write(bytes(300_000))
@@ -403,17 +349,17 @@ async def test_what_the_connection_tells_of_itself() -> None:
         assert writer.get_extra_info("frame_payload_bytes") == 602 - overhead - 8
         assert writer.get_extra_info("connection_id") == server_writer.get_extra_info("connection_id")
         assert writer.get_extra_info("peername") == server_writer.get_extra_info("sockname")
-        assert writer.get_extra_info("counters") == transport(writer).counters()
+        assert writer.get_extra_info("counters") == writer.transport.counters()
         assert writer.get_extra_info("nothing", 7) == 7
 
 
 async def test_each_write_of_one_payload_is_one_frame() -> None:
-    async with connected([StreamSpec()] * 2, packet_bytes=602) as ((_, writer), (reader, server_writer)):
+    async with connected(2, packet_bytes=602) as ((_, writer), (reader, server_writer)):
         payload = writer.get_extra_info("frame_payload_bytes")
         for _ in range(20):
-            assert transport(writer).try_write(bytes(payload))
+            assert writer.transport.try_write(bytes(payload))
             await reader.readexactly(payload)
-        assert transport(server_writer).counters().frames_received == 20
+        assert server_writer.transport.counters().frames_received == 20
 
 
 async def test_streams_leave_from_the_ports_and_with_the_options_asked_for() -> None:
@@ -423,20 +369,12 @@ async def test_streams_leave_from_the_ports_and_with_the_options_asked_for() -> 
             probe.bind(("127.0.0.2", 0))
             ports.append(probe.getsockname()[1])
 
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
-    async with await mstcp.start_server(accept, "127.0.0.1") as server:
-        _, writer = await mstcp.open_connection(
-            "127.0.0.1",
-            server.sockets[0].getsockname()[1],
-            streams=[StreamSpec(port, 8e6) for port in ports],
-            source_address="127.0.0.2",
-            congestion_control="reno",
-            receive_buffer_bytes=131_072,
-            join_timeout=20,
-        )
+    async with connected(
+        [StreamSpec(port, 8e6) for port in ports],
+        source_address="127.0.0.2",
+        congestion_control="reno",
+        receive_buffer_bytes=131_072,
+    ) as ((_, writer), _):
         socks = writer.get_extra_info("sockets")
         assert [sock.getsockname() for sock in socks] == [("127.0.0.2", port) for port in ports]
         assert [stream.congestion_control for stream in writer.get_extra_info("streams")] == ["reno", "reno"]
@@ -446,8 +384,6 @@ async def test_streams_leave_from_the_ports_and_with_the_options_asked_for() -> 
             # 1e6 bytes of goodput a second, the identifiers, and 1 % slack.
             pacing = struct.unpack("=Q", sock.getsockopt(socket.SOL_SOCKET, 47, 8))[0]
             assert pacing == pytest.approx(1e6 * (payload + 8) / payload * 1.01, abs=1)
-        writer.close()
-        await writer.wait_closed()
 
 
 async def test_pacing_keeps_the_rate() -> None:
@@ -513,14 +449,8 @@ async def test_a_protocol_of_the_applications_gets_the_bytes_in_its_own_buffer()
         def eof_received(self) -> None:
             self.ended.set_result(None)
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(await reader.read())
-        writer.close()
-
-    async with await mstcp.start_server(answer, "127.0.0.1", plain=False) as server:
-        port = server.sockets[0].getsockname()[1]
-        streams = [StreamSpec()] * 2
-        connection, protocol = await mstcp.create_connection(Buffered, "127.0.0.1", port, streams=streams)
+    async with serving() as address:
+        connection, protocol = await mstcp.create_connection(Buffered, *address, streams=[StreamSpec()] * 2)
         data = random.Random(3).randbytes(300_000)
         connection.write(data)
         connection.write_eof()

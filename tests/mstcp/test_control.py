@@ -7,20 +7,27 @@ import queue
 import socket
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import grpc.aio
 import pytest
 import trustme
 
 import mstcp
+from mstcp import StreamWriter
+from mstcp.aio.opening import OpeningStreams
 from mstcp.background import background
 from mstcp.control import ControllerAddress, ControllerClient
 from mstcp.proto import control_pb2 as pb
-from mstcp.tools.relay import relay
+from tests.fakes.connections import serving
 from tests.fakes.flow_controller import FlowController, split_evenly
-from tests.fakes.tcp_server import tcp_server
+from tests.fakes.tcp_server import tcp_server, wire
+from tests.fakes.waiting import until
+
+Connect = Callable[..., OpeningStreams]
 
 
 async def drain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -29,43 +36,47 @@ async def drain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-async def start_sink() -> tuple[mstcp.Server, int]:
-    server = await mstcp.start_server(drain, "127.0.0.1")
-    return server, server.sockets[0].getsockname()[1]
+@pytest.fixture
+async def controller() -> AsyncIterator[FlowController]:
+    async with FlowController() as served:
+        yield served
 
 
-def changed(port_rates: Mapping[int, float], flow_id: str = "flow-1") -> pb.ServerMessage:
-    streams = [pb.Stream(source_port=port, rate_bps=rate) for port, rate in port_rates.items()]
-    allocation = pb.Allocation(flow_id=flow_id, rate_bps=sum(port_rates.values()), streams=streams, lease_s=5)
-    return pb.ServerMessage(changed=pb.AllocationChanged(allocation=allocation))
+@pytest.fixture
+async def connect(controller: FlowController) -> AsyncIterator[Connect]:
+    """Return what connects to a sink, at 8 Mbit/s that the controller is asked for."""
+    async with serving(drain) as (host, port):
+        yield partial(mstcp.open_connection, host, port, rate=8e6, controller=controller.address)
 
 
-async def test_the_allocation_is_what_gets_connected_and_is_released_at_the_end() -> None:
-    server, port = await start_sink()
-    async with server, FlowController() as controller:
-        _, writer = await mstcp.open_connection(
-            "127.0.0.1",
-            port,
-            rate=8e6,
-            controller=controller.address,
-            packet_bytes=590,
-            objective="fair",
-            max_paths=3,
-        )
+def has_rate(writer: StreamWriter, rate_bps: float) -> bool:
+    return bool(writer.get_extra_info("streams")[0].rate_bps == rate_bps)
+
+
+def ports_of(writer: StreamWriter) -> list[int]:
+    return [stream.source_port for stream in writer.get_extra_info("streams")]
+
+
+async def test_the_allocation_is_what_gets_connected_and_is_released_at_the_end(
+    connect: Connect, controller: FlowController
+) -> None:
+    async with connect(packet_bytes=590, objective="fair", max_paths=3) as (_, writer):
         request = controller.requests[0]
         streams = writer.get_extra_info("streams")
         assert [stream.source_port for stream in streams] == list(request.source_ports[:2])
         assert [stream.rate_bps for stream in streams] == [4e6, 4e6]
         assert [stream.path for stream in streams] == [("T0", "S0", "T2"), ("T0", "S1", "T2")]
         assert (request.source, request.destination) == ("127.0.0.1", "127.0.0.1")
-        assert (request.destination_port, request.packet_bytes, request.objective) == (port, 590, "fair")
+        assert (request.destination_port, request.packet_bytes, request.objective) == (
+            writer.get_extra_info("peername")[1],
+            590,
+            "fair",
+        )
         assert len(set(request.source_ports)) == 3
         assert request.segment_overhead_bytes in (54, 66)
         assert writer.get_extra_info("allocation").flow_id == "flow-1"
         assert controller.released == []
-        writer.close()
-        await writer.wait_closed()
-        assert controller.released == ["flow-1"]
+    assert controller.released == ["flow-1"]
 
 
 async def test_one_allocated_stream_is_plain_tcp() -> None:
@@ -91,17 +102,13 @@ async def test_one_allocated_stream_is_plain_tcp() -> None:
     assert got == [b"just this"]
 
 
-async def test_paths_given_by_hand_are_asked_for() -> None:
-    server, port = await start_sink()
+async def test_paths_given_by_hand_are_asked_for(connect: Connect, controller: FlowController) -> None:
     paths = [mstcp.RequestedPath(("T0", "S0", "T2"), 3e6), mstcp.RequestedPath(("T0", "S2", "T2"), 1e6)]
-    async with server, FlowController() as controller:
-        _, writer = await mstcp.open_connection("127.0.0.1", port, controller=controller.address, paths=paths)
+    async with connect(rate=None, paths=paths):
         request = controller.requests[0]
         assert [tuple(path.nodes) for path in request.paths] == [path.nodes for path in paths]
         assert request.rate_bps == 4e6
         assert len(request.source_ports) == 2
-        writer.close()
-        await writer.wait_closed()
 
 
 @pytest.mark.parametrize("code", ["INVALID", "NOT_FOUND", "CONFLICT", "INFEASIBLE", "UNAVAILABLE"])
@@ -136,18 +143,14 @@ async def test_an_allocation_of_ports_not_ours_is_refused() -> None:
         assert controller.released == ["flow-1"]
 
 
-async def test_a_change_of_the_allocation_changes_the_split() -> None:
-    server, port = await start_sink()
-    async with server, FlowController() as controller:
-        _, writer = await mstcp.open_connection(
-            "127.0.0.1", port, rate=1e9, controller=controller.address, seed=1
-        )
+async def test_a_change_of_the_allocation_changes_the_split(
+    connect: Connect, controller: FlowController
+) -> None:
+    async with connect(rate=1e9, seed=1) as (_, writer):
         transport = writer.transport
-        assert isinstance(transport, mstcp.ConnectionTransport)
-        first, second = (stream.source_port for stream in transport.streams())
-        controller.send(changed({first: 0.0, second: 1e9}))
-        while transport.streams()[0].rate_bps != 0:
-            await asyncio.sleep(0.01)
+        first, second = ports_of(writer)
+        controller.reallocate({first: 0.0, second: 1e9})
+        await until(lambda: transport.streams()[0].rate_bps == 0)
         before = transport.counters().streams
         for _ in range(100):
             writer.write(bytes(1000))
@@ -156,104 +159,72 @@ async def test_a_change_of_the_allocation_changes_the_split() -> None:
         assert after[0].bytes_sent == before[0].bytes_sent
         assert after[1].bytes_sent > before[1].bytes_sent
         assert writer.get_extra_info("allocation").rate_bps == 1e9
-        writer.close()
-        await writer.wait_closed()
 
 
-async def test_the_application_hears_of_changes_after_they_were_made() -> None:
+async def test_the_application_hears_of_changes_after_they_were_made(
+    connect: Connect, controller: FlowController
+) -> None:
     heard: asyncio.Queue[mstcp.AllocationChanged] = asyncio.Queue()
-    server, port = await start_sink()
-    async with server, FlowController() as controller:
-        _, writer = await mstcp.open_connection(
-            "127.0.0.1", port, rate=8e6, controller=controller.address, on_allocation_changed=heard.put_nowait
-        )
+    async with connect(on_allocation_changed=heard.put_nowait) as (_, writer):
         first = writer.get_extra_info("allocation")
-        ports = [stream.source_port for stream in first.streams]
-        controller.send(changed(dict(zip(ports, (3e6, 1e6), strict=True))))
+        controller.reallocate(dict(zip(ports_of(writer), (3e6, 1e6), strict=True)))
         event = await heard.get()
         assert (event.before, event.after, event.reason) == (first, writer.get_extra_info("allocation"), "")
         assert event.after is not None and event.after.rate_bps == 4e6
         assert [stream.rate_bps for stream in writer.get_extra_info("streams")] == [3e6, 1e6]
-        controller.send(pb.ServerMessage(ended=pb.FlowEnded(flow_id="flow-1", reason="host moved")))
+        controller.end_flow("host moved")
         assert await heard.get() == mstcp.AllocationChanged(event.after, None, "host moved")
         assert writer.get_extra_info("allocation") is None
         assert [stream.rate_bps for stream in writer.get_extra_info("streams")] == [3e6, 1e6]
-        writer.close()
-        await writer.wait_closed()
-        assert heard.empty()
+    assert heard.empty()
 
 
-async def test_rates_that_cannot_be_are_no_change(caplog: pytest.LogCaptureFixture) -> None:
+async def test_rates_that_cannot_be_are_no_change(
+    connect: Connect, controller: FlowController, caplog: pytest.LogCaptureFixture
+) -> None:
     heard: list[mstcp.AllocationChanged] = []
-    server, port = await start_sink()
-    async with server, FlowController() as controller:
-        _, writer = await mstcp.open_connection(
-            "127.0.0.1", port, rate=8e6, controller=controller.address, on_allocation_changed=heard.append
-        )
+    async with connect(on_allocation_changed=heard.append) as (_, writer):
         first = writer.get_extra_info("allocation")
-        ports = [stream.source_port for stream in first.streams]
-        controller.send(changed(dict.fromkeys(ports, 0.0)))
-        controller.send(changed(dict.fromkeys(ports, 1e6)))
-        while not heard:
-            await asyncio.sleep(0.01)
+        for rate_bps in (0.0, 1e6):
+            controller.reallocate(dict.fromkeys(ports_of(writer), rate_bps))
+        await until(lambda: heard)
         assert "keeps its rates" in caplog.text
         assert [event.before for event in heard] == [first]
-        writer.close()
-        await writer.wait_closed()
 
 
-async def test_a_callback_that_fails_is_the_applications_and_breaks_nothing() -> None:
+async def test_a_callback_that_fails_is_the_applications_and_breaks_nothing(
+    connect: Connect, controller: FlowController
+) -> None:
     problems: list[object] = []
 
     def fail(event: mstcp.AllocationChanged) -> None:
         raise ValueError(event.reason)
 
-    server, port = await start_sink()
-    async with server, FlowController() as controller:
-        asyncio.get_running_loop().set_exception_handler(
-            lambda loop, context: problems.append(context["exception"])
-        )
-        _, writer = await mstcp.open_connection(
-            "127.0.0.1", port, rate=8e6, controller=controller.address, on_allocation_changed=fail
-        )
-        ports = [stream.source_port for stream in writer.get_extra_info("allocation").streams]
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: problems.append(context["exception"]))
+    async with connect(on_allocation_changed=fail) as (_, writer):
         for rate_bps in (1e6, 2e6):
-            controller.send(changed(dict.fromkeys(ports, rate_bps)))
-        while len(problems) < 2:
-            await asyncio.sleep(0.01)
+            controller.reallocate(dict.fromkeys(ports_of(writer), rate_bps))
+        await until(lambda: len(problems) == 2)
         assert all(isinstance(problem, ValueError) for problem in problems)
         assert writer.get_extra_info("allocation").rate_bps == 4e6
-        writer.close()
-        await writer.wait_closed()
 
 
 async def test_what_changes_while_the_streams_are_connected_is_known_when_they_are(
-    caplog: pytest.LogCaptureFixture,
+    controller: FlowController, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard: list[mstcp.AllocationChanged] = []
     ready = asyncio.Event()
-    server, port = await start_sink()
-
-    async def hold_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await ready.wait()
-        await relay((reader, writer), await asyncio.open_connection("127.0.0.1", port))
-
-    async with server, tcp_server(hold_up) as slow_port, FlowController() as controller:
+    asking: dict[str, Any] = {"rate": 8e6, "controller": controller.address}
+    async with serving(drain) as (host, port), wire(ready, port) as slow_port:
         opening = asyncio.create_task(
-            mstcp.open_connection(
-                "127.0.0.1",
-                slow_port,
-                rate=8e6,
-                controller=controller.address,
-                on_allocation_changed=heard.append,
-            )
+            mstcp.open_connection(host, slow_port, **asking, on_allocation_changed=heard.append)
         )
         await controller.wait_for(lambda: controller.renewed)  # so it has the allocation
         ports = controller.requests[0].source_ports[:2]
-        controller.send(changed(dict(zip(ports, (3e6, 1e6), strict=True))))
-        controller.send(pb.ServerMessage(ended=pb.FlowEnded(flow_id="flow-1", reason="host moved")))
-        while "host moved" not in caplog.text:
-            await asyncio.sleep(0.01)
+        controller.reallocate(dict(zip(ports, (3e6, 1e6), strict=True)))
+        controller.end_flow("host moved")
+        await until(lambda: "host moved" in caplog.text)
         ready.set()
         _, writer = await opening
         assert writer.get_extra_info("allocation") is None
@@ -283,43 +254,35 @@ def test_a_blocking_application_hears_of_changes_in_the_librarys_thread() -> Non
         ) as sock,
     ):
         ports = [stream.source_port for stream in sock.streams()]
-        loop.call(lambda: controller.send(changed(dict.fromkeys(ports, 1e6))))
+        loop.call(lambda: controller.reallocate(dict.fromkeys(ports, 1e6)))
         event, thread = heard.get(timeout=20)
         assert event.after == sock.get_extra_info("allocation")
         assert thread == "mstcp"
     loop.run(controller.stop())
 
 
-async def test_the_client_changes_the_rate_of_a_running_connection() -> None:
-    server, port = await start_sink()
-    async with server, FlowController() as controller, ControllerClient(controller.address) as client:
-        _, writer = await mstcp.open_connection("127.0.0.1", port, rate=8e6, controller=client)
+async def test_the_client_changes_the_rate_of_a_running_connection(
+    connect: Connect, controller: FlowController
+) -> None:
+    async with ControllerClient(controller.address) as client, connect(controller=client) as (_, writer):
         allocation = await client.change(writer.get_extra_info("allocation").flow_id, 2e6)
         assert allocation.rate_bps == 2e6
         assert [stream.rate_bps for stream in writer.get_extra_info("streams")] == [1e6, 1e6]
-        writer.close()
-        await writer.wait_closed()
-        assert controller.released == ["flow-1"]
+    assert controller.released == ["flow-1"]
 
 
-async def test_leases_are_renewed_while_the_connection_is_open() -> None:
-    server, port = await start_sink()
-    async with server, FlowController() as controller:
-        _, writer = await mstcp.open_connection("127.0.0.1", port, rate=8e6, controller=controller.address)
+async def test_leases_are_renewed_while_the_connection_is_open(
+    connect: Connect, controller: FlowController
+) -> None:
+    async with connect():
         await controller.wait_for(lambda: len(controller.renewed) >= 3)
         assert controller.renewed[0] == ["flow-1"]
-        writer.close()
-        await writer.wait_closed()
 
 
 async def test_the_connection_outlives_the_controller_and_the_lease_is_taken_up_again(
-    caplog: pytest.LogCaptureFixture,
+    connect: Connect, controller: FlowController, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server, port = await start_sink()
-    async with server:
-        controller = FlowController()
-        await controller.start("127.0.0.1:0")
-        _, writer = await mstcp.open_connection("127.0.0.1", port, rate=8e6, controller=controller.address)
+    async with connect() as (_, writer):
         await controller.stop()
         writer.write(b"still works")
         await writer.drain()
@@ -327,70 +290,50 @@ async def test_the_connection_outlives_the_controller_and_the_lease_is_taken_up_
         await controller.start(controller.address)
         await controller.wait_for(lambda: controller.sessions == 2 and controller.renewed)
         assert "connecting again" in caplog.text
-        writer.close()
-        await writer.wait_closed()
-        assert controller.released == ["flow-1"]
-        await controller.stop()
+    assert controller.released == ["flow-1"]
 
 
 async def test_the_back_off_begins_again_after_a_session_that_worked(
-    caplog: pytest.LogCaptureFixture,
+    connect: Connect, controller: FlowController, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server, port = await start_sink()
-    async with server, FlowController() as controller:
-        _, writer = await mstcp.open_connection("127.0.0.1", port, rate=8e6, controller=controller.address)
-        ports = [stream.source_port for stream in writer.get_extra_info("streams")]
+    async with connect() as (_, writer):
+        ports = ports_of(writer)
         for round_number in range(3):
             caplog.clear()
             await controller.stop()
-            while "connecting again" not in caplog.text:
-                await asyncio.sleep(0.01)
+            await until(lambda: "connecting again" in caplog.text)
             assert "connecting again in 0.1 s" in caplog.messages[0]
             await controller.start(controller.address)
             await controller.wait_for(lambda: controller.sessions == round_number + 2)  # noqa: B023
             rate_bps = 1e6 + round_number
-            controller.send(changed(dict.fromkeys(ports, rate_bps)))
-            while writer.get_extra_info("streams")[0].rate_bps != rate_bps:
-                await asyncio.sleep(0.01)
-        writer.close()
-        await writer.wait_closed()
+            controller.reallocate(dict.fromkeys(ports, rate_bps))
+            await until(partial(has_rate, writer, rate_bps))
 
 
-async def test_an_address_may_say_what_the_controller_knows_us_by() -> None:
-    server, port = await start_sink()
-    async with server, FlowController() as flows:
-        controller = ControllerAddress(flows.address, token="ours")
-        async with mstcp.open_connection("127.0.0.1", port, rate=8e6, controller=controller):
-            assert flows.metadata[0]["authorization"] == "Bearer ours"
-        assert flows.released == ["flow-1"]
-        assert "ours" not in repr(controller)
+async def test_an_address_may_say_what_the_controller_knows_us_by(
+    connect: Connect, controller: FlowController
+) -> None:
+    address = ControllerAddress(controller.address, token="ours")
+    async with connect(controller=address):
+        assert controller.metadata[0]["authorization"] == "Bearer ours"
+    assert controller.released == ["flow-1"]
+    assert "ours" not in repr(address)
 
 
-async def test_closing_without_a_controller_is_no_error() -> None:
-    server, port = await start_sink()
-    async with server:
-        controller = FlowController()
-        await controller.start("127.0.0.1:0")
-        client = ControllerClient(controller.address, timeout_s=20)
-        _, writer = await mstcp.open_connection("127.0.0.1", port, rate=8e6, controller=client)
+async def test_closing_without_a_controller_is_no_error(connect: Connect, controller: FlowController) -> None:
+    async with ControllerClient(controller.address, timeout_s=20) as client, connect(controller=client):
         await controller.stop()
-        writer.close()
-        await writer.wait_closed()
-        await client.close()
 
 
-async def test_a_flow_that_the_controller_ends_goes_on_without_it(caplog: pytest.LogCaptureFixture) -> None:
-    server, port = await start_sink()
-    async with server, FlowController() as controller:
-        _, writer = await mstcp.open_connection("127.0.0.1", port, rate=8e6, controller=controller.address)
-        controller.send(pb.ServerMessage(ended=pb.FlowEnded(flow_id="flow-1", reason="host moved")))
-        while writer.get_extra_info("allocation") is not None:
-            await asyncio.sleep(0.01)
+async def test_a_flow_that_the_controller_ends_goes_on_without_it(
+    connect: Connect, controller: FlowController, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connect() as (_, writer):
+        controller.end_flow("host moved")
+        await until(lambda: writer.get_extra_info("allocation") is None)
         assert "host moved" in caplog.text
         writer.write(b"on")
-        writer.close()
-        await writer.wait_closed()
-        assert controller.released == []
+    assert controller.released == []
 
 
 async def test_a_controller_that_is_not_there_is_unavailable() -> None:
@@ -421,35 +364,19 @@ async def test_of_several_controllers_the_one_that_leads_is_asked_and_the_next_o
             assert sum("_consume_request_iterator" in task for task in running) == 1, "ended sessions read on"
 
 
-async def test_a_controller_that_is_cut_off_is_left_for_another() -> None:
+async def test_a_controller_that_is_cut_off_is_left_for_another(controller: FlowController) -> None:
     """Its connections stay and nothing comes over them any more, as from a machine without power."""
     is_open = asyncio.Event()
     is_open.set()
-
-    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            while data := await reader.read(1 << 16):
-                await is_open.wait()
-                writer.write(data)
-
-        inner = await asyncio.open_connection(*first.address.split(":"))
-        try:
-            await asyncio.gather(pump(reader, inner[1]), pump(inner[0], writer))
-        finally:
-            for each in (writer, inner[1]):
-                each.close()
-
-    async with FlowController() as first, FlowController() as second:
-        wire = await asyncio.start_server(carry, "127.0.0.1")
-        address = f"127.0.0.1:{wire.sockets[0].getsockname()[1]}"
+    port = int(controller.address.split(":")[1])
+    async with wire(is_open, port) as start, FlowController() as second:
+        address = f"127.0.0.1:{start}"
         async with ControllerClient(f"{address}, {second.address}") as client:
             request = {"source": "T0", "destination": "T2", "destination_port": 1, "source_ports": (2, 3)}
             allocation = await client.request(**request, rate_bps=8e6)  # type: ignore[arg-type]
             is_open.clear()
             await second.wait_for(lambda: [allocation.flow_id] in second.renewed)
             assert second.requests == []
-        is_open.set()
-        wire.close()
 
 
 async def test_a_late_allocation_is_given_back() -> None:
@@ -479,7 +406,7 @@ async def test_arguments_that_contradict_each_other() -> None:
     with pytest.raises(mstcp.LocalProtocolError, match="on_allocation_changed are for a controller"):
         await mstcp.open_connection("127.0.0.1", 9, on_allocation_changed=print)
     with pytest.raises(mstcp.LocalProtocolError, match="must be a plain function"):
-        await mstcp.open_connection("127.0.0.1", 9, on_allocation_changed=start_sink)  # type: ignore[arg-type]
+        await mstcp.open_connection("127.0.0.1", 9, on_allocation_changed=drain)  # type: ignore[arg-type]
     with pytest.raises(mstcp.LocalProtocolError, match="leave rate out"):
         await mstcp.open_connection("127.0.0.1", 9, rate=1e6, streams=streams)
 

@@ -9,7 +9,7 @@ import logging
 import random
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,29 +17,13 @@ import pytest
 
 import mstcp
 from mstcp import StreamReader, StreamSpec, StreamWriter, blocking
+from tests.fakes.connections import echo, serving
 from tests.fakes.flow_controller import FlowController
 from tests.fakes.waiting import until
 
-Pair = tuple[StreamReader, StreamWriter]
 WAIT_S = 20.0
 SOON_S = 3.0
 """Less than the 5 s after which a connection without streams is lost."""
-
-
-@contextlib.asynccontextmanager
-async def serving(
-    answer: Callable[[StreamReader, StreamWriter], Awaitable[None]], **options: Any
-) -> AsyncIterator[tuple[str, int]]:
-    async with await mstcp.start_server(answer, "127.0.0.1", **options) as server:
-        yield server.sockets[0].getsockname()
-        server.abort_clients()
-
-
-async def echo(reader: StreamReader, writer: StreamWriter) -> None:
-    while data := await reader.read(1 << 16):
-        writer.write(data)
-        await writer.drain()
-    writer.close()
 
 
 def streams(count: int) -> list[StreamSpec]:
@@ -116,7 +100,7 @@ async def test_a_source_port_that_is_taken_is_named() -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 async def test_source_ports_that_are_used_are_named(count: int) -> None:
-    async with serving(echo) as address:
+    async with serving() as address:
         with contextlib.ExitStack() as free:
             probes = [free.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
             used = [StreamSpec(probe.getsockname()[1]) for probe in probes]
@@ -281,7 +265,7 @@ async def test_a_server_whose_protocol_fails_tells_the_client_at_once(
 # --- writing ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("count", [1, 2])
 async def test_what_is_no_bytes_is_not_written(count: int) -> None:
-    async with serving(echo) as address:
+    async with serving() as address:
         async with mstcp.open_connection(*address, streams=streams(count)) as (reader, writer):
             for wrong in (5, "text", None, [1, 2]):
                 anything: Any = wrong
@@ -298,7 +282,7 @@ async def test_what_is_no_bytes_is_not_written(count: int) -> None:
 async def test_writing_after_close_warns_and_does_not_raise(
     count: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with serving(echo) as address:
+    async with serving() as address:
         _, writer = await mstcp.open_connection(*address, streams=streams(count))
         writer.close()
         with caplog.at_level(logging.WARNING, "mstcp"):
@@ -316,7 +300,7 @@ async def test_files_are_sent_from_any_place(count: int, how: str, tmp_path: Pat
     path = tmp_path / "file"
     path.write_bytes(data)
     offset, size = 4097, len(data) - 10_000
-    async with serving(echo) as address:
+    async with serving() as address:
         async with mstcp.open_connection(*address, streams=streams(count), limit=1 << 20) as (reader, writer):
             with path.open("rb") as file:
                 reading = asyncio.create_task(reader.readexactly(size))
@@ -342,7 +326,7 @@ async def test_opening_that_is_cancelled_closes_no_descriptor_that_the_loop_watc
             watched.append(sock)
         close(sock)
 
-    async with serving(echo) as address:
+    async with serving() as address:
         monkeypatch.setattr(socket.socket, "close", checked)
         for turns in range(40):
             opening = asyncio.ensure_future(mstcp.open_connection(*address, streams=streams(3)))
@@ -387,7 +371,7 @@ async def test_a_block_closes_its_connection_and_aborts_it_when_it_fails(count: 
 
 
 async def test_a_connection_can_be_opened_by_a_task_and_read_line_by_line() -> None:
-    async with serving(echo) as address:
+    async with serving() as address:
         opening = asyncio.create_task(mstcp.open_connection(*address, streams=streams(2)))
         reader, writer = await opening
         async with writer:
@@ -481,25 +465,22 @@ async def test_streams_come_back_from_their_own_addresses_to_their_own() -> None
         socks = transport.get_extra_info("sockets")
         return sorted((sock.getsockname()[0], sock.getpeername()[0]) for sock in socks if sock.fileno() >= 0)
 
-    async with await mstcp.start_server(echo, "0.0.0.0") as server:
-        port = server.sockets[0].getsockname()[1]
+    async with serving(host="0.0.0.0") as (_, port):
         specs = [StreamSpec(local=local, remote=(remote, port)) for local, remote in ways]
         given = [
             socket.create_connection((remote, port), source_address=(local, 0)) for local, remote in ways
         ]
         for how in ({"sock": given}, {"host": "127.0.0.1", "port": port, "streams": specs}):
             arguments: Any = how
-            reader, writer = await mstcp.open_connection(**arguments)
-            for index in range(len(ways)):
-                lost = writer.get_extra_info("sockets")[index]
-                lost.shutdown(socket.SHUT_RDWR)
-                await until(functools.partial(is_closed, lost))
-                await until(functools.partial(has_streams, writer, len(ways)))
-            assert used(writer.transport) == ways
-            writer.write(b"x")
-            assert await asyncio.wait_for(reader.readexactly(1), WAIT_S) == b"x"
-            writer.close()
-            await writer.wait_closed()
+            async with mstcp.open_connection(**arguments) as (reader, writer):
+                for index in range(len(ways)):
+                    lost = writer.get_extra_info("sockets")[index]
+                    lost.shutdown(socket.SHUT_RDWR)
+                    await until(functools.partial(is_closed, lost))
+                    await until(functools.partial(has_streams, writer, len(ways)))
+                assert used(writer.transport) == ways
+                writer.write(b"x")
+                assert await asyncio.wait_for(reader.readexactly(1), WAIT_S) == b"x"
     for wrong in (StreamSpec(local="somewhere"), StreamSpec(remote=("host.example", 9))):
         with pytest.raises(mstcp.LocalProtocolError, match="of a stream is an IP address"):
             await mstcp.open_connection("127.0.0.1", 9, streams=[wrong])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import mstcp
 from mstcp import ConnectionTransport, StreamSpec, sockets
 from mstcp.transport.delivery import Delivery
+from tests.fakes.connections import serving
 from tests.fakes.transport import PAYLOAD_BYTES, Raw
 from tests.fakes.waiting import until
 
@@ -244,12 +245,9 @@ async def test_a_protocol_that_pauses_within_its_callback_gets_every_byte_once(
         writer.write(data)
         writer.close()
 
-    async with await mstcp.start_server(send, "127.0.0.1") as server:
-        port = server.sockets[0].getsockname()[1]
+    async with serving(send) as address:
         streams = [StreamSpec()] * count
-        connection, protocol = await mstcp.create_connection(
-            protocol_class, "127.0.0.1", port, streams=streams
-        )
+        connection, protocol = await mstcp.create_connection(protocol_class, *address, streams=streams)
         if count == 1:
             connection.write(b"plain")
         await asyncio.wait_for(protocol.ended, 60)

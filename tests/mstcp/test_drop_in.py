@@ -23,8 +23,8 @@ from requests.adapters import HTTPAdapter
 from urllib3.util.connection import is_connection_dropped
 
 from mstcp import StreamSpec, blocking
+from tests.fakes.blocking_ends import Ends, connected
 from tests.fakes.waiting import wait_until
-from tests.mstcp.test_blocking import connected
 from tests.mstcp.test_tls import client_context, server_context
 
 KINDS = ["plain", "streams", "tls"]
@@ -32,20 +32,13 @@ TIMEOUT_S = 60
 
 
 @contextlib.contextmanager
-def pair(kind: str) -> Iterator[tuple[blocking.Socket, blocking.Socket]]:
+def pair(kind: str) -> Iterator[Ends]:
     """Yield both ends of a connection; over TLS the library's thread carries it, else the application's."""
-    if kind != "tls":
-        with connected(1 if kind == "plain" else 2) as ends:
-            yield ends
-        return
-    with blocking.create_server(("127.0.0.1", 0), timeout=TIMEOUT_S, ssl=server_context()) as listener:
-        address = listener.getsockname()
-        with blocking.create_connection(
-            address, TIMEOUT_S, streams=[StreamSpec()] * 2, ssl=client_context()
-        ) as ours:
-            theirs, _ = listener.accept()
-            with theirs:
-                yield ours, theirs
+    options: dict[str, Any] = (
+        {"ssl": client_context(), "server": {"ssl": server_context()}} if kind == "tls" else {}
+    )
+    with connected(1 if kind == "plain" else 2, **options) as ends:
+        yield ends
 
 
 def is_readable(sock: Any, seconds: float = 0) -> bool:

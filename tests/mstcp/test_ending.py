@@ -13,6 +13,7 @@ import pytest
 import mstcp
 from mstcp import ConnectionTransport, StreamSpec
 from tests.fakes.broken_paths import over_paths
+from tests.fakes.connections import serving
 from tests.fakes.echo_server import EchoServer
 from tests.fakes.flow_controller import FlowController
 from tests.fakes.raw_client import RawClient, read_answer, refusal_of
@@ -75,8 +76,7 @@ async def test_connection_lost_is_told_after_the_allocation_is_given_back() -> N
             released.append(list(controller.released))
 
     released: list[list[str]] = []
-    async with FlowController() as controller, await mstcp.start_server(EchoServer().echo) as server:
-        port = server.sockets[0].getsockname()[1]
+    async with FlowController() as controller, serving() as (_, port):
         transport, _ = await mstcp.create_connection(
             Noting, "127.0.0.1", port, rate=8e6, controller=controller.address
         )
@@ -98,9 +98,9 @@ async def test_a_server_that_has_closed_tells_a_client_that_joins() -> None:
         await writer.wait_closed()
         ended.set()
 
-    async with await mstcp.start_server(close, "127.0.0.1", plain=False) as server:
+    async with serving(close, plain=False) as address:
         client = RawClient(count=1)
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        reader, writer = await asyncio.open_connection(*address)
         await client.exchange(reader, writer)
         fin = generate.control(FIN, bytes(8))
         writer.write(fin)
@@ -110,7 +110,7 @@ async def test_a_server_that_has_closed_tells_a_client_that_joins() -> None:
         await asyncio.wait_for(ended.wait(), 20)
         writer.close()
         for _ in range(2):
-            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            reader, writer = await asyncio.open_connection(*address)
             writer.write(client.hello(1))
             assert refusal_of(await read_answer(reader)) is None
             assert await asyncio.wait_for(reader.readexactly(8), 20) == generate.control(ACK, bytes(16))[:8]
@@ -119,7 +119,7 @@ async def test_a_server_that_has_closed_tells_a_client_that_joins() -> None:
             assert await asyncio.wait_for(reader.read(), 20) == generate.control(LAST, b"")
             writer.close()
         # Who cannot prove that it is the client is told nothing.
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        reader, writer = await asyncio.open_connection(*address)
         writer.write(client.hello(2, key=bytes(32)))
         assert refusal_of(await read_answer(reader)) is not None
         writer.close()
@@ -152,8 +152,7 @@ async def read_a_byte(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 
 @pytest.mark.parametrize("streams", [1, 2])
 async def test_what_is_written_after_the_peer_has_closed_fails(streams: int) -> None:
-    async with await mstcp.start_server(read_a_byte, "127.0.0.1") as server:
-        address = server.sockets[0].getsockname()
+    async with serving(read_a_byte) as address:
         reader, writer = await mstcp.open_connection(*address, streams=[StreamSpec()] * streams)
         writer.write(b"x")
         assert await asyncio.wait_for(reader.read(), 60) == b""

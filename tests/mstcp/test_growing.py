@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -16,13 +17,6 @@ from mstcp.proto import control_pb2 as pb
 from tests.fakes.flow_controller import FlowController, split_evenly
 
 RATE_BPS = 20e6
-
-
-def allocated(*port_rates: tuple[int, float]) -> pb.ServerMessage:
-    streams = [pb.Stream(source_port=port, rate_bps=rate) for port, rate in port_rates]
-    total = sum(rate for _, rate in port_rates)
-    allocation = pb.Allocation(flow_id="flow-1", rate_bps=total, streams=streams, lease_s=5)
-    return pb.ServerMessage(changed=pb.AllocationChanged(allocation=allocation))
 
 
 class Sink:
@@ -39,15 +33,24 @@ class Sink:
         writer.close()
 
 
-def one_stream() -> FlowController:
-    return FlowController(lambda request: split_evenly(request, 1))
-
-
-async def connect(port: int, controller: FlowController, **options: Any) -> asyncio.StreamWriter:
-    _, writer = await mstcp.open_connection(
-        "127.0.0.1", port, rate=RATE_BPS, controller=controller.address, may_grow=True, max_paths=3, **options
-    )
-    return writer
+@contextlib.asynccontextmanager
+async def growing(
+    sink: Sink, **options: Any
+) -> AsyncIterator[tuple[FlowController, mstcp.Server, mstcp.StreamWriter]]:
+    """Open a connection that has one stream by now."""
+    async with (
+        FlowController(lambda request: split_evenly(request, 1)) as controller,
+        await mstcp.start_server(sink.take, "127.0.0.1") as server,
+        mstcp.open_connection(
+            *server.sockets[0].getsockname(),
+            rate=RATE_BPS,
+            controller=controller.address,
+            may_grow=True,
+            max_paths=3,
+            **options,
+        ) as (_, writer),
+    ):
+        yield controller, server, writer
 
 
 async def reported(controller: FlowController, holds: Callable[[pb.StreamsReport], bool]) -> pb.StreamsReport:
@@ -57,12 +60,8 @@ async def reported(controller: FlowController, holds: Callable[[pb.StreamsReport
 
 async def test_every_byte_arrives_while_streams_come_and_go() -> None:
     sink, heard = Sink(), list[mstcp.AllocationChanged]()
-    async with await mstcp.start_server(sink.take, "127.0.0.1") as server, one_stream() as controller:
-        writer = await connect(
-            server.sockets[0].getsockname()[1], controller, on_allocation_changed=heard.append
-        )
+    async with growing(sink, on_allocation_changed=heard.append) as (controller, _, writer):
         transport = writer.transport
-        assert isinstance(transport, mstcp.ConnectionTransport)
         first, second, third = controller.requests[0].source_ports
         assert controller.requests[0].may_grow
         assert writer.get_extra_info("protocol") == "mstcp", "another stream can join"
@@ -80,7 +79,7 @@ async def test_every_byte_arrives_while_streams_come_and_go() -> None:
                 await writer.drain()
 
         await send(20)
-        controller.send(allocated((first, RATE_BPS / 2), (second, RATE_BPS / 2)))
+        controller.reallocate({first: RATE_BPS / 2, second: RATE_BPS / 2})
         report = await reported(controller, lambda report: len(report.open_ports) == 2)
         assert sorted(report.open_ports) == sorted([first, second])
         assert list(report.spare_ports) == [third]
@@ -89,7 +88,7 @@ async def test_every_byte_arrives_while_streams_come_and_go() -> None:
         assert all(stream.bytes_sent > 100_000 for stream in counters[:2])
         assert [stats.is_alive for stats in transport.stats().streams] == [True, True]
 
-        controller.send(allocated((second, RATE_BPS)))
+        controller.reallocate({second: RATE_BPS})
         await send(50)
         report = await reported(controller, lambda report: list(report.open_ports) == [second])
         assert len(report.spare_ports) == 2, "another was bound in its place"
@@ -97,7 +96,7 @@ async def test_every_byte_arrives_while_streams_come_and_go() -> None:
         assert [stats.is_alive for stats in transport.stats().streams] == [False, True]
 
         fresh = next(port for port in report.spare_ports if port != third)
-        controller.send(allocated((second, RATE_BPS / 2), (fresh, RATE_BPS / 2)))
+        controller.reallocate({second: RATE_BPS / 2, fresh: RATE_BPS / 2})
         await reported(controller, lambda report: fresh in report.open_ports)
         await send(50)
         writer.close()
@@ -109,19 +108,18 @@ async def test_every_byte_arrives_while_streams_come_and_go() -> None:
 
 async def test_a_stream_that_cannot_be_opened_is_reported_and_the_others_go_on() -> None:
     sink = Sink()
-    async with await mstcp.start_server(sink.take, "127.0.0.1") as server, one_stream() as controller:
-        writer = await connect(server.sockets[0].getsockname()[1], controller)
+    async with growing(sink) as (controller, server, writer):
         first, second, third = controller.requests[0].source_ports
         listening = server.sockets[0]
         asyncio.get_running_loop().remove_reader(listening.fileno())
         listening.shutdown(socket.SHUT_RDWR)  # it takes no more connections
-        controller.send(allocated((first, RATE_BPS / 2), (second, RATE_BPS / 2)))
+        controller.reallocate({first: RATE_BPS / 2, second: RATE_BPS / 2})
         report = await reported(controller, lambda report: bool(report.failed_ports))
         assert list(report.failed_ports) == [second]
         assert list(report.open_ports) == [first]
         assert third in report.spare_ports and second not in report.spare_ports
         assert len(report.spare_ports) == 2
-        controller.send(allocated((first, RATE_BPS)))
+        controller.reallocate({first: RATE_BPS})
         await reported(controller, lambda report: not report.failed_ports)
         writer.write(b"still there")
         writer.close()
@@ -131,26 +129,20 @@ async def test_a_stream_that_cannot_be_opened_is_reported_and_the_others_go_on()
 
 
 async def test_a_port_that_was_never_bound_is_reported() -> None:
-    async with await mstcp.start_server(Sink().take, "127.0.0.1") as server, one_stream() as controller:
-        writer = await connect(server.sockets[0].getsockname()[1], controller)
+    async with growing(Sink()) as (controller, _, _):
         first = controller.requests[0].source_ports[0]
-        controller.send(allocated((first, RATE_BPS / 2), (1, RATE_BPS / 2)))
+        controller.reallocate({first: RATE_BPS / 2, 1: RATE_BPS / 2})
         report = await reported(controller, lambda report: bool(report.failed_ports))
         assert list(report.failed_ports) == [1]
-        writer.close()
-        await writer.wait_closed()
 
 
 async def test_ports_that_are_kept_for_later_are_let_go_at_the_end() -> None:
-    async with await mstcp.start_server(Sink().take, "127.0.0.1") as server, one_stream() as controller:
-        writer = await connect(server.sockets[0].getsockname()[1], controller)
+    async with growing(Sink()) as (controller, _, _):
         spare = controller.requests[0].source_ports[2]
         with socket.socket() as other, pytest.raises(OSError, match="in use"):
             other.bind(("127.0.0.1", spare))
-        writer.close()
-        await writer.wait_closed()
-        with socket.socket() as other:
-            other.bind(("127.0.0.1", spare))
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", spare))
 
 
 @pytest.mark.parametrize(

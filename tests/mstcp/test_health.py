@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 import json
 import logging
@@ -18,87 +19,31 @@ from typing import Any
 import pytest
 
 import mstcp
-from mstcp import ConnectionTransport, StreamSpec
+from mstcp import StreamSpec, StreamWriter
 from mstcp.stats import parse_tcp_info
+from tests.fakes.connections import Pair, connected
+from tests.fakes.tcp_server import wire
 from tests.fakes.waiting import until
-
-Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-class Wire:
-    """A TCP relay before the server that can swallow everything, as a path that died does."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self.open = asyncio.Event()
-        self.open.set()
-
-    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there = await asyncio.open_connection("127.0.0.1", self._port)
-        pumps = [self._pump(reader, there[1]), self._pump(there[0], writer)]
-        await asyncio.gather(*pumps)
-
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            while data := await reader.read(1 << 16):
-                await self.open.wait()
-                writer.write(data)
-                await writer.drain()
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
 
 
 @contextlib.asynccontextmanager
-async def connected(
-    count: int = 2, *, rates: list[float] | None = None, relayed: bool = False, **options: Any
-) -> AsyncIterator[tuple[Pair, Pair, Wire]]:
-    """Yield both ends of a connection and the path between them."""
-    accepted: asyncio.Queue[Pair] = asyncio.Queue()
-
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await accepted.put((reader, writer))
-
-    async with contextlib.AsyncExitStack() as stack:
-        server = await stack.enter_async_context(await mstcp.start_server(accept, "127.0.0.1"))
-        port = server.sockets[0].getsockname()[1]
-        path = Wire(port)
-        if relayed:
-            relay = await asyncio.start_server(path, "127.0.0.1")
-            stack.callback(relay.close)
-            port = relay.sockets[0].getsockname()[1]
-        specs = [StreamSpec(rate_bps=rate) for rate in rates] if rates else [StreamSpec()] * count
-        ours = await mstcp.open_connection(
-            "127.0.0.1", port, streams=specs, seed=1, join_timeout=20, **options
-        )
-        theirs = await asyncio.wait_for(accepted.get(), 20)
-        try:
-            yield ours, theirs, path
-        finally:
-            path.open.set()
-            for _, writer in (ours, theirs):
-                transport(writer).abort()
-                with contextlib.suppress(mstcp.MstcpError):
-                    await writer.wait_closed()
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            relays = [task for task in others if "Wire" in repr(task.get_coro())]
-            await asyncio.gather(*relays)
-
-
-def transport(writer: asyncio.StreamWriter) -> ConnectionTransport:
-    assert isinstance(writer.transport, ConnectionTransport)
-    return writer.transport
+async def over_wire(**options: Any) -> AsyncIterator[tuple[Pair, Pair, asyncio.Event]]:
+    """Yield both ends of a connection, and whether the path between them carries what is sent."""
+    is_open = asyncio.Event()
+    is_open.set()
+    async with connected(through=functools.partial(wire, is_open), **options) as ends:
+        yield *ends, is_open
 
 
 # --- figures ------------------------------------------------------------------------------------------------
 async def test_stats_have_rates_and_the_kernels_part() -> None:
-    async with connected(3) as ((_, writer), (reader, server), _):
-        first = transport(writer).stats()
+    async with connected(3) as ((_, writer), (reader, server)):
+        first = writer.transport.stats()
         assert first.sent_bps is None
         assert [stream.is_alive for stream in first.streams] == [True] * 3
         writer.write(bytes(3_000_000))
         await reader.readexactly(3_000_000)
-        sent, received = transport(writer).stats(), transport(server).stats()
+        sent, received = writer.transport.stats(), server.transport.stats()
         elapsed_s = sent.at_s - first.at_s
         carried = sum(stream.carried.bytes_sent for stream in sent.streams)
         assert sent.sent_bps == pytest.approx(carried * 8 / elapsed_s)
@@ -110,7 +55,7 @@ async def test_stats_have_rates_and_the_kernels_part() -> None:
                 assert 0 < stream.tcp.rtt_us < 60_000_000
                 assert stream.tcp.cwnd
                 assert stream.tcp.retransmits is not None
-    after = transport(writer).stats()
+    after = writer.transport.stats()
     assert [stream.is_alive for stream in after.streams] == [False] * 3
     assert after.streams[0].tcp.rtt_us is None
     # More where a stream was held up and others sent its frames again.
@@ -118,14 +63,14 @@ async def test_stats_have_rates_and_the_kernels_part() -> None:
 
 
 async def test_stats_of_a_plain_connection() -> None:
-    async with connected(1) as ((_, writer), (reader, _), _):
+    async with connected(1) as ((_, writer), (reader, _)):
         writer.write(b"x" * 1000)
         await reader.readexactly(1000)
-        stats = transport(writer).stats()
+        stats = writer.transport.stats()
         assert (len(stats.streams), stats.streams[0].is_stalled) == (1, False)
         assert stats.total.bytes_sent == 1000
         with pytest.raises(mstcp.LocalProtocolError, match="close the connection"):
-            transport(writer).remove_stream(0)
+            writer.transport.remove_stream(0)
 
 
 def test_tcp_info_of_older_kernels_is_shorter() -> None:
@@ -150,16 +95,16 @@ def events(path: Path) -> list[dict[str, Any]]:
 
 
 async def test_a_trace_tells_the_connections_life(tmp_path: Path) -> None:
-    async with connected(2) as ((_, writer), (reader, server), _):
-        transport(writer).start_trace(tmp_path)
-        transport(server).start_trace(tmp_path)
+    async with connected() as ((_, writer), (reader, server)):
+        writer.transport.start_trace(tmp_path)
+        server.transport.start_trace(tmp_path)
         with pytest.raises(mstcp.LocalProtocolError, match="a trace already"):
-            transport(writer).start_trace(tmp_path)
-        ports = [stream.source_port for stream in transport(writer).streams()]
-        transport(writer).set_rates(dict.fromkeys(ports, 50e6))
+            writer.transport.start_trace(tmp_path)
+        ports = [stream.source_port for stream in writer.transport.streams()]
+        writer.transport.set_rates(dict.fromkeys(ports, 50e6))
         writer.write(bytes(200_000))
         await reader.readexactly(200_000)
-        transport(writer).remove_stream(1)
+        writer.transport.remove_stream(1)
         await asyncio.sleep(0.25)
     name = writer.get_extra_info("connection_id").hex()
     header, *told = events(tmp_path / f"{name}-client.sqlog")
@@ -176,13 +121,13 @@ async def test_a_trace_tells_the_connections_life(tmp_path: Path) -> None:
 
 async def test_a_full_disk_ends_the_trace_and_not_the_connection(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(mstcp.LocalProtocolError, match="cannot be written: No such file"):
-        async with connected(2) as ((_, writer), _, _):
-            transport(writer).start_trace("/no/such/folder/trace")
-    async with connected(2) as ((_, writer), (reader, _), _):
-        transport(writer).start_trace("/dev/full")
-        ports = [stream.source_port for stream in transport(writer).streams()]
+        async with connected() as ((_, writer), _):
+            writer.transport.start_trace("/no/such/folder/trace")
+    async with connected() as ((_, writer), (reader, _)):
+        writer.transport.start_trace("/dev/full")
+        ports = [stream.source_port for stream in writer.transport.streams()]
         for _ in range(300):
-            transport(writer).set_rates(dict.fromkeys(ports, 50e6))
+            writer.transport.set_rates(dict.fromkeys(ports, 50e6))
         assert "the trace ends here, the connection goes on" in caplog.text
         writer.write(b"still here")
         assert await reader.readexactly(10) == b"still here"
@@ -190,7 +135,7 @@ async def test_a_full_disk_ends_the_trace_and_not_the_connection(caplog: pytest.
 
 async def test_nothing_is_logged_by_default(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="mstcp")
-    async with connected(2) as ((_, writer), (reader, _), _):
+    async with connected() as ((_, writer), (reader, _)):
         writer.write(b"x")
         writer.get_extra_info("sockets")[0].shutdown(socket.SHUT_RDWR)
         assert await reader.readexactly(1) == b"x"
@@ -200,47 +145,47 @@ async def test_nothing_is_logged_by_default(caplog: pytest.LogCaptureFixture) ->
 
 # --- signs of life ------------------------------------------------------------------------------------------
 async def test_an_idle_connection_is_kept_while_its_peer_answers() -> None:
-    async with connected(2) as ((_, writer), (reader, _), _):
+    async with connected() as ((_, writer), (reader, _)):
         idle_s, probes = 0.05, 10
-        transport(writer).set_keepalive(idle_s, probes)
+        writer.transport.set_keepalive(idle_s, probes)
         await asyncio.sleep(2 * idle_s * probes)  # unanswered probes would have ended it by half of that
-        assert not transport(writer).is_closing()
-        assert transport(writer).alive_streams == 2
+        assert not writer.transport.is_closing()
+        assert writer.transport.alive_streams == 2
         writer.write(b"still here")
         assert await reader.readexactly(10) == b"still here"
-        transport(writer).set_keepalive(None)
+        writer.transport.set_keepalive(None)
 
 
 async def test_a_peer_that_gives_no_sign_of_life_is_lost() -> None:
-    async with connected(2, relayed=True, reconnect_timeout=0.2) as ((client, writer), _, path):
-        transport(writer).set_keepalive(0.1, probes=2)
-        path.open.clear()
+    async with over_wire(reconnect_timeout=0.2) as ((client, writer), _, is_open):
+        writer.transport.set_keepalive(0.1, probes=2)
+        is_open.clear()
         with pytest.raises(mstcp.ConnectionLost, match="nothing came through"):
             await asyncio.wait_for(client.read(), 30)
 
 
 async def test_streams_that_gave_no_sign_come_back_with_their_path() -> None:
-    async with connected(2, relayed=True, reconnect_timeout=20.0) as ((_, writer), (reader, _), path):
-        transport(writer).set_keepalive(0.1, probes=2)
-        path.open.clear()
-        await until(lambda: transport(writer).alive_streams == 0)
-        path.open.set()
-        await until(lambda: transport(writer).alive_streams == 2)
+    async with over_wire(reconnect_timeout=20.0) as ((_, writer), (reader, _), is_open):
+        writer.transport.set_keepalive(0.1, probes=2)
+        is_open.clear()
+        await until(lambda: writer.transport.alive_streams == 0)
+        is_open.set()
+        await until(lambda: writer.transport.alive_streams == 2)
         writer.write(b"back again")
         assert await reader.readexactly(10) == b"back again"
 
 
 @pytest.mark.parametrize(("idle_s", "probes"), [(0.0, 3), (-1.0, 3), (1e9, 3), (1.0, 0), (1.0, 128)])
 async def test_a_keepalive_that_makes_no_sense_is_refused(idle_s: float, probes: int) -> None:
-    async with connected(1) as ((_, writer), _, _):
+    async with connected(1) as ((_, writer), _):
         with pytest.raises(mstcp.LocalProtocolError, match=r"idle_s is|probes is"):
-            transport(writer).set_keepalive(idle_s, probes)
+            writer.transport.set_keepalive(idle_s, probes)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="TCP_USER_TIMEOUT is Linux's")
 async def test_every_stream_has_a_user_timeout_and_plain_tcp_has_none() -> None:
     for count, milliseconds in ((2, 30_000), (1, 0)):
-        async with connected(count) as ((_, writer), (_, server), _):
+        async with connected(count) as ((_, writer), (_, server)):
             for end in (writer, server):
                 for sock in end.get_extra_info("sockets"):
                     assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == milliseconds
@@ -249,9 +194,9 @@ async def test_every_stream_has_a_user_timeout_and_plain_tcp_has_none() -> None:
 # --- streams that are taken out -----------------------------------------------------------------------------
 async def test_a_stream_is_taken_out_during_a_transfer_and_nothing_is_lost() -> None:
     data = random.Random(3).randbytes(4 << 20)
-    async with connected(rates=[40e6, 40e6, 40e6]) as ((client, writer), (reader, server), _):
+    async with connected([StreamSpec(rate_bps=40e6)] * 3) as ((client, writer), (reader, server)):
 
-        async def write(end: asyncio.StreamWriter) -> None:
+        async def write(end: StreamWriter) -> None:
             for start in range(0, len(data), 20_000):
                 end.write(data[start : start + 20_000])
                 await end.drain()
@@ -260,18 +205,18 @@ async def test_a_stream_is_taken_out_during_a_transfer_and_nothing_is_lost() -> 
         writing = [asyncio.ensure_future(write(end)) for end in (writer, server)]
         reading = [asyncio.ensure_future(end.read()) for end in (client, reader)]
         await asyncio.sleep(0.1)
-        transport(writer).remove_stream(1)
+        writer.transport.remove_stream(1)
         for end in (writer, server):
-            await until(lambda end=end: transport(end).alive_streams == 2)  # type: ignore[misc]
+            await until(lambda end=end: end.transport.alive_streams == 2)  # type: ignore[misc]
         got = await asyncio.wait_for(asyncio.gather(*reading), 60)
         await asyncio.gather(*writing)
         assert [hashlib.sha256(each).digest() for each in got] == [hashlib.sha256(data).digest()] * 2
         # It is not opened again.
-        assert transport(writer).alive_streams == transport(server).alive_streams == 2
-        streams = transport(writer).stats().streams
+        assert writer.transport.alive_streams == server.transport.alive_streams == 2
+        streams = writer.transport.stats().streams
         assert [stream.is_alive for stream in streams] == [True, False, True]
-        transport(writer).remove_stream(0)
+        writer.transport.remove_stream(0)
         with pytest.raises(mstcp.LocalProtocolError, match="last stream"):
-            transport(writer).remove_stream(2)
+            writer.transport.remove_stream(2)
         with pytest.raises(mstcp.LocalProtocolError, match="no stream 1"):
-            transport(writer).remove_stream(1)
+            writer.transport.remove_stream(1)

@@ -12,7 +12,8 @@ import pytest
 
 import mstcp
 from mstcp import StreamSpec
-from mstcp.open import opening
+from mstcp.open import opening as client_opening
+from tests.fakes.connections import serving
 
 CONNECT_S = 0.8
 """As long as nobody accepts: TCP then tries again a second after the first time."""
@@ -74,20 +75,19 @@ async def test_a_long_path_opens_one_connection_with_all_its_streams(monkeypatch
             await reader.read()
             writer.close()
 
-    resolve = opening.resolve
+    resolve = client_opening.resolve
 
     async def twice(host: str, port: int) -> Any:
         return 2 * await resolve(host, port)  # as a name with two addresses of one server
 
     # Streams that were connected and not needed are no plain connections.
     options: dict[str, Any] = {"plain": False, "on_rejected": lambda *_: None, "early_data": True}
-    async with await mstcp.start_server(answer, "127.0.0.1", **options) as server:
+    async with serving(answer, **options) as (_, port):
         monkeypatch.setattr("mstcp.open.client.resolve", twice)
-        async with far_away(server.sockets[0].getsockname()[1]) as port:
-            _, writer = await mstcp.open_connection(
-                "127.0.0.1", port, streams=[StreamSpec()] * 3, early_data=b"early", join_timeout=20
+        async with far_away(port) as start:
+            opening = mstcp.open_connection(
+                "127.0.0.1", start, streams=[StreamSpec()] * 3, early_data=b"early", join_timeout=20
             )
-            assert writer.transport.alive_streams == 3
-            writer.close()
-            await writer.wait_closed()
+            async with opening as (_, writer):
+                assert writer.transport.alive_streams == 3
     assert handled == [b"early"]

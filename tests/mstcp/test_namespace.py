@@ -21,6 +21,7 @@ from benchmarks.transport.network import Network
 from mstcp.tools import namespace, proxy, redirect
 from mstcp.tools.executables import uses_libc
 from tests.fakes.mstcp_command import ended, mstcp_command
+from tests.fakes.processes import go_build
 from tests.fakes.tcp_server import tcp_server
 from tests.fakes.waiting import wait_until
 from tests.sandbox import run_in_sandbox
@@ -131,11 +132,9 @@ def go_program(tmp_path_factory: pytest.TempPathFactory) -> str:
     if shutil.which("go") is None:
         pytest.skip("go is not installed")
     folder = tmp_path_factory.mktemp("go")
-    source, program = folder / "fetch.go", folder / "fetch"
-    source.write_text(GO_FETCH)
-    settings = {"CGO_ENABLED": "0", "GOCACHE": str(folder / "cache"), "GOTOOLCHAIN": "local"}
-    command = ["go", "build", "-o", str(program), str(source)]
-    subprocess.run(command, cwd=folder, env={**os.environ, **settings}, check=True)
+    (folder / "fetch.go").write_text(GO_FETCH)
+    program = folder / "fetch"
+    go_build(program, folder, {**os.environ, "CGO_ENABLED": "0"}, "fetch.go")
     assert not uses_libc(str(program))
     return str(program)
 

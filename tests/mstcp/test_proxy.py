@@ -13,6 +13,7 @@ import socket
 import struct
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -36,21 +37,11 @@ from mstcp.tools.preamble import (
 from mstcp.tools.preload import SHIM
 from mstcp.tools.proxy import Entry, Exit, SharedUpstream, Upstream
 from tests.fakes.flow_controller import FlowController
-from tests.fakes.mstcp_command import ended, mstcp_command
-from tests.fakes.tcp_server import keep_silent, tcp_server
+from tests.fakes.mstcp_command import ended, mstcp_command, result_of
+from tests.fakes.ports import free_ports
+from tests.fakes.tcp_server import Handler, echo, keep_silent, tcp_client, tcp_server
 from tests.fakes.waiting import until
 from tests.vectors.generate import MAGIC
-
-Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
-
-
-async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(ConnectionError):
-        while chunk := await reader.read(1 << 16):
-            writer.write(chunk)
-            await writer.drain()
-        writer.close()
-        await writer.wait_closed()
 
 
 class Chain:
@@ -60,8 +51,8 @@ class Chain:
         self.reports: list[str] = []
         self.port = 0
 
-    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection("127.0.0.1", self.port)
+    def connect(self) -> AbstractAsyncContextManager[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        return tcp_client(self.port)
 
 
 async def listening(stack: contextlib.AsyncExitStack, serve: Callable[..., Coroutine[Any, Any, None]]) -> int:
@@ -109,26 +100,22 @@ async def test_bytes_go_both_ways_and_half_closes_are_kept(how: dict[str, bool])
 
     data = random.Random(1).randbytes(3_000_000)
     async with chain(count, **how) as proxies:
-        reader, writer = await proxies.connect()
-        writer.write(data)
-        writer.write_eof()
-        answer = await asyncio.wait_for(reader.read(), 60)
-        assert answer == hashlib.sha256(data).digest() + data[::-1]
-        writer.close()
-        await writer.wait_closed()
+        async with proxies.connect() as (reader, writer):
+            writer.write(data)
+            writer.write_eof()
+            answer = await asyncio.wait_for(reader.read(), 60)
+            assert answer == hashlib.sha256(data).digest() + data[::-1]
     assert proxies.reports == []
 
 
 @pytest.mark.parametrize("shares", [False, True])
 async def test_many_connections_at_once(shares: bool) -> None:
     async def ask(number: int) -> None:
-        reader, writer = await proxies.connect()
-        for turn in range(5):
-            line = f"{number} {turn}\n".encode() * 100
-            writer.write(line)
-            assert await reader.readexactly(len(line)) == line
-        writer.close()
-        await writer.wait_closed()
+        async with proxies.connect() as (reader, writer):
+            for turn in range(5):
+                line = f"{number} {turn}\n".encode() * 100
+                writer.write(line)
+                assert await reader.readexactly(len(line)) == line
 
     async with chain(shares=shares) as proxies:
         await asyncio.wait_for(asyncio.gather(*(ask(number) for number in range(60))), 60)
@@ -150,13 +137,11 @@ async def test_proxies_find_out_that_a_peer_has_vanished(
 
     monkeypatch.setattr(sockets, "set_keepalive", noting)
     async with chain(shares=shares) as proxies:
-        reader, writer = await proxies.connect()
-        writer.write(b"x")
-        assert await reader.readexactly(1) == b"x"
-        # TCP in and out, two streams at both ends.
-        await until(lambda: len(asked) == 6)
-        writer.close()
-        await writer.wait_closed()
+        async with proxies.connect() as (reader, writer):
+            writer.write(b"x")
+            assert await reader.readexactly(1) == b"x"
+            # TCP in and out, two streams at both ends.
+            await until(lambda: len(asked) == 6)
 
 
 @pytest.mark.parametrize("shares", [False, True])
@@ -169,14 +154,11 @@ async def test_a_break_on_one_side_is_a_break_on_the_other(shares: bool) -> None
         writer.transport.abort()
 
     async with chain(answer_and_break, shares=shares) as proxies:
-        reader, writer = await proxies.connect()
-        writer.write(b"x")
-        with pytest.raises(ConnectionError):
-            await asyncio.wait_for(reader.read(), 20)
-        await until(lambda: proxies.reports)
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
+        async with proxies.connect() as (reader, writer):
+            writer.write(b"x")
+            with pytest.raises(ConnectionError):
+                await asyncio.wait_for(reader.read(), 20)
+            await until(lambda: proxies.reports)
 
 
 @pytest.mark.parametrize(
@@ -192,26 +174,20 @@ async def test_what_cannot_be_reached_is_told_and_breaks_the_connection(
     to: Destination, reason: str, shares: bool
 ) -> None:
     async with chain(asks=True, shares=shares, to=to) as proxies:
-        reader, writer = await proxies.connect()
-        with contextlib.suppress(ConnectionError):
-            assert await asyncio.wait_for(reader.read(), 20) == b""
-        await until(lambda: len(proxies.reports) == 2)
-        assert all(reason in report for report in proxies.reports)
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
+        async with proxies.connect() as (reader, _):
+            with contextlib.suppress(ConnectionError):
+                assert await asyncio.wait_for(reader.read(), 20) == b""
+            await until(lambda: len(proxies.reports) == 2)
+            assert all(reason in report for report in proxies.reports)
 
 
 async def test_what_is_allowed_by_rule_and_what_is_not() -> None:
     for rule, fits in (("127.0.0.0/8", True), ("127.0.0.1:1", False), ("10.0.0.0/8", False)):
         async with chain(asks=True, allow=[parse_rule(rule)]) as proxies:
-            reader, writer = await proxies.connect()
-            writer.write(b"x")
-            with contextlib.suppress(ConnectionError):
-                assert (await asyncio.wait_for(reader.read(1), 20) == b"x") == fits
-            writer.close()
-            with contextlib.suppress(ConnectionError):
-                await writer.wait_closed()
+            async with proxies.connect() as (reader, writer):
+                writer.write(b"x")
+                with contextlib.suppress(ConnectionError):
+                    assert (await asyncio.wait_for(reader.read(1), 20) == b"x") == fits
 
 
 @pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", b"\x93MSP\2\0\x50\1a", b"\x93MSP\1\0\0\1a"])
@@ -219,14 +195,12 @@ async def test_a_connection_that_asks_for_nothing_is_told_so(data: bytes) -> Non
     reports: list[str] = []
     async with contextlib.AsyncExitStack() as stack:
         port = await listening(stack, Exit(None, None, reports.append).serve)
-        reader, writer = await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2)
-        writer.write(data)
-        head = await reader.readexactly(ANSWER_BYTES)
-        text = await reader.readexactly(head[2])
-        with pytest.raises(DestinationRefused, match="destination"):
-            check_answer(head, text)
-        writer.close()
-        await writer.wait_closed()
+        async with mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2) as (reader, writer):
+            writer.write(data)
+            head = await reader.readexactly(ANSWER_BYTES)
+            text = await reader.readexactly(head[2])
+            with pytest.raises(DestinationRefused, match="destination"):
+                check_answer(head, text)
         await until(lambda: reports)
 
 
@@ -270,15 +244,12 @@ async def test_both_ends_as_commands_and_ctrl_c() -> None:
         to = await leave.address()
         async with mstcp_command("proxy", "enter", "127.0.0.1:0", to, "--streams", "3") as enter:
             host, _, entry = (await enter.address()).rpartition(":")
-            reader, writer = await asyncio.open_connection(host, int(entry))
-            writer.write(b"through both")
-            assert await asyncio.wait_for(reader.readexactly(12), 20) == b"through both"
-            await ended(enter)
-            with contextlib.suppress(ConnectionError):
-                assert await asyncio.wait_for(reader.read(), 20) == b""
-            writer.close()
-            with contextlib.suppress(ConnectionError):
-                await writer.wait_closed()
+            async with tcp_client(int(entry), host) as (reader, writer):
+                writer.write(b"through both")
+                assert await asyncio.wait_for(reader.readexactly(12), 20) == b"through both"
+                await ended(enter)
+                with contextlib.suppress(ConnectionError):
+                    assert await asyncio.wait_for(reader.read(), 20) == b""
         status, _, err = await leave.end(signal.SIGTERM)
         assert status == 130
         assert "Traceback" not in err
@@ -342,9 +313,7 @@ async def test_run_leads_a_program_over_mstcp(tmp_path: Path) -> None:
         assert out == b"True\n" + (tmp_path / "file").read_bytes()
         if shutil.which("curl"):
             arguments = ("curl", "-sS", "--fail", "-o", str(tmp_path / "copy"), url)
-            async with mstcp_command("run", *via, "--", *arguments) as run:
-                _, err = await asyncio.wait_for(run.process.communicate(), 60)
-            assert (run.process.returncode, err) == (0, b"")
+            assert await result_of("run", *via, "--", *arguments) == (0, "", "")
             assert (tmp_path / "copy").read_bytes() == (tmp_path / "file").read_bytes()
         await ended(leave)
 
@@ -361,16 +330,14 @@ except OSError as error:
 async def test_run_tells_a_program_that_nobody_listens_and_passes_its_status_on() -> None:
     async with mstcp_command("proxy", "exit", "0") as leave:
         via = ("--via", await leave.address(), "--only", "127.0.0.1:1")
-        async with mstcp_command("run", *via, "--", sys.executable, "-c", REFUSED, "1") as run:
-            status, _, err = await run.end(0)
+        status, _, err = await result_of("run", *via, "--", sys.executable, "-c", REFUSED, "1")
         assert status == 7, err
         assert "127.0.0.1:1 refused the connection" in err
-        async with mstcp_command("run", *via, "--", "sh", "-c", "kill -TERM $$") as run:
-            status, _, err = await run.end(0)
+        status, _, err = await result_of("run", *via, "--", "sh", "-c", "kill -TERM $$")
         assert status == 128 + signal.SIGTERM
         assert "opened no connection over MSTCP" in err
-        async with mstcp_command("run", *via, "--", "no-such-command") as run:
-            assert await run.end(0) == (1, "", "mstcp run: no-such-command: No such file or directory\n")
+        told = "mstcp run: no-such-command: No such file or directory\n"
+        assert await result_of("run", *via, "--", "no-such-command") == (1, "", told)
 
 
 FASTOPEN = """
@@ -395,16 +362,15 @@ async def test_run_leads_a_connect_that_carries_data(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"here")
     async with http(tmp_path) as port, mstcp_command("proxy", "exit", "0") as leave:
         via = ("--via", await leave.address(), "--only", f"127.0.0.1:{port}")
-        async with mstcp_command("run", *via, "--", sys.executable, "-c", FASTOPEN, str(port)) as run:
-            assert await run.end(0) == (0, "True\n", "")
+        run = ("run", *via, "--", sys.executable, "-c", FASTOPEN, str(port))
+        assert await result_of(*run) == (0, "True\n", "")
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="the call's number is not known")
 async def test_run_tells_of_a_connection_that_passes_it_by(tmp_path: Path) -> None:
     async with http(tmp_path) as port, mstcp_command("proxy", "exit", "0") as leave:
         via = ("--via", await leave.address(), "--only", f"127.0.0.1:{port}")
-        async with mstcp_command("run", *via, "--", sys.executable, "-c", RAW, str(port)) as run:
-            status, _, err = await run.end(0)
+        status, _, err = await result_of("run", *via, "--", sys.executable, "-c", RAW, str(port))
         assert status == 0
         assert err.count(f"a connection to 127.0.0.1 port {port} goes past MSTCP") == 1
 
@@ -449,8 +415,7 @@ async def test_run_ends_when_what_the_program_sent_has_come(child: tuple[str, ..
         port = str(served)
         via = ("--via", await leave.address(), "--only", f"127.0.0.1:{port}", "--rates", "2e6,2e6")
         program = (sys.executable, "-c", SEND_AND_GO, port, *child)
-        async with mstcp_command("run", *via, "--", *program) as run:
-            assert (await run.end(0))[0] == expected
+        assert (await result_of("run", *via, "--", *program))[0] == expected
         await until(lambda: received == 1_000_000)
         leaves.set()
 
@@ -471,8 +436,7 @@ async def test_a_signal_ends_the_wait_for_what_the_program_sent(number: signal.S
 
 @pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
 async def test_run_leads_iperf3() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = str(probe.getsockname()[1])
+    port = str(free_ports(1)[0])
     server = await asyncio.create_subprocess_exec(
         *("iperf3", "--server", "--one-off", "--bind", "127.0.0.1", "--port", port, "--forceflush"),
         stdout=asyncio.subprocess.PIPE,
@@ -483,8 +447,7 @@ async def test_run_leads_iperf3() -> None:
     async with mstcp_command("proxy", "exit", "0") as leave:
         via = ("--via", await leave.address(), "--only", f"127.0.0.1:{port}")
         arguments = ("iperf3", "--client", "127.0.0.1", "--port", port, "--bytes", "8M", "--parallel", "2")
-        async with mstcp_command("run", *via, "--", *arguments) as run:
-            status, out, err = await run.end(0)
+        status, out, err = await result_of("run", *via, "--", *arguments)
         # iperf3 breaks its connections off at the end, which is told.
         assert status == 0, out + err
         assert "receiver" in out
@@ -513,6 +476,6 @@ async def test_run_asks_a_controller_once_for_a_program_or_for_each_of_its_conne
             assert out == b"True\n" + data
             assert [request.rate_bps for request in controller.requests] == [8.5e6] * count
             assert len(controller.released) == count
-        async with mstcp_command("run", *via, "--allocate", "program", "--", *program) as run:
-            assert await run.end(0) == (1, "", ALLOCATE_ALONE)
+        alone = await result_of("run", *via, "--allocate", "program", "--", *program)
+        assert alone == (1, "", ALLOCATE_ALONE)
         await ended(leave)

@@ -11,9 +11,10 @@ import pytest
 
 import mstcp
 from mstcp import LocalProtocolError, RemoteProtocolError, StreamSpec
-from tests.fakes.echo_server import EchoServer
+from tests.fakes.echo_server import echo_server
 
 SECRET = b"between us"
+SERVER: dict[str, Any] = {"plain": False, "secret": SECRET}
 DATA = bytes(range(256)) * 4000
 AFTER_BYTES = 20_000
 """What goes by unharmed before somebody in the path does something: the hellos, and some frames."""
@@ -62,15 +63,6 @@ async def relayed(server_port: int, deed: Deed) -> AsyncIterator[tuple[Relay, in
         server.close()
 
 
-@contextlib.asynccontextmanager
-async def echo_server(**options: Any) -> AsyncIterator[EchoServer]:
-    echo = EchoServer()
-    server = await mstcp.start_server(echo.echo, "127.0.0.1", 0, plain=False, secret=SECRET, **options)
-    echo.port = server.sockets[0].getsockname()[1]
-    async with server:
-        yield echo
-
-
 async def echoed(port: int, streams: int, **options: Any) -> bytes:
     """Return what comes back of DATA."""
     specs = [StreamSpec()] * streams
@@ -89,7 +81,7 @@ async def echoed(port: int, streams: int, **options: Any) -> bytes:
 @pytest.mark.parametrize("streams", [1, 3])
 @pytest.mark.parametrize("required", [False, True])
 async def test_authenticated_streams_carry_everything(streams: int, required: bool) -> None:
-    async with echo_server(authenticate_frames=required) as echo:
+    async with echo_server(**SERVER, authenticate_frames=required) as echo:
         assert await echoed(echo.port, streams) == DATA
 
 
@@ -104,13 +96,16 @@ async def test_authenticated_streams_carry_everything(streams: int, required: bo
 )
 async def test_what_is_done_in_the_path_never_comes_to_the_application(deed: Deed) -> None:
     """The stream is lost, what it carried goes over the other, and it is opened again."""
-    async with echo_server(authenticate_frames=True) as echo, relayed(echo.port, deed) as (relay, port):
+    async with (
+        echo_server(**SERVER, authenticate_frames=True) as echo,
+        relayed(echo.port, deed) as (relay, port),
+    ):
         assert await echoed(port, 2) == DATA
         assert relay.is_done
 
 
 async def test_a_server_that_requires_it_says_so() -> None:
-    async with echo_server(authenticate_frames=True, on_rejected=lambda *_: None) as echo:
+    async with echo_server(**SERVER, authenticate_frames=True) as echo:
         with pytest.raises(RemoteProtocolError, match="takes authenticated frames alone"):
             await mstcp.open_connection("127.0.0.1", echo.port, streams=[StreamSpec()] * 2, secret=SECRET)
 

@@ -10,20 +10,20 @@ import signal
 import ssl
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
 
-import mstcp
-from mstcp import StreamSpec
-from mstcp.proto import control_pb2 as pb
-from tests.fakes.echo_server import EchoServer
+from tests.fakes.connections import ask, serving
+from tests.fakes.echo_server import echo_server
 from tests.fakes.flow_controller import FlowController
-from tests.fakes.processes import running
+from tests.fakes.processes import first_line, output_of, running
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "between us"
 BYTES = 3_000_001
+DATA = bytes(range(256)) * (BYTES // 256)
 
 pytestmark = pytest.mark.timeout(600)  # building the programs counts
 
@@ -42,32 +42,27 @@ def examples() -> Path:
     return ROOT / "target" / "checks" / "examples"
 
 
-@pytest.mark.parametrize("streams", [1, 3])
-async def test_the_client_speaks_to_the_python_server(examples: Path, streams: int) -> None:
-    echo = EchoServer()
-    server = await mstcp.start_server(echo.echo, "127.0.0.1", 0, plain=False, secret=SECRET.encode())
-    async with server:
-        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with running(examples / "client", address, str(streams), str(BYTES), SECRET) as client:
-            out, errors = await asyncio.wait_for(client.communicate(), 60)
-    assert (client.returncode, out.decode()) == (0, f"{BYTES} bytes came back\n"), errors.decode()
+async def send_to_python(client: Path, host: str, streams: int, *words: str | Path, **options: Any) -> None:
+    """Let the client send to a server of ours, which sends all of it back."""
+    async with echo_server(plain=False, secret=SECRET.encode(), **options) as echo:
+        said = await output_of(client, f"{host}:{echo.port}", str(streams), str(BYTES), SECRET, *words)
+    assert said == f"{BYTES} bytes came back\n"
     assert echo.errors == []
 
 
+async def ask_rust(server: Path, *words: str | Path, **options: Any) -> None:
+    async with running(server, "127.0.0.1:0", SECRET, *words) as program:
+        port = int((await first_line(program)).rsplit(":", 1)[1])
+        assert await ask(port, DATA, 3, secret=SECRET.encode(), **options) == DATA
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+async def test_the_client_speaks_to_the_python_server(examples: Path, streams: int) -> None:
+    await send_to_python(examples / "client", "127.0.0.1", streams)
+
+
 async def test_the_python_client_speaks_to_the_server(examples: Path) -> None:
-    data = bytes(range(256)) * (BYTES // 256)
-    async with running(examples / "server", "127.0.0.1:0", SECRET) as server:
-        assert server.stdout is not None
-        said = await asyncio.wait_for(server.stdout.readline(), 20)
-        port = int(said.decode().rsplit(":", 1)[1])
-        reader, writer = await mstcp.open_connection(
-            "127.0.0.1", port, streams=[StreamSpec()] * 3, secret=SECRET.encode()
-        )
-        async with writer.transport:
-            writer.write(data)
-            writer.write_eof()
-            assert await asyncio.wait_for(reader.read(-1), 60) == data
-            assert writer.get_extra_info("protocol") == "mstcp"
+    await ask_rust(examples / "server")
 
 
 async def test_the_client_speaks_to_the_python_server_inside_tls(examples: Path, tmp_path: Path) -> None:
@@ -75,16 +70,7 @@ async def test_the_client_speaks_to_the_python_server_inside_tls(examples: Path,
     authority.cert_pem.write_to_path(path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost").configure_cert(context)
-    echo = EchoServer()
-    server = await mstcp.start_server(
-        echo.echo, "127.0.0.1", 0, plain=False, secret=SECRET.encode(), ssl=context
-    )
-    async with server:
-        address = f"localhost:{server.sockets[0].getsockname()[1]}"
-        async with running(examples / "client", address, "3", str(BYTES), SECRET, path) as client:
-            out, errors = await asyncio.wait_for(client.communicate(), 60)
-    assert (client.returncode, out.decode()) == (0, f"{BYTES} bytes came back\n"), errors.decode()
-    assert echo.errors == []
+    await send_to_python(examples / "client", "localhost", 3, path, ssl=context)
 
 
 async def test_the_python_client_speaks_to_the_server_inside_tls(examples: Path, tmp_path: Path) -> None:
@@ -94,33 +80,12 @@ async def test_the_python_client_speaks_to_the_server_inside_tls(examples: Path,
     certificate.private_key_pem.write_to_path(key)
     context = ssl.create_default_context()
     authority.configure_trust(context)
-    data = bytes(range(256)) * (BYTES // 256)
-    async with running(examples / "server", "127.0.0.1:0", SECRET, chain, key) as server:
-        assert server.stdout is not None
-        said = await asyncio.wait_for(server.stdout.readline(), 20)
-        port = int(said.decode().rsplit(":", 1)[1])
-        reader, writer = await mstcp.open_connection(
-            "127.0.0.1",
-            port,
-            streams=[StreamSpec()] * 3,
-            secret=SECRET.encode(),
-            ssl=context,
-            server_hostname="localhost",
-        )
-        async with writer.transport:
-            writer.write(data)
-            writer.write_eof()
-            assert await asyncio.wait_for(reader.read(-1), 60) == data
+    await ask_rust(examples / "server", chain, key, ssl=context, server_hostname="localhost")
 
 
 async def test_each_refuses_who_does_not_know_the_secret(examples: Path) -> None:
-    echo = EchoServer()
-    server = await mstcp.start_server(
-        echo.echo, "127.0.0.1", 0, plain=False, secret=b"another", on_rejected=echo.on_rejected
-    )
-    async with server:
-        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with running(examples / "client", address, "2", "1", SECRET) as client:
+    async with echo_server(plain=False, secret=b"another") as echo:
+        async with running(examples / "client", f"127.0.0.1:{echo.port}", "2", "1", SECRET) as client:
             _, errors = await asyncio.wait_for(client.communicate(), 60)
     assert client.returncode == 1
     assert "refuses" in errors.decode()
@@ -135,22 +100,19 @@ async def test_a_controller_s_rate_is_asked_for_kept_and_followed(examples: Path
             received += len(data)
         writer.close()
 
-    server = await mstcp.start_server(count, "127.0.0.1", 0, plain=False)
-    async with server, FlowController() as other, FlowController() as controller:
+    async with (
+        serving(count, plain=False) as (_, port),
+        FlowController() as other,
+        FlowController() as controller,
+    ):
         other.leads = False
-        port = server.sockets[0].getsockname()[1]
         controllers = f"127.0.0.1:1, {other.address},{controller.address}"
         words = [controllers, f"127.0.0.1:{port}", "8e6", "600"]
         async with running(examples / "rate", *words) as program:
             await controller.wait_for(lambda: len(controller.renewed) > 2)
             (request,) = controller.requests
             first, second = request.source_ports[:2]
-            streams = [
-                pb.Stream(source_port=first, rate_bps=5e6),
-                pb.Stream(source_port=second, rate_bps=1e6),
-            ]
-            changed = pb.Allocation(flow_id="flow-1", rate_bps=6e6, streams=streams, lease_s=0.3)
-            controller.send(pb.ServerMessage(changed=pb.AllocationChanged(allocation=changed)))
+            controller.reallocate({first: 5e6, second: 1e6}, lease_s=0.3)
             await controller.wait_for(lambda: len(controller.renewed) > 4)
             other.leads = True
             await controller.stop()

@@ -15,8 +15,10 @@ import pytest
 import mstcp
 from mstcp import ServerLimits, StreamSpec, _core
 from mstcp.limits import HalfOpen
-from tests.fakes.echo_server import EchoServer
+from tests.fakes.connections import ask, serving
+from tests.fakes.echo_server import EchoServer, echo_server
 from tests.fakes.raw_client import RawClient, closes_in, read_answer, refusal_of
+from tests.fakes.tcp_server import tcp_client
 from tests.fakes.waiting import until
 from tests.vectors import generate
 
@@ -60,11 +62,7 @@ class Victim(EchoServer):
 @contextlib.asynccontextmanager
 async def victim(*, connects: bool = True, **options: Any) -> AsyncIterator[Victim]:
     it = Victim()
-    server = await mstcp.start_server(
-        it.echo, "127.0.0.1", plain=False, on_rejected=it.on_rejected, **options
-    )
-    async with server:
-        it.port = server.sockets[0].getsockname()[1]
+    async with serving(it.echo, plain=False, on_rejected=it.on_rejected, **options) as (_, it.port):
         if connects:
             await it.connect()
         yield it
@@ -73,17 +71,6 @@ async def victim(*, connects: bool = True, **options: Any) -> AsyncIterator[Vict
             it.writer.close()
             await it.writer.wait_closed()
         await until(lambda: not it.open)
-
-
-@contextlib.asynccontextmanager
-async def raw(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        yield reader, writer
-    finally:
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
 
 
 async def rest(reader: asyncio.StreamReader) -> bytes:
@@ -96,7 +83,7 @@ async def rest(reader: asyncio.StreamReader) -> bytes:
 
 async def refusal(port: int, opening: bytes) -> tuple[int | None, tuple[int, str]]:
     """Return the code of the answer to an opening, and code and sentence of the CLOSE after it."""
-    async with raw(port) as (reader, writer):
+    async with tcp_client(port) as (reader, writer):
         writer.write(opening)
         code = refusal_of(await read_answer(reader))
         (close,) = closes_in(await rest(reader), PAYLOAD)
@@ -131,7 +118,7 @@ async def refusal(port: int, opening: bytes) -> tuple[int | None, tuple[int, str
     ],
 )
 async def test_a_broken_rule_ends_the_connection_with_close_1(frames: bytes, reason: str) -> None:
-    async with victim(reorder_buffer_bytes=1 << 18) as server, raw(server.port) as (reader, writer):
+    async with victim(reorder_buffer_bytes=1 << 18) as server, tcp_client(server.port) as (reader, writer):
         await RawClient().exchange(reader, writer)
         writer.write(frames)
         closes = closes_in(await rest(reader), PAYLOAD)
@@ -143,7 +130,7 @@ async def test_a_broken_rule_ends_the_connection_with_close_1(frames: bytes, rea
 
 
 async def test_joining_takes_the_proof_a_new_id_and_a_living_connection() -> None:
-    async with victim() as server, raw(server.port) as (reader, writer):
+    async with victim() as server, tcp_client(server.port) as (reader, writer):
         client, stranger = RawClient(), RawClient(bytes(16))
         first = client.hello()
         writer.write(first)
@@ -159,7 +146,7 @@ async def test_joining_takes_the_proof_a_new_id_and_a_living_connection() -> Non
             assert told[0] == told[1][0] == code
             assert reason in told[1][1]
         # Ids may jump; each is good for once.
-        async with raw(server.port) as (second, joining):
+        async with tcp_client(server.port) as (second, joining):
             await client.exchange(second, joining, 0xFFFF_FFFF)
             assert (await refusal(server.port, client.hello(0xFFFF_FFFF)))[0] == NOT_AUTHORISED
         await until(lambda: len(server.rejected) == 6)
@@ -170,7 +157,7 @@ async def test_a_hello_sent_twice_at_once_gets_in_once() -> None:
         client = RawClient()
         for index in (0, 1):
             opening = client.hello(index)
-            pairs = [await stack.enter_async_context(raw(server.port)) for _ in range(20)]
+            pairs = [await stack.enter_async_context(tcp_client(server.port)) for _ in range(20)]
             for _, writer in pairs:
                 writer.write(opening)
             answers = await asyncio.gather(*(read_answer(reader) for reader, _ in pairs))
@@ -182,7 +169,7 @@ async def test_a_hello_sent_twice_at_once_gets_in_once() -> None:
 # --- replay, reflection, swapping, truncation ---------------------------------------------------------------
 async def recorded_opening(secret: bytes) -> tuple[bytes, RawClient]:
     """Return all that an honest client with the secret says on stream 0: hello, CONFIRM, a frame."""
-    async with victim(connects=False, secret=secret) as server, raw(server.port) as (reader, writer):
+    async with victim(connects=False, secret=secret) as server, tcp_client(server.port) as (reader, writer):
         client = RawClient(secret=secret)
         hello = client.hello()
         writer.write(hello)
@@ -196,7 +183,7 @@ async def recorded_opening(secret: bytes) -> tuple[bytes, RawClient]:
 async def test_a_recorded_opening_is_good_for_no_other_server_and_no_restart() -> None:
     secret = b"between us"
     recorded, _ = await recorded_opening(secret)
-    async with victim(connects=False, secret=secret) as server, raw(server.port) as (reader, writer):
+    async with victim(connects=False, secret=secret) as server, tcp_client(server.port) as (reader, writer):
         writer.write(recorded)
         await rest(reader)
         await until(lambda: server.rejected)
@@ -206,7 +193,7 @@ async def test_a_recorded_opening_is_good_for_no_other_server_and_no_restart() -
 
 async def test_a_hello_alone_does_not_open_a_connection_with_a_secret() -> None:
     options: dict[str, Any] = {"secret": b"ours", "hello_timeout": 0.3}
-    async with victim(connects=False, **options) as server, raw(server.port) as (reader, writer):
+    async with victim(connects=False, **options) as server, tcp_client(server.port) as (reader, writer):
         writer.write(RawClient(secret=b"ours").hello(early=b"first bytes"))
         await rest(reader)
         await until(lambda: server.rejected)
@@ -215,11 +202,11 @@ async def test_a_hello_alone_does_not_open_a_connection_with_a_secret() -> None:
 
 
 async def test_frames_without_the_confirmation_never_reach_the_application() -> None:
-    async with victim() as server, raw(server.port) as (reader, writer):
+    async with victim() as server, tcp_client(server.port) as (reader, writer):
         client = RawClient()
         await client.exchange(reader, writer)
         for said in (full(0), control(7, bytes(32)), control(5, bytes(8))):
-            async with raw(server.port) as (second, joining):
+            async with tcp_client(server.port) as (second, joining):
                 stream_id = said[0]  # a new one each time
                 joining.write(client.hello(stream_id))
                 await read_answer(second)
@@ -235,7 +222,7 @@ async def test_frames_without_the_confirmation_never_reach_the_application() -> 
 
 async def test_early_data_comes_a_round_trip_earlier_where_the_server_takes_it() -> None:
     options: dict[str, Any] = {"secret": b"ours", "early_data": True}
-    async with victim(connects=False, **options) as server, raw(server.port) as (reader, writer):
+    async with victim(connects=False, **options) as server, tcp_client(server.port) as (reader, writer):
         writer.write(RawClient(secret=b"ours").hello(early=b"first bytes"))
         await read_answer(reader)
         # Nothing was confirmed yet.
@@ -246,20 +233,14 @@ async def test_early_data_comes_a_round_trip_earlier_where_the_server_takes_it()
 async def test_early_data_of_our_client_arrives_once() -> None:
     for takes_early in (False, True):
         async with victim(connects=False, secret=b"ours", early_data=takes_early) as server:
-            client_reader, client_writer = await mstcp.open_connection(
-                "127.0.0.1", server.port, streams=[StreamSpec()] * 2, secret=b"ours", early_data=b"question"
-            )
-            client_writer.write(b", and more")
-            client_writer.write_eof()
-            assert await asyncio.wait_for(client_reader.read(), 20) == b"question, and more"
-            client_writer.close()
-            await client_writer.wait_closed()
+            options: dict[str, Any] = {"secret": b"ours", "early_data": b"question"}
+            assert await ask(server.port, b", and more", **options) == b"question, and more"
 
 
 async def test_other_versions_are_told_which_are_spoken() -> None:
     async with victim() as server:
         for body in (b"\x08\x01", b"\x08\x09\x40\x04"):
-            async with raw(server.port) as (reader, writer):
+            async with tcp_client(server.port) as (reader, writer):
                 writer.write(generate.MAGIC + struct.pack(">I", len(body)) + body + bytes(32))
                 data = await rest(reader)
                 message = bytes([0x08, generate.VERSION, 0x40, generate.VERSION, 0x48, 3])
@@ -298,7 +279,7 @@ async def test_a_client_of_another_version_is_told_by_the_error() -> None:
 async def test_silent_streams_make_room_for_honest_ones() -> None:
     limits = ServerLimits(half_open_streams=8)
     async with victim(connects=False, limits=limits) as server, contextlib.AsyncExitStack() as stack:
-        silent = [await stack.enter_async_context(raw(server.port)) for _ in range(30)]
+        silent = [await stack.enter_async_context(tcp_client(server.port)) for _ in range(30)]
         await asyncio.wait_for(server.connect(), 30)
         assert await server.is_unharmed()
         assert server.rejected
@@ -313,7 +294,7 @@ async def test_hellos_beyond_the_rate_wait_and_then_are_refused() -> None:
         openings = [RawClient(bytes([number]) * 16).hello() for number in range(12)]
         codes = []
         async with contextlib.AsyncExitStack() as stack:
-            pairs = [await stack.enter_async_context(raw(server.port)) for _ in openings]
+            pairs = [await stack.enter_async_context(tcp_client(server.port)) for _ in openings]
             for (_, writer), opening in zip(pairs, openings, strict=True):
                 writer.write(opening)
             for reader, _ in pairs:
@@ -323,7 +304,10 @@ async def test_hellos_beyond_the_rate_wait_and_then_are_refused() -> None:
 
 
 async def test_connections_are_counted() -> None:
-    async with victim(limits=ServerLimits(connections=2)) as server, raw(server.port) as (reader, writer):
+    async with (
+        victim(limits=ServerLimits(connections=2)) as server,
+        tcp_client(server.port) as (reader, writer),
+    ):
         await RawClient().exchange(reader, writer)
         with pytest.raises(mstcp.RemoteProtocolError, match=r"limits is reached \(the server has 2 conn"):
             await mstcp.open_connection(
@@ -333,19 +317,13 @@ async def test_connections_are_counted() -> None:
 
 @pytest.mark.parametrize("plain", [True, "auto"])
 async def test_plain_connections_count_as_the_others_do(plain: Literal[True, "auto"]) -> None:
-    echo = EchoServer()
-    server = await mstcp.start_server(
-        echo.echo,
-        "127.0.0.1",
-        plain=plain,
-        on_rejected=echo.on_rejected,
-        limits=ServerLimits(connections=2),
-    )
-    async with server, contextlib.AsyncExitStack() as stack:
-        port = server.sockets[0].getsockname()[1]
+    async with (
+        echo_server(plain=plain, limits=ServerLimits(connections=2)) as echo,
+        contextlib.AsyncExitStack() as stack,
+    ):
 
         async def asks() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-            reader, writer = await stack.enter_async_context(raw(port))
+            reader, writer = await stack.enter_async_context(tcp_client(echo.port))
             writer.write(b"question")
             return reader, writer
 
@@ -357,7 +335,9 @@ async def test_plain_connections_count_as_the_others_do(plain: Literal[True, "au
         assert echo.rejected == ["the server has 2 connections"]
         if plain == "auto":
             with pytest.raises(mstcp.RemoteProtocolError, match="the server has 2 connections"):
-                await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2, join_timeout=0.0)
+                await mstcp.open_connection(
+                    "127.0.0.1", echo.port, streams=[StreamSpec()] * 2, join_timeout=0.0
+                )
         # One that ends makes room, by an end or by a break.
         pairs[0][1].write_eof()
         pairs[1][1].transport.abort()
@@ -381,30 +361,22 @@ async def test_a_connection_whose_protocol_cannot_be_made_does_not_count() -> No
     limits = ServerLimits(connections=1)
     async with await mstcp.create_server(make, "127.0.0.1", plain=True, limits=limits) as server:
         for _ in range(2):
-            async with raw(server.sockets[0].getsockname()[1]) as (reader, _):
+            async with tcp_client(server.sockets[0].getsockname()[1]) as (reader, _):
                 assert await rest(reader) == b""
-        async with raw(server.sockets[0].getsockname()[1]):
+        async with tcp_client(server.sockets[0].getsockname()[1]):
             await until(lambda: made == 3)
 
 
 async def test_mstcp_connections_leave_no_room_for_plain_ones() -> None:
-    echo = EchoServer()
-    limits = ServerLimits(connections=1)
-    async with await mstcp.start_server(
-        echo.echo, "127.0.0.1", on_rejected=echo.on_rejected, limits=limits
-    ) as server:
-        port = server.sockets[0].getsockname()[1]
-        _, writer = await mstcp.open_connection(
-            "127.0.0.1", port, streams=[StreamSpec()] * 2, join_timeout=0.0
-        )
-        async with raw(port) as (reader, plain):
-            plain.write(b"question")
-            assert await rest(reader) == b""
-        assert echo.rejected == ["the server has 1 connections"]
-        writer.close()
-        await writer.wait_closed()
+    async with echo_server(limits=ServerLimits(connections=1)) as echo:
+        streams = [StreamSpec()] * 2
+        async with mstcp.open_connection("127.0.0.1", echo.port, streams=streams, join_timeout=0.0):
+            async with tcp_client(echo.port) as (reader, plain):
+                plain.write(b"question")
+                assert await rest(reader) == b""
+            assert echo.rejected == ["the server has 1 connections"]
         await until(lambda: not echo.open)
-        async with raw(port) as (reader, plain):
+        async with tcp_client(echo.port) as (reader, plain):
             plain.write(b"question")
             assert await reader.readexactly(8) == b"question"
 
@@ -413,7 +385,7 @@ async def test_a_connection_has_64_streams_at_once() -> None:
     async with victim() as server, contextlib.AsyncExitStack() as stack:
         client = RawClient()
         for index in range(_core.MAX_STREAMS):
-            reader, writer = await stack.enter_async_context(raw(server.port))
+            reader, writer = await stack.enter_async_context(tcp_client(server.port))
             await client.exchange(reader, writer, index)
         code, (_, reason) = await refusal(server.port, client.hello(_core.MAX_STREAMS))
         assert code == LIMIT_EXCEEDED
@@ -442,10 +414,9 @@ async def test_windows_of_all_connections_stay_within_the_process_bound() -> Non
             writer.write(bytes(1 << 18))
         return writer
 
-    async with await mstcp.start_server(ignore, "127.0.0.1", limit=1024) as server:
+    async with serving(ignore, limit=1024) as (_, port):
         mstcp.limit_receive_memory(bound)
         try:
-            port = server.sockets[0].getsockname()[1]
             writers = await asyncio.gather(*(fill(port) for _ in range(12)))
             for _ in range(50):
                 promised, limit = _core.receive_memory()

@@ -10,14 +10,14 @@ import pwd
 import random
 import shlex
 import shutil
-import socket
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from mstcp.tools.preload import SHIM
-from tests.fakes.mstcp_command import Command, ended, mstcp_command
+from tests.fakes.mstcp_command import ended, mstcp_command, result_of
+from tests.fakes.ports import free_ports
 
 _PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin"
 SSHD = shutil.which("sshd", path=_PATH)
@@ -81,8 +81,7 @@ async def ssh_server(tmp_path: Path) -> AsyncIterator[SshServer]:
     for key in ("host_key", "key"):
         await run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key))
     (folder / "known_hosts").write_text(f"{HOST} {(folder / 'host_key.pub').read_text()}")
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     (folder / "sshd_config").write_text(CONFIGURATION.format(folder=folder, port=port))
     log = folder / "log"
     assert SSHD is not None
@@ -118,9 +117,9 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
-async def finished(command: Command) -> str:
-    """Wait for a command's success without complaints; return what it printed."""
-    status, out, err = await command.end(0)
+async def printed(*arguments: str) -> str:
+    """Return what a command prints, which succeeds without complaints."""
+    status, out, err = await result_of(*arguments)
     assert (status, err) == (0, ""), err
     return out
 
@@ -133,14 +132,11 @@ async def test_run_leads_ssh_and_rsync(ssh_server: SshServer, tree: Path, tmp_pa
     async with mstcp_command("proxy", "exit", "0") as leave:
         led = ("run", "--via", await leave.address(), "--only", f"127.0.0.1:{ssh_server.port}", "--")
         # `run` complains if the program opened no connection over MSTCP.
-        async with mstcp_command(*led, "rsync", "-a", "-e", shlex.join(ssh), f"{tree}/", remote) as rsync:
-            assert await finished(rsync) == ""
+        assert await printed(*led, "rsync", "-a", "-e", shlex.join(ssh), f"{tree}/", remote) == ""
         assert digests(there) == digests(tree)
         digest = f"sha256sum < {shlex.quote(str(there / LARGEST))}"
-        async with mstcp_command(*led, *ssh, ssh_server.login, digest) as asked:
-            assert (await finished(asked)).split()[0] == digests(tree)[LARGEST]
-        async with mstcp_command(*led, "rsync", "-a", "-e", shlex.join(ssh), remote, f"{back}/") as rsync:
-            assert await finished(rsync) == ""
+        assert (await printed(*led, *ssh, ssh_server.login, digest)).split()[0] == digests(tree)[LARGEST]
+        assert await printed(*led, "rsync", "-a", "-e", shlex.join(ssh), remote, f"{back}/") == ""
         assert digests(back) == digests(tree)
         await ended(leave)
 

@@ -8,7 +8,7 @@ import random
 import socket
 import ssl
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -16,7 +16,9 @@ import trustme
 
 import mstcp
 from mstcp import StreamReader, StreamSpec, StreamWriter, blocking
-from tests.fakes.tcp_server import tcp_server
+from tests.fakes.connections import ask, echo, serving
+from tests.fakes.tcp_server import echo as echo_of_tcp
+from tests.fakes.tcp_server import tcp_client, tcp_server
 from tests.fakes.waiting import until
 
 AUTHORITY = trustme.CA()
@@ -35,60 +37,18 @@ def client_context(authority: trustme.CA = AUTHORITY) -> ssl.SSLContext:
     return context
 
 
-async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(mstcp.MstcpError):
-        while chunk := await reader.read(1 << 16):
-            writer.write(chunk)
-            await writer.drain()
-        writer.write_eof()
-    writer.close()
-
-
 @contextlib.asynccontextmanager
-async def serving(
-    context: ssl.SSLContext | None = None, host: str = "127.0.0.1", **options: Any
+async def tls_server(
+    context: ssl.SSLContext | None = None, **options: Any
 ) -> AsyncIterator[tuple[int, list[str]]]:
     """Yield the port of an echo server and what it rejects."""
     rejected: list[str] = []
-    server = await mstcp.start_server(
-        echo,
-        host,
-        ssl=context or server_context(),
-        on_rejected=lambda error, _: rejected.append(str(error)),
-        **options,
-    )
-    async with server:
-        yield server.sockets[0].getsockname()[1], rejected
-
-
-@contextlib.asynccontextmanager
-async def plainly_serving(
-    answer: Callable[[StreamReader, StreamWriter], Awaitable[None]],
-) -> AsyncIterator[tuple[str, int]]:
-    """Yield the address of a server whose streams are outside TLS."""
-    async with await mstcp.start_server(answer, "127.0.0.1") as server:
-        yield server.sockets[0].getsockname()
-        server.abort_clients()
-
-
-async def ask(port: int, data: bytes, count: int, host: str = "127.0.0.1", **options: Any) -> bytes:
-    """Send data, end, and return what comes back until the peer's end."""
-    reader, writer = await mstcp.open_connection(
-        host, port, streams=options.pop("streams", [StreamSpec()] * count), **options
-    )
-
-    async def send() -> None:
-        writer.write(data)
-        await writer.drain()
-        writer.write_eof()
-
-    sending = asyncio.create_task(send())
-    try:
-        return await asyncio.wait_for(reader.read(), 60)
-    finally:
-        await sending
-        writer.close()
-        await writer.wait_closed()
+    options |= {
+        "ssl": context or server_context(),
+        "on_rejected": lambda error, _: rejected.append(str(error)),
+    }
+    async with serving(**options) as (_, port):
+        yield port, rejected
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -100,20 +60,20 @@ async def test_bytes_arrive_and_each_direction_ends_apart(
     data = random.Random(count).randbytes(3_000_000)
     context = client_context()
     context.minimum_version = context.maximum_version = version
-    async with serving(host=host) as (port, _):
+    async with tls_server(host=host) as (port, _):
         assert await ask(port, data, count, host, ssl=context) == data
 
 
 async def test_paced_streams_carry_tls() -> None:
     data = random.Random(1).randbytes(300_000)
     streams = [StreamSpec(rate_bps=2e7), StreamSpec(rate_bps=1e7)]
-    async with serving() as (port, _):
-        assert await ask(port, data, 2, ssl=client_context(), streams=streams) == data
+    async with tls_server() as (port, _):
+        assert await ask(port, data, streams, ssl=client_context()) == data
 
 
 @pytest.mark.parametrize("count", [1, 2])
 async def test_certificates_are_checked(count: int) -> None:
-    async with serving() as (port, rejected):
+    async with tls_server() as (port, rejected):
         for options in (
             {"ssl": client_context(OTHER_AUTHORITY)},
             {"ssl": client_context(), "server_hostname": "another.example"},
@@ -140,14 +100,14 @@ async def test_a_server_may_ask_clients_for_certificates() -> None:
     AUTHORITY.configure_trust(context)
     known = client_context()
     AUTHORITY.issue_cert("client.example").configure_cert(known)
-    async with serving(context) as (port, _):
+    async with tls_server(context) as (port, _):
         assert await ask(port, b"x", 2, ssl=known) == b"x"
         with pytest.raises((mstcp.MstcpError, OSError)):
             await ask(port, b"x", 2, ssl=client_context())
 
 
 async def test_a_stream_without_tls_is_rejected_and_harms_no_other() -> None:
-    async with serving() as (port, rejected):
+    async with tls_server() as (port, rejected):
         with pytest.raises((mstcp.MstcpError, OSError)):
             await ask(port, b"x", 2)
         assert await ask(port, b"x", 2, ssl=client_context()) == b"x"
@@ -155,28 +115,19 @@ async def test_a_stream_without_tls_is_rejected_and_harms_no_other() -> None:
 
 
 async def test_plain_clients_speak_tls_as_any() -> None:
-    async with serving() as (port, _):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client_context())
-        writer.write(b"hello")
-        assert await reader.readexactly(5) == b"hello"
-        writer.close()
-        await writer.wait_closed()
+    async with tls_server() as (port, _):
+        async with tcp_client(port, ssl=client_context()) as (reader, writer):
+            writer.write(b"hello")
+            assert await reader.readexactly(5) == b"hello"
 
 
 async def test_a_single_stream_speaks_tls_to_any_server() -> None:
-    async with tcp_server(echo_of_asyncio, server_context()) as port:
-        reader, writer = await mstcp.open_connection("127.0.0.1", port, ssl=client_context())
-        writer.write(b"hello")
-        assert await reader.readexactly(5) == b"hello"
-        assert writer.get_extra_info("cipher") is not None
-        assert writer.get_extra_info("peercert")["subjectAltName"]
-        writer.close()
-        await writer.wait_closed()
-
-
-async def echo_of_asyncio(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.write(await reader.read(100))
-    await reader.read()
+    async with tcp_server(echo_of_tcp, server_context()) as port:
+        async with mstcp.open_connection("127.0.0.1", port, ssl=client_context()) as (reader, writer):
+            writer.write(b"hello")
+            assert await reader.readexactly(5) == b"hello"
+            assert writer.get_extra_info("cipher") is not None
+            assert writer.get_extra_info("peercert")["subjectAltName"]
 
 
 async def test_tcps_end_without_tlss_is_no_end() -> None:
@@ -212,8 +163,7 @@ async def test_a_transport_tells_of_tls_what_asyncios_own_does(count: int) -> No
         writer.close()
 
     ours, theirs = server_context(), client_context()
-    async with await mstcp.start_server(note, "127.0.0.1", ssl=ours, plain=count == 1) as server:
-        address = server.sockets[0].getsockname()
+    async with serving(note, ssl=ours, plain=count == 1) as address:
         transport, _ = await mstcp.create_connection(
             asyncio.Protocol, *address, ssl=theirs, streams=[StreamSpec()] * count
         )
@@ -238,32 +188,26 @@ async def test_application_protocols_are_agreed() -> None:
     server, client = server_context(), client_context()
     server.set_alpn_protocols(["demo/2", "demo/1"])
     client.set_alpn_protocols(["demo/1"])
-    async with serving(server) as (port, _):
-        _, writer = await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2, ssl=client)
-        assert writer.get_extra_info("ssl_object").selected_alpn_protocol() == "demo/1"
-        writer.close()
-        await writer.wait_closed()
+    async with tls_server(server) as (port, _):
+        streams = [StreamSpec()] * 2
+        async with mstcp.open_connection("127.0.0.1", port, streams=streams, ssl=client) as (_, writer):
+            assert writer.get_extra_info("ssl_object").selected_alpn_protocol() == "demo/1"
 
 
 async def test_a_lost_stream_comes_back_with_tls() -> None:
-    async with serving() as (port, _):
-        reader, writer = await mstcp.open_connection(
-            "127.0.0.1", port, streams=[StreamSpec()] * 2, ssl=client_context()
-        )
-        transport = writer.transport
-        assert isinstance(transport, mstcp.ConnectionTransport)
-        first = writer.get_extra_info("sockets")
-        first[0].shutdown(socket.SHUT_RDWR)
-        for number in range(100):
-            writer.write(bytes([number]) * 1000)
-            assert await asyncio.wait_for(reader.readexactly(1000), 20) == bytes([number]) * 1000
-            if number > 5 and not set(writer.get_extra_info("sockets")) <= set(first):
-                break
-            await asyncio.sleep(0.05)
-        else:
-            pytest.fail("the stream did not come back")
-        writer.close()
-        await writer.wait_closed()
+    async with tls_server() as (port, _):
+        opening = mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2, ssl=client_context())
+        async with opening as (reader, writer):
+            first = writer.get_extra_info("sockets")
+            first[0].shutdown(socket.SHUT_RDWR)
+            for number in range(100):
+                writer.write(bytes([number]) * 1000)
+                assert await asyncio.wait_for(reader.readexactly(1000), 20) == bytes([number]) * 1000
+                if number > 5 and not set(writer.get_extra_info("sockets")) <= set(first):
+                    break
+                await asyncio.sleep(0.05)
+            else:
+                pytest.fail("the stream did not come back")
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -313,20 +257,18 @@ async def test_tls_is_begun_within_a_connection(count: int, early: bool) -> None
         assert reader._transport is writer.transport
         await echo(reader, writer)
 
-    async with plainly_serving(answer) as address:
-        reader, writer = await mstcp.open_connection(*address, streams=[StreamSpec()] * count)
-        writer.write(b"STARTTLS")
-        if not early:
-            assert await reader.readexactly(2) == b"go"
-        await asyncio.wait_for(writer.start_tls(outside, server_hostname="localhost"), 20)
-        assert reader._transport is writer.transport and writer.get_extra_info("sslcontext") is outside
-        # More than the reader holds: it has TLS paused, not the connection below.
-        data = random.Random(5).randbytes(3_000_000)
-        writer.write(data)
-        await asyncio.sleep(0.1)
-        assert await asyncio.wait_for(reader.readexactly(len(data)), 20) == data
-        writer.close()
-        await writer.wait_closed()
+    async with serving(answer) as address:
+        async with mstcp.open_connection(*address, streams=[StreamSpec()] * count) as (reader, writer):
+            writer.write(b"STARTTLS")
+            if not early:
+                assert await reader.readexactly(2) == b"go"
+            await asyncio.wait_for(writer.start_tls(outside, server_hostname="localhost"), 20)
+            assert reader._transport is writer.transport and writer.get_extra_info("sslcontext") is outside
+            # More than the reader holds: it has TLS paused, not the connection below.
+            data = random.Random(5).randbytes(3_000_000)
+            writer.write(data)
+            await asyncio.sleep(0.1)
+            assert await asyncio.wait_for(reader.readexactly(len(data)), 20) == data
 
 
 async def test_tls_that_cannot_begin_breaks_the_connection_and_says_why() -> None:
@@ -340,7 +282,7 @@ async def test_tls_that_cannot_begin_breaks_the_connection_and_says_why() -> Non
             await told.put(error)
         writer.close()
 
-    async with plainly_serving(answer) as address:
+    async with serving(answer) as address:
         for first in (b"STARTTLSthis is no TLS at all", b"STARTTLS"):
             reader, writer = await mstcp.open_connection(
                 *address, streams=[StreamSpec()] * 2, join_timeout=0.0

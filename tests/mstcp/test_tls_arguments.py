@@ -20,8 +20,9 @@ from cryptography.hazmat.primitives.serialization import (
 
 from mstcp.tools.cli import main
 from mstcp.tools.preload import SHIM
-from tests.fakes.mstcp_command import ended, mstcp_command
-from tests.fakes.tcp_server import tcp_server
+from tests.fakes.mstcp_command import ended, mstcp_command, result_of
+from tests.fakes.ports import free_ports
+from tests.fakes.tcp_server import tcp_client, tcp_server
 
 NAME = "copies.example"
 
@@ -52,21 +53,15 @@ def trusting(pem: Path, authority: str = "ca", name: str = NAME) -> tuple[str, .
     return "--tls", "--tls-ca", str(pem / authority), "--tls-name", name
 
 
-async def unused_port() -> str:
-    async with await asyncio.start_server(lambda reader, writer: None, "127.0.0.1") as server:
-        return str(server.sockets[0].getsockname()[1])
-
-
 @pytest.mark.parametrize("streams", ["1", "2"])
 async def test_a_file_over_tls(pem: Path, streams: str) -> None:
-    source, target, port = pem / "source", pem / "target", await unused_port()
+    source, target, port = pem / "source", pem / "target", str(free_ports(1)[0])
     source.write_bytes(random.Random(3).randbytes(2_000_000))
     send = ("send", "127.0.0.1", port, str(source), "--streams", streams, *trusting(pem))
     async with mstcp_command("receive", port, str(target), "--tls-cert", str(pem / "both")) as receive:
         result = (1, "", "Connection refused")
         while "Connection refused" in result[2]:
-            async with mstcp_command(*send) as sending:
-                result = await sending.end(0)
+            result = await result_of(*send)
         digest = hashlib.sha256(source.read_bytes()).hexdigest() + "\n"
         assert result == await receive.end(0) == (0, digest, "")
     assert target.read_bytes() == source.read_bytes()
@@ -76,13 +71,11 @@ async def test_bench_over_tls_serves_itself_or_another(pem: Path) -> None:
     ours, theirs = trusting(pem), accepting(pem)
     (pem / "secret").write_text("ours")
     short = ("bench", "--seconds", "0.2", "--json", *ours)
-    async with mstcp_command(*short, *theirs, "--secret-file", str(pem / "secret")) as bench:
-        status, out, err = await bench.end(0)
-        assert (status, err) == (0, "")
-        assert json.loads(out)["bytes"] > 0
+    status, out, err = await result_of(*short, *theirs, "--secret-file", str(pem / "secret"))
+    assert (status, err) == (0, "")
+    assert json.loads(out)["bytes"] > 0
     async with mstcp_command("bench", "--serve", "127.0.0.1:0", *theirs) as serve:
-        async with mstcp_command(*short, await serve.address()) as bench:
-            assert (await bench.end(0))[0] == 0
+        assert (await result_of(*short, await serve.address()))[0] == 0
         await ended(serve)
 
 
@@ -93,13 +86,10 @@ async def upper(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def ask(host: str, port: int) -> bytes:
-    reader, writer = await asyncio.open_connection(host, port)
-    writer.write(b"over tls")
-    writer.write_eof()
-    answer = await asyncio.wait_for(reader.read(), 30)
-    writer.close()
-    await writer.wait_closed()
-    return answer
+    async with tcp_client(port, host) as (reader, writer):
+        writer.write(b"over tls")
+        writer.write_eof()
+        return await asyncio.wait_for(reader.read(), 30)
 
 
 ASK = """
@@ -125,10 +115,8 @@ async def test_proxies_and_run_over_tls(pem: Path) -> None:
             assert await ask(host, int(port)) == b"OVER TLS"
             await ended(enter)
         program = (sys.executable, "-c", ASK, target.rpartition(":")[2])
-        async with mstcp_command(
-            "run", "--via", far, "--only", target, *trusting(pem), "--", *program
-        ) as run:
-            assert await run.end(0) == (0, "b'OVER TLS'\n", "")
+        run = ("run", "--via", far, "--only", target, *trusting(pem), "--", *program)
+        assert await result_of(*run) == (0, "b'OVER TLS'\n", "")
         await ended(leave)
 
 
@@ -144,8 +132,7 @@ async def test_a_certificate_that_is_not_trusted_is_told_on_both_sides(
 ) -> None:
     async with mstcp_command("bench", "--serve", "127.0.0.1:0", *accepting(pem)) as serve:
         to = await serve.address()
-        async with mstcp_command("bench", to, *trusting(pem, authority, name)) as bench:
-            status, out, err = await bench.end(0)
+        status, out, err = await result_of("bench", to, *trusting(pem, authority, name))
         assert (status, out) == (1, "")
         assert err.startswith("mstcp bench: the peer's certificate is not trusted: ") and ours in err
         async with mstcp_command(
@@ -161,8 +148,7 @@ async def test_a_certificate_that_is_not_trusted_is_told_on_both_sides(
 
 async def test_who_speaks_no_tls_is_rejected(pem: Path) -> None:
     async with mstcp_command("bench", "--serve", "127.0.0.1:0", *accepting(pem)) as serve:
-        async with mstcp_command("bench", await serve.address(), "--seconds", "0.1") as bench:
-            assert (await bench.end(0))[0] == 1
+        assert (await result_of("bench", await serve.address(), "--seconds", "0.1"))[0] == 1
         assert "TLS failed: the peer does not speak it" in (await serve.end())[2]
 
 
