@@ -30,6 +30,12 @@ class Session:
         self.changed_at: dict[str, float] = {}  # flow id -> when its last AllocationChanged came
         self._reader = asyncio.get_running_loop().create_task(self._read())
 
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
     async def request(self, **fields: Any) -> pb.Allocation:
         """Ask for a flow (Refused: naming the reason)."""
         answer = await self._ask(pb.ClientMessage(request=pb.FlowRequest(**fields)))

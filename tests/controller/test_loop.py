@@ -1,4 +1,6 @@
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from queue import Queue
 from typing import Any
@@ -113,12 +115,18 @@ def test_a_fault_of_the_core_is_told_to_who_waits_and_does_not_end_the_loop(capl
     assert "handling CopyRequested failed" in caplog.text
 
 
-def loop_of(core: Any, **arguments: Any) -> tuple[ControllerLoop, "Queue[Answer | Notify]"]:
+@contextmanager
+def running(core: Any, **arguments: Any) -> Iterator[tuple[ControllerLoop, "Queue[Answer | Notify]"]]:
+    """Yield a loop that runs, held up by its first event if its core is slow, and what it answers."""
     answers: Queue[Answer | Notify] = Queue()
     settings: dict[str, Any] = {"send": lambda message: None, "deliver": answers.put, **arguments}
     loop = ControllerLoop(core, **settings)
     loop.start()
-    return loop, answers
+    if isinstance(core, SlowCore):
+        loop.post(CopyRequested(0))
+        assert core.busy.wait(10)
+    yield loop, answers
+    loop.stop()
 
 
 class Panic(BaseException):
@@ -132,12 +140,11 @@ def test_a_panic_is_told_to_who_waits_and_does_not_end_the_loop() -> None:
                 raise Panic
             return super().handle(event, now)
 
-    loop, answers = loop_of(Panicking(topologies.load("butterfly"), Settings()))
-    for token in (1, 2):
-        loop.post(CopyRequested(token))
-    assert "Panic" in str(getattr(answers.get(timeout=10), "result", None))
-    assert isinstance(getattr(answers.get(timeout=10), "result", None), StateCopy)
-    loop.stop()
+    with running(Panicking(topologies.load("butterfly"), Settings())) as (loop, answers):
+        for token in (1, 2):
+            loop.post(CopyRequested(token))
+        assert "Panic" in str(getattr(answers.get(timeout=10), "result", None))
+        assert isinstance(getattr(answers.get(timeout=10), "result", None), StateCopy)
 
 
 def test_what_cannot_be_sent_ends_the_connection_and_not_the_loop() -> None:
@@ -148,11 +155,10 @@ def test_what_cannot_be_sent_ends_the_connection_and_not_the_loop() -> None:
         if isinstance(message, InstallRules):
             raise OverflowError
 
-    loop, answers = loop_of(Core(topologies.load("butterfly"), Settings()), send=send)
-    loop.post(SwitchConnected(1, frozenset({1, 2, 3})))
-    loop.post(CopyRequested(1))
-    answers.get(timeout=10)
-    loop.stop()
+    with running(Core(topologies.load("butterfly"), Settings()), send=send) as (loop, answers):
+        loop.post(SwitchConnected(1, frozenset({1, 2, 3})))
+        loop.post(CopyRequested(1))
+        answers.get(timeout=10)
     assert [type(message) for message in sent[:3]] == [Acknowledge, InstallRules, CloseConnection]
     assert sent[2].datapath_id == 1
 
@@ -161,11 +167,10 @@ def test_an_event_of_a_switch_that_fails_ends_its_connection(monkeypatch: pytest
     sent: list[Any] = []
     core = Core(topologies.load("butterfly"), Settings())
     monkeypatch.setattr(core._state.live, "connect", lambda *_: 1 / 0)
-    loop, answers = loop_of(core, send=sent.append)
-    loop.post(SwitchConnected(1, frozenset({1})))
-    loop.post(CopyRequested(1))
-    answers.get(timeout=10)
-    loop.stop()
+    with running(core, send=sent.append) as (loop, answers):
+        loop.post(SwitchConnected(1, frozenset({1})))
+        loop.post(CopyRequested(1))
+        answers.get(timeout=10)
     assert [type(message) for message in sent] == [CloseConnection]
 
 
@@ -180,42 +185,37 @@ def test_what_is_due_and_fails_again_and_again_ends_the_loop_with_a_reason() -> 
     times = count(0.0, 10.0)
     failures: Queue[str] = Queue()
     core = Stuck(topologies.load("butterfly"), Settings())
-    loop, _ = loop_of(core, clock=lambda: next(times), on_failure=failures.put)
-    assert "ZeroDivisionError" in failures.get(timeout=10)
-    loop.stop()
+    with running(core, clock=lambda: next(times), on_failure=failures.put):
+        assert "ZeroDivisionError" in failures.get(timeout=10)
 
 
 def test_packets_of_hosts_are_dropped_and_requests_refused_where_there_is_no_room() -> None:
     core = SlowCore()
-    loop, answers = loop_of(core)
-    loop.post(CopyRequested(0))
-    assert core.busy.wait(10)
-    for _ in range(20_000):
-        loop.post(PacketArrived(1, 1, b"x"))
-    for token in range(1, 6001):
-        loop.post(CopyRequested(token))
-    refused = [answers.get(timeout=10) for _ in range(6000 - 4096)]
-    assert all(isinstance(getattr(answer, "result", None), Unavailable) for answer in refused)
-    assert loop.dropped_packets == 20_000 - 1024
-    loop.post(LeaseRenewed(7000, ()))
-    core.go_on.set()
-    answers.get(timeout=10)
-    assert getattr(answers.get(timeout=10), "token", None) == 7000, "a lease waits for no packet or request"
-    loop.stop()
+    with running(core) as (loop, answers):
+        for _ in range(20_000):
+            loop.post(PacketArrived(1, 1, b"x"))
+        for token in range(1, 6001):
+            loop.post(CopyRequested(token))
+        refused = [answers.get(timeout=10) for _ in range(6000 - 4096)]
+        assert all(isinstance(getattr(answer, "result", None), Unavailable) for answer in refused)
+        assert loop.dropped_packets == 20_000 - 1024
+        loop.post(LeaseRenewed(7000, ()))
+        core.go_on.set()
+        answers.get(timeout=10)
+        assert getattr(answers.get(timeout=10), "token", None) == 7000, (
+            "a lease waits for no packet or request"
+        )
 
 
 def test_requests_and_packets_take_turns() -> None:
     core = SlowCore()
-    loop, answers = loop_of(core)
-    loop.post(CopyRequested(0))
-    assert core.busy.wait(10)
-    for number in range(100):
-        loop.post(PacketArrived(1, 1, b"%d" % number))
-        loop.post(CopyRequested(1 + number))
-    core.go_on.set()
-    for _ in range(101):
-        answers.get(timeout=10)
-    loop.stop()
+    with running(core) as (loop, answers):
+        for number in range(100):
+            loop.post(PacketArrived(1, 1, b"%d" % number))
+            loop.post(CopyRequested(1 + number))
+        core.go_on.set()
+        for _ in range(101):
+            answers.get(timeout=10)
     first_requests = [i for i, event in enumerate(core.seen) if isinstance(event, CopyRequested)][1:4]
     assert first_requests[0] <= 33
     assert first_requests[1] - first_requests[0] <= 33
@@ -223,16 +223,13 @@ def test_requests_and_packets_take_turns() -> None:
 
 def test_a_request_that_its_client_gave_up_is_not_served() -> None:
     core = SlowCore()
-    loop, answers = loop_of(core)
-    loop.post(CopyRequested(0))
-    assert core.busy.wait(10)
-    request = parse({"source": "T0", "destination": "T2", "destination_port": 1, "rate_bps": 1.0})
-    loop.post(FlowRequested(1, request))
-    loop.post(RequestAbandoned(1))
-    assert getattr(answers.get(timeout=10), "token", None) == 1
-    core.go_on.set()
-    answers.get(timeout=10)
-    loop.stop()
+    with running(core) as (loop, answers):
+        request = parse({"source": "T0", "destination": "T2", "destination_port": 1, "rate_bps": 1.0})
+        loop.post(FlowRequested(1, request))
+        loop.post(RequestAbandoned(1))
+        assert getattr(answers.get(timeout=10), "token", None) == 1
+        core.go_on.set()
+        answers.get(timeout=10)
     assert core.seen == [CopyRequested(0)]
 
 
@@ -240,11 +237,10 @@ def test_time_that_planning_is_to_take_passes_after_requests_alone() -> None:
     core = SlowCore()
     core.go_on.set()
     paused: Queue[float] = Queue()
-    loop, answers = loop_of(core, planning_s=0.5, pause=paused.put)
-    loop.post(CopyRequested(1))
-    answers.get(timeout=10)
-    request = parse({"source": "T0", "destination": "T2", "destination_port": 1, "rate_bps": 1.0})
-    loop.post(FlowRequested(2, request))
-    assert paused.get(timeout=10) == 0.5
-    loop.stop()
+    with running(core, planning_s=0.5, pause=paused.put) as (loop, answers):
+        loop.post(CopyRequested(1))
+        answers.get(timeout=10)
+        request = parse({"source": "T0", "destination": "T2", "destination_port": 1, "rate_bps": 1.0})
+        loop.post(FlowRequested(2, request))
+        assert paused.get(timeout=10) == 0.5
     assert paused.empty()

@@ -58,6 +58,12 @@ def net() -> ControlledNetwork:
     return bring_up(DIAMOND)
 
 
+@pytest.fixture
+def host(net: ControlledNetwork) -> GrowingHost:
+    """A host whose flow takes the shortest path, and may take others."""
+    return GrowingHost(net, **REQUEST)
+
+
 def paths(flow: FlowView) -> list[str]:
     return [stream.path[2] for stream in flow.streams]
 
@@ -71,8 +77,9 @@ def pass_seconds(net: ControlledNetwork, host: GrowingHost | None, seconds: floa
         check(net)
 
 
-def test_a_flow_grows_when_its_only_path_fails_and_shrinks_when_it_returns(net: ControlledNetwork) -> None:
-    host = GrowingHost(net, **REQUEST)
+def test_a_flow_grows_when_its_only_path_fails_and_shrinks_when_it_returns(
+    net: ControlledNetwork, host: GrowingHost
+) -> None:
     assert paths(only_flow(net)) == ["S1"]
     net.break_link("S0-S1")
     check(net)
@@ -116,8 +123,9 @@ def test_it_never_grows_beyond_what_its_client_allows(net: ControlledNetwork) ->
     assert len(only_flow(net).streams) == 2
 
 
-def test_the_rules_of_a_new_stream_are_there_before_its_owner_is_told(net: ControlledNetwork) -> None:
-    host = GrowingHost(net, **REQUEST)
+def test_the_rules_of_a_new_stream_are_there_before_its_owner_is_told(
+    net: ControlledNetwork, host: GrowingHost
+) -> None:
     told = len(net.notifications)
     net.silent = frozenset({"S4"})
     net.break_link("S0-S1")
@@ -128,8 +136,9 @@ def test_the_rules_of_a_new_stream_are_there_before_its_owner_is_told(net: Contr
     installed_is_desired(net)
 
 
-def test_a_stream_that_the_host_cannot_open_is_taken_off_and_another_is_tried(net: ControlledNetwork) -> None:
-    host = GrowingHost(net, **REQUEST)
+def test_a_stream_that_the_host_cannot_open_is_taken_off_and_another_is_tried(
+    net: ControlledNetwork, host: GrowingHost
+) -> None:
     host.unusable = {40002}
     net.break_link("S0-S1")
     host.follow()
@@ -143,8 +152,9 @@ def test_a_stream_that_the_host_cannot_open_is_taken_off_and_another_is_tried(ne
     installed_is_desired(net)
 
 
-def test_a_host_that_can_open_nothing_is_asked_a_few_times_only(net: ControlledNetwork) -> None:
-    host = GrowingHost(net, **REQUEST)
+def test_a_host_that_can_open_nothing_is_asked_a_few_times_only(
+    net: ControlledNetwork, host: GrowingHost
+) -> None:
     host.unusable = set(range(65536))
     net.break_link("S0-S1")
     pass_seconds(net, host, 20)
@@ -166,8 +176,9 @@ def test_a_stream_of_which_the_host_says_nothing_is_taken_off_after_a_while(net:
     installed_is_desired(net)
 
 
-def test_the_rules_of_a_stream_that_was_taken_off_stay_until_it_is_closed(net: ControlledNetwork) -> None:
-    host = GrowingHost(net, **REQUEST)
+def test_the_rules_of_a_stream_that_was_taken_off_stay_until_it_is_closed(
+    net: ControlledNetwork, host: GrowingHost
+) -> None:
     net.break_link("S0-S1")
     host.follow()
     net.restore_link("S0-S1")
@@ -183,9 +194,8 @@ def test_the_rules_of_a_stream_that_was_taken_off_stay_until_it_is_closed(net: C
 
 
 def test_a_host_that_never_says_that_it_closed_a_stream_has_its_rules_for_a_while(
-    net: ControlledNetwork,
+    net: ControlledNetwork, host: GrowingHost
 ) -> None:
-    host = GrowingHost(net, **REQUEST)
     net.break_link("S0-S1")
     host.follow()
     net.restore_link("S0-S1")
@@ -195,8 +205,7 @@ def test_a_host_that_never_says_that_it_closed_a_stream_has_its_rules_for_a_whil
     installed_is_desired(net)
 
 
-def test_a_report_that_is_lost_or_comes_twice_does_no_harm(net: ControlledNetwork) -> None:
-    host = GrowingHost(net, **REQUEST)
+def test_a_report_that_is_lost_or_comes_twice_does_no_harm(net: ControlledNetwork, host: GrowingHost) -> None:
     net.break_link("S0-S1")
     host.follow()
     before = only_flow(net)
@@ -221,9 +230,8 @@ def test_what_contradicts_growing_is_refused(
 
 
 def test_a_controller_that_restarts_while_a_stream_is_being_added_takes_it_out(
-    net: ControlledNetwork,
+    net: ControlledNetwork, host: GrowingHost
 ) -> None:
-    host = GrowingHost(net, **REQUEST)
     net.silent = frozenset({"S4"})
     net.break_link("S0-S1")
     assert len(only_flow(net).streams) == 1
@@ -237,9 +245,8 @@ def test_a_controller_that_restarts_while_a_stream_is_being_added_takes_it_out(
 
 
 def test_a_controller_that_restarts_before_its_host_has_opened_a_stream_goes_on(
-    net: ControlledNetwork,
+    net: ControlledNetwork, host: GrowingHost
 ) -> None:
-    host = GrowingHost(net, **REQUEST)
     net.break_link("S0-S1")
     restart(net, host, links_back=False)
     assert [stream.is_opening for stream in only_flow(net).streams] == [False, False], "the owner was told"
@@ -249,9 +256,8 @@ def test_a_controller_that_restarts_before_its_host_has_opened_a_stream_goes_on(
 
 
 def test_a_controller_that_restarts_while_a_stream_leaves_removes_its_rules_later(
-    net: ControlledNetwork,
+    net: ControlledNetwork, host: GrowingHost
 ) -> None:
-    host = GrowingHost(net, **REQUEST)
     net.break_link("S0-S1")
     host.follow()
     net.restore_link("S0-S1")
@@ -265,8 +271,9 @@ def test_a_controller_that_restarts_while_a_stream_leaves_removes_its_rules_late
     installed_is_desired(net)
 
 
-def test_rules_of_a_new_stream_that_a_switch_refuses_are_taken_back(net: ControlledNetwork) -> None:
-    host = GrowingHost(net, **REQUEST)
+def test_rules_of_a_new_stream_that_a_switch_refuses_are_taken_back(
+    net: ControlledNetwork, host: GrowingHost
+) -> None:
     net.silent = frozenset({"S3"})
     net.break_link("S0-S1")
     refused = [m for m in net.switches.installed if m.datapath_id == DIAMOND.datapath_id("S3") and m.entries][
@@ -280,8 +287,9 @@ def test_rules_of_a_new_stream_that_a_switch_refuses_are_taken_back(net: Control
     installed_is_desired(net)
 
 
-def test_a_flow_that_ends_while_streams_come_and_go_leaves_nothing(net: ControlledNetwork) -> None:
-    host = GrowingHost(net, **REQUEST)
+def test_a_flow_that_ends_while_streams_come_and_go_leaves_nothing(
+    net: ControlledNetwork, host: GrowingHost
+) -> None:
     net.break_link("S0-S1")
     net.restore_link("S0-S1")
     host.is_slow = True
@@ -294,8 +302,9 @@ def test_a_flow_that_ends_while_streams_come_and_go_leaves_nothing(net: Controll
     net.request(**REQUEST)
 
 
-def test_a_flow_whose_link_becomes_slower_takes_another_path_too(net: ControlledNetwork) -> None:
-    host = GrowingHost(net, **REQUEST)
+def test_a_flow_whose_link_becomes_slower_takes_another_path_too(
+    net: ControlledNetwork, host: GrowingHost
+) -> None:
     net.handle(LinkChanged(1, "S0-S1", LinkChange(rate_bps=7e6)))
     pass_seconds(net, host, 3)
     assert only_flow(net).rate_bps == pytest.approx(10e6)
@@ -320,8 +329,7 @@ def test_a_flow_that_had_to_take_a_longer_path_goes_back_to_the_optimum(net: Con
     assert len(net.notifications) == moved, "there is nothing better"
 
 
-def test_a_client_that_asks_for_more_gets_more_streams(net: ControlledNetwork) -> None:
-    host = GrowingHost(net, **REQUEST)
+def test_a_client_that_asks_for_more_gets_more_streams(net: ControlledNetwork, host: GrowingHost) -> None:
     net.change(host.flow_id, 20e6)
     pass_seconds(net, host, 3)
     assert only_flow(net).rate_bps == pytest.approx(20e6)
@@ -339,8 +347,7 @@ def test_a_preview_shows_the_streams_that_a_failure_would_add(net: ControlledNet
     assert len(only_flow(net).streams) == 1, "nothing happened"
 
 
-def test_one_who_may_not_change_a_flow_reports_nothing(net: ControlledNetwork) -> None:
-    host = GrowingHost(net, **REQUEST)
+def test_one_who_may_not_change_a_flow_reports_nothing(net: ControlledNetwork, host: GrowingHost) -> None:
     net.break_link("S0-S1")
     port = only_flow(net).streams[1].source_port
     stranger = Caller("stranger")

@@ -26,15 +26,13 @@ OTHER = {"source": "T1", "destination": "T3", "rate_bps": 1e5, "packet_bytes": 5
 
 
 async def test_a_flow_is_installed_and_removed(tmp_path: Path) -> None:
-    async with controlled(BUTTERFLY, tmp_path) as (running, fleet):
-        session = Session(running.grpc)
+    async with controlled(BUTTERFLY, tmp_path) as (running, fleet), Session(running.grpc) as session:
         flow = await session.request(**REQUEST, source_ports=[40001, 40002])
         assert len(flow.streams) == 2
         rules = {name: len(list(s.tables.rules(*FLOW_COOKIES))) for name, s in fleet.switches.items()}
         assert rules == {name: 2 if name in ("S0", "S4") else 0 for name in fleet.switches}
         await session.release(flow.flow_id)
         await rules_gone(fleet)
-        await session.close()
 
 
 async def rules_gone(fleet: Fleet) -> None:
@@ -84,8 +82,7 @@ def metered_rules(switch: ModelSwitch) -> list[int]:
 
 async def test_a_switch_that_stops_reading_harms_no_other(tmp_path: Path) -> None:
     """Its own requests are refused in time; the others do not wait for it."""
-    async with controlled(BUTTERFLY, tmp_path) as (running, fleet):
-        session = Session(running.grpc)
+    async with controlled(BUTTERFLY, tmp_path) as (running, fleet), Session(running.grpc) as session:
         fleet.switches["S4"].faults.stalled = True
         unlucky = [
             asyncio.ensure_future(
@@ -98,13 +95,11 @@ async def test_a_switch_that_stops_reading_harms_no_other(tmp_path: Path) -> Non
         outcomes = await asyncio.gather(*unlucky, return_exceptions=True)
         assert all(isinstance(outcome, Refused) for outcome in outcomes)
         assert len(served) == 20
-        await session.close()
 
 
 async def test_rules_that_are_refused_are_taken_back(tmp_path: Path) -> None:
     """Two errors for one barrier, before or after its reply, are one refusal and no fault of the network."""
-    async with controlled(BUTTERFLY, tmp_path) as (running, fleet):
-        session = Session(running.grpc)
+    async with controlled(BUTTERFLY, tmp_path) as (running, fleet), Session(running.grpc) as session:
         await protected(fleet)  # else a bypass, which comes last, may find S4 full
         for late in (False, True):
             switch = fleet.switches["S4"]
@@ -118,7 +113,6 @@ async def test_rules_that_are_refused_are_taken_back(tmp_path: Path) -> None:
             assert (await running.get("/v1/health"))["ready"]
             assert await running.get("/v1/flows") == []
             await rules_gone(fleet)
-        await session.close()
 
 
 def installed_by(fleet: Fleet) -> dict[str, set[tuple[int, int]]]:
@@ -164,20 +158,18 @@ async def test_a_controller_that_is_killed_and_restarted_touches_no_rule(tmp_pat
         ) as second:
             fleet.controllers = [second.openflow]
             await second.ready()
-            session = Session(second.grpc)
-            await session.renew([flow.flow_id])
-            (kept,) = await second.get("/v1/flows")
-            assert kept["flow_id"] == flow.flow_id
-            assert promised(await second.get("/v1/links")) == links
-            assert installed_by(fleet) == before, "no rule was sent again, so counters go on"
-            await session.release(flow.flow_id)
-            await rules_gone(fleet)
-            await session.close()
+            async with Session(second.grpc) as session:
+                await session.renew([flow.flow_id])
+                (kept,) = await second.get("/v1/flows")
+                assert kept["flow_id"] == flow.flow_id
+                assert promised(await second.get("/v1/links")) == links
+                assert installed_by(fleet) == before, "no rule was sent again, so counters go on"
+                await session.release(flow.flow_id)
+                await rules_gone(fleet)
 
 
 async def test_switches_that_lost_their_rules_get_them_back(tmp_path: Path) -> None:
-    async with controlled(BUTTERFLY, tmp_path) as (running, fleet):
-        session = Session(running.grpc)
+    async with controlled(BUTTERFLY, tmp_path) as (running, fleet), Session(running.grpc) as session:
         await session.request(**REQUEST, source_ports=[40001, 40002])
         await protected(fleet)
         before = {name: set(rules) for name, rules in cookies(fleet).items()}
@@ -186,7 +178,6 @@ async def test_switches_that_lost_their_rules_get_them_back(tmp_path: Path) -> N
             switch.tables.clear()
         await until(lambda: cookies(fleet) == before, "all rules to be back")
         await running.ready()
-        await session.close()
 
 
 def cookies(fleet: Fleet) -> dict[str, set[int]]:
@@ -195,8 +186,10 @@ def cookies(fleet: Fleet) -> dict[str, set[int]]:
 
 @pytest.mark.parametrize("on_stop", ["keep", "remove"])
 async def test_what_becomes_of_the_rules_when_the_controller_stops(tmp_path: Path, on_stop: str) -> None:
-    async with controlled(BUTTERFLY, tmp_path, "--on-stop", on_stop) as (running, fleet):
-        session = Session(running.grpc)
+    async with (
+        controlled(BUTTERFLY, tmp_path, "--on-stop", on_stop) as (running, fleet),
+        Session(running.grpc) as session,
+    ):
         await session.request(**REQUEST, source_ports=[40001, 40002])
         await protected(fleet)
         fleet.switches["S4"].faults.swallow_barriers = True
@@ -212,8 +205,7 @@ async def test_what_becomes_of_the_rules_when_the_controller_stops(tmp_path: Pat
 
 
 async def test_a_second_switch_with_a_known_datapath_id_evicts_nobody(tmp_path: Path) -> None:
-    async with controlled(BUTTERFLY, tmp_path) as (running, fleet):
-        session = Session(running.grpc)
+    async with controlled(BUTTERFLY, tmp_path) as (running, fleet), Session(running.grpc) as session:
         await session.request(**REQUEST, source_ports=[40001, 40002])
         await protected(fleet)
         before = installed_by(fleet)
@@ -225,13 +217,11 @@ async def test_a_second_switch_with_a_known_datapath_id_evicts_nobody(tmp_path: 
             assert installed_by(fleet) == before
             await session.request(**SMALL, destination_port=6000)
         assert (await running.get("/v1/health"))["ready"]
-        await session.close()
 
 
 async def test_a_flood_of_one_host_keeps_no_other_waiting(tmp_path: Path) -> None:
     """16,000 ARP packets: 200 are looked at and then 100 a second; requests and other ports go on."""
-    async with controlled(BUTTERFLY, tmp_path) as (running, fleet):
-        session = Session(running.grpc)
+    async with controlled(BUTTERFLY, tmp_path) as (running, fleet), Session(running.grpc) as session:
         frame = bytes.fromhex("ffffffffffff020000000001080600010800060400010200000000010a000001000000000000")
         for number in range(16_000):
             fleet.frame_arrived("S0", 1, frame + number.to_bytes(4, "big"))
