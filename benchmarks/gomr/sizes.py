@@ -2,10 +2,11 @@
 
 `native` brings the demands to a load, routes them by the least delay and proves it, within a budget by the
 clock. The others maximise the throughput alone, over edges with the demands of each source together
-(`source_program`), with ten times as much processor time as `native` took, at most the budget. Every cell has
-a process of its own, which tells its CPU time, all threads, and its peak of memory. What a run has measured
-already is kept, so that it can go on where it ended. or-tools, which cannot be loaded into one process with
-HiGHS, and HiPO, whose package is HiGHS's `extras`, are run by `uv` in environments of their own.
+(`source_program`), with ten times as much processor time as `native` took, up to half a minute, and never
+with less than it took. Every cell has a process of its own, which tells its CPU time, all threads, and its
+peak of memory. What a run has measured already is kept, so that it can go on where it ended. or-tools, which
+cannot be loaded into one process with HiGHS, and HiPO, whose package is HiGHS's `extras`, are run by `uv` in
+environments of their own.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import numpy as np
 
 from benchmarks.gomr.cells import NO_ANSWER, in_own_process
 from benchmarks.gomr.networks import SEED, geometric
-from benchmarks.gomr.one_program import OR_TOOLS, Arrays, Solved
+from benchmarks.gomr.one_program import OR_TOOLS
 from benchmarks.gomr.regular import CAPACITY_BPS, fat_tree, problem_of
 from benchmarks.gomr.source_program import source_program
 from benchmarks.peak_memory import peak_memory_mib
@@ -42,8 +43,8 @@ from gomr.solving import allocate
 
 BUDGET_S = 300.0
 TIMES_NATIVE = 10.0
-LEAST_S = 5.0
-"""Seconds that other solvers have, however quick `native` is."""
+LEAST_S, MOST_S = 5.0, 30.0
+"""Seconds of processor time that other solvers have, however quick `native` is, and however slow below it."""
 MOST_VARIABLES = 3_000_000
 """Sources times edges beyond which the programme over edges is not stated."""
 ALONE = {"hipo": ("highspy[extras]", "scipy"), OR_TOOLS: ("ortools", "scipy")}
@@ -110,6 +111,7 @@ class Cell:
 
     Attributes:
         load_s: Of finding the factor that brings the demands to their load.
+        load_gap: By what share the factor may be too small.
         factor: That factor.
         admitted_bps: The throughput.
         gap: Of `native` as proved; of others, by what they fall short of `native`.
@@ -121,6 +123,7 @@ class Cell:
     variables: int = 0
     demands: int = 0
     load_s: float | None = None
+    load_gap: float = 0.0
     factor: float = 1.0
     solve_s: float | None = None
     admitted_bps: float = 0.0
@@ -136,18 +139,24 @@ def main(rows: Sequence[Row], budget_s: float, out: Path, *, as_json: bool) -> i
     kept = out / "sizes.json"
     cells = cells_of(json.loads(kept.read_text(encoding="utf-8"))) if kept.exists() else []
     for row in rows:
-        for method in METHODS:
-            known = {cell.method: cell for cell in cells if cell.row == row}
-            if method in known:
-                continue
-            print(f"{row.name}, {method}", file=sys.stderr)
-            cell = replace(known.get("native", Cell(row, method)), method=method)
-            measured = in_own_process(_measured, cell, budget_s) or replace(cell, failure=NO_ANSWER)
-            cells.append(measured)
-            kept.write_text(json.dumps([asdict(one) for one in cells]), encoding="utf-8")
+        known = {cell.method: cell for cell in cells if cell.row == row}
+        native = known.get("native")
+        if native is None:
+            print(row.name, file=sys.stderr)
+            native = Cell(row, "native")
+            native = in_own_process(_native, native, budget_s) or replace(native, failure=NO_ANSWER)
+            cells.append(native)
+            _keep(cells, kept)
+        missing = [method for method in METHODS if method not in known and method != "native"]
+        cells += in_own_process(_others, native, missing, budget_s) or []
+        _keep(cells, kept)
     cells = [cell for row in rows for cell in cells if cell.row == row]
     sys.stdout.write(json.dumps([asdict(one) for one in cells]) if as_json else markdown(cells))
     return 0
+
+
+def _keep(cells: Sequence[Cell], file: Path) -> None:
+    file.write_text(json.dumps([asdict(one) for one in cells]), encoding="utf-8")
 
 
 def cells_of(document: Sequence[Any]) -> list[Cell]:
@@ -192,34 +201,28 @@ def _permutation(ports: int) -> Problem:
     return replace(problem_of(graph, 0), demands=tuple(demands))
 
 
-def _measured(cell: Cell, budget_s: float) -> Cell:
-    problem = problem_of_row(cell.row)
-    try:
-        if cell.method == "native":
-            return _native(cell, problem, budget_s)
-        return _other(cell, _scaled(problem, cell.factor), budget_s)
-    except SolverError as error:
-        return replace(cell, failure=str(error))
-
-
 def _scaled(problem: Problem, factor: float) -> Problem:
     demands = problem.demands
     more = demands.scaled(factor) if isinstance(demands, DemandColumns) else scaled(demands, factor)
     return replace(problem, demands=more)
 
 
-def _native(cell: Cell, problem: Problem, budget_s: float) -> Cell:
+def _native(cell: Cell, budget_s: float) -> Cell:
+    problem = problem_of_row(cell.row)
     demands = problem.demands
     columns = demands.source.tolist() if isinstance(demands, DemandColumns) else [d.source for d in demands]
     cell = replace(cell, variables=len(set(columns)) * len(problem.edges), demands=len(demands))
     started = time.process_time()
-    if cell.row.load is not None:
-        found = find_load_factor(problem, cell.row.load, time_limit_s=budget_s)
-        problem = _scaled(problem, found.factor)
-        load_s = time.process_time() - started
-        cell = replace(cell, factor=found.factor, load_s=load_s)
-    started = time.process_time()
-    allocation = allocate(problem, time_limit_s=budget_s)
+    try:
+        if cell.row.load is not None:
+            found = find_load_factor(problem, cell.row.load, time_limit_s=budget_s)
+            problem = _scaled(problem, found.factor)
+            load_s = time.process_time() - started
+            cell = replace(cell, factor=found.factor, load_gap=found.gap, load_s=load_s)
+        started = time.process_time()
+        allocation = allocate(problem, time_limit_s=budget_s)
+    except SolverError as error:
+        return replace(cell, failure=str(error))
     return replace(
         cell,
         solve_s=time.process_time() - started,
@@ -230,42 +233,46 @@ def _native(cell: Cell, problem: Problem, budget_s: float) -> Cell:
     )
 
 
-def _other(native: Cell, problem: Problem, budget_s: float) -> Cell:
-    cell = replace(native, load_s=None, solve_s=None, gap=None, timed_out=False)
+def _others(native: Cell, methods: Sequence[str], budget_s: float) -> list[Cell]:
+    """Measure other solvers on what `native` has solved."""
+    cells = [
+        replace(native, method=method, load_s=None, solve_s=None, gap=None, timed_out=False)
+        for method in methods
+    ]
     if native.variables > MOST_VARIABLES:
-        return replace(cell, failure=f"{native.variables:,} variables")
-    limit_s = min(budget_s, max(LEAST_S, TIMES_NATIVE * (native.solve_s or budget_s)))
-    taken_s, value = _solved(source_program(problem), cell.method, limit_s)
-    if value is None:
-        return replace(cell, failure=f"not in {limit_s:.0f} s")
-    return replace(cell, solve_s=taken_s, gap=1 - value * problem.unit_bps / native.admitted_bps)
-
-
-def _solved(program: Arrays, method: str, limit_s: float) -> Solved:
-    """Solve a programme in a process of its own."""
-    command = [sys.executable]
-    if method in ALONE:
-        uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin")
-        if uv is None:
-            raise SolverError(method, "uv is not installed")
-        packages = [word for package in ALONE[method] for word in ("--with", package)]
-        command = [uv, "run", "--isolated", "--no-project", *packages, "python"]
+        return [replace(cell, failure=f"{native.variables:,} variables") for cell in cells]
+    own_s = native.solve_s or budget_s
+    limit_s = min(budget_s, max(LEAST_S, own_s, min(TIMES_NATIVE * own_s, MOST_S)))
+    problem = _scaled(problem_of_row(native.row), native.factor)
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.npz"
-        np.savez(model, allow_pickle=False, **program)
-        ran = subprocess.run(
-            [*command, "-m", "benchmarks.gomr.one_program", str(model), method, str(limit_s)],
-            capture_output=True, text=True, check=False, cwd=REPOSITORY,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-        )  # fmt: skip
+        np.savez(model, allow_pickle=False, **source_program(problem))
+        return [_other(cell, model, limit_s, problem.unit_bps) for cell in cells]
+
+
+def _other(cell: Cell, model: Path, limit_s: float, unit_bps: float) -> Cell:
+    print(f"{cell.row.name}, {cell.method}", file=sys.stderr)
+    command = [sys.executable]
+    if cell.method in ALONE:
+        uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin")
+        if uv is None:
+            return replace(cell, failure="uv is not installed")
+        packages = [word for package in ALONE[cell.method] for word in ("--with", package)]
+        command = [uv, "run", "--isolated", "--no-project", *packages, "python"]
+    ran = subprocess.run(
+        [*command, "-m", "benchmarks.gomr.one_program", str(model), cell.method, str(limit_s)],
+        capture_output=True, text=True, check=False, cwd=REPOSITORY,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )  # fmt: skip
     if ran.returncode in BY_SIGNAL:
-        return limit_s, None
+        return replace(cell, failure=f"not in {limit_s:.0f} s")
     if ran.returncode != 0:
-        raise SolverError(
-            method, (ran.stderr.strip().splitlines() or [f"ended with {ran.returncode}"])[-1][:120]
-        )
+        said = ran.stderr.strip().splitlines() or [f"ended with {ran.returncode}"]
+        return replace(cell, failure=said[-1][:120])
     taken_s, value = json.loads(ran.stdout.splitlines()[-1])
-    return taken_s, value
+    if value is None:
+        return replace(cell, failure=f"no optimum after {taken_s:.3g} s")
+    return replace(cell, solve_s=taken_s, gap=1 - value * unit_bps / cell.admitted_bps)
 
 
 def markdown(cells: Sequence[Cell]) -> str:
@@ -278,12 +285,19 @@ def markdown(cells: Sequence[Cell]) -> str:
         texts = (
             row.name,
             f"{native.demands:,}",
-            "" if native.load_s is None else f"{native.load_s:.3g} s",
+            _load_text(native),
             *(_text(by_method.get(method)) for method in METHODS),
             "" if native.peak_mb is None else f"{native.peak_mb / 1e3:.2g} GB",
         )
         lines.append(f"| {' | '.join(texts)} |")
     return "\n".join(lines) + "\n"
+
+
+def _load_text(native: Cell) -> str:
+    if native.load_s is None:
+        return ""
+    ended = f" at the limit ({native.load_gap:.0e})" if native.load_gap else ""
+    return f"{native.load_s:.3g} s{ended}"
 
 
 def _text(cell: Cell | None) -> str:

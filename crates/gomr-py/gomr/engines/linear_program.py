@@ -72,9 +72,9 @@ class LinearProgram:
         self._highs.changeColsIntegrality(count, np.array(every, dtype=np.int32), kinds)
         return every
 
-    def limit_nodes(self, most: int) -> None:
-        """Stop searches for integers after this many nodes."""
-        self._highs.setOptionValue("mip_max_nodes", most)
+    def set_option(self, name: str, setting: bool | int) -> None:
+        """Take an option of HiGHS for the solves that follow."""
+        self._highs.setOptionValue(name, setting)
 
     @property
     def has_solution(self) -> bool:

@@ -93,28 +93,35 @@ def _widths(problem: Problem, demand: Demand) -> list[float]:
     return [0.0, *useful[:: max(1, -(-len(useful) // _MOST_WIDTHS))]]
 
 
-def choose(problem: Problem, objective: Objective, candidates: Choice, time_limit_s: float | None) -> Choice:
-    """Choose among candidates: the largest first objective, and of that the least delay.
+def choices(
+    problem: Problem, objective: Objective, candidates: Choice, time_limit_s: float | None
+) -> Iterator[Choice]:
+    """Yield the choice among candidates of the largest first objective, then that of the least delay too.
 
     Raises:
         SolverError: HiGHS failed or ran out of time.
     """
     if all(within_limits(d, candidates[d.id]) for d in problem.demands if is_limited(d)):
-        return candidates
+        yield candidates
+        return
     model = _Model(problem, objective, candidates, {}, time_limit_s)
+
+    def chosen() -> Choice:
+        # What gets nothing here may get something by another objective, within its limit too.
+        used = model.chosen()
+        return {
+            d.id: used[d.id] or first_within(d, candidates[d.id]) for d in filter(is_limited, problem.demands)
+        }
+
     model.maximise()
-    chosen = model.chosen()
+    yield chosen()
     try:
         model.minimise_delay()
-        chosen = model.chosen()
     except OutOfTime:
         raise
     except SolverError:
-        pass  # the integer solver's tolerance may leave nothing that admits as much
-    # What gets nothing here may get something by another objective, within its limit too.
-    return {
-        d.id: chosen[d.id] or first_within(d, candidates[d.id]) for d in filter(is_limited, problem.demands)
-    }
+        return  # the integer solver's tolerance may leave nothing that admits as much
+    yield chosen()
 
 
 def can_search(problem: Problem) -> bool:
@@ -129,8 +136,10 @@ def search(problem: Problem, objective: Objective, candidates: Choice, time_limi
         SolverError: HiGHS failed.
     """
     model = _Model(problem, objective, candidates, _copies(problem), time_limit_s)
+    # Restarts took a fifth to a half of the time, and led to no other answer.
+    model.program.set_option("mip_allow_restart", False)
     if time_limit_s is None:
-        model.program.limit_nodes(_MOST_NODES)
+        model.program.set_option("mip_max_nodes", _MOST_NODES)
     timed_out = False
     try:
         model.maximise()

@@ -92,7 +92,7 @@ def _best_choice(
     left_s: Callable[[], float | None],
 ) -> Answer:
     """Return the best rates on paths chosen among candidates and, where that can be done, among all paths."""
-    from gomr.paths.choice import can_search, candidates_of, choose, search  # loads HiGHS
+    from gomr.paths.choice import can_search, candidates_of, choices, search  # loads HiGHS
 
     def worth(answer: Answer) -> list[float]:
         """Return what the objective compares first, without rounding: the value, or the levels by size."""
@@ -103,19 +103,28 @@ def _best_choice(
         return [float(f"{value:.9g}") for value in values]
 
     candidates = candidates_of(problem, free.rates)
-    chosen = choose(problem, objective, candidates, left_s())
+    steps = choices(problem, objective, candidates, left_s())
+    chosen = next(steps)
     best = over(chosen)
     if objective.by_level:  # the programmes know no levels
         kept = trimmed_to_limits(problem, free.rates)
         widest = {name: tuple(path for path, _ in kept[name]) or chosen[name] for name in candidates}
         best = max(best, over(widest), key=worth)
+
+    def with_least_delay(best: Answer) -> Answer:
+        """Return an answer, or one as good on the choices that follow, for which a search need not wait."""
+        try:
+            return max([best, *map(over, steps)][::-1], key=worth)
+        except OutOfTime:
+            return replace(best, complete=False)
+
     if worth(best) >= worth(free) or not can_search(problem):
-        return best
+        return with_least_delay(best)
     left = left_s()
     try:
         found = search(problem, objective, candidates, None if left is None else left / 2)
     except SolverError:
-        return best  # rates too far apart for HiGHS: the bound without the limits stands
+        return with_least_delay(best)  # rates too far apart for HiGHS: the bound without the limits stands
     best = replace(
         best,
         complete=not found.timed_out,
@@ -125,11 +134,12 @@ def _best_choice(
         name: tuple(dict.fromkeys((*own, *found.paths.get(name, ())))) for name, own in candidates.items()
     }
     try:
-        other = over(choose(problem, objective, more, left_s()))
+        *_, chosen = choices(problem, objective, more, left_s())
+        other = over(chosen)
     except OutOfTime:
         return replace(best, complete=False)
     if worth(other) < worth(best):
-        return best
+        return replace(with_least_delay(best), complete=best.complete, most_bps=best.most_bps)
     return replace(other, complete=best.complete, most_bps=best.most_bps)
 
 
