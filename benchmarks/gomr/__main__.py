@@ -1,4 +1,4 @@
-"""Measures GOMR's engines and writes a table and a plot.
+"""Measures GOMR's engines and writes a table.
 
 python -m benchmarks.gomr [--quick] [--json] [--out DIR] [FOLDER or GRAPHML ...]
 python -m benchmarks.gomr --live [--quick] [--flows N] [--out DIR] [FOLDER or GRAPHML ...]
@@ -40,7 +40,7 @@ from benchmarks.command_line import command_line
 from benchmarks.gomr import independent, live, regular, sizes
 from benchmarks.gomr.cells import ENGINE_NAMES, Cell, Effort, as_dict, measure
 from benchmarks.gomr.networks import Size
-from benchmarks.gomr.tables import markdown, plot
+from benchmarks.gomr.tables import markdown
 
 FULL = Effort(budget_s=20, repeats=5, events=100, failures=30)
 QUICK = Effort(budget_s=3, repeats=3, events=20, failures=5)
@@ -169,11 +169,8 @@ def _write(cells: Sequence[Cell], effort: Effort, out: Path, *, as_json: bool) -
     }
     text = json.dumps(document, indent=2) + "\n"
     out.mkdir(parents=True, exist_ok=True)
-    drawn = plot(cells)
     (out / "gomr.json").write_text(text, encoding="utf-8")
     (out / "gomr.md").write_text(table, encoding="utf-8")
-    (out / "gomr.svg").write_text(drawn.svg, encoding="utf-8")
-    (out / "gomr.png").write_bytes(drawn.png)
     sys.stdout.write(text if as_json else table)
     print(f"Written to {out}", file=sys.stderr)
 

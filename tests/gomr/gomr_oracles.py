@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import highspy
 from gomr import Allocation, Demand, Edge, PathRate, Problem
+from gomr.problem import Path
 from hypothesis import strategies as st
 
 EdgePath = tuple[str, ...]
@@ -30,6 +31,13 @@ def simple_paths(problem: Problem, demand: Demand) -> list[EdgePath]:
                     yield from extend(edge.head, (*path, edge.id), visited | {edge.head})
 
     return list(extend(demand.source, (), frozenset({demand.source})))
+
+
+def edge_paths(problem: Problem, demand: Demand) -> list[Path]:
+    """Every such path, as edges, that keeps the demand's limit on delay."""
+    by_id = problem.edges_by_id
+    every = (tuple(by_id[name] for name in path) for path in simple_paths(problem, demand))
+    return [path for path in every if not demand.is_too_long(path)]
 
 
 @dataclass
@@ -88,11 +96,16 @@ class PathProgram:
         return float(self.solver.getInfo().objective_function_value) * self.unit_bps
 
 
+def largest_throughput(program: PathProgram) -> float:
+    """The most that a programme's paths carry, bit/s."""
+    return -program.minimise(dict.fromkeys(range(len(program.columns)), -1.0))
+
+
 def optimum(problem: Problem, paths: Mapping[str, Sequence[EdgePath]]) -> tuple[float, float]:
     """The largest throughput over the given paths in bit/s, and the least sum of delay times rate at it."""
     program = PathProgram(problem, paths, unit_of(problem))
     everything = range(len(program.columns))
-    admitted_bps = -program.minimise(dict.fromkeys(everything, -1.0))
+    admitted_bps = largest_throughput(program)
     program.limit(dict.fromkeys(everything, 1.0), math.inf, admitted_bps * (1 - 1e-9))
     delays = {i: sum(program.delays[edge] for edge in program.columns[i][1]) for i in everything}
     longest = max(delays.values(), default=0.0) or 1.0

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from itertools import product
 from typing import Literal
 
-import numpy as np
 import pytest
 from gomr import Demand, Edge, Problem
-from gomr.paths.finder import are_disjoint, parts_of
+from gomr.paths.finder import are_disjoint
 from gomr.problem import Path
 from gomr.solving import allocate
-from scipy.optimize import linprog
+
+from tests.gomr.gomr_oracles import PathProgram, edge_paths, largest_throughput
 
 
 def small_problem(seed: int) -> Problem:
@@ -33,42 +32,23 @@ def small_problem(seed: int) -> Problem:
     return Problem(tuple(edges), tuple(demands))
 
 
-def paths_to(problem: Problem, node: str, destination: str, so_far: Path = ()) -> Iterator[Path]:
-    if node == destination:
-        yield so_far
-        return
-    visited = {edge.tail for edge in so_far}
-    for edge in problem.edges:
-        if edge.tail == node and edge.head not in visited:
-            yield from paths_to(problem, edge.head, destination, (*so_far, edge))
-
-
 def disjoint_sets(problem: Problem, demand: Demand) -> list[list[Path]]:
-    paths = list(paths_to(problem, demand.source, demand.destination))
     sets: list[list[Path]] = [[]]
-    for path in paths:
-        parts = set(parts_of(path, nodes=demand.disjoint == "nodes"))
-        apart = [
-            own
-            for own in sets
-            if all(parts.isdisjoint(parts_of(other, nodes=demand.disjoint == "nodes")) for other in own)
-        ]
-        sets += [[*own, path] for own in apart]
+    for path in edge_paths(problem, demand):
+        sets += [[*own, path] for own in sets if are_disjoint([*own, path], nodes=demand.disjoint == "nodes")]
     return sets
 
 
 def most_bps(problem: Problem) -> float:
-    most = 0.0
-    for chosen in product(*(disjoint_sets(problem, demand) for demand in problem.demands)):
-        columns = [(place, path) for place, own in enumerate(chosen) for path in own]
-        if not columns:
-            continue
-        loads = [[edge in path for _, path in columns] for edge in problem.edges]
-        requests = [[owner == place for owner, _ in columns] for place in range(len(problem.demands))]
-        limits = [edge.capacity_bps for edge in problem.edges] + [d.rate_bps for d in problem.demands]
-        rows = np.array(loads + requests, dtype=float)
-        most = max(most, -linprog(-np.ones(len(columns)), rows, np.array(limits) / 1e9).fun * 1e9)
-    return most
+    ids = [demand.id for demand in problem.demands]
+    every = [
+        [[tuple(edge.id for edge in path) for path in own] for own in disjoint_sets(problem, demand)]
+        for demand in problem.demands
+    ]
+    return max(
+        largest_throughput(PathProgram(problem, dict(zip(ids, chosen, strict=True)), 1e9))
+        for chosen in product(*every)
+    )
 
 
 @pytest.mark.parametrize("seed", range(24))

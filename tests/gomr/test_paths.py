@@ -11,7 +11,7 @@ from gomr.problem import Path
 from gomr.solving import allocate
 from hypothesis import given, settings
 
-from tests.gomr.gomr_oracles import problems, simple_paths
+from tests.gomr.gomr_oracles import edge_paths, problems
 
 unhurried = settings(deadline=None)
 SCALE = 10**9
@@ -25,9 +25,7 @@ def length(problem: Problem, path: Path) -> float:
 
 
 def every_path(problem: Problem, source: str, destination: str) -> list[Path]:
-    by_id = problem.edges_by_id
-    paths = simple_paths(problem, Demand("f", source, destination, 1.0))
-    every = [tuple(by_id[name] for name in path) for path in paths]
+    every = edge_paths(problem, Demand("f", source, destination, 1.0))
     return [path for path in every if all(edge.capacity_bps > 0 for edge in path)]
 
 

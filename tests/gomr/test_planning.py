@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import gomr
@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from gomr import Demand, Edge, Problem
 from scipy.optimize import linprog
+
+from tests.gomr.gomr_oracles import edge_paths
 
 SEEDS = range(12)
 
@@ -39,20 +41,6 @@ def demands(rng: random.Random, problem: Problem, count: int) -> tuple[Demand, .
     pairs = [(a, b) for a in sorted(problem.nodes) for b in sorted(problem.nodes) if a != b]
     chosen = rng.sample(pairs, min(count, len(pairs)))
     return tuple(Demand(f"{a}->{b}", a, b, float(rng.randint(1, 9))) for a, b in chosen)
-
-
-def paths(problem: Problem, demand: Demand) -> list[tuple[Edge, ...]]:
-    """All paths that visit no node twice and keep the demand's limit on delay."""
-
-    def extend(node: str, path: tuple[Edge, ...]) -> Iterator[tuple[Edge, ...]]:
-        if node == demand.destination:
-            yield path
-            return
-        for edge in problem.edges:
-            if edge.tail == node and edge.head not in {demand.source, *(one.head for one in path)}:
-                yield from extend(edge.head, (*path, edge))
-
-    return [path for path in extend(demand.source, ()) if not demand.is_too_long(path)]
 
 
 class Oracle:
@@ -87,7 +75,7 @@ def with_loads(problem: Problem, asked: tuple[Demand, ...]) -> tuple[Oracle, dic
     oracle, own = Oracle(), dict[str, list[Any]]()
     load: dict[str, dict[Any, float]] = {edge.id: {} for edge in problem.edges}
     for demand in asked:
-        own[demand.id] = [(demand.id, path) for path in paths(problem, demand)]
+        own[demand.id] = [(demand.id, path) for path in edge_paths(problem, demand)]
         for name in own[demand.id]:
             for edge in name[1]:
                 load[edge.id][name] = 1.0
@@ -169,7 +157,9 @@ def test_one_routing_serves_several_matrices_best() -> None:
         found = gomr.robust_splits(problem, matrices)
         oracle = Oracle()
         asked = {demand.id: demand for matrix in matrices for demand in matrix}
-        every = {name: [(name, path) for path in paths(problem, demand)] for name, demand in asked.items()}
+        every = {
+            name: [(name, path) for path in edge_paths(problem, demand)] for name, demand in asked.items()
+        }
         for own in every.values():
             oracle.row(dict.fromkeys(own, -1.0), -1.0)
         for matrix in matrices:

@@ -7,15 +7,13 @@ where traffic can go, not that there is room: `gomr.failures` tells what is admi
 
 from __future__ import annotations
 
-import heapq
+import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from gomr.allocation import Allocation, PathRate
-from gomr.problem import Edge, Problem
-
-Cost = tuple[int, int, float, int]
-"""Links and nodes shared, delay in seconds, links."""
+from gomr.paths.finder import PathFinder
+from gomr.problem import Demand, Edge, Path, Problem
 
 
 @dataclass(frozen=True)
@@ -46,18 +44,18 @@ def backup_paths(problem: Problem, allocation: Allocation) -> Iterator[Backup]:
         problem: The problem.
         allocation: Its allocation.
     """
-    finder = _Finder(problem)
-    known: dict[tuple[str, ...], tuple[Edge, ...]] = {}
+    finder = PathFinder(problem)
+    known: dict[tuple[str, ...], Path] = {}
     for demand in problem.demands:
         for path in allocation.paths[demand.id]:
             if not path.edges:
                 continue
             if path.edges not in known:
-                known[path.edges] = finder.apart_from(path)
+                known[path.edges] = _apart_from(finder, problem, path)
             yield _backup(problem, demand.id, path, known[path.edges])
 
 
-def _backup(problem: Problem, demand: str, path: PathRate, way: tuple[Edge, ...]) -> Backup:
+def _backup(problem: Problem, demand: str, path: PathRate, way: Path) -> Backup:
     taken = _links_of(problem, path.edges)
     shared = tuple(edge.id for edge in way if edge.id in taken)
     if len(shared) == len(path.edges) == len(way):
@@ -79,73 +77,18 @@ def _links_of(problem: Problem, edges: Collection[str]) -> set[str]:
     return {*edges, *(reverse[edge] for edge in edges if edge in reverse)}
 
 
-class _Finder:
-    """Shortest paths that avoid another path."""
+def _apart_from(finder: PathFinder, problem: Problem, path: PathRate) -> Path:
+    """Return the path between the same ends that shares the least.
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
-        self._leaving: dict[str, list[Edge]] = {}
-        self._entering: dict[str, list[Edge]] = {}
-        for edge in problem.edges:
-            if edge.capacity_bps > 0:
-                self._leaving.setdefault(edge.tail, []).append(edge)
-                self._entering.setdefault(edge.head, []).append(edge)
-        self._delays_s: dict[str, dict[str, float]] = {}
+    A shared node is longer than all links one after another, a shared link than all nodes.
+    """
+    links, inner = _links_of(problem, path.edges), set(path.nodes[1:-1])
+    all_s = math.fsum(edge.delay_s for edge in problem.edges) or 1.0
+    node_s, link_s = 2 * all_s, 2 * all_s * len(path.nodes)
 
-    def apart_from(self, path: PathRate) -> tuple[Edge, ...]:
-        """Return the path between the same ends that shares the least.
+    def length(edge: Edge) -> float:
+        return link_s * (edge.id in links) + node_s * (edge.head in inner) + edge.delay_s
 
-        By A* (P. Hart, N. Nilsson and B. Raphael, 1968): no way to the destination has less delay than the
-        one of least delay, which is the same for all paths to it.
-        """
-        source, destination = path.nodes[0], path.nodes[-1]
-        links, inner = _links_of(self._problem, path.edges), set(path.nodes[1:-1])
-        to_come_s = self._delays_to(destination)
-        best: dict[str, Cost] = {source: (0, 0, 0.0, 0)}
-        last: dict[str, Edge] = {}
-        heap: list[tuple[Cost, Cost, str]] = [((0, 0, to_come_s[source], 0), best[source], source)]
-        while heap:
-            _, cost, node = heapq.heappop(heap)
-            if node == destination:
-                break
-            if cost > best[node] or (node in self._problem.endpoints and node != source):
-                continue
-            for edge in self._leaving.get(node, ()):
-                head = edge.head
-                if head not in to_come_s:
-                    continue
-                onward = (
-                    cost[0] + (edge.id in links),
-                    cost[1] + (head in inner),
-                    cost[2] + edge.delay_s,
-                    cost[3] + 1,
-                )
-                if head not in best or onward < best[head]:
-                    best[head], last[head] = onward, edge
-                    least = (onward[0], onward[1], onward[2] + to_come_s[head], onward[3])
-                    heapq.heappush(heap, (least, onward, head))
-        edges: list[Edge] = []
-        node = destination
-        while node != source:
-            edges.append(last[node])
-            node = edges[-1].tail
-        return tuple(reversed(edges))
-
-    def _delays_to(self, destination: str) -> dict[str, float]:
-        """Return the least delay from each node that has a way to the destination, in seconds."""
-        known = self._delays_s.get(destination)
-        if known is not None:
-            return known
-        delays_s = {destination: 0.0}
-        heap = [(0.0, destination)]
-        while heap:
-            delay_s, node = heapq.heappop(heap)
-            if delay_s > delays_s[node]:
-                continue
-            for edge in self._entering.get(node, ()):
-                onward_s = delay_s + edge.delay_s
-                if edge.tail not in delays_s or onward_s < delays_s[edge.tail]:
-                    delays_s[edge.tail] = onward_s
-                    heapq.heappush(heap, (onward_s, edge.tail))
-        self._delays_s[destination] = delays_s
-        return delays_s
+    found = finder.cheapest(Demand("", path.nodes[0], path.nodes[-1], 0.0), length)
+    assert found is not None  # there is the path itself
+    return found[1]

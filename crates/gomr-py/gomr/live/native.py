@@ -22,7 +22,7 @@ from gomr.engines.native.engine import NAME, answer_of, failure, refusal, start
 from gomr.engines.native.network import NativeNetwork, finite_bps
 from gomr.engines.time_budget import TimeBudget
 from gomr.even_split import spread_in_time
-from gomr.live.sessions import LiveProblem
+from gomr.live.sessions import LiveProblem, Session
 from gomr.objectives import Objective
 from gomr.paths.limits import is_limited, trimmed_to_limits, within_limits
 from gomr.problem import Demand, Path, Problem
@@ -35,7 +35,7 @@ _ROUNDING = 1e-11
 """Rates over a limit by more than this share of it are scaled down to it."""
 
 
-class NativeSession:
+class NativeSession(Session):
     """The engine `native` as a `Session`.
 
     Attributes:

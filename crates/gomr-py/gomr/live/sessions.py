@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
 
 from gomr.allocation import Allocation
 from gomr.columns import DemandColumns
@@ -86,8 +85,10 @@ class LiveProblem:
             self._present = None
 
 
-class Session(Protocol):
+class Session:
     """A solver that is told of events, each before the `LiveProblem` shows it or right after.
+
+    Whoever solves the problem as it is at each solve need not listen.
 
     Attributes:
         time_limit_s: Seconds that a solve may take; None for no limit.
@@ -97,6 +98,15 @@ class Session(Protocol):
 
     def copy(self, problem: LiveProblem) -> Session:
         """Return the same session of a copy of its problem; what happens to one does not touch the other."""
+        raise NotImplementedError
+
+    def solve(self) -> Allocation:
+        """Return the optimum of what it was told; its `wall_s` means nothing.
+
+        Raises:
+            SolverError: The engine failed.
+        """
+        raise NotImplementedError
 
     def add(self, demand: Demand) -> None:
         """Add a checked demand."""
@@ -112,6 +122,8 @@ class Session(Protocol):
 
     def resize_all(self, demands: DemandColumns) -> bool:
         """Take new rates of all demands, those in the columns; False where that must go one by one."""
+        del demands
+        return True
 
     def set_capacity(self, edge_id: str, capacity_bps: float) -> None:
         """Take an edge's new capacity, 0 while it is down."""
@@ -120,17 +132,11 @@ class Session(Protocol):
         """Take rates (by flow and path) for those that flows had before the next event."""
 
     def prices(self) -> Mapping[str, float]:
-        """Return what each edge's last bit/s adds to the value of the last solve, by its id."""
-
-    def solve(self) -> Allocation:
-        """Return the optimum of what it was told; its `wall_s` means nothing.
-
-        Raises:
-            SolverError: The engine failed.
-        """
+        """Return what each edge's last bit/s adds to the last value; {} if allocations have it."""
+        return {}
 
 
-class ColdSession:
+class ColdSession(Session):
     """Solves from scratch at each event, within `time_limit_s` seconds."""
 
     def __init__(self, problem: LiveProblem, objective: str, engine: str, time_limit_s: float | None) -> None:
@@ -143,32 +149,6 @@ class ColdSession:
     def copy(self, problem: LiveProblem) -> ColdSession:
         """Return the same session of a copy of its problem."""
         return ColdSession(problem, self._objective, self._engine, self.time_limit_s)
-
-    def add(self, demand: Demand) -> None:
-        """Do nothing: the problem has it."""
-
-    def remove(self, demand: Demand) -> None:
-        """Do nothing: the problem has it."""
-
-    def rebind(self, before: Demand, demand: Demand) -> None:
-        """Do nothing: the problem has it."""
-
-    def resize(self, demand: Demand) -> None:
-        """Do nothing: the problem has it."""
-
-    def resize_all(self, demands: DemandColumns) -> bool:  # noqa: ARG002
-        """Do nothing: the problem has them."""
-        return True
-
-    def set_capacity(self, edge_id: str, capacity_bps: float) -> None:
-        """Do nothing: the problem has it."""
-
-    def start_from(self, rates: Mapping[str, Mapping[tuple[str, ...], float]]) -> None:
-        """Do nothing: it solves without looking back."""
-
-    def prices(self) -> Mapping[str, float]:
-        """Return none: allocations have them."""
-        return {}
 
     def solve(self) -> Allocation:
         """Solve the problem as it is now."""
