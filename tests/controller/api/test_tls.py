@@ -18,14 +18,13 @@ import trustme
 
 from mstcp.control import ControllerClient
 from mstcp.errors import ControllerError
+from switch.model import ModelSwitch
 from tests.fakes.controller_command import started
 from tests.fakes.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
 TIMEOUT_S = 60.0
 HELLO = bytes([4, 0, 0, 8, 0, 0, 0, 1])
-FEATURES_REQUEST = 5
-METER_FEATURES = 11
 
 
 class Files:
@@ -115,10 +114,10 @@ def _check_openflow(files: Files, address: str, log: Path) -> None:
         stranger.sendall(HELLO)
         assert stranger.recv(8) == b""
     with _connected(address, files.switch, files) as switch:
-        assert _handshake(switch, datapath_id=1) > 0, "S0 has datapath id 1"
+        assert _is_given_rules(switch, datapath_id=1), "S0 has datapath id 1"
     with _connected(address, files.switch, files) as switch:
         with contextlib.suppress(OSError):
-            assert _handshake(switch, datapath_id=2) == 0
+            assert not _is_given_rules(switch, datapath_id=2)
     # Written by a thread of its own.
     wait_until(lambda: "claims datapath id 2" in log.read_text(), "the refusal in the log")
 
@@ -133,31 +132,13 @@ def _connected(address: str, pair: tuple[str, str] | None, files: Files) -> sock
     return context.wrap_socket(connected, server_hostname="127.0.0.1")
 
 
-def _handshake(switch: socket.socket, datapath_id: int) -> int:
-    """Say hello, features, ports, and that there are no rules; return how many bytes of rules come back."""
-    switch.sendall(HELLO)
-    taken = 0
-    while header := _exactly(switch, 8):
-        kind, length, xid = header[1], int.from_bytes(header[2:4], "big"), header[4:8]
-        body = _exactly(switch, length - 8)
-        if kind == FEATURES_REQUEST:
-            features = datapath_id.to_bytes(8, "big") + bytes([0, 0, 1, 0, 254, 0, 0, 0]) + bytes(8)
-            switch.sendall(bytes([4, 6, 0, 32]) + xid + features)
-        elif kind == 24:  # the role is granted; there has been no master before
-            switch.sendall(bytes([4, 25, 0, 24]) + xid + body[:8] + b"\xff" * 8)
-        elif kind == 18:  # multipart: no ports, no rules, no groups; meters can do nothing
-            answer = bytes(16 if body[1] == METER_FEATURES else 0)
-            switch.sendall(bytes([4, 19, 0, 16 + len(answer)]) + xid + body[:2] + bytes(6) + answer)
-        elif kind == 14:
-            return taken + length
-    return taken
-
-
-def _exactly(switch: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size and (more := switch.recv(size - len(data))):
-        data += more
-    return data
+def _is_given_rules(switch: socket.socket, datapath_id: int) -> bool:
+    """Answer as the switch with this id does; return whether rules come."""
+    model = ModelSwitch(datapath_id, frozenset({1}), "S0")
+    switch.sendall(model.connect(switch))
+    while not len(model.tables) and (data := switch.recv(1 << 16)):
+        switch.sendall(model.receive(data, switch))
+    return len(model.tables) > 0
 
 
 def test_certificates_are_read_again(tmp_path: Path) -> None:
