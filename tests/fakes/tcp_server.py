@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+PassOn = Callable[[int, bytes], Awaitable[bytes]]
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -57,21 +59,26 @@ async def tcp_server(handler: Handler = keep_silent, tls: ssl.SSLContext | None 
 
 
 @contextlib.asynccontextmanager
-async def wire(is_open: asyncio.Event, port: int) -> AsyncIterator[int]:
-    """Lead TCP connections to a port, and hold back all of theirs while `is_open` is not set; yield where."""
+async def relay(port: int, path: Callable[[], PassOn]) -> AsyncIterator[int]:
+    """Lead TCP connections to a port; yield where.
 
-    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            while data := await reader.read(1 << 16):
-                await is_open.wait()
-                writer.write(data)
-                await writer.drain()
-        writer.close()
+    What comes on each of them goes through a function that `path` makes for it: it is given who sends (0: the
+    client), and returns what goes on.
+    """
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        pass_on = path()
+
+        async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: int) -> None:
+            with contextlib.suppress(ConnectionError):
+                while data := await reader.read(1 << 16):
+                    writer.write(await pass_on(direction, data))
+                    await writer.drain()
+            writer.close()
+
         there, back = await asyncio.open_connection("127.0.0.1", port)
         try:
-            await asyncio.gather(pump(reader, back), pump(there, writer))
+            await asyncio.gather(pump(reader, back, 0), pump(there, writer, 1))
         finally:
             back.transport.abort()
             with contextlib.suppress(OSError):
@@ -79,6 +86,16 @@ async def wire(is_open: asyncio.Event, port: int) -> AsyncIterator[int]:
 
     async with tcp_server(carry) as start:
         yield start
+
+
+def wire(is_open: asyncio.Event, port: int) -> AbstractAsyncContextManager[int]:
+    """Lead TCP connections to a port, and hold back all of theirs while `is_open` is not set."""
+
+    async def hold_back(_: int, data: bytes) -> bytes:
+        await is_open.wait()
+        return data
+
+    return relay(port, lambda: hold_back)
 
 
 @contextlib.asynccontextmanager

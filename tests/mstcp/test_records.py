@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 import mstcp
 from mstcp import LocalProtocolError, RemoteProtocolError, StreamSpec
 from tests.fakes.echo_server import echo_server
+from tests.fakes.tcp_server import PassOn, relay
 
 SECRET = b"between us"
 SERVER: dict[str, Any] = {"plain": False, "secret": SECRET}
@@ -22,45 +22,28 @@ AFTER_BYTES = 20_000
 Deed = Callable[[bytes], bytes]
 
 
-class Relay:
-    """Somebody in the path: does one thing to what the clients send, and nothing after."""
+class InThePath:
+    """Does one thing to what a client sends, and nothing after."""
 
-    def __init__(self, server_port: int, deed: Deed) -> None:
-        self._server_port = server_port
+    def __init__(self, deed: Deed) -> None:
         self._deed: Deed | None = deed
-        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def is_done(self) -> bool:
         return self._deed is None
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", self._server_port)
-        await asyncio.gather(
-            self._copy(reader, back, 0), self._copy(there, writer, 1), return_exceptions=True
-        )
-        for end in (writer, back):
-            end.transport.abort()
-
-    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: int) -> None:
+    def path(self) -> PassOn:
+        """Return what passes a stream on."""
         count = 0
-        while data := await reader.read(1 << 16):
-            count += len(data)
+
+        async def pass_on(direction: int, data: bytes) -> bytes:
+            nonlocal count
+            count += len(data) if direction == 0 else 0
             if direction == 0 and count > AFTER_BYTES and self._deed is not None:
                 data, self._deed = self._deed(data), None
-            writer.write(data)
-            await writer.drain()
-        writer.write_eof()
+            return data
 
-
-@contextlib.asynccontextmanager
-async def relayed(server_port: int, deed: Deed) -> AsyncIterator[tuple[Relay, int]]:
-    relay = Relay(server_port, deed)
-    server = await asyncio.start_server(relay.serve, "127.0.0.1", 0)
-    try:
-        yield relay, server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
+        return pass_on
 
 
 async def echoed(port: int, streams: int, **options: Any) -> bytes:
@@ -96,12 +79,13 @@ async def test_authenticated_streams_carry_everything(streams: int, required: bo
 )
 async def test_what_is_done_in_the_path_never_comes_to_the_application(deed: Deed) -> None:
     """The stream is lost, what it carried goes over the other, and it is opened again."""
+    between = InThePath(deed)
     async with (
         echo_server(**SERVER, authenticate_frames=True) as echo,
-        relayed(echo.port, deed) as (relay, port),
+        relay(echo.port, between.path) as port,
     ):
         assert await echoed(port, 2) == DATA
-        assert relay.is_done
+        assert between.is_done
 
 
 async def test_a_server_that_requires_it_says_so() -> None:
