@@ -7,26 +7,23 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from controller.address import Address, listen
 from controller.cli import main
 from controller.process import random_ids
+from tests.fakes.controller_command import ALONE, started
 
 ROOT = Path(__file__).parents[2]
-ANY = "127.0.0.1:0"
 TIMEOUT_S = 60.0
 
 
 def command(*options: str) -> list[str]:
-    kept = () if "--store" in options else ("--store", "none")
-    return [sys.executable, "-m", "controller.cli", "--topology", "butterfly", *kept, *options]
+    return [sys.executable, "-m", "controller.cli", *options]
 
 
 def run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
@@ -34,31 +31,12 @@ def run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
 
 
-@contextmanager
-def running(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    """Start the command and wait for its line; end it if the test did not."""
-    process = subprocess.Popen(
-        command("--openflow", ANY, "--rest", ANY, "--grpc", ANY, *options),
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        yield process, json.loads(process.stdout.readline())
-    finally:
-        process.kill()
-        process.communicate()
-
-
 @pytest.mark.parametrize("package", ["pydantic", "numpy", "gomr._native", "os_ken", "grpc", "uvicorn"])
 def test_an_incomplete_installation_is_told_in_a_sentence(package: str) -> None:
     program = (
         f"import sys; sys.modules[{package!r}] = None; from controller import entry; sys.exit(entry.main())"
     )
-    options = command("--openflow", ANY, "--rest", ANY, "--grpc", ANY)[3:]
-    done = run([sys.executable, "-c", program, *options])
+    done = run([sys.executable, "-c", program, *ALONE])
     assert done.returncode == 2
     [said] = done.stderr.splitlines()
     assert said.startswith("mstcp-controller: ")
@@ -69,29 +47,28 @@ def test_an_incomplete_installation_is_told_in_a_sentence(package: str) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_and_stops_cleanly(number: signal.Signals, tmp_path: Path) -> None:
     ready_file = tmp_path / "ready.json"
-    with running("--ready-file", str(ready_file), "--log-format", "json") as (process, ready):
+    options = ("--ready-file", str(ready_file), "--log-format", "json")
+    with started(tmp_path / "log", *ALONE, *options) as (process, ready):
         assert json.loads(ready_file.read_text()) == ready
         with urllib.request.urlopen(f"http://{ready['rest'][0]}/v1/health", timeout=TIMEOUT_S) as answer:
             assert json.load(answer)["ready"] is False
         process.send_signal(number)
-        _, log = process.communicate(timeout=TIMEOUT_S)
-        assert process.returncode == 0
-        assert json.loads(log.splitlines()[-1])["event"] == "stopped"
+        assert process.wait(TIMEOUT_S) == 0
+        assert json.loads((tmp_path / "log").read_text().splitlines()[-1])["event"] == "stopped"
         assert not ready_file.exists()
 
 
-def test_a_signal_that_linux_delivers_in_another_thread_stops_it() -> None:
+def test_a_signal_that_linux_delivers_in_another_thread_stops_it(tmp_path: Path) -> None:
     """Any thread may take a signal of the process (signal(7)); now and then it is not the main one."""
-    with running() as (process, _):
+    with started(tmp_path / "log", *ALONE) as (process, _):
         threads = [int(task.name) for task in Path(f"/proc/{process.pid}/task").iterdir()]
         other = next(thread for thread in threads if thread != process.pid)
         assert ctypes.CDLL(None).tgkill(process.pid, other, int(signal.SIGTERM)) == 0
-        process.communicate(timeout=TIMEOUT_S)
-        assert process.returncode == 0
+        assert process.wait(TIMEOUT_S) == 0
 
 
-def test_every_address_is_loopback_unless_told_otherwise() -> None:
-    with running("--rest", ANY) as (_, ready):
+def test_every_address_is_loopback_unless_told_otherwise(tmp_path: Path) -> None:
+    with started(tmp_path / "log", *ALONE, "--rest", "127.0.0.1:0") as (_, ready):
         assert len(ready["rest"]) == 2
         addresses = ready["openflow"] + ready["rest"] + ready["grpc"]
         assert all(address.startswith("127.0.0.1:") for address in addresses)
@@ -101,10 +78,8 @@ def test_every_address_is_loopback_unless_told_otherwise() -> None:
 def test_an_address_in_use_is_a_sentence(service: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        options = [
-            word for name in ("openflow", "rest", "grpc") for word in (f"--{name}", ANY) if name != service
-        ]
-        ended = run(command(*options, f"--{service}", address))
+        free = ALONE.index(f"--{service}") + 1
+        ended = run(command(*ALONE[:free], address, *ALONE[free + 1 :]))
     assert ended.returncode == 2
     assert ended.stdout == ""
     last = ended.stderr.splitlines()[-1]
@@ -113,7 +88,7 @@ def test_an_address_in_use_is_a_sentence(service: str) -> None:
 
 
 def test_a_topology_that_does_not_exist_is_a_sentence() -> None:
-    ended = run(command("--topology", "nowhere.toml"))
+    ended = run(command(*ALONE, "--topology", "nowhere.toml"))
     assert ended.returncode == 2
     assert "nowhere.toml" in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -188,8 +163,7 @@ def test_all_switches_may_connect_at_once() -> None:
 )
 def test_a_thread_that_ends_by_a_fault_ends_the_process_with_a_reason(fault: str, said: str) -> None:
     program = f"import sys; from controller import cli\n{fault}\nsys.exit(cli.main())"
-    options = [word for name in ("openflow", "rest", "grpc") for word in (f"--{name}", ANY)]
-    ended = run([sys.executable, "-c", program, "--topology", "butterfly", "--store", "none", *options])
+    ended = run([sys.executable, "-c", program, *ALONE])
     assert ended.returncode == 70, ended.stderr
     assert f"mstcp-controller: {said}" in ended.stderr
 

@@ -24,7 +24,7 @@ from controller.api.connections import RestServer
 from controller.connection_limits import ConnectionLimits, ServiceLimits, is_passing
 from controller.logs import SparingLog
 from mstcp.proto import control_pb2, control_pb2_grpc
-from tests.fakes.controller_command import started
+from tests.fakes.controller_command import ALONE, started
 from tests.fakes.waiting import PATIENCE_S, until
 
 ROOT = Path(__file__).parents[2]
@@ -71,11 +71,9 @@ def test_a_line_that_strangers_cause_is_written_now_and_then(caplog: pytest.LogC
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[dict[str, tuple[str, int]]]:
     """A controller that may open few files."""
-    words = [word for name in ("openflow", "rest", "grpc") for word in (f"--{name}", "127.0.0.1:0")]
     # By a shell: gRPC's threads do not survive a fork that runs Python in the child.
     limited = ["sh", "-c", f'ulimit -n {FILES}; exec "$@"', "sh"]
-    options = ("--topology", "butterfly", "--store", "none", *words)
-    with started(folder / "log", *options, before=limited) as (process, ready):
+    with started(folder / "log", *ALONE, before=limited) as (process, ready):
         yield {
             name: (ready[name][0].split(":")[0], int(ready[name][0].split(":")[1]))
             for name in ("openflow", "rest", "grpc")

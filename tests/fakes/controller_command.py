@@ -17,6 +17,12 @@ from topologies.model import Network
 
 PATIENCE_S = 30.0
 
+FREE_PORTS = tuple(word for name in ("openflow", "rest", "grpc") for word in (f"--{name}", "127.0.0.1:0"))
+"""Each service takes one."""
+
+ALONE = ("--topology", "butterfly", "--store", "none", *FREE_PORTS)
+"""A controller that keeps nothing, of a network without switches."""
+
 PATIENT_DISCOVERY = ("--probe-interval", "1", "--silence", "10")
 """No link is taken for lost because the machine is busy."""
 
