@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from experiments.engines.live.requirements import PROGRAMS
+from tests.fakes.lab import Lab
 
 
 @pytest.fixture
@@ -18,3 +19,8 @@ def live_machine() -> None:
     for program in ("unshare", *PROGRAMS):
         if shutil.which(program) is None:
             pytest.skip(f"needs {program}")
+
+
+@pytest.fixture
+def lab(capsys: pytest.CaptureFixture[str]) -> Lab:
+    return Lab(capsys)

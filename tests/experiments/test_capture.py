@@ -10,6 +10,7 @@ import pytest
 
 from experiments import cli
 from experiments.engines.live import capture
+from tests.fakes.lab import Lab
 
 
 def blocks(data: bytes) -> list[tuple[int, bytes]]:
@@ -46,10 +47,9 @@ def test_a_file_has_what_was_written() -> None:
     assert packets(data) == told
 
 
-def test_the_simulator_says_what_it_has_instead(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_simulator_says_what_it_has_instead(lab: Lab, tmp_path: Path) -> None:
     call = ["run", "butterfly", "--engine", "sim", "--capture", "S0-S4", "--out", str(tmp_path / "out")]
-    assert cli.main(call) == 2
-    assert "--trace pcap has the simulator's packets" in capsys.readouterr().err
+    assert "--trace pcap has the simulator's packets" in lab.refusal(*call)
 
 
 @pytest.mark.root

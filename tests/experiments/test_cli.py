@@ -10,18 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments import cli, protocols
+from experiments import protocols
 from experiments.cli import run_and_report
 from experiments.cli.command_line import make_parser
 from experiments.cli.run import job_from
-
-
-def status_of(*argv: str) -> int:
-    try:
-        return cli.main(argv)
-    except SystemExit as error:  # argparse
-        assert isinstance(error.code, int)
-        return error.code
+from tests.fakes.lab import Lab
 
 
 @pytest.mark.parametrize(
@@ -63,54 +56,39 @@ def status_of(*argv: str) -> int:
         ([], "required"),
     ],
 )
-def test_wrong_arguments_get_a_sentence_and_status_2(
-    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert status_of(*argv) == 2
-    captured = capsys.readouterr()
-    assert sentence in captured.err
-    assert captured.out == ""
-    assert "Traceback" not in captured.err
+def test_wrong_arguments_get_a_sentence_and_status_2(argv: list[str], sentence: str, lab: Lab) -> None:
+    assert sentence in lab.refusal(*argv)
 
 
-def test_a_document_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_document_that_is_none_is_named(tmp_path: Path, lab: Lab) -> None:
     (tmp_path / "results.json").write_text('{"format": 2}')
-    assert status_of("report", str(tmp_path)) == 2
-    assert "is not a results document" in capsys.readouterr().err
+    assert "is not a results document" in lab.refusal("report", tmp_path)
 
 
 def test_without_root_the_command_for_it_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr("sys.argv", ["mstcp-lab", "run", "butterfly"])
-    assert status_of("run", "butterfly", "--out", str(tmp_path / "out")) == 1
-    assert "needs root. Run: sudo mstcp-lab run butterfly" in capsys.readouterr().err
+    told = lab.refusal("run", "butterfly", "--out", tmp_path / "out", status=1)
+    assert "needs root. Run: sudo mstcp-lab run butterfly" in told
     assert not (tmp_path / "out").exists()
 
 
 def test_a_missing_program_is_named_with_its_package(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda name: None if name.startswith("ovs") else f"/bin/{name}")
-    assert status_of("run", "butterfly", "--out", str(tmp_path / "out")) == 1
-    assert "apt-get install openvswitch-switch" in capsys.readouterr().err
+    told = lab.refusal("run", "butterfly", "--out", tmp_path / "out", status=1)
+    assert "apt-get install openvswitch-switch" in told
 
 
 def test_the_job_is_what_was_asked_for(tmp_path: Path) -> None:
     parser = make_parser()
     argv = ["run", "butterfly", "--protocol", "mstcp", "--case", "2", "--seeds", "3", "--duration", "7"]
-    argv += [
-        "--allocation",
-        "paper",
-        "--variant",
-        "b",
-        "--set",
-        "links.S4-S0.rate_bps=8e6",
-        "--set",
-        "tcp.sack=true",
-    ]
+    argv += ["--allocation", "paper", "--variant", "b"]
+    argv += ["--set", "links.S4-S0.rate_bps=8e6", "--set", "tcp.sack=true"]
     job = job_from(parser.parse_args([*argv, "--out", str(tmp_path)]), 0.0)
     assert (job.cases, job.protocols, job.seeds, job.duration_s) == (("2",), ("mstcp",), (1, 2, 3), 7.0)
     assert job.scenario.case("2").allocation == "paper"
@@ -133,9 +111,8 @@ def test_all_stands_for_every_protocol_and_the_time_is_told(tmp_path: Path) -> N
     assert run_and_report.how_long(one).startswith("1 run of 20 s: about a minute")
 
 
-def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
-    assert status_of("list") == 0
-    out = capsys.readouterr().out
+def test_list_names_everything(lab: Lab) -> None:
+    out = lab("list")
     for name in ("butterfly", "ospf", "mstcp", "live"):
         assert name in out
 
@@ -167,31 +144,28 @@ def test_a_reader_that_goes_away_gets_no_traceback() -> None:
     assert (done.returncode, done.stderr) == (1, "")
 
 
-def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
-    assert status_of("--version") == 0
-    assert capsys.readouterr().out == f"mstcp-lab {version('mstcp-lab')}\n"
+def test_the_version_is_that_of_the_package(lab: Lab) -> None:
+    assert lab("--version") == f"mstcp-lab {version('mstcp-lab')}\n"
 
 
-def test_programs_are_found_without_the_systems_folders_in_path(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_are_found_without_the_systems_folders_in_path(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As `su - USER` has it on Debian; what the user's own PATH has comes first."""
     monkeypatch.setenv("PATH", "/mine:/usr/sbin:/bin")
-    assert status_of("completion", "bash") == 0
+    lab("completion", "bash")
     assert os.environ["PATH"] == "/mine:/usr/sbin:/bin:/usr/local/sbin:/sbin"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_a_shell_gets_a_script_that_knows_commands_and_options(
-    shell: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert status_of("completion", shell) == 0
-    script = capsys.readouterr().out
+def test_a_shell_gets_a_script_that_knows_commands_and_options(shell: str, lab: Lab) -> None:
+    script = lab("completion", shell)
     assert all(word in script for word in ("reproduce", "resume", "--protocol", "--seeds"))
 
 
-def test_bash_takes_the_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert status_of("completion", "bash") == 0
+def test_bash_takes_the_script(tmp_path: Path, lab: Lab) -> None:
     script = tmp_path / "completion"
-    script.write_text(capsys.readouterr().out)
+    script.write_text(lab("completion", "bash"))
     words = 'COMP_WORDS=(mstcp-lab repr); COMP_CWORD=1; _shtab_mstcp_lab; echo "${COMPREPLY[@]}"'
     call = ["bash", "-c", f'source "$1"; {words}', "bash", str(script)]
     assert subprocess.run(call, capture_output=True, text=True, check=True).stdout.split() == ["reproduce"]
@@ -211,12 +185,9 @@ def test_no_command_waits_for_libraries_that_only_some_need() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_an_incomplete_installation_is_told_in_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_incomplete_installation_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch, lab: Lab) -> None:
     monkeypatch.setitem(sys.modules, "experiments.cli.command_line", None)
     monkeypatch.delattr("experiments.cli.command_line", raising=False)
-    assert cli.main(["list"]) == 1
-    said = capsys.readouterr().err
+    said = lab.refusal("list", status=1)
     assert said.startswith("mstcp-lab: ")
     assert said.endswith("the installation is not complete. Run: make setup\n")

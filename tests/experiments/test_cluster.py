@@ -19,6 +19,7 @@ from experiments.errors import ClusterUnreachable, RunFailed
 from experiments.installation import ROOT
 from experiments.scheduling.cluster import Cluster
 from experiments.studies import measure, schema
+from tests.fakes.lab import Lab
 from tests.fakes.waiting import wait_until
 
 START_S = 60.0
@@ -157,17 +158,15 @@ def test_a_cluster_that_dies_in_the_middle_is_said_and_what_was_finished_is_kept
     assert all(kept.figures(run) == keep.figures(run) for run in finished)
 
 
-def test_run_writes_the_same_results_wherever_it_ran(cluster: LocalCluster, tmp_path: Path) -> None:
+def test_run_writes_the_same_results_wherever_it_ran(lab: Lab, cluster: LocalCluster, tmp_path: Path) -> None:
     options = ["run", "butterfly", "--engine", "sim", "--protocol", "ospf,mstcp", "--case", "1"]
-    options += ["--duration", "1", "--out"]
-    assert cli.main([*options, str(tmp_path / "here")]) == 0
-    assert cli.main([*options, str(tmp_path / "there"), "--scheduler", cluster.address]) == 0
+    options += ["--duration", "1", "--no-report", "--out"]
+    lab(*options, tmp_path / "here")
+    lab(*options, tmp_path / "there", "--scheduler", cluster.address)
     for name in ("001.json", "002.json"):
         here, there = ((tmp_path / place / "runs" / name).read_bytes() for place in ("here", "there"))
         assert here == there
-    assert (
-        cli.main([*options, str(tmp_path / "traced"), "--scheduler", cluster.address, "--trace", "csv"]) == 1
-    )
+    lab.refusal(*options, tmp_path / "traced", "--scheduler", cluster.address, "--trace", "csv", status=1)
 
 
 def test_a_refused_description_is_told_as_here(cluster: LocalCluster) -> None:
@@ -177,20 +176,18 @@ def test_a_refused_description_is_told_as_here(cluster: LocalCluster) -> None:
     simulator.stop()
 
 
-def test_an_address_that_does_not_answer_is_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_address_that_does_not_answer_is_a_sentence(monkeypatch: pytest.MonkeyPatch, lab: Lab) -> None:
     monkeypatch.setattr("experiments.scheduling.cluster.ANSWER_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(ClusterUnreachable, match=r"Start `dask scheduler`"):
             Cluster(address)
-    assert cli.main(["reproduce", "kato-cc", "--seeds", "1", "--scheduler", "tcp://127.0.0.1:1"]) == 1
-    told = capsys.readouterr().err
+    told = lab.refusal("reproduce", "kato-cc", "--seeds", "1", "--scheduler", "tcp://127.0.0.1:1", status=1)
     assert "--scheduler tcp://127.0.0.1:1" in told
     assert "Traceback" not in told
-    assert cli.main(["reproduce", "kato-cc", "--scheduler", "nowhere at all"]) == 1
-    assert "--scheduler nowhere at all" in capsys.readouterr().err
+    assert "--scheduler nowhere at all" in lab.refusal(
+        "reproduce", "kato-cc", "--scheduler", "nowhere at all", status=1
+    )
 
 
 def test_only_the_simulator_has_runs_for_a_cluster(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
-from experiments.cli import command_line, compare
-from experiments.errors import ScenarioError, UnknownName
+from tests.fakes.lab import Lab
 from tests.fakes.results import make_results, settings_with
 
 
@@ -24,32 +22,21 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return root / "a", root / "b"
 
 
-def run(*argv: object) -> int:
-    return compare.main(command_line.make_parser().parse_args(["compare", *map(str, argv)]))
-
-
-def test_folders_and_files_alike(folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    a, b = folders
-    assert run(a, b) == 0
-    of_folders = capsys.readouterr().out
-    assert run(a / "results.json", b / "results.json") == 0
-    assert capsys.readouterr().out == of_folders
+def test_folders_and_files_alike(folders: tuple[Path, Path], lab: Lab) -> None:
+    of_folders = lab("compare", *folders)
+    assert lab("compare", *(folder / "results.json" for folder in folders)) == of_folders
     assert "tcp.sack" in of_folders
 
 
-def test_json_is_all_of_standard_output(
-    folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(*folders, folders[0], "--json", "--out", tmp_path / "new") == 0
-    captured = capsys.readouterr()
-    assert [entry["letter"] for entry in json.loads(captured.out)["documents"]] == ["A", "B", "C"]
-    assert "compare.html" in captured.err
+def test_json_is_all_of_standard_output(folders: tuple[Path, Path], tmp_path: Path, lab: Lab) -> None:
+    document = lab.json("compare", *folders, folders[0], "--out", tmp_path / "new")
+    assert [entry["letter"] for entry in document["documents"]] == ["A", "B", "C"]
+    assert "compare.html" in lab.err
     assert (tmp_path / "new" / "compare.html").exists()
 
 
-def test_one_document_is_too_few(folders: tuple[Path, Path]) -> None:
-    with pytest.raises(ScenarioError, match="takes 2 to 26 results, not 1"):
-        run(folders[0])
+def test_one_document_is_too_few(folders: tuple[Path, Path], lab: Lab) -> None:
+    assert "takes 2 to 26 results, not 1" in lab.refusal("compare", folders[0])
 
 
 @pytest.mark.parametrize(
@@ -62,23 +49,18 @@ def test_one_document_is_too_few(folders: tuple[Path, Path]) -> None:
     ],
 )
 def test_what_cannot_be_compared_gets_a_sentence(
-    folders: tuple[Path, Path], tmp_path: Path, content: bytes | None, sentence: str
+    folders: tuple[Path, Path], tmp_path: Path, content: bytes | None, sentence: str, lab: Lab
 ) -> None:
     file = tmp_path / "other.json"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(ScenarioError, match=sentence) as caught:
-        run(folders[0], file)
-    assert str(file) in str(caught.value)
+    told = lab.refusal("compare", folders[0], file)
+    assert sentence in told
+    assert str(file) in told
 
 
-def test_further_measures_are_compared_by_name(
-    folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(*folders, "--json", "--measure", "delay_p99_s") == 0
-    row = json.loads(capsys.readouterr().out)["comparisons"][0]["rows"][0]
+def test_further_measures_are_compared_by_name(folders: tuple[Path, Path], lab: Lab) -> None:
+    row = lab.json("compare", *folders, "--measure", "delay_p99_s")["comparisons"][0]["rows"][0]
     assert row["delay_p99_s"]["difference"]["value"] == 0
-    assert run(*folders, "--measure", "delay_p99_s") == 0
-    assert re.search(r"delay\W+p99", capsys.readouterr().out)
-    with pytest.raises(UnknownName, match="Did you mean delay_p99_s"):
-        run(*folders, "--measure", "delay_p98_s")
+    assert re.search(r"delay\W+p99", lab("compare", *folders, "--measure", "delay_p99_s"))
+    assert "Did you mean delay_p99_s" in lab.refusal("compare", *folders, "--measure", "delay_p98_s")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments import cli
 from experiments.analysis.tables import COLUMNS, tables
+from tests.fakes.lab import Lab
 from tests.fakes.results import make_results
 
 
@@ -24,10 +24,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_csv_has_the_documents_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_has_the_documents_numbers(folder: Path, lab: Lab) -> None:
     results = make_results(("ospf", "mstcp"), seeds=2)
-    assert cli.main(["export", str(folder), "--csv", str(folder / "csv")]) == 0
-    assert "8 tables" in capsys.readouterr().out
+    assert "8 tables" in lab("export", folder, "--csv", folder / "csv")
     rows = read(folder / "csv" / "flows.csv")
     assert len(rows) == sum(len(run.flows) for run in results.runs)
     flows = {(run.case, run.protocol, run.seed, f.flow): f for run in results.runs for f in run.flows}
@@ -44,9 +43,9 @@ def test_csv_has_the_documents_numbers(folder: Path, capsys: pytest.CaptureFixtu
     assert sorted(path.stem for path in (folder / "csv").iterdir()) == sorted(COLUMNS)
 
 
-def test_parquet_has_the_same_tables(folder: Path) -> None:
+def test_parquet_has_the_same_tables(lab: Lab, folder: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    assert cli.main(["export", str(folder / "results.json"), "--parquet", str(folder / "pq")]) == 0
+    lab("export", str(folder / "results.json"), "--parquet", str(folder / "pq"))
     for name, table in tables(make_results(("ospf", "mstcp"), seeds=2)).items():
         assert parquet.read_table(folder / "pq" / f"{name}.parquet").to_pydict() == table
 
@@ -66,26 +65,22 @@ def test_a_table_without_rows_has_its_columns() -> None:
         (["no-such-folder", "--csv", "x"], "cannot be read: No such file"),
     ],
 )
-def test_what_cannot_be_exported_is_told(
-    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
-) -> None:
-    assert cli.main(["export", *arguments]) == 2
-    assert reason in capsys.readouterr().err
+def test_what_cannot_be_exported_is_told(folder: Path, lab: Lab, arguments: list[str], reason: str) -> None:
+    assert reason in lab.refusal("export", *arguments)
 
 
-def test_a_folder_that_cannot_be_written_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_written_is_told(folder: Path, lab: Lab) -> None:
     (folder / "file").write_text("")
-    assert cli.main(["export", str(folder), "--csv", str(folder / "file")]) == 1
-    assert str(folder / "file") in capsys.readouterr().err
+    assert str(folder / "file") in lab.refusal("export", str(folder), "--csv", str(folder / "file"), status=1)
 
 
-def test_latex_has_a_row_for_each_flow_and_protocol(folder: Path) -> None:
+def test_latex_has_a_row_for_each_flow_and_protocol(lab: Lab, folder: Path) -> None:
     results = make_results(("ospf", "mstcp"), ("1",), seeds=2)
     for run in results.runs:
         run.case = "a_b"
     (folder / "results.json").write_text(results.to_json())
     file = folder / "table.tex"
-    assert cli.main(["export", str(folder), "--latex", str(file), "--measure", "goodput_bps"]) == 0
+    lab("export", str(folder), "--latex", str(file), "--measure", "goodput_bps")
     lines = file.read_text().splitlines()
     goodput = [flow.goodput_bps / 1e6 for run in results.runs if run.protocol == "ospf" for flow in run.flows]
     mean = (goodput[0] + goodput[2]) / 2
@@ -93,4 +88,4 @@ def test_latex_has_a_row_for_each_flow_and_protocol(folder: Path) -> None:
     assert r"case & flow & protocol & goodput in Mbit/s \\" in lines
     assert any(line.startswith(rf"a\_b & 1 & ospf & {mean:.2f} $\pm$ ") for line in lines)
     assert sum("&" in line for line in lines) == 5
-    assert cli.main(["export", str(folder), "--latex", str(file), "--measure", "goodputs"]) == 2
+    lab.refusal("export", folder, "--latex", file, "--measure", "goodputs")

@@ -36,7 +36,7 @@ def lab(*arguments: str, extend: Path = FOLDER) -> subprocess.CompletedProcess[s
 def simulate(
     out: Path, *arguments: str, engine: str = "sim", extend: Path = FOLDER, scenario: str = "butterfly"
 ) -> Results:
-    case = ("--case", "1", "--duration", "2", "--out", str(out), "--json")
+    case = ("--case", "1", "--duration", "2", "--no-report", "--out", str(out), "--json")
     done = lab("run", scenario, "--engine", engine, *case, *arguments, extend=extend)
     assert done.returncode == 0, done.stderr
     return Results.model_validate_json(done.stdout)

@@ -10,14 +10,15 @@ from typing import Any
 import netsim_native as sim
 import pytest
 
-from experiments import cli
 from experiments.cli.methods import HEADINGS
 from experiments.engines.sim import endless
 from experiments.engines.sim.methods import load
 from experiments.engines.sim.worker import OwnMethodFailed, simulate
 from experiments.installation import ROOT
 from experiments.model.settings import RESPONSES
+from tests.fakes.lab import Lab
 
+SHORT = ("--seeds", "1", "--duration", "1")
 DOCS = ROOT / "docs" / "own-methods.md"
 TWO_PATHS: dict[str, Any] = {
     "format": 1,
@@ -59,11 +60,10 @@ def mine(tmp_path: Path) -> Path:
     ],
 )
 def test_a_class_of_the_how_to_page_is_compared_with_all_built_in_ones(
-    kind: str, name: str, built_in: int, mine: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, name: str, built_in: int, mine: Path, lab: Lab
 ) -> None:
     own = f"{mine}:{name}"
-    assert cli.main(["methods", kind, "--own", own, "--seeds", "1", "--duration", "2", "--json"]) == 0
-    methods = json.loads(capsys.readouterr().out)["methods"]
+    methods = lab.json("methods", kind, "--own", own, "--seeds", "1", "--duration", "2")["methods"]
     assert len(methods) == built_in + 1
     assert [method["name"] for method in methods if method["own"]] == [own]
     assert all(method["goodput_mbps"]["mean"] > 1.0 for method in methods)
@@ -123,13 +123,10 @@ def test_what_is_no_method_is_refused_with_its_place_before_anything_runs(
     assert told in reason
 
 
-def test_an_exception_ends_the_run_and_says_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_exception_ends_the_run_and_says_where(tmp_path: Path, lab: Lab) -> None:
     path = tmp_path / "late.py"
     path.write_text("class Late:\n    def choose(self, view):\n        return view.subflows[7]\n")
-    assert (
-        cli.main(["methods", "schedulers", "--own", f"{path}:Late", "--seeds", "1", "--duration", "1"]) == 1
-    )
-    told = capsys.readouterr().err
+    told = lab.refusal("methods", "schedulers", "--own", f"{path}:Late", *SHORT, status=1)
     assert f"IndexError in {path}, line 3, in choose" in told
     assert "Traceback" not in told
 
@@ -144,21 +141,16 @@ def test_an_exception_ends_the_run_and_says_where(tmp_path: Path, capsys: pytest
         ("import os; os.kill(os.getpid(), 9)", "its process was ended by SIGKILL, as the kernel does"),
     ],
 )
-def test_whatever_a_method_does_ends_in_one_sentence(
-    body: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_whatever_a_method_does_ends_in_one_sentence(body: str, told: str, tmp_path: Path, lab: Lab) -> None:
     path = tmp_path / "odd.py"
     path.write_text(f"class Odd:\n    def choose(self, view):\n        {body}\n")
-    options = ["--own", f"{path}:Odd", "--seeds", "1", "--duration", "1"]
-    assert cli.main(["methods", "schedulers", *options]) == 1
-    said = capsys.readouterr().err
+    options = ["--own", f"{path}:Odd", *SHORT]
+    said = lab.refusal("methods", "schedulers", *options, status=1)
     assert f"{path}:Odd, seed 1 failed: {told.format(path=path)}" in said
     assert "Traceback" not in said
 
 
-def test_what_a_method_prints_is_shown_and_disturbs_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_method_prints_is_shown_and_disturbs_nothing(tmp_path: Path, lab: Lab) -> None:
     path = tmp_path / "loud.py"
     path.write_text(
         "class Loud:\n"
@@ -166,11 +158,9 @@ def test_what_a_method_prints_is_shown_and_disturbs_nothing(
         "        print('choosing among', len(view.subflows))\n"
         "        return next((flow.index for flow in view.subflows if flow.has_room), None)\n"
     )
-    options = ["--own", f"{path}:Loud", "--seeds", "1", "--duration", "1", "--json"]
-    assert cli.main(["methods", "schedulers", *options]) == 0
-    printed = capsys.readouterr()
-    assert json.loads(printed.out)["methods"][-1]["goodput_mbps"]["mean"] > 1.0
-    assert "choosing among 2\n" in printed.err
+    document = lab.json("methods", "schedulers", "--own", f"{path}:Loud", *SHORT)
+    assert document["methods"][-1]["goodput_mbps"]["mean"] > 1.0
+    assert "choosing among 2\n" in lab.err
 
 
 @pytest.mark.parametrize("window", ["(float('nan'), 1e6)", "(1e6, -3)"])
@@ -195,16 +185,14 @@ def test_an_answer_that_is_no_subflow_is_refused(answer: str, tmp_path: Path) ->
         sim.run(described(scheduler=f"{path}:Odd"), methods=load)
 
 
-def test_a_scenario_takes_one_too(mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scenario_takes_one_too(mine: Path, tmp_path: Path, lab: Lab) -> None:
     options = ["run", "butterfly", "--engine", "sim", "--protocol", "mptcp-sdn", "--case", "1"]
-    options += ["--duration", "1", "--set", f"sim.mptcp.scheduler={mine}:LeastDelay"]
-    assert cli.main([*options, "--out", str(tmp_path / "out")]) == 0
+    options += ["--duration", "1", "--no-report", "--set", f"sim.mptcp.scheduler={mine}:LeastDelay"]
+    lab(*options, "--out", str(tmp_path / "out"))
     options[-1] = f"sim.mptcp.scheduler={mine}:Least"
-    assert cli.main([*options, "--out", str(tmp_path / "no")]) == 2
-    assert "sim.mptcp.scheduler" in capsys.readouterr().err
+    assert "sim.mptcp.scheduler" in lab.refusal(*options, "--out", str(tmp_path / "no"))
     options[-1] = "sim.mptcp.scheduler=best"
-    assert cli.main([*options, "--out", str(tmp_path / "no")]) == 2
-    assert "'best' is none of minrtt, roundrobin" in capsys.readouterr().err
+    assert "'best' is none of minrtt, roundrobin" in lab.refusal(*options, "--out", str(tmp_path / "no"))
 
 
 @pytest.mark.parametrize(
@@ -219,25 +207,24 @@ def test_a_scenario_takes_one_too(mine: Path, tmp_path: Path, capsys: pytest.Cap
     ],
 )
 def test_methods_that_a_protocol_cannot_have_are_refused_before_anything_runs(
-    settings: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    settings: list[str], told: str, tmp_path: Path, lab: Lab
 ) -> None:
     options = ["run", "butterfly", "--engine", "sim", "--case", "1", "--out", str(tmp_path / "out")]
     for setting in settings:
         options += ["--set", setting]
-    assert cli.main(options) == 2
-    assert told in capsys.readouterr().err
+    assert told in lab.refusal(*options)
     assert not (tmp_path / "out" / "runs").exists()
 
 
 @pytest.mark.parametrize("name", RESPONSES)
-def test_a_scenario_that_names_its_recovery_takes_each_response(name: str, tmp_path: Path) -> None:
+def test_a_scenario_that_names_its_recovery_takes_each_response(lab: Lab, name: str, tmp_path: Path) -> None:
     settings = [
         "--set",
         f"sim.reordering={name}",
         *(["--set", "sim.recovery=keep"] if name == "pr_r" else []),
     ]
     options = ["run", "wifi", "--engine", "sim", "--duration", "1", "--no-report", *settings]
-    assert cli.main([*options, "--out", str(tmp_path / "out")]) == 0
+    lab(*options, "--out", str(tmp_path / "out"))
 
 
 @pytest.mark.parametrize(
@@ -260,11 +247,10 @@ def test_a_call_that_does_not_return_is_ended_and_said(
 
 
 @pytest.mark.parametrize("duration", ["nan", "inf", "0", "-1", "86401", "soon"])
-def test_a_duration_that_is_none_is_refused(duration: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["methods", "schedulers", "--duration", duration])
-    assert ended.value.code == 2
-    assert "is not a number of seconds above 0" in capsys.readouterr().err
+def test_a_duration_that_is_none_is_refused(duration: str, lab: Lab) -> None:
+    assert "is not a number of seconds above 0" in lab.refusal(
+        "methods", "schedulers", "--duration", duration
+    )
 
 
 @pytest.mark.parametrize(
@@ -279,23 +265,17 @@ def test_a_duration_that_is_none_is_refused(duration: str, capsys: pytest.Captur
         (["{mine}:LeastDelay", "{mine}:LeastDelay"], "is given twice"),
     ],
 )
-def test_methods_are_ones_own_and_each_is_given_once(
-    own: list[str], told: str, mine: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_methods_are_ones_own_and_each_is_given_once(own: list[str], told: str, mine: Path, lab: Lab) -> None:
     options = [option for name in own for option in ("--own", name.format(mine=mine))]
-    assert cli.main(["methods", "schedulers", *options, "--seeds", "1", "--duration", "1"]) == 2
-    assert told in capsys.readouterr().err
+    assert told in lab.refusal("methods", "schedulers", *options, *SHORT)
 
 
-def test_a_piped_table_has_whole_names_and_headings(
-    mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_piped_table_has_whole_names_and_headings(mine: Path, tmp_path: Path, lab: Lab) -> None:
     other = tmp_path / "other" / "mine.py"
     other.parent.mkdir()
     other.write_text(mine.read_text())
     options = ["--own", f"{mine}:LeastDelay", "--own", f"{other}:LeastDelay"]
-    assert cli.main(["methods", "schedulers", *options, "--seeds", "1", "--duration", "1"]) == 0
-    printed = capsys.readouterr().out
+    printed = lab("methods", "schedulers", *options, *SHORT)
     names = "".join(line.partition("|")[0].strip() for line in printed.splitlines())
     assert f"{mine}:LeastDelay" in names
     assert f"{other}:LeastDelay" in names

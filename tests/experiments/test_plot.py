@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from experiments import cli
 from experiments.analysis.samples import Question, SampleSource, measures, select
 from experiments.analysis.sources import read_sources
 from experiments.analysis.statistics import estimate
@@ -15,6 +14,7 @@ from experiments.errors import ScenarioError, UnknownName
 from experiments.report.units import axis_unit
 from experiments.sweep.plan import Conditions, Point
 from experiments.sweep.store import CONDITIONS, POINTS, PointResult
+from tests.fakes.lab import Lab
 from tests.fakes.results import make_results, settings_with
 
 
@@ -113,13 +113,13 @@ def test_nothing_left_by_the_conditions_is_told(folder: Path) -> None:
     ],
 )
 def test_the_files_are_the_same_each_time_with_whole_letters(
-    folder: Path, tmp_path: Path, options: list[str]
+    lab: Lab, folder: Path, tmp_path: Path, options: list[str]
 ) -> None:
     for name in ("one", "two"):
         out = [str(tmp_path / f"{name}{suffix}") for suffix in (".pdf", ".svg", ".png")]
         files = [word for path in out for word in ("--out", path)]
         table = str(tmp_path / f"{name}.csv")
-        assert cli.main(["plot", str(folder / "a"), str(folder / "b"), *options, *files, "--csv", table]) == 0
+        lab("plot", str(folder / "a"), str(folder / "b"), *options, *files, "--csv", table)
     for suffix in ("pdf", "svg", "png", "csv"):
         assert (tmp_path / f"one.{suffix}").read_bytes() == (tmp_path / f"two.{suffix}").read_bytes()
     pdf = (tmp_path / "one.pdf").read_bytes()
@@ -138,18 +138,14 @@ def test_the_files_are_the_same_each_time_with_whole_letters(
     ],
 )
 def test_what_cannot_be_drawn_is_told(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], status: int,
-    sentence: str,
-) -> None:  # fmt: skip
-    out = ["--out", str(tmp_path / "x.pdf")]
-    assert cli.main(["plot", str(folder / "a"), *out, *arguments]) == status
-    assert sentence in capsys.readouterr().err
+    folder: Path, tmp_path: Path, lab: Lab, arguments: list[str], status: int, sentence: str
+) -> None:
+    told = lab.refusal("plot", folder / "a", "--out", tmp_path / "x.pdf", *arguments, status=status)
+    assert sentence in told
 
 
-def test_an_ending_that_is_no_figure_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(["plot", str(folder / "a"), "--out", "x.docx"])
-    assert "does not end in .pdf, .svg or .png" in capsys.readouterr().err
+def test_an_ending_that_is_no_figure_is_refused(folder: Path, lab: Lab) -> None:
+    assert "does not end in .pdf, .svg or .png" in lab.refusal("plot", str(folder / "a"), "--out", "x.docx")
 
 
 @pytest.mark.parametrize(

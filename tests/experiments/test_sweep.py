@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from experiments import cli
 from experiments.engines.sim.process import Processes
 from experiments.errors import Interrupted, OutputError, RunFailed, ScenarioError
 from experiments.report.terminal import WIDTH
@@ -26,6 +25,7 @@ from experiments.sweep.runner import run
 from experiments.sweep.store import POINTS, PointResult, SweepStore
 from experiments.sweep.summary import rows
 from experiments.sweep.table import print_table
+from tests.fakes.lab import Lab
 from tests.fakes.simulations import stop_simulating
 from topologies.model import Network
 
@@ -221,13 +221,10 @@ def test_the_table_fits_in_its_width(results: list[PointResult], capsys: pytest.
 ARGUMENTS = ("sweep", "ring:6", "--flows", "8", "--scale", "0.02", "--duration", "1", "--warm-up", "0.5")
 
 
-def test_the_command_writes_table_plot_and_documents(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_writes_table_plot_and_documents(tmp_path: Path, lab: Lab) -> None:
     out = tmp_path / "out"
     arguments = (*ARGUMENTS, "--loads", "0.5,1.5", "--protocol", "mstcp,ospf", "--out", str(out), "--json")
-    assert cli.main(arguments) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(lab(*arguments))
     assert document == json.loads((out / "sweep.json").read_text())
     assert set(document) == {"format", "sweep", "summary", "points"}
     assert len(document["points"]) == 4
@@ -242,8 +239,7 @@ def test_the_command_writes_table_plot_and_documents(
     assert all(f'<td class="text">{name}</td>' in page for name in ("mstcp", "ospf"))
     assert "<svg" in page and "One seed." in page and "http" not in page.replace("http://www.w3.org", "")
     # Ended already: nothing is run again, and the same is written.
-    assert cli.main((*arguments, "--resume")) == 0
-    assert json.loads(capsys.readouterr().out) == document
+    assert json.loads(lab(*arguments, "--resume")) == document
 
 
 @pytest.mark.parametrize(
@@ -259,15 +255,10 @@ def test_the_command_writes_table_plot_and_documents(
     ],
 )
 def test_wrong_arguments_are_named(
-    argument: tuple[str, str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    argument: tuple[str, str], sentence: str, tmp_path: Path, lab: Lab
 ) -> None:
     arguments = (*ARGUMENTS, "--out", str(tmp_path / "out"), *argument)
-    try:
-        status = cli.main(arguments)
-    except SystemExit as stopped:
-        status = int(stopped.code or 0)
-    assert status == 2
-    assert sentence in capsys.readouterr().err
+    assert sentence in lab.refusal(*arguments)
     assert not (tmp_path / "out").exists()
 
 

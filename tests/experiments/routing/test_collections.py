@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from experiments.cli import main
 from experiments.errors import ScenarioError
 from experiments.routing.case import RoutingCase, make_case
+from tests.fakes.lab import Lab
 from tests.topologies.test_collections import REPETITA
 from topologies.errors import InvalidTopology
 from topologies.routable import load_routable
@@ -61,13 +60,11 @@ def test_demands_of_a_node_to_itself_are_left_out(tmp_path: Path) -> None:
     assert "1 demands end where they begin, and are left out" in read.notes
 
 
-def test_the_utilisation_is_told_where_it_is_the_objective(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_utilisation_is_told_where_it_is_the_objective(tmp_path: Path, lab: Lab) -> None:
     (tmp_path / "x.txt").write_text(SNDLIB)
     file = str(tmp_path / "x.txt")
-    assert main(["solve", file, "--demands", file, "--objective", "min_max_utilisation", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["max_utilisation"] == pytest.approx(0.45)
+    document = lab.json("solve", file, "--demands", file, "--objective", "min_max_utilisation")
+    assert document["max_utilisation"] == pytest.approx(0.45)
 
 
 DOT = """/* of YATES */

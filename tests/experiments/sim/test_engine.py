@@ -21,6 +21,7 @@ from experiments.model.plan import RunPlan
 from experiments.model.results import FlowResult, Results, RunResult
 from tests.experiments.sim.sim_plans import plan_of
 from tests.experiments.stream_rates import check_run
+from tests.fakes.lab import Lab
 from tests.fakes.simulations import stop_simulating
 
 PAPER = ("mstcp", "ppfs", "ospf")
@@ -56,7 +57,7 @@ def test_the_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_the_report_may_be_left_out_and_made_later(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lab: Lab
 ) -> None:
     arguments = ["--protocol", "ospf", "--case", "1", "--no-report"]
     assert run_command(tmp_path / "out", *arguments) == 0
@@ -64,7 +65,7 @@ def test_the_report_may_be_left_out_and_made_later(
     assert "ospf" in shown
     assert "report.html" not in shown
     assert not (tmp_path / "out" / "report.html").exists()
-    assert cli.main(["report", str(tmp_path / "out")]) == 0
+    lab("report", str(tmp_path / "out"))
     assert (tmp_path / "out" / "report.html").exists()
 
 
@@ -259,7 +260,7 @@ def test_what_it_does_not_have_is_said(plan: RunPlan, sentence: str) -> None:
 
 
 def test_it_runs_all_that_it_has_by_default(tmp_path: Path) -> None:
-    assert run_command(tmp_path, "--case", "1", "--duration", "0.5") == 0
+    assert run_command(tmp_path, "--case", "1", "--duration", "0.5", "--no-report") == 0
     runs = Results.read(tmp_path / "results.json").runs
     assert [run.protocol for run in runs] == [
         *("ospf", "ecmp", "mptcp", "mptcp-dualhomed", "mptcp-sdn", "ppfs", "mstcp")

@@ -11,6 +11,7 @@ from experiments.report.reference import load_reference
 from experiments.report.study_tables import StudyTable, tables_of
 from experiments.studies import schema
 from experiments.studies.document import StudyDocument
+from tests.fakes.lab import Lab
 
 NS3 = "ns-3 3.37"
 SETTLES_LATER = {("ppfs", "scenario 2 flow 2 goodput Mbit/s")}
@@ -58,9 +59,8 @@ def test_pages_have_the_figures_of_paper_and_ns3(folder: Path) -> None:
     assert "| mstcp | 8.5 | 8.5 | 8." in (folder / "study.md").read_text()
 
 
-def test_results_that_are_there_are_not_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["reproduce", "table1", "--out", str(folder)]) == 1
-    assert "--resume goes on" in capsys.readouterr().err
+def test_results_that_are_there_are_not_overwritten(folder: Path, lab: Lab) -> None:
+    assert "--resume goes on" in lab.refusal("reproduce", "table1", "--out", folder, status=1)
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,5 @@ def test_results_that_are_there_are_not_overwritten(folder: Path, capsys: pytest
         (["kato-cc", "--resume"], "--resume"),
     ],
 )
-def test_wrong_arguments(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        status: object = cli.main(["reproduce", *arguments])
-    except SystemExit as end:
-        status = end.code
-    assert status == 2
-    assert sentence in capsys.readouterr().err
+def test_wrong_arguments(arguments: list[str], sentence: str, lab: Lab) -> None:
+    assert sentence in lab.refusal("reproduce", *arguments)

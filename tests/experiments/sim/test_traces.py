@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from experiments import cli
 from experiments.engines.sim.engine import SimEngine
 from experiments.engines.sim.traces import TraceFiles, TraceNotWritten
 from experiments.errors import MissingRequirement
 from experiments.model.results import RunResult
 from tests.experiments.sim.sim_plans import plan_of
+from tests.fakes.lab import Lab
 
 
 @dataclass
@@ -177,11 +177,9 @@ def test_a_disk_that_is_full_is_told_and_keeps_no_half_trace(tmp_path: Path) -> 
     assert not folder.exists()
 
 
-def test_the_command_writes_traces_beside_the_results(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_writes_traces_beside_the_results(tmp_path: Path, lab: Lab) -> None:
     run = ["run", "butterfly", "--engine", "sim", "--protocol", "ospf", "--case", "1", "--duration", "0.5"]
-    assert cli.main([*run, "--trace", "csv", "--out", str(tmp_path)]) == 0
+    run += ["--no-report"]
+    lab(*run, "--trace", "csv", "--out", str(tmp_path))
     assert (tmp_path / "logs" / "1-ospf-s1" / "packets.csv").stat().st_size > 1000
-    assert cli.main([*run, "--trace", "xml"]) == 2
-    assert "sim.trace" in capsys.readouterr().err
+    assert "sim.trace" in lab.refusal(*run, "--trace", "xml")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -10,33 +9,30 @@ import pytest
 
 import topologies
 from benchmarks.frame_errors import lost_share
-from experiments.cli import main
+from tests.fakes.lab import Lab
 from topologies.errors import TopologyError
 
-RUN = ["run", "wifi", "--engine", "sim", "--protocol", "ospf", "--duration", "6", "--json"]
+RUN = ["run", "wifi", "--engine", "sim", "--protocol", "ospf", "--duration", "6", "--no-report"]
 
 
-def goodput_mbps(capsys: pytest.CaptureFixture[str], folder: Path, *assignments: str) -> float:
+def goodput_mbps(lab: Lab, folder: Path, *assignments: str) -> float:
     settings = [part for assignment in assignments for part in ("--set", assignment)]
-    assert main([*RUN, *settings, "--out", str(folder / " ".join(assignments))]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = lab.json(*RUN, *settings, "--out", folder / " ".join(assignments))
     (run,) = document["runs"]
     (flow,) = run["flows"]
     return float(flow["goodput_bps"]) / 1e6
 
 
-def test_the_link_carries_what_ns3_finds_at_its_distance(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    near = goodput_mbps(capsys, tmp_path, "links.AP-STA.distance_m=20", "links.AP-STA.phy_rate_bps=54e6")
+def test_the_link_carries_what_ns3_finds_at_its_distance(lab: Lab, tmp_path: Path) -> None:
+    near = goodput_mbps(lab, tmp_path, "links.AP-STA.distance_m=20", "links.AP-STA.phy_rate_bps=54e6")
     assert near == pytest.approx(23.2, rel=0.1)
-    far = goodput_mbps(capsys, tmp_path, "links.AP-STA.distance_m=50", "links.AP-STA.phy_rate_bps=54e6")
+    far = goodput_mbps(lab, tmp_path, "links.AP-STA.distance_m=50", "links.AP-STA.phy_rate_bps=54e6")
     assert far == pytest.approx(13.0, rel=0.15)
 
 
-def test_a_slower_rate_reaches_farther(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    slow = goodput_mbps(capsys, tmp_path, "links.AP-STA.distance_m=80", "links.AP-STA.phy_rate_bps=6e6")
-    fast = goodput_mbps(capsys, tmp_path, "links.AP-STA.distance_m=80", "links.AP-STA.phy_rate_bps=54e6")
+def test_a_slower_rate_reaches_farther(lab: Lab, tmp_path: Path) -> None:
+    slow = goodput_mbps(lab, tmp_path, "links.AP-STA.distance_m=80", "links.AP-STA.phy_rate_bps=6e6")
+    fast = goodput_mbps(lab, tmp_path, "links.AP-STA.distance_m=80", "links.AP-STA.phy_rate_bps=54e6")
     assert slow > 1 > fast
 
 
@@ -51,10 +47,9 @@ def test_a_slower_rate_reaches_farther(capsys: pytest.CaptureFixture[str], tmp_p
     ],
 )
 def test_what_the_link_cannot_be_is_refused_before_anything_runs(
-    assignment: str, reason: str, capsys: pytest.CaptureFixture[str]
+    assignment: str, reason: str, lab: Lab
 ) -> None:
-    assert main([*RUN, "--set", assignment]) == 2
-    assert reason in capsys.readouterr().err
+    assert reason in lab.refusal(*RUN, "--set", assignment)
 
 
 def test_a_wireless_link_goes_through_json_and_back() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from experiments import cli
 from experiments.errors import ScenarioError
 from experiments.scheduling.simulator import simulator
 from experiments.studies import schema
@@ -18,6 +16,7 @@ from experiments.studies.cases import cases
 from experiments.studies.document import StudyDocument
 from experiments.studies.evaluate import evaluate, together
 from experiments.studies.measure import Measured, run
+from tests.fakes.lab import Lab
 from tests.fakes.simulations import stop_simulating
 
 SMALL = """
@@ -279,9 +278,8 @@ def test_a_metric_that_is_not_there_and_a_description_that_is_wrong_are_refused(
         measured(small(("mss_bytes = 1000", "mss_byte = 1000")), 1)
 
 
-def test_the_command_prints_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["reproduce", "kato-cc", "--seeds", "4", "--json"]) == 0
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+def test_the_command_prints_the_contract(lab: Lab) -> None:
+    document: dict[str, Any] = lab.json("reproduce", "kato-cc", "--seeds", "4")
     assert {"study", "claims", "columns", "cells"} <= set(document)
     assert document["study"] == "kato-cc"
     keys = {"claim", "source", "status", "by", "evidence", "beside", "depends_on", "without"}
@@ -298,9 +296,8 @@ def test_the_command_prints_the_contract(capsys: pytest.CaptureFixture[str]) -> 
     assert "not_reproduced" in {claim["without"]["status"] for claim in weaker}
 
 
-def test_flow_control_is_the_papers(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["reproduce", "kato-flow", "--seeds", "2"]) == 0
-    printed = capsys.readouterr().out
+def test_flow_control_is_the_papers(lab: Lab) -> None:
+    printed = lab("reproduce", "kato-flow", "--seeds", "2")
     assert "reproduced by goodput_mbps: Throughput is above 100 Mbit/s only with" in printed
     assert "Assumed: Queues hold 1000 packets" in printed
 
