@@ -319,10 +319,6 @@ impl CongestionControl for OwnControl {
             object.call_method1("on_timeout", (window,)).map(drop)
         });
     }
-
-    fn name(&self) -> &'static str {
-        "own"
-    }
 }
 
 #[derive(Debug)]

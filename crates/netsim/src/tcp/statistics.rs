@@ -6,12 +6,8 @@ use crate::time::Nanos;
 /// Counters since the start and the present state of one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
-    /// Segments sent, of any kind.
-    pub segments_sent: u64,
     /// Segments with data sent, first time or again.
     pub data_segments_sent: u64,
-    /// Bytes of data sent, first time or again.
-    pub data_bytes_sent: u64,
     /// Segments with data sent again.
     pub retransmits: u64,
     /// Retransmission timeouts.
@@ -22,10 +18,6 @@ pub struct Statistics {
     pub undone_reductions: u64,
     /// Duplicate ACKs received.
     pub duplicate_acks: u64,
-    /// Probes of a closed window.
-    pub window_probes: u64,
-    /// Segments received, of any kind.
-    pub segments_received: u64,
     /// Segments with data received.
     pub data_segments_received: u64,
     /// Of these: ahead of the next expected byte.
@@ -46,12 +38,8 @@ pub struct Statistics {
     pub ssthresh_bytes: u64,
     /// Bytes estimated to be under way.
     pub pipe_bytes: u64,
-    /// The peer's window in bytes.
-    pub peer_window_bytes: u64,
     /// Smoothed round-trip time.
     pub srtt: Option<Nanos>,
-    /// Mean deviation of the round-trip time.
-    pub rtt_variation: Nanos,
     /// Retransmission timeout.
     pub rto: Nanos,
     /// What the loss recovery is doing.

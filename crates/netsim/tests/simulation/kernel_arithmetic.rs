@@ -122,15 +122,13 @@ fn kernels_grow_and_shrink_windows_as_the_simulator_does() {
             let tolerance = 0.01 * wanted.abs() + 1e-3 / flows[0].window;
             assert!(
                 (grown - wanted).abs() < tolerance,
-                "{} grows by {grown}, not {wanted}: {state:?}",
-                rule.name()
+                "{rule:?} grows by {grown}, not {wanted}: {state:?}"
             );
             let left = left.parse::<f64>().expect("a number");
             let wanted = rule.decrease(&flows, 0).max(2.0);
             assert!(
                 (left - wanted).abs() <= 1.0 + 0.01 * wanted,
-                "{} leaves {left}, not {wanted}: {state:?}",
-                rule.name()
+                "{rule:?} leaves {left}, not {wanted}: {state:?}"
             );
         }
     }

@@ -396,8 +396,4 @@ impl CongestionControl for Bbr {
         };
         Some(self.pacing_rate.unwrap_or_else(first))
     }
-
-    fn name(&self) -> &'static str {
-        "bbr"
-    }
 }

@@ -133,10 +133,6 @@ impl CongestionControl for Cubic {
             epoch.start += now.saturating_sub(since);
         }
     }
-
-    fn name(&self) -> &'static str {
-        "cubic"
-    }
 }
 
 pub(in crate::tcp) fn seconds(time: Nanos) -> f64 {

@@ -182,8 +182,4 @@ impl CongestionControl for LinuxCubic {
             epoch.curve.start += now.saturating_sub(since);
         }
     }
-
-    fn name(&self) -> &'static str {
-        "cubic"
-    }
 }

@@ -163,9 +163,6 @@ pub trait CongestionControl: std::fmt::Debug + Send {
     fn pacing_rate(&self, _window: &Window, _srtt: Option<Nanos>) -> Option<f64> {
         None
     }
-
-    /// Its name in results.
-    fn name(&self) -> &'static str;
 }
 
 /// The congestion control that `algorithm` names.

@@ -79,8 +79,4 @@ impl CongestionControl for Reno {
         };
         window.ssthresh = (flight / 2).max(2 * window.segment());
     }
-
-    fn name(&self) -> &'static str {
-        "reno"
-    }
 }

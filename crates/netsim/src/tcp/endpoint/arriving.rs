@@ -10,7 +10,6 @@ use crate::time::Nanos;
 impl Endpoint {
     /// Take a segment from the peer.
     pub fn on_segment(&mut self, now: Nanos, segment: &Segment) {
-        self.statistics.segments_received += 1;
         if segment.rst {
             if !matches!(self.state, State::Closed | State::Listen) {
                 self.end(true);

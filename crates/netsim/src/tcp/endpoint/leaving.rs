@@ -88,7 +88,6 @@ impl Endpoint {
         self.receiver.on_data_sent(now);
         if transmission.payload_bytes > 0 {
             self.statistics.data_segments_sent += 1;
-            self.statistics.data_bytes_sent += u64::from(transmission.payload_bytes);
             self.statistics.retransmits += u64::from(transmission.again);
         }
         if transmission.fin {
@@ -129,7 +128,6 @@ impl Endpoint {
     }
 
     pub(super) fn finish(&mut self, mut segment: Segment) -> Segment {
-        self.statistics.segments_sent += 1;
         self.order.stamp(&mut segment);
         segment
     }

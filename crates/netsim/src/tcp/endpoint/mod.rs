@@ -398,11 +398,6 @@ impl Endpoint {
         self.options
     }
 
-    /// Name of the congestion control.
-    pub fn congestion_name(&self) -> &'static str {
-        self.sender.congestion_name()
-    }
-
     /// Check the bookkeeping against a recount; panics if it is wrong. For tests.
     pub fn check(&self) {
         self.sender.check();

@@ -471,8 +471,4 @@ impl CongestionControl for Ns3Bbr {
     fn pacing_rate(&self, _: &Window, _: Option<Nanos>) -> Option<f64> {
         Some(self.pacing_bps as f64 / 8.0 / SECOND as f64)
     }
-
-    fn name(&self) -> &'static str {
-        "bbr"
-    }
 }

@@ -108,8 +108,4 @@ impl CongestionControl for Ns3Cubic {
         self.slow_start.begin_round(now, flight);
         window.cwnd = window.segment();
     }
-
-    fn name(&self) -> &'static str {
-        "cubic"
-    }
 }

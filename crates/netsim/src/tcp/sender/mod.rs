@@ -324,16 +324,9 @@ impl Sender {
         statistics.cwnd_bytes = self.window.cwnd;
         statistics.ssthresh_bytes = self.window.ssthresh;
         statistics.pipe_bytes = self.board.pipe();
-        statistics.peer_window_bytes = self.peer_window;
         statistics.srtt = self.rtt.srtt();
-        statistics.rtt_variation = self.rtt.variation();
         statistics.rto = self.rtt.rto();
         statistics.phase = self.recovery.phase();
-    }
-
-    /// Name of the congestion control.
-    pub fn congestion_name(&self) -> &'static str {
-        self.congestion.name()
     }
 
     /// Check the scoreboard against a recount, for tests.

@@ -27,8 +27,4 @@ impl Rule for Balia {
         let window = flows[own].window;
         window - window / 2.0 * ratio(flows, own).min(1.5)
     }
-
-    fn name(&self) -> &'static str {
-        "balia"
-    }
 }

@@ -16,8 +16,4 @@ impl Rule for FullyCoupled {
         let total: f64 = flows.iter().map(|flow| flow.window).sum();
         (flows[own].window - total / 2.0).max(0.0)
     }
-
-    fn name(&self) -> &'static str {
-        "fully_coupled"
-    }
 }

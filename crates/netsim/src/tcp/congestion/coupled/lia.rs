@@ -12,10 +12,6 @@ impl Rule for Lia {
         let total: f64 = flows.iter().map(|flow| flow.window).sum();
         (alpha(flows.iter().copied()) / total).min(1.0 / flows[own].window)
     }
-
-    fn name(&self) -> &'static str {
-        "lia"
-    }
 }
 
 /// LIA as the MPTCP model of ns-3 has it (Chihani and Collange 2011, `RTT_Compensator`): alpha is of smoothed windows.
@@ -35,10 +31,6 @@ impl Rule for Ns3Lia {
 
     fn goes_by_smoothed_windows(&self) -> bool {
         true
-    }
-
-    fn name(&self) -> &'static str {
-        "lia"
     }
 }
 

@@ -70,9 +70,6 @@ pub trait Rule: std::fmt::Debug + Send {
     fn goes_by_losses(&self) -> bool {
         false
     }
-
-    /// Its name in results.
-    fn name(&self) -> &'static str;
 }
 
 type Table = Arc<Mutex<Vec<Flow>>>;
@@ -232,10 +229,6 @@ impl<R: Rule> CongestionControl for Member<R> {
         window.cwnd = window.segment();
         lock(&self.table)[self.own].window = 1.0;
     }
-
-    fn name(&self) -> &'static str {
-        self.rule.name()
-    }
 }
 
 #[cfg(test)]
@@ -281,7 +274,7 @@ mod tests {
         let rules: [&dyn Rule; 3] = [&Lia, &Balia, &FullyCoupled];
         for rule in rules {
             let growth = rule.increase(&flows, 0);
-            assert!((growth - 0.05).abs() < 1e-9, "{}: {growth}", rule.name());
+            assert!((growth - 0.05).abs() < 1e-9, "{rule:?}: {growth}");
             assert!((rule.decrease(&flows, 0) - 10.0).abs() < 1e-9);
         }
         assert!((Olia.increase(&flows, 0) - 0.05).abs() < 1e-9);

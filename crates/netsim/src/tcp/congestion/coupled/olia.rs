@@ -44,8 +44,4 @@ impl Rule for Olia {
     fn goes_by_losses(&self) -> bool {
         true
     }
-
-    fn name(&self) -> &'static str {
-        "olia"
-    }
 }

@@ -116,8 +116,4 @@ impl CongestionControl for WVegas {
         self.least_queue = f64::MAX;
         window.ssthresh = (flight / 2).max(2 * window.segment());
     }
-
-    fn name(&self) -> &'static str {
-        "wvegas"
-    }
 }
