@@ -181,7 +181,7 @@ impl TcpDescription {
         )?;
         self.config(None)
             .validate()
-            .map_err(|error| Error::description("tcp", error.to_string()))
+            .map_err(|reason| Error::description("tcp", reason))
     }
 
     /// The congestion control of a flow that names one of its own.

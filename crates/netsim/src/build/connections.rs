@@ -2,7 +2,7 @@
 
 use mstcp_proto::scheduler;
 
-use super::Builder;
+use super::{Builder, Described};
 use crate::bundle::mptcp::scheduler::{by_name as scheduler_by_name, NAMES as SCHEDULERS};
 use crate::bundle::mptcp::DuplicateAcks;
 use crate::bundle::{
@@ -72,12 +72,12 @@ impl Builder<'_> {
     /// application.
     fn connection(
         &mut self,
-        place: &str,
-        ids: (u32, u16),
-        flow: &FlowDescription,
+        of: Described<'_>,
+        stream: u16,
         paths: &[WeightedPath],
         overhead: f64,
     ) -> Result<[u32; 2], Error> {
+        let flow = of.flow;
         let rate = paths.iter().map(|path| path.weight).sum::<f64>() * overhead;
         let is_allocated = flow.paths.iter().all(|path| path.rate_bps.is_some());
         let mut config = self.flow_config(flow, is_allocated.then_some(rate));
@@ -89,12 +89,9 @@ impl Builder<'_> {
         }
         config
             .validate()
-            .map_err(|error| Error::description("tcp", error.to_string()))?;
-        let routes = [self.route(paths), self.ack_route(place, flow, paths)?];
-        let [client, server] = [
-            self.control(place, flow, &config)?,
-            self.control(place, flow, &config)?,
-        ];
+            .map_err(|reason| Error::description("tcp", reason))?;
+        let routes = [self.route(paths), self.ack_route(of, paths)?];
+        let [client, server] = [self.control(of, &config)?, self.control(of, &config)?];
         let sender = Endpoint::client_with(&config, seconds(flow.start_s), client);
         if matches!(config.pacing, Pacing::Rate { .. }) {
             // What is allocated is the flow's: the side that accepts knows no rate.
@@ -102,18 +99,17 @@ impl Builder<'_> {
         }
         let receiver = Endpoint::server_with(&config, server);
         let ends = [self.responding(sender)?, self.responding(receiver)?];
-        Ok(self.hosts.connect(ends, routes, ids.0, ids.1))
+        Ok(self.hosts.connect(ends, routes, of.index, stream))
     }
 
     /// The congestion control of one side of a connection.
     fn control(
         &self,
-        place: &str,
-        flow: &FlowDescription,
+        of: Described<'_>,
         config: &Config,
     ) -> Result<Box<dyn CongestionControl>, Error> {
-        let (named, place) = match &flow.congestion_control {
-            Some(named) => (Some(named), format!("{place}.congestion_control")),
+        let (named, place) = match &of.flow.congestion_control {
+            Some(named) => (Some(named), of.at("congestion_control")),
             None => (
                 self.description.tcp.congestion_control.as_ref(),
                 "tcp.congestion_control".to_owned(),
@@ -174,12 +170,11 @@ impl Builder<'_> {
 
     pub(super) fn plain(
         &mut self,
-        place: &str,
-        index: u32,
-        flow: &FlowDescription,
+        of: Described<'_>,
         paths: &[WeightedPath],
     ) -> Result<Box<dyn Bundle>, Error> {
-        let ends = self.connection(place, (index, 0), flow, paths, 1.0)?;
+        let flow = of.flow;
+        let ends = self.connection(of, 0, paths, 1.0)?;
         let rate_bps = paths.iter().map(|path| path.weight).sum();
         let room = match (flow.protocol, flow.mstcp.binding) {
             (Protocol::Mstcp, Binding::Late) => {
@@ -198,41 +193,35 @@ impl Builder<'_> {
     /// An MPTCP connection with a subflow for each path.
     pub(super) fn mptcp(
         &mut self,
-        place: &str,
-        index: u32,
-        flow: &FlowDescription,
+        of: Described<'_>,
         paths: &[WeightedPath],
     ) -> Result<Box<dyn Bundle>, Error> {
-        let place = &format!("{place}.mptcp");
+        let Described { index, flow, .. } = of;
         let reason = format!("a connection has at most {MAX_SUBFLOWS} subflows");
-        Error::require(paths.len() <= MAX_SUBFLOWS, place, reason)?;
+        Error::require(paths.len() <= MAX_SUBFLOWS, of.at("mptcp"), reason)?;
         let scheduler = || {
-            if is_own(&flow.mptcp.scheduler) {
-                let own = self.methods.scheduler(&flow.mptcp.scheduler);
-                return own
-                    .map_err(|reason| Error::description(format!("{place}.scheduler"), reason));
-            }
-            scheduler_by_name(&flow.mptcp.scheduler).ok_or_else(|| {
+            let name = &flow.mptcp.scheduler;
+            let made = if is_own(name) {
+                self.methods.scheduler(name)
+            } else {
                 let known = SCHEDULERS.join(", ");
-                let name = &flow.mptcp.scheduler;
-                Error::description(
-                    format!("{place}.scheduler"),
-                    format!("there is no scheduler {name}; known: {known}"),
-                )
-            })
+                scheduler_by_name(name)
+                    .ok_or_else(|| format!("there is no scheduler {name}; known: {known}"))
+            };
+            made.map_err(|reason| Error::description(of.at("mptcp.scheduler"), reason))
         };
         let schedulers = [scheduler()?, scheduler()?];
-        let (config, settings) = self.mptcp_settings(place, flow)?;
+        let (config, settings) = self.mptcp_settings(of)?;
         let [clients, servers] = [
-            self.coupled(place, flow, &config, paths.len())?,
-            self.coupled(place, flow, &config, paths.len())?,
+            self.coupled(of, &config, paths.len())?,
+            self.coupled(of, &config, paths.len())?,
         ];
         let mut subflows = Vec::new();
         let step = FRtoStep::default();
         let controls = clients.into_iter().zip(servers);
         for ((stream, path), (client, server)) in paths.iter().enumerate().zip(controls) {
             let alone = std::slice::from_ref(path);
-            let routes = [self.route(alone), self.ack_route(place, flow, alone)?];
+            let routes = [self.route(alone), self.ack_route(of, alone)?];
             let mut client = Endpoint::client_with(&config, seconds(flow.start_s), client);
             if config.detection == Detection::Ns3Mptcp(Ns3MptcpMethod::FRto) {
                 let seed = self.ignored_acks_seed(index, stream);
@@ -272,30 +261,25 @@ impl Builder<'_> {
         derive_seed(self.description.seed, Purpose::IgnoredAcks, place)
     }
 
-    fn mptcp_settings(
-        &self,
-        place: &str,
-        flow: &FlowDescription,
-    ) -> Result<(Config, MptcpSettings), Error> {
-        let mut config = self.flow_config(flow, None);
-        let own = &flow.mptcp;
+    fn mptcp_settings(&self, of: Described<'_>) -> Result<(Config, MptcpSettings), Error> {
+        let mut config = self.flow_config(of.flow, None);
+        let own = &of.flow.mptcp;
         let send_buffer = own.send_buffer_bytes.unwrap_or(config.send_buffer_bytes);
         if let Some(bytes) = own.receive_buffer_bytes {
             config.receive_buffer_bytes = bytes;
         }
         config
             .validate()
-            .map_err(|error| Error::description(place, error.to_string()))?;
+            .map_err(|reason| Error::description(of.at("mptcp"), reason))?;
         Error::require(
             send_buffer >= config.mss_bytes,
-            format!("{place}.send_buffer_bytes"),
+            of.at("mptcp.send_buffer_bytes"),
             "at least one segment",
         )?;
         // What is out of order for the connection alone changes no SACK block.
         config.bare_duplicates = own.dupack == DuplicateAcks::Connection;
         // The connection's buffers are the limit, not those of its subflows.
         config.send_buffer_bytes = u32::MAX;
-        let ns3 = matches!(config.detection, Detection::Ns3Mptcp(_));
         let settings = MptcpSettings {
             send_buffer_bytes: u64::from(send_buffer),
             receive_buffer_bytes: u64::from(config.receive_buffer_bytes),
@@ -303,9 +287,7 @@ impl Builder<'_> {
             opportunistic: own.opportunistic_retransmission,
             penalisation: own.penalisation,
             reinjection: own.reinjection,
-            waits_for_subflows: ns3,
-            sends_on_progress: ns3,
-            ns3_options: ns3,
+            as_in_ns3: matches!(config.detection, Detection::Ns3Mptcp(_)),
             reports_held: own.dupack == DuplicateAcks::Connection
                 && config.detection == Detection::Ns3Mptcp(Ns3MptcpMethod::DSack),
         };
@@ -314,18 +296,16 @@ impl Builder<'_> {
 
     pub(super) fn mstcp(
         &mut self,
-        place: &str,
-        index: u32,
-        flow: &FlowDescription,
+        of: Described<'_>,
         paths: &[WeightedPath],
         [frame_payload_bytes, write_bytes]: [u32; 2],
     ) -> Result<Box<dyn Bundle>, Error> {
+        let Described { index, flow, .. } = of;
         let frame_bytes = frame_payload_bytes + FRAME_HEADER_BYTES;
         let overhead = 1.0 + f64::from(FRAME_HEADER_BYTES) / f64::from(frame_payload_bytes);
         let mut ends = Vec::new();
         for (stream, path) in paths.iter().enumerate() {
-            let ids = (index, stream as u16);
-            ends.push(self.connection(place, ids, flow, std::slice::from_ref(path), overhead)?);
+            ends.push(self.connection(of, stream as u16, std::slice::from_ref(path), overhead)?);
         }
         let total: f64 = paths.iter().map(|path| path.weight).sum();
         let settings = MstcpSettings {
@@ -344,7 +324,7 @@ impl Builder<'_> {
         if !settings.trust_streams {
             Error::require(
                 settings.binding == Binding::Late,
-                format!("{place}.mstcp.trust_streams"),
+                of.at("mstcp.trust_streams"),
                 "is true with early binding: the library's protocol binds late (binding = \"late\")",
             )?;
             for &endpoint in ends.iter().flatten() {
@@ -352,13 +332,12 @@ impl Builder<'_> {
             }
         }
         let seed = derive_seed(self.description.seed, Purpose::Schedule, u64::from(index));
-        let refused = |error: mstcp_proto::LocalError| {
-            Error::description(format!("{place}.mstcp"), error.to_string())
+        let refused = |error: String| Error::description(of.at("mstcp"), error);
+        let scheduler = |seed| {
+            let made = scheduler::by_name(&flow.mstcp.scheduler, seed);
+            made.map_err(|error| refused(error.to_string()))
         };
-        let schedulers = [
-            scheduler::by_name(&flow.mstcp.scheduler, seed).map_err(refused)?,
-            scheduler::by_name(&flow.mstcp.scheduler, !seed).map_err(refused)?,
-        ];
+        let schedulers = [scheduler(seed)?, scheduler(!seed)?];
         let streams: Vec<StreamSettings> = ends
             .into_iter()
             .zip(paths)
@@ -368,31 +347,31 @@ impl Builder<'_> {
                 delay: self.network.delay(&path.links),
             })
             .collect();
-        let bundle = Mstcp::new(settings, &streams, schedulers, write_bytes as usize)
-            .map_err(|error| Error::description(format!("{place}.mstcp"), error.to_string()))?;
-        Ok(Box::new(bundle))
+        let bundle = Mstcp::new(settings, &streams, schedulers, write_bytes as usize);
+        Ok(Box::new(
+            bundle.map_err(|error| refused(error.to_string()))?,
+        ))
     }
 
     /// The controls of one side's subflows.
     fn coupled(
         &self,
-        place: &str,
-        flow: &FlowDescription,
+        of: Described<'_>,
         config: &Config,
         count: usize,
     ) -> Result<Vec<Box<dyn CongestionControl>>, Error> {
-        let name = match &flow.mptcp.congestion_control {
+        let name = match &of.flow.mptcp.congestion_control {
             Named::BuiltIn(name) => *name,
             Named::Own(name) => {
                 let own = self.methods.congestion_controls(name, count);
-                let place = format!("{place}.congestion_control");
+                let place = of.at("mptcp.congestion_control");
                 return own.map_err(|reason| Error::description(place, reason));
             }
         };
         let growth = self.description.tcp.reno_growth();
         Ok(match name {
             CoupledName::Uncoupled => {
-                let alone = (0..count).map(|_| self.control(place, flow, config));
+                let alone = (0..count).map(|_| self.control(of, config));
                 return alone.collect();
             }
             CoupledName::Lia if matches!(config.detection, Detection::Ns3Mptcp(_)) => {

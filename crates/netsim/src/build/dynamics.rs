@@ -3,7 +3,7 @@
 use super::connections::FRAME_HEADER_BYTES;
 use super::flows::is_framed;
 use super::links::serial;
-use super::{Builder, MAX_TIME_S};
+use super::{Builder, Described, MAX_TIME_S};
 use crate::bundle::Change;
 use crate::description::{Description, FlowDescription, LinkDescription, Protocol};
 use crate::error::Error;
@@ -109,36 +109,37 @@ fn in_order(place: &str, last: &mut f64, at_s: f64) -> Result<(), Error> {
 
 impl Builder<'_> {
     /// The routes that a flow takes at fixed times.
-    pub(super) fn reroutes(
-        &mut self,
-        place: &str,
-        index: u32,
-        flow: &FlowDescription,
-    ) -> Result<Vec<(Nanos, Reroute)>, Error> {
-        let payload_bytes = self.payload_bytes(place, flow)?;
+    pub(super) fn reroutes(&mut self, of: Described<'_>) -> Result<Vec<(Nanos, Reroute)>, Error> {
+        let flow = of.flow;
+        let payload_bytes = self.payload_bytes(of)?;
         let (mut reroutes, mut last) = (Vec::new(), 0.0);
         for (number, described) in flow.reroutes.iter().enumerate() {
-            let place = format!("{place}.reroutes[{number}]");
-            in_order(&place, &mut last, described.at_s)?;
+            let place = &of.at(&format!("reroutes[{number}]"));
+            in_order(place, &mut last, described.at_s)?;
             let then = FlowDescription {
                 paths: described.paths.clone(),
                 ack_path: described.ack_path.clone(),
                 ..flow.clone()
             };
-            let paths = self.paths(&place, index, &then)?;
+            let then = Described {
+                place,
+                flow: &then,
+                ..of
+            };
+            let paths = self.paths(then)?;
             let is_multipath = matches!(flow.protocol, Protocol::Mptcp | Protocol::Mstcp);
             Error::require(
                 !is_multipath || paths.len() == flow.paths.len(),
-                format!("{place}.paths"),
+                then.at("paths"),
                 format!("a connection of {} paths keeps as many", flow.paths.len()),
             )?;
             let together = if is_multipath { 1 } else { paths.len() };
             let streams = paths
                 .chunks(together)
-                .map(|paths| self.stream_route(&place, &then, paths, payload_bytes))
+                .map(|paths| self.stream_route(then, paths, payload_bytes))
                 .collect::<Result<_, _>>()?;
             let reroute = Reroute {
-                flow: index,
+                flow: of.index,
                 streams,
             };
             reroutes.push((seconds(described.at_s), reroute));
@@ -148,12 +149,11 @@ impl Builder<'_> {
 
     fn stream_route(
         &mut self,
-        place: &str,
-        flow: &FlowDescription,
+        of: Described<'_>,
         paths: &[WeightedPath],
         payload_bytes: u32,
     ) -> Result<StreamRoute, Error> {
-        let header_bytes = if is_framed(flow) {
+        let header_bytes = if is_framed(of.flow) {
             FRAME_HEADER_BYTES
         } else {
             0
@@ -161,7 +161,7 @@ impl Builder<'_> {
         let overhead = 1.0 + f64::from(header_bytes) / f64::from(payload_bytes);
         let rate_bps: f64 = paths.iter().map(|path| path.weight).sum();
         Ok(StreamRoute {
-            routes: [self.route(paths), self.ack_route(place, flow, paths)?],
+            routes: [self.route(paths), self.ack_route(of, paths)?],
             rate_bps,
             carried_bps: rate_bps * overhead,
             delay: self.network.delay(&paths[0].links),

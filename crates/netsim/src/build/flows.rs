@@ -1,6 +1,6 @@
 //! Flows: what their applications write, and what carries them.
 
-use super::{Builder, MAX_TIME_S};
+use super::{Builder, Described, MAX_TIME_S};
 use crate::description::{Binding, FlowDescription, Protocol, Traffic, WhenFull};
 use crate::error::Error;
 use crate::flow::{Application, Carrier, Flow};
@@ -23,52 +23,41 @@ pub(super) fn is_framed(flow: &FlowDescription) -> bool {
 }
 
 impl Builder<'_> {
-    pub(super) fn flow(
-        &mut self,
-        place: &str,
-        index: u32,
-        flow: &FlowDescription,
-    ) -> Result<Flow, Error> {
-        let paths = self.paths(place, index, flow)?;
+    pub(super) fn flow(&mut self, of: Described<'_>) -> Result<Flow, Error> {
+        let flow = of.flow;
+        let paths = self.paths(of)?;
         let framed = is_framed(flow);
-        let payload = self.payload_bytes(place, flow)?;
+        let payload = self.payload_bytes(of)?;
         let buffer_s = flow.mstcp.send_buffer_s;
         Error::require(
             buffer_s.map_or(true, |time_s| (1e-6..=MAX_TIME_S).contains(&time_s)),
-            format!("{place}.mstcp.send_buffer_s"),
+            of.at("mstcp.send_buffer_s"),
             "a time above 0 in seconds",
         )?;
-        let application = self.application(place, index, flow, payload)?;
+        let application = self.application(of, payload)?;
         let write_bytes = application.write_bytes;
         let needs_connection = matches!(application.source, Source::Bulk | Source::Requests(_));
         Error::require(
             flow.protocol != Protocol::Datagram || !needs_connection,
-            format!("{place}.traffic"),
+            of.at("traffic"),
             "datagrams carry cbr, poisson and onoff; the others need a connection",
         )?;
         let carrier = match flow.protocol {
             Protocol::Datagram => Carrier::Datagrams {
                 route: self.route(&paths),
             },
-            Protocol::Tcp => Carrier::Connections(self.plain(place, index, flow, &paths)?),
-            Protocol::Mptcp => Carrier::Connections(self.mptcp(place, index, flow, &paths)?),
-            Protocol::Mstcp if !framed => {
-                Carrier::Connections(self.plain(place, index, flow, &paths)?)
+            Protocol::Mptcp => Carrier::Connections(self.mptcp(of, &paths)?),
+            Protocol::Mstcp if framed => {
+                Carrier::Connections(self.mstcp(of, &paths, [payload, write_bytes])?)
             }
-            Protocol::Mstcp => Carrier::Connections(self.mstcp(
-                place,
-                index,
-                flow,
-                &paths,
-                [payload, write_bytes],
-            )?),
+            Protocol::Tcp | Protocol::Mstcp => Carrier::Connections(self.plain(of, &paths)?),
         };
         let stop = flow.stop_s.unwrap_or(MAX_TIME_S);
         let write_from_s = flow.write_from_s.unwrap_or(flow.start_s);
         let rise = 0.0 <= flow.start_s && flow.start_s <= write_from_s && write_from_s <= stop;
         Error::require(
             rise && stop <= MAX_TIME_S,
-            format!("{place}.start_s"),
+            of.at("start_s"),
             "a flow starts at 0 or later, writes no earlier than that, and stops after both",
         )?;
         let times = [flow.start_s, write_from_s, stop].map(seconds);
@@ -78,7 +67,8 @@ impl Builder<'_> {
     }
 
     /// Bytes of the application in a full segment.
-    pub(super) fn payload_bytes(&self, place: &str, flow: &FlowDescription) -> Result<u32, Error> {
+    pub(super) fn payload_bytes(&self, of: Described<'_>) -> Result<u32, Error> {
+        let flow = of.flow;
         let of_run = || self.description.tcp.config(None).mss_bytes;
         let mss = flow.mss_bytes.unwrap_or_else(of_run);
         match (is_framed(flow), flow.mstcp.frame_payload_bytes) {
@@ -86,21 +76,18 @@ impl Builder<'_> {
             (true, Some(bytes)) if bytes > 0 => Ok(bytes),
             (true, None) if mss > FRAME_HEADER_BYTES => Ok(mss - FRAME_HEADER_BYTES),
             _ => {
-                let place = format!("{place}.mstcp.frame_payload_bytes");
-                let reason = "a frame carries at least one byte";
-                Err(Error::description(place, reason))
+                let place = of.at("mstcp.frame_payload_bytes");
+                Err(Error::description(
+                    place,
+                    "a frame carries at least one byte",
+                ))
             }
         }
     }
 
-    fn application(
-        &self,
-        place: &str,
-        index: u32,
-        flow: &FlowDescription,
-        payload: u32,
-    ) -> Result<Application, Error> {
-        let place = &format!("{place}.traffic");
+    fn application(&self, of: Described<'_>, payload: u32) -> Result<Application, Error> {
+        let flow = of.flow;
+        let place = &of.at("traffic");
         let traffic = &flow.traffic;
         let mut write_segments = 1;
         let (bytes, when_full, write_rate_bps) = match *traffic {
@@ -159,23 +146,17 @@ impl Builder<'_> {
             _ => None,
         };
         Ok(Application {
-            source: self.source(place, index, traffic, write_bytes)?,
+            source: self.source(of, write_bytes)?,
             write_bytes,
             when_full,
             file_bytes,
             write_rate: write_rate_bps.map(WriteRate::new),
-            lateness: self.lateness(place, index, traffic, write_bytes)?,
+            lateness: self.lateness(of, write_bytes)?,
         })
     }
 
-    fn lateness(
-        &self,
-        place: &str,
-        index: u32,
-        traffic: &Traffic,
-        bytes: u32,
-    ) -> Result<Lateness, Error> {
-        let (share, rate_bps) = match *traffic {
+    fn lateness(&self, of: Described<'_>, bytes: u32) -> Result<Lateness, Error> {
+        let (share, rate_bps) = match of.flow.traffic {
             Traffic::Cbr {
                 jitter, rate_bps, ..
             }
@@ -185,31 +166,26 @@ impl Builder<'_> {
             _ => (0.0, 1.0),
         };
         let fits = (0.0..=1.0).contains(&share);
-        Error::require(fits, place, "jitter is between 0 and 1")?;
+        Error::require(fits, of.at("traffic"), "jitter is between 0 and 1")?;
         let most = (share * f64::from(bytes) * 8e9 / rate_bps.round()) as Nanos;
-        let rng = generator(self.description.seed, Purpose::Lateness, u64::from(index));
+        let rng = generator(self.description.seed, Purpose::Lateness, of.index.into());
         Ok(Lateness::new(most, rng))
     }
 
-    fn source(
-        &self,
-        place: &str,
-        index: u32,
-        traffic: &Traffic,
-        bytes: u32,
-    ) -> Result<Source, Error> {
+    fn source(&self, of: Described<'_>, bytes: u32) -> Result<Source, Error> {
+        let place = &of.at("traffic");
         let ticks = |rate_bps: f64| {
             let fits = (1.0..=1e13).contains(&rate_bps);
             Error::require(fits, place, "rate_bps is between 1 and 1e13")?;
             Ok::<_, Error>(Ticks::new(bytes, rate_bps.round() as u64))
         };
-        Ok(match traffic {
+        Ok(match &of.flow.traffic {
             Traffic::Cbr { rate_bps, .. } => Source::ConstantRate(ticks(*rate_bps)?),
             Traffic::Poisson { rate_bps, .. } => {
                 ticks(*rate_bps)?;
                 Source::Poisson {
                     mean_ns: f64::from(bytes) * 8e9 / rate_bps,
-                    rng: generator(self.description.seed, Purpose::Traffic, u64::from(index)),
+                    rng: generator(self.description.seed, Purpose::Traffic, of.index.into()),
                 }
             }
             Traffic::OnOff {

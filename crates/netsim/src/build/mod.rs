@@ -61,8 +61,13 @@ impl Simulation {
                 );
                 return Err(Error::description(format!("{place}.name"), reason));
             }
-            flows.push(builder.flow(&place, index as u32, flow)?);
-            reroutes.extend(builder.reroutes(&place, index as u32, flow)?);
+            let of = Described {
+                place: &place,
+                index: index as u32,
+                flow,
+            };
+            flows.push(builder.flow(of)?);
+            reroutes.extend(builder.reroutes(of)?);
         }
         Error::require(!flows.is_empty(), "flows", "a run needs at least one flow")?;
         let (links, media) = links::carriers(description, &builder.network)?;
@@ -163,6 +168,21 @@ fn schedule(description: &Description) -> Result<Schedule, Error> {
         end: measure_from + duration,
         series_interval,
     })
+}
+
+/// A flow that is built: its place in the description, and its number.
+#[derive(Clone, Copy)]
+struct Described<'a> {
+    place: &'a str,
+    index: u32,
+    flow: &'a FlowDescription,
+}
+
+impl Described<'_> {
+    /// A place in it.
+    fn at(&self, key: &str) -> String {
+        format!("{}.{key}", self.place)
+    }
 }
 
 /// What grows while the flows are built.

@@ -1,7 +1,7 @@
 //! Paths: from names of nodes to links, and from links to routes.
 
-use super::Builder;
-use crate::description::{AckPath, AckRule, FlowDescription, FoundPath, PathChoice};
+use super::{Builder, Described};
+use crate::description::{AckPath, AckRule, FoundPath, PathChoice};
 use crate::error::Error;
 use crate::random::{derive_seed, generator, Purpose};
 use crate::switch::WeightedPath;
@@ -56,19 +56,14 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn paths(
-        &self,
-        place: &str,
-        index: u32,
-        flow: &FlowDescription,
-    ) -> Result<Vec<WeightedPath>, Error> {
-        let ends = [&flow.src[..], &flow.dst[..]];
+    pub(super) fn paths(&self, of: Described<'_>) -> Result<Vec<WeightedPath>, Error> {
+        let ends = [&of.flow.src[..], &of.flow.dst[..]];
         let mut paths = Vec::new();
-        for (number, path) in flow.paths.iter().enumerate() {
-            let place = format!("{place}.paths[{number}]");
+        for (number, path) in of.flow.paths.iter().enumerate() {
+            let place = of.at(&format!("paths[{number}]"));
             let links = match &path.path {
                 PathChoice::Nodes(nodes) => self.links(&place, nodes, ends)?,
-                PathChoice::Found(search) => self.searched(&place, *search, index, ends)?,
+                PathChoice::Found(search) => self.searched(&place, *search, of.index, ends)?,
             };
             let fits = (0.0..=1e13).contains(&path.weight());
             Error::require(fits, place, "rate_bps is between 0 and 1e13")?;
@@ -79,7 +74,7 @@ impl Builder<'_> {
         }
         Error::require(
             paths.iter().map(|path| path.weight).sum::<f64>() > 0.0,
-            format!("{place}.paths"),
+            of.at("paths"),
             "a flow needs a path with a rate above 0",
         )?;
         Ok(paths)
@@ -97,13 +92,12 @@ impl Builder<'_> {
     /// The route of the acknowledgements of data on `paths`.
     pub(super) fn ack_route(
         &mut self,
-        place: &str,
-        flow: &FlowDescription,
+        of: Described<'_>,
         paths: &[WeightedPath],
     ) -> Result<u32, Error> {
-        let place = format!("{place}.ack_path");
-        let ends = [&flow.dst[..], &flow.src[..]];
-        let rule = match &flow.ack_path {
+        let place = of.at("ack_path");
+        let ends = [&of.flow.dst[..], &of.flow.src[..]];
+        let rule = match &of.flow.ack_path {
             Some(AckPath::Nodes(nodes)) => {
                 let links = self.links(&place, nodes, ends)?;
                 return Ok(self.switches.pin(&links));

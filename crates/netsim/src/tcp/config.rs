@@ -1,7 +1,5 @@
 //! Settings of a connection, and the profiles in which stacks differ.
 
-use std::fmt;
-
 use serde::Deserialize;
 
 use super::options::OptionLayout;
@@ -358,23 +356,6 @@ impl Default for Config {
     }
 }
 
-/// A setting that cannot be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigError {
-    /// The field's name.
-    pub field: &'static str,
-    /// What it must be.
-    pub requirement: &'static str,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TCP setting {} must be {}", self.field, self.requirement)
-    }
-}
-
-impl std::error::Error for ConfigError {}
-
 impl Config {
     /// The settings of `profile`.
     pub fn profile(profile: Profile) -> Self {
@@ -486,8 +467,8 @@ impl Config {
     /// Check that a connection can work with these settings.
     ///
     /// # Errors
-    /// [`ConfigError`] names the first field that is out of its range.
-    pub fn validate(&self) -> Result<(), ConfigError> {
+    /// A sentence that names the first field that is out of its range.
+    pub fn validate(&self) -> Result<(), String> {
         let rules: [(bool, &str, &str); 14] = [
             (
                 self.sack || self.detection != Detection::Rack,
@@ -545,7 +526,9 @@ impl Config {
             ),
         ];
         match rules.iter().find(|rule| !rule.0) {
-            Some(&(_, field, requirement)) => Err(ConfigError { field, requirement }),
+            Some((_, field, requirement)) => {
+                Err(format!("TCP setting {field} must be {requirement}"))
+            }
             None => Ok(()),
         }
     }

@@ -52,12 +52,9 @@ pub struct MptcpSettings {
     pub penalisation: bool,
     /// Send what a subflow had before a timeout over the others too, and give it nothing new for the present.
     pub reinjection: bool,
-    /// Data waits until all subflows are open, [`JOINING_MAX`] at most, as in the example of ns-3's MPTCP; else each begins when it can.
-    pub waits_for_subflows: bool,
-    /// New data leaves when something is acknowledged, not at once when a window opens otherwise, as in ns-3's MPTCP.
-    pub sends_on_progress: bool,
-    /// Options are as long as those of ns-3's MPTCP.
-    pub ns3_options: bool,
+    /// As ns-3's MPTCP: data waits until all subflows are open, [`JOINING_MAX`] at most; new data leaves when something is acknowledged, not
+    /// at once when a window opens otherwise; options are as long as there.
+    pub as_in_ns3: bool,
     /// Take blocks that report what waits for the connection for duplicates of what it waits for, as the D-SACK of ns-3's MPTCP.
     pub reports_held: bool,
 }
@@ -139,14 +136,14 @@ impl Mptcp {
         let is_open = |subflow: &SubflowSettings| {
             subflow.joins_later || hosts.get(subflow.ends[side]).tcp.is_open()
         };
-        !self.settings.waits_for_subflows
+        !self.settings.as_in_ns3
             || self.joined_at.is_some_and(|at| now >= at + JOINING_MAX)
             || self.subflows.iter().all(is_open)
     }
 
     /// Give the subflows what their windows have room for.
     fn pump(&mut self, now: Nanos, side: usize, hosts: &mut Hosts) {
-        let moves = !self.settings.sends_on_progress || self.progress || self.is_idle(side, hosts);
+        let moves = !self.settings.as_in_ns3 || self.progress || self.is_idle(side, hosts);
         if moves && self.may_send(now, side, hosts) {
             self.senders[side].pump(now, &self.ends, hosts);
         }
@@ -242,7 +239,7 @@ impl Bundle for Mptcp {
             };
             return;
         }
-        segment.set_data_ack(self.receivers[side].next(), self.settings.ns3_options);
+        segment.set_data_ack(self.receivers[side].next(), self.settings.as_in_ns3);
         if segment.payload_bytes > 0 {
             segment.push &= self.senders[side].is_drained();
             let data = self.senders[side].data_of(place.stream, segment.sequence);
