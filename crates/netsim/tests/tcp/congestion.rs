@@ -94,15 +94,11 @@ fn with_linux_the_window_follows_its_use() {
         });
         script.run(&format!(
             "0 write 3000
-             +0 > . 1:1001 ack 1
-             +0 > . 1001:2001 ack 1
-             +0 > . 2001:3001 ack 1
+             +0 > . 1:3001 ack 1 each 1000
              +100 < . 1:1 ack 3001 win 65535
              +0 ? cwnd 7000
              +0 write 3000
-             +0 > . 3001:4001 ack 1
-             +0 > . 4001:5001 ack 1
-             +0 > . 5001:6001 ack 1
+             +0 > . 3001:6001 ack 1 each 1000
              +100 < . 1:1 ack 6001 win 65535
              +0 ? cwnd 7000
              +2000 write 1000

@@ -46,19 +46,11 @@ fn a_recent_reduction_is_taken_back_and_none_follows_for_a_while() {
          # Instant recovery (section 3.3.2).
          +10 < . 1:1 ack 4001 win 65535 number 14 disorder
          +0 ? phase Open undone 1
-         +0 > . 10001:11001 ack 1
-         +0 > . 11001:12001 ack 1
-         +0 > . 12001:13001 ack 1
-         +0 > . 13001:14001 ack 1
-         +0 > . 14001:15001 ack 1
+         +0 > . 10001:15001 ack 1 each 1000
          # The old window, and growth by this ACK.
          +0 ? cwnd 11000 pipe 11000
          +10 < . 1:1 ack 11001 win 65535 number 15
-         +0 > . 15001:16001 ack 1
-         +0 > . 16001:17001 ack 1
-         +0 > . 17001:18001 ack 1
-         +0 > . 18001:19001 ack 1
-         +0 > . 19001:20001 ack 1
+         +0 > . 15001:20001 ack 1 each 1000
          # Within T1 (section 3.3.1) what is lost is sent again, and the window stays.
          +10 < . 1:1 ack 11001 win 65535 number 16
          +0 < . 1:1 ack 11001 win 65535 number 17
@@ -106,9 +98,7 @@ fn a_timeout_is_taken_back_and_while_the_window_is_held_none_changes_anything() 
          +0 ? undone 1 phase Open cwnd 5000
          # From then on it is held for 2 s, and the timer does not back off.
          2500 < . 1:1 ack 1001 win 65535 number 13 disorder
-         3500 > . 1001:2001 ack 1 again
-         +0 > . 2001:3001 ack 1 again
-         +0 > . 3001:4001 ack 1 again
+         3500 > . 1001:4001 ack 1 again each 1000
          +0 ? phase Loss timeouts 2 cwnd 5000 rto 2000",
     );
 }
@@ -121,10 +111,7 @@ fn without_fast_retransmit_duplicates_change_nothing() {
     };
     Script::with_out(config, 4).run(
         "+0 write 4000
-         100 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
+         100 4x < . 1:1 ack 1 win 65535
          +0 ? phase Disorder cwnd 4000 retransmits 0
          1000 > . 1:1001 ack 1 again
          +0 ? phase Loss cwnd 1000",

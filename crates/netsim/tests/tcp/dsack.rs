@@ -72,8 +72,7 @@ fn a_reduction_is_taken_back_once_all_that_was_sent_again_is_reported() {
     two_sent_again().run(
         "# The originals arrive late, then the first copy.
          110 < . 1:1 ack 7001 win 65535
-         +0 > . 10001:11001 ack 1
-         +0 > . 11001:12001 ack 1
+         +0 > . 10001:12001 ack 1 each 1000
          +0 ? phase Recovery cwnd 5000
          120 < . 1:1 ack 10001 win 65535 sack 1 1001
          +0 ? phase Open undone 0
@@ -82,8 +81,7 @@ fn a_reduction_is_taken_back_once_all_that_was_sent_again_is_reported() {
          # Slow start leads back to the window before (Blanton and Allman 2002).
          +0 ? undone 1 cwnd 3000 ssthresh 10000 phase Open
          140 < . 1:1 ack 11001 win 65535
-         +0 > . 13001:14001 ack 1
-         +0 > . 14001:15001 ack 1
+         +0 > . 13001:15001 ack 1 each 1000
          +0 ? cwnd 4000 ssthresh 10000",
     );
 }
@@ -93,8 +91,7 @@ fn a_reduction_stands_while_a_copy_is_not_reported() {
     two_sent_again().run(
         "110 < . 1:1 ack 10001 win 65535 sack 1 1001
          +0 ? undone 0 ssthresh 5000
-         +0 > . 10001:11001 ack 1
-         +0 > . 11001:12001 ack 1
+         +0 > . 10001:12001 ack 1 each 1000
          # Of what was sent once the network has made a copy: it tells nothing (RFC 3708, 3 step A).
          120 < . 1:1 ack 10001 win 65535 sack 2001 3001
          +0 ? undone 0 ssthresh 5000",
@@ -108,8 +105,7 @@ fn a_timeout_without_cause_is_taken_back() {
          1000 > . 1:1001 ack 1 again
          +0 ? phase Loss cwnd 1000 ssthresh 2000
          1010 < . 1:1 ack 4001 win 65535
-         +0 > . 4001:5001 ack 1
-         +0 > . 5001:6001 ack 1
+         +0 > . 4001:6001 ack 1 each 1000
          +0 ? cwnd 2000
          1020 < . 1:1 ack 4001 win 65535 sack 1 1001
          +0 ? undone 1 ssthresh 4000",

@@ -42,13 +42,9 @@ fn three_duplicates_send_the_first_segment_again_and_halve_the_window() {
 #[test]
 fn partial_acks_send_the_next_hole_and_deflate() {
     ten_out(plain()).run(
-        "100 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
+        "100 3x < . 1:1 ack 1 win 65535
          +0 > . 1:1001 ack 1 again
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
+         +0 3x < . 1:1 ack 1 win 65535
          +0 > . 10001:11001 ack 1
          +0 < . 1:1 ack 1 win 65535
          +0 > . 11001:12001 ack 1
@@ -76,9 +72,7 @@ fn patience_restarts_the_timer_at_each_partial_ack() {
         ..plain()
     };
     ten_out(config).run(
-        "100 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
+        "100 3x < . 1:1 ack 1 win 65535
          +0 > . 1:1001 ack 1 again
          200 < . 1:1 ack 1001 win 65535
          +0 > . 1001:2001 ack 1 again
@@ -93,14 +87,11 @@ fn patience_restarts_the_timer_at_each_partial_ack() {
 #[test]
 fn duplicates_of_a_finished_recovery_do_not_begin_another() {
     ten_out(plain()).run(
-        "100 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
+        "100 3x < . 1:1 ack 1 win 65535
          +0 > . 1:1001 ack 1 again
          +0 < . 1:1 ack 10001 win 65535
          +0 ? phase Open cwnd 2000
-         +0 > . 10001:11001 ack 1
-         +0 > . 11001:12001 ack 1
+         +0 > . 10001:12001 ack 1 each 1000
          # `recover` is not yet exceeded (RFC 6582, 3.2 step 2).
          +1 < . 1:1 ack 10001 win 65535
          +1 < . 1:1 ack 10001 win 65535
@@ -131,8 +122,7 @@ fn ns3_sends_a_head_again_that_it_took_for_delivered() {
     };
     Script::with_out(config, 6).run(
         "# Two segments overtake the first: segments 2 and 3 are booked as delivered.
-         10 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
+         10 2x < . 1:1 ack 1 win 65535
          +0 ? phase Disorder pipe 4000
          # The ACK stops at segment 3, which had been booked: taken for lost, sent again, with no recovery under way.
          +1 < . 1:1 ack 2001 win 65535

@@ -38,8 +38,7 @@ fn a_server_opens_and_closes_second() {
          +0 ? state Established srtt 20
          # The smaller segment size of the two rules.
          +0 write 1072
-         +0 > . 1:537 ack 1
-         +0 > . 537:1073 ack 1
+         +0 > . 1:1073 ack 1 each 536
          +20 < F. 1:1 ack 1073 win 65535
          +0 > . 1073:1073 ack 2
          +0 ? state CloseWait

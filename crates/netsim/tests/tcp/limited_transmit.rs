@@ -5,8 +5,7 @@ use super::script::Script;
 use netsim::tcp::Config;
 
 const THREE_OUT: &str = "0 write 10000
-     +0 > . 1:1001 ack 1
-     +0 > . 1001:2001 ack 1
+     +0 > . 1:2001 ack 1 each 1000
      +0 > . 2001:3001 ack 1";
 
 #[test]

@@ -29,8 +29,7 @@ fn the_third_duplicate_sends_one_segment_again_and_halves_the_window() {
          # Congestion avoidance from two segments on, whatever the window was.
          +0 ? phase Recovery cwnd 5000 ssthresh 2000
          # Nothing follows from further duplicates, nor from a partial acknowledgement.
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
+         +0 2x < . 1:1 ack 1 win 65535
          +10 < . 1:1 ack 2001 win 65535
          +0 ? phase Open",
     );
@@ -39,9 +38,7 @@ fn the_third_duplicate_sends_one_segment_again_and_halves_the_window() {
 #[test]
 fn the_window_may_shrink_to_one_segment() {
     Script::with_out(model(Ns3MptcpMethod::NoPr), 3).run(
-        "100 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
+        "100 3x < . 1:1 ack 1 win 65535
          +0 > . 1:1001 ack 1 again
          +0 ? cwnd 1500 ssthresh 2000",
     );
@@ -50,8 +47,7 @@ fn the_window_may_shrink_to_one_segment() {
 #[test]
 fn duplicates_count_after_a_timeout_too() {
     Script::with_out(model(Ns3MptcpMethod::NoPr), 8).run(
-        "100 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
+        "100 2x < . 1:1 ack 1 win 65535
          1000 > . 1:1001 ack 1 again
          +0 ? phase Loss cwnd 4000
          +10 < . 1:1 ack 1 win 65535
@@ -63,10 +59,7 @@ fn duplicates_count_after_a_timeout_too() {
 #[test]
 fn tcp_door_ignores_duplicates() {
     Script::with_out(model(Ns3MptcpMethod::Door), 8).run(
-        "100 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
+        "100 4x < . 1:1 ack 1 win 65535
          +0 ? cwnd 8000
          1000 > . 1:1001 ack 1 again
          +0 ? cwnd 4000",
@@ -81,9 +74,7 @@ fn eifel_after_a_fast_retransmit() -> Script {
     };
     let mut script = Script::with_out(config, 10);
     script.run(
-        "100 < . 1:1 ack 1 win 65535 ts 100 0
-         +0 < . 1:1 ack 1 win 65535 ts 100 0
-         +0 < . 1:1 ack 1 win 65535 ts 100 0
+        "100 3x < . 1:1 ack 1 win 65535 ts 100 0
          +0 > . 1:1001 ack 1 again ts 100 100
          +0 ? phase Recovery cwnd 5000 ssthresh 2000",
     );
@@ -96,9 +87,7 @@ fn eifel_takes_the_reduction_back_at_a_duplicate_that_is_older_than_the_retransm
         "+10 < . 1:1 ack 1 win 65535 ts 110 0
          +0 ? cwnd 10000
          # It stays so, however many follow: none of them counts.
-         +0 < . 1:1 ack 1 win 65535 ts 110 0
-         +0 < . 1:1 ack 1 win 65535 ts 110 0
-         +0 < . 1:1 ack 1 win 65535 ts 110 0
+         +0 3x < . 1:1 ack 1 win 65535 ts 110 0
          +0 ? cwnd 10000",
     );
 }
@@ -119,9 +108,7 @@ fn eifel_counts_duplicates_of_another_segment_than_was_sent_again() {
     eifel_after_a_fast_retransmit().run(
         "+10 < . 1:1 ack 1001 win 65535 ts 110 0
          # Of the segment after it, each as old as the first: a loss of its own.
-         +0 < . 1:1 ack 1001 win 65535 ts 110 0
-         +0 < . 1:1 ack 1001 win 65535 ts 110 0
-         +0 < . 1:1 ack 1001 win 65535 ts 110 0
+         +0 3x < . 1:1 ack 1001 win 65535 ts 110 0
          +0 > . 1001:2001 ack 1 again
          +0 ? phase Recovery ssthresh 2000",
     );
@@ -145,19 +132,13 @@ fn eifel_takes_a_timeout_back_too() {
 fn frto_ignores_duplicates_until_a_timeout_is_answered_and_then_opens_the_window_by_each() {
     Script::with_out(model(Ns3MptcpMethod::FRto), 8).run(
         "+0 write 4000
-         100 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
+         100 4x < . 1:1 ack 1 win 65535
          +0 ? cwnd 8000
          # The window is halved, and is not reduced to a segment as by RFC 5681.
          1000 > . 1:1001 ack 1 again
          +0 ? phase Loss cwnd 4000 ssthresh 2000
          # Answered, duplicates open the window: Reno counts bytes here, and an ACK may be one that is ignored.
-         +10 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
+         +10 4x < . 1:1 ack 1 win 65535
          +0 ? cwnd 4000
          +0 < . 1:1 ack 1 win 65535
          +0 ? cwnd 5000",
@@ -168,18 +149,14 @@ fn frto_ignores_duplicates_until_a_timeout_is_answered_and_then_opens_the_window
 fn a_sample_is_of_the_oldest_acknowledged_segment_that_was_sent_once() {
     let mut script = Script::with_out(model(Ns3MptcpMethod::NoPr), 4);
     script.run(
-        "100 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
+        "100 3x < . 1:1 ack 1 win 65535
          +0 > . 1:1001 ack 1 again
          +50 < . 1:1 ack 1001 win 65535",
     );
     assert_eq!(script.endpoint.path().srtt, 0);
     let mut script = Script::with_out(model(Ns3MptcpMethod::NoPr), 4);
     script.run(
-        "100 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
+        "100 3x < . 1:1 ack 1 win 65535
          +0 > . 1:1001 ack 1 again
          # The second segment left at 0.
          +50 < . 1:1 ack 3001 win 65535",
@@ -197,8 +174,7 @@ fn pr_r() -> Config {
 #[test]
 fn pr_r_sends_the_third_duplicates_segment_again_and_reduces_nothing() {
     Script::with_out(pr_r(), 10).run(
-        "100 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
+        "100 2x < . 1:1 ack 1 win 65535
          +0 ? phase Disorder cwnd 10000
          +0 < . 1:1 ack 1 win 65535
          +0 > . 1:1001 ack 1 again
@@ -220,15 +196,10 @@ fn pr_r_reduces_for_a_timeout_as_the_model_does() {
 #[test]
 fn pr_r_repairs_one_segment_after_the_other() {
     Script::with_out(pr_r(), 10).run(
-        "100 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
+        "100 3x < . 1:1 ack 1 win 65535
          +0 > . 1:1001 ack 1 again
          # The next hole needs three duplicates of its own.
-         +10 < . 1:1 ack 2001 win 65535
-         +0 < . 1:1 ack 2001 win 65535
-         +0 < . 1:1 ack 2001 win 65535
-         +0 < . 1:1 ack 2001 win 65535
+         +10 4x < . 1:1 ack 2001 win 65535
          +0 > . 2001:3001 ack 1 again
          +0 ? phase Recovery",
     );

@@ -25,11 +25,11 @@ fn with_out(segments: u32) -> Script {
          100 < S. 0:0 ack 1 win 65535 <mss 1000,sackOK>
          +0 > . 1:1 ack 1",
     );
-    let mut steps = format!("+0 write {}", segments * 1000);
-    for start in (0..segments).map(|index| 1 + index * 1000) {
-        steps += &format!("\n+0 > . {start}:{} ack 1", start + 1000);
-    }
-    script.run(&steps);
+    let bytes = segments * 1000;
+    script.run(&format!(
+        "+0 write {bytes}\n+0 > . 1:{} ack 1 each 1000",
+        1 + bytes
+    ));
     script
 }
 
@@ -39,8 +39,7 @@ fn established() -> Script {
     script.run(
         "+0 write 2000
          200 < . 1:1 ack 1001 win 65535
-         +0 > . 6001:7001 ack 1
-         +0 > . 7001:8001 ack 1
+         +0 > . 6001:8001 ack 1 each 1000
          +0 ? cwnd 7000 phase Open",
     );
     script
@@ -119,8 +118,7 @@ fn a_probe_is_new_data_where_there_is_any() {
     with_out(3).run(
         "200 < . 1:1 ack 1001 win 65535
          +0 write 3000
-         +0 > . 3001:4001 ack 1
-         +0 > . 4001:5001 ack 1
+         +0 > . 3001:5001 ack 1 each 1000
          # Two round trips and 8 ms later, beyond the window of four.
          408 > . 5001:6001 ack 1
          +0 ? phase Open timeouts 0",

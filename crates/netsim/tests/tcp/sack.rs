@@ -115,8 +115,7 @@ fn blocks_survive_a_timeout() {
          1000 > . 1:537 ack 1 again
          # What was SACKed is not sent again (RFC 6675, 5.1).
          1100 < . 1:1 ack 1609 win 65535
-         +0 > . 1609:2145 ack 1 again
-         +0 > . 2145:2681 ack 1 again
+         +0 > . 1609:2681 ack 1 again each 536
          +0 ? phase Loss",
     );
 }

@@ -6,8 +6,8 @@
 //! | step | meaning |
 //! |---|---|
 //! | `write 1000`, `read 1000`, `close` | the application's call |
-//! | `< S. 0:1 ack 1 win 65535 <mss 536,sackOK,wscale 2,ts 1 0>` | the peer's segment arrives |
-//! | `> . 1:537 ack 1 again` | the endpoint sends this segment now |
+//! | `< S. 0:1 ack 1 win 65535 <mss 536,sackOK,wscale 2,ts 1 0>` | the peer's segment arrives; `3x <` means three of them at once |
+//! | `> . 1:537 ack 1 again` | the endpoint sends this segment now; `each 536` cuts a longer range into segments |
 //! | `? cwnd 5360 phase Open` | the state is so |
 //!
 //! Flags are `S`, `F`, `R` and `.` (ACK); `first:end` are sequence numbers of data, end exclusive (SYN and FIN not counted). What `>`
@@ -66,11 +66,11 @@ impl Script {
             initial_window_segments: segments,
             ..config
         });
-        let mut steps = format!("0 write {}", segments * mss);
-        for start in (0..segments).map(|index| 1 + index * mss) {
-            let _ = write!(steps, "\n+0 > . {start}:{} ack 1", start + mss);
-        }
-        script.run(&steps);
+        let bytes = segments * mss;
+        script.run(&format!(
+            "0 write {bytes}\n+0 > . 1:{} ack 1 each {mss}",
+            1 + bytes
+        ));
         script
     }
 
@@ -130,9 +130,21 @@ impl Script {
             None => self.time(time),
         };
         self.advance(at);
-        let rest: Vec<&str> = words.collect();
+        let mut rest: Vec<&str> = words.collect();
+        let times = rest.first().and_then(|word| word.strip_suffix('x'));
+        let times = times.map_or(1, |count| self.number(count));
+        if times > 1 {
+            rest.remove(0);
+        }
+        for _ in 0..times {
+            self.act(&rest);
+        }
+        self.endpoint.check();
+    }
+
+    fn act(&mut self, rest: &[&str]) {
         match rest.first().copied().unwrap_or("") {
-            ">" => self.expect(&rest[1..]),
+            ">" => self.expect_all(&rest[1..]),
             "?" => self.look(&rest[1..]),
             other => {
                 if let Some((at, segment)) = self.sent.front() {
@@ -158,7 +170,6 @@ impl Script {
                 self.collect();
             }
         }
-        self.endpoint.check();
     }
 
     fn time(&self, text: &str) -> Nanos {
@@ -189,8 +200,21 @@ impl Script {
         }
     }
 
-    fn expect(&mut self, words: &[&str]) {
-        let (expected, mentioned) = self.parse(words);
+    fn expect_all(&mut self, words: &[&str]) {
+        let (mut expected, mentioned) = self.parse(words);
+        let Some(each) = mentioned.each_bytes else {
+            return self.expect(expected, &mentioned);
+        };
+        assert_eq!(expected.payload_bytes % each, 0, "whole segments");
+        let count = expected.payload_bytes / each;
+        expected.payload_bytes = each;
+        for _ in 0..count {
+            self.expect(expected, &mentioned);
+            expected.sequence += u64::from(each);
+        }
+    }
+
+    fn expect(&mut self, expected: Segment, mentioned: &Mentioned) {
         let Some((at, segment)) = self.sent.pop_front() else {
             self.fail("nothing was sent")
         };
@@ -255,6 +279,7 @@ impl Script {
                 }
                 "sackOK" => (segment.options.sack_permitted, mentioned.options) = (true, true),
                 "again" => segment.retransmission = true,
+                "each" => mentioned.each_bytes = Some(value() as u32),
                 "number" => (segment.packet_number, mentioned.number) = (value() as u32, true),
                 "disorder" => segment.out_of_order = true,
                 "nosack" => mentioned.sack = true,
@@ -303,6 +328,7 @@ struct Mentioned {
     options: bool,
     sack: bool,
     number: bool,
+    each_bytes: Option<u32>,
 }
 
 fn millis(time: Nanos) -> String {

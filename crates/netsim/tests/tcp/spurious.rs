@@ -16,9 +16,7 @@ fn fast_retransmit(spurious: Spurious) -> Script {
     let mut script = Script::with_out(config, 10);
     script.run(
         "+0 write 10000
-         100 < . 1:1 ack 1 win 65535 ts 100 0
-         +0 < . 1:1 ack 1 win 65535 ts 100 0
-         +0 < . 1:1 ack 1 win 65535 ts 100 0
+         100 3x < . 1:1 ack 1 win 65535 ts 100 0
          +0 > . 1:1001 ack 1 again ts 100 100
          +0 ? phase Recovery ssthresh 5000 cwnd 5000",
     );
@@ -42,8 +40,7 @@ fn eifel_leaves_a_reduction_alone_when_the_retransmission_is_acknowledged() {
         fast_retransmit(spurious).run(
             "+10 < . 1:1 ack 10001 win 65535 ts 110 100
              +0 ? phase Open cwnd 2000 ssthresh 5000
-             +0 > . 10001:11001 ack 1
-             +0 > . 11001:12001 ack 1",
+             +0 > . 10001:12001 ack 1 each 1000",
         );
     }
 }
@@ -74,8 +71,7 @@ fn linux_goes_back_to_the_window_before() {
     fast_retransmit(Spurious::Linux).run(
         "+10 < . 1:1 ack 10001 win 65535 ts 110 100
          +0 ? phase Open cwnd 2000 ssthresh 5000 undone 0
-         +0 > . 10001:11001 ack 1
-         +0 > . 11001:12001 ack 1",
+         +0 > . 10001:12001 ack 1 each 1000",
     );
 }
 
@@ -104,7 +100,10 @@ fn eifel_needs_timestamps() {
         ..plain()
     };
     let error = config.validate().expect_err("refused");
-    assert!(error.starts_with("TCP setting timestamps must be"), "{error}");
+    assert!(
+        error.starts_with("TCP setting timestamps must be"),
+        "{error}"
+    );
 }
 
 /// Four segments out whose timer expires.
@@ -129,8 +128,7 @@ fn frto_sends_new_data_and_takes_the_timeout_back_if_that_goes_on() {
     timeout(4000).run(
         "# RFC 5682, 2.1 step 2b: two new segments.
          1050 < . 1:1 ack 1001 win 65535
-         +0 > . 4001:5001 ack 1
-         +0 > . 5001:6001 ack 1
+         +0 > . 4001:6001 ack 1 each 1000
          # Step 3b: what was not sent again is acknowledged too.
          1060 < . 1:1 ack 2001 win 65535
          +0 ? phase Open cwnd 4000 pipe 4000",
@@ -141,8 +139,7 @@ fn frto_sends_new_data_and_takes_the_timeout_back_if_that_goes_on() {
 fn frto_goes_back_to_sending_again_at_a_duplicate() {
     timeout(4000).run(
         "1050 < . 1:1 ack 1001 win 65535
-         +0 > . 4001:5001 ack 1
-         +0 > . 5001:6001 ack 1
+         +0 > . 4001:6001 ack 1 each 1000
          # Step 3a.
          1060 < . 1:1 ack 1001 win 65535
          +0 ? phase Loss
@@ -155,8 +152,7 @@ fn frto_goes_back_to_sending_again_at_a_duplicate() {
 fn frto_sends_again_when_there_is_nothing_new() {
     timeout(0).run(
         "1050 < . 1:1 ack 1001 win 65535
-         +0 > . 1001:2001 ack 1 again
-         +0 > . 2001:3001 ack 1 again
+         +0 > . 1001:3001 ack 1 again each 1000
          +0 ? phase Loss",
     );
 }
@@ -165,8 +161,7 @@ fn frto_sends_again_when_there_is_nothing_new() {
 fn frto_takes_an_ack_of_everything_for_no_sign() {
     timeout(4000).run(
         "1050 < . 1:1 ack 4001 win 65535
-         +0 > . 4001:5001 ack 1
-         +0 > . 5001:6001 ack 1
+         +0 > . 4001:6001 ack 1 each 1000
          +0 ? phase Open ssthresh 2000 cwnd 2000",
     );
 }
@@ -180,14 +175,10 @@ fn pr_r_sends_again_and_keeps_the_window() {
     };
     Script::with_out(config, 10).run(
         "+0 write 3000
-         100 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
-         +0 < . 1:1 ack 1 win 65535
+         100 3x < . 1:1 ack 1 win 65535
          +0 > . 1:1001 ack 1 again
          # Three are known to have left, and the window is what it was.
-         +0 > . 10001:11001 ack 1
-         +0 > . 11001:12001 ack 1
-         +0 > . 12001:13001 ack 1
+         +0 > . 10001:13001 ack 1 each 1000
          +0 ? phase Recovery cwnd 10000
          # The ACK of the lost segment opens it further.
          200 < . 1:1 ack 10001 win 65535

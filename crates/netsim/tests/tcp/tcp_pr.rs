@@ -22,12 +22,8 @@ fn duplicates_change_nothing_and_delay_does() {
     Script::with_out(with_delay(), 4).run(
         "+0 write 4000
          100 < . 1:1 ack 1001 win 65535
-         +0 > . 4001:5001 ack 1
-         +0 > . 5001:6001 ack 1
-         150 < . 1:1 ack 1001 win 65535
-         +0 < . 1:1 ack 1001 win 65535
-         +0 < . 1:1 ack 1001 win 65535
-         +0 < . 1:1 ack 1001 win 65535
+         +0 > . 4001:6001 ack 1 each 1000
+         150 4x < . 1:1 ack 1001 win 65535
          +0 ? retransmits 0 cwnd 5000
          # What left at 0 ms has had 3 * 100 ms, all three at once; the window halves.
          300 > . 1001:2001 ack 1 again

@@ -6,9 +6,7 @@ use netsim::tcp::config::BackoffEnd;
 use netsim::tcp::Config;
 
 const FOUR_OUT: &str = "0 write 8000
-     +0 > . 1:1001 ack 1
-     +0 > . 1001:2001 ack 1
-     +0 > . 2001:3001 ack 1
+     +0 > . 1:3001 ack 1 each 1000
      +0 > . 3001:4001 ack 1";
 
 #[test]
@@ -29,18 +27,13 @@ fn after_a_timeout_slow_start_repairs_from_the_left_edge() {
     Script::connected(plain()).run(FOUR_OUT).run(
         "1000 > . 1:1001 ack 1 again
          1100 < . 1:1 ack 1001 win 65535
-         +0 > . 1001:2001 ack 1 again
-         +0 > . 2001:3001 ack 1 again
+         +0 > . 1001:3001 ack 1 again each 1000
          +0 ? phase Loss cwnd 2000
          # Duplicates tell nothing now (RFC 6582, 4.1).
-         1110 < . 1:1 ack 1001 win 65535
-         +0 < . 1:1 ack 1001 win 65535
-         +0 < . 1:1 ack 1001 win 65535
+         1110 3x < . 1:1 ack 1001 win 65535
          # The rest had arrived: the recovery is over; what follows is new.
          1200 < . 1:1 ack 4001 win 65535
-         +0 > . 4001:5001 ack 1
-         +0 > . 5001:6001 ack 1
-         +0 > . 6001:7001 ack 1
+         +0 > . 4001:7001 ack 1 each 1000
          +0 ? phase Open cwnd 3000",
     );
 }
@@ -93,11 +86,9 @@ fn the_timer_follows_the_measured_round_trip() {
 fn an_ack_of_new_data_restarts_it_and_the_last_stops_it() {
     Script::connected(plain()).run(FOUR_OUT).run(
         "900 < . 1:1 ack 1001 win 65535
-         +0 > . 4001:5001 ack 1
-         +0 > . 5001:6001 ack 1
+         +0 > . 4001:6001 ack 1 each 1000
          1900 < . 1:1 ack 6001 win 65535
-         +0 > . 6001:7001 ack 1
-         +0 > . 7001:8001 ack 1
+         +0 > . 6001:8001 ack 1 each 1000
          2000 < . 1:1 ack 8001 win 65535
          99999 ? timeouts 0",
     );

@@ -57,11 +57,8 @@ fn with_timestamps_what_was_sent_twice_is_timed_by_its_echo() {
     })
     .run(
         "0 write 2000
-         +0 > . 1:1001 ack 1
-         +0 > . 1001:2001 ack 1
-         100 < . 1:1 ack 1 win 65535 ts 100 0
-         +0 < . 1:1 ack 1 win 65535 ts 100 0
-         +0 < . 1:1 ack 1 win 65535 ts 100 0
+         +0 > . 1:2001 ack 1 each 1000
+         100 3x < . 1:1 ack 1 win 65535 ts 100 0
          +0 > . 1:1001 ack 1 again ts 100 100
          180 < . 1:1 ack 2001 win 65535 ts 180 100
          # 1/8 of 80 ms beside the handshake's microsecond.

@@ -122,12 +122,10 @@ fn the_send_buffer_holds_what_is_not_acknowledged() {
     })
     .run(
         "0 write 5000
-         +0 > . 1:1001 ack 1
-         +0 > . 1001:2001 ack 1
+         +0 > . 1:2001 ack 1 each 1000
          +0 ? free 0
          10 < . 1:1 ack 1001 win 65535
-         +0 > . 2001:3001 ack 1
-         +0 > . 3001:4001 ack 1
+         +0 > . 2001:4001 ack 1 each 1000
          +0 ? free 1000",
     );
 }
