@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,11 @@ from typing import Any
 
 import topologies
 from experiments.sim import Simulation
-from topologies import toml
 
 from .cells import spread
 
 PAGE = "simulator.md"
-NS3 = Path(__file__).parent / "ns3-butterfly.toml"
+NS3 = Path(__file__).parents[2] / "crates/netsim/tests/simulation/ns3-butterfly.json"
 SEEDS = range(1, 21)
 DURATION_S = 120.0
 PROTOCOLS = ("mstcp", "ppfs", "ospf")
@@ -45,7 +45,7 @@ class Table1:
         yield "| variant, flow | protocol | goodput Mbit/s | ns-3 | mean delay, ms | ns-3 |"
         yield "|---|---|---|---|---|---|"
         rows = {variant: {case: runs(variant, case) for case in ("1", "2")} for variant in ("a", "b")}
-        for row in toml.loads(NS3.read_text(encoding="utf-8"))["row"]:
+        for row in json.loads(NS3.read_text(encoding="utf-8"))["rows"]:
             mine = [
                 flow
                 for flow in rows[row["variant"]][row["case"]]

@@ -3,7 +3,7 @@
 use std::thread;
 
 use super::run::run;
-use super::table1::{butterfly, Reference, NS3};
+use super::table1::{butterfly, ns3, Reference};
 use netsim::Results;
 use serde_json::{json, Value};
 
@@ -50,15 +50,17 @@ fn assert_within(what: &str, is: f64, [low, high]: [f64; 2]) {
     );
 }
 
+/// `band` is where the mean delay is to be, in seconds.
 fn assert_cells(protocol: &'static str, goodput_tolerance: f64, band: fn(&Reference) -> [f64; 2]) {
     for variant in ['a', 'b'] {
         for scenario in [1, 2] {
             let ours = means(&runs(variant, scenario, protocol, |_| ()));
-            let rows = NS3.iter().filter(|row| {
-                (row.variant, row.scenario, row.protocol) == (variant, scenario, protocol)
+            let rows = ns3().into_iter().filter(|row| {
+                (row.variant, &row.case[..], &row.protocol[..])
+                    == (variant, &scenario.to_string(), protocol)
             });
             for row in rows {
-                let (goodput, delay) = ours[row.flow - 1];
+                let (goodput, delay) = ours[usize::from(row.flow != "1")];
                 let what = format!(
                     "{protocol} variant {variant} scenario {scenario} flow {}",
                     row.flow
@@ -67,9 +69,10 @@ fn assert_cells(protocol: &'static str, goodput_tolerance: f64, band: fn(&Refere
                 assert_within(
                     &format!("{what}, goodput"),
                     goodput,
-                    around.map(|x| x * row.goodput_mbps),
+                    around.map(|x| x * row.goodput_bps / 1e6),
                 );
-                assert_within(&format!("{what}, delay"), delay, band(row));
+                let delays_ms = band(&row).map(|x| x * 1e3);
+                assert_within(&format!("{what}, delay"), delay, delays_ms);
             }
         }
     }
@@ -78,7 +81,7 @@ fn assert_cells(protocol: &'static str, goodput_tolerance: f64, band: fn(&Refere
 #[test]
 fn ospf_is_ns_3s() {
     assert_cells("ospf", 0.001, |row| {
-        [0.999, 1.001].map(|x| x * row.delay_ms)
+        [0.999, 1.001].map(|x| x * row.delay_mean_s)
     });
 }
 
@@ -86,18 +89,18 @@ fn ospf_is_ns_3s() {
 /// of ns-3's, whose seeds have a standard deviation of 2.5 ms.
 #[test]
 fn ppfs_is_ns_3s() {
-    assert_cells("ppfs", 0.02, |row| match (row.scenario, row.flow) {
-        (1, 2) => [-2.5, 2.5].map(|x| x + row.delay_ms),
-        _ => [0.95, 1.05].map(|x| x * row.delay_ms),
+    assert_cells("ppfs", 0.02, |row| match (&row.case[..], &row.flow[..]) {
+        ("1", "2") => [-0.0025, 0.0025].map(|x| x + row.delay_mean_s),
+        _ => [0.95, 1.05].map(|x| x * row.delay_mean_s),
     });
 }
 
 /// Scenario 2 is at load 1, where the queue is a random walk: ns-3's range over seeds.
 #[test]
 fn mstcp_is_ns_3s() {
-    assert_cells("mstcp", 0.005, |row| match row.scenario {
-        1 => [0.95, 1.05].map(|x| x * row.delay_ms),
-        _ => row.range_ms,
+    assert_cells("mstcp", 0.005, |row| match &row.case[..] {
+        "1" => [0.95, 1.05].map(|x| x * row.delay_mean_s),
+        _ => row.delay_range_s.expect("a range"),
     });
 }
 

@@ -1,65 +1,24 @@
 //! The paper's butterfly (docs/butterfly.md) with the settings of ns-3's runs, and ns-3's figures.
 
+use serde::Deserialize;
 use serde_json::{json, Value};
 
-/// ns-3 3.37 (goodput Mbit/s, mean delay ms, its range over seeds).
+/// A row of ns-3's.
+#[derive(Deserialize)]
 pub struct Reference {
     pub variant: char,
-    pub scenario: u8,
-    pub flow: usize,
-    pub protocol: &'static str,
-    pub goodput_mbps: f64,
-    pub delay_ms: f64,
-    pub range_ms: [f64; 2],
+    pub case: String,
+    pub flow: String,
+    pub protocol: String,
+    pub goodput_bps: f64,
+    pub delay_mean_s: f64,
+    pub delay_range_s: Option<[f64; 2]>,
 }
 
-/// Variants a (S0-S2 and S3-S4 at 1 ms) and b (4 ms), 120 s. Three cells of PPFS's flow 2, which varies most, are of ns-3 3.39
-/// with up to 12 seeds; its TCP is 3.37's (docs/simulator.md).
-pub const NS3: [Reference; 24] = [
-    row('a', 1, 1, "mstcp", 8.50, 12.5, [12.2, 12.7]),
-    row('a', 1, 1, "ppfs", 6.01, 169.6, [169.6; 2]),
-    row('a', 1, 1, "ospf", 4.54, 225.82, [225.82; 2]),
-    row('a', 1, 2, "mstcp", 4.50, 8.2, [8.2; 2]),
-    row('a', 1, 2, "ppfs", 4.50, 23.95, [19.9, 27.9]),
-    row('a', 1, 2, "ospf", 4.50, 6.38, [6.38; 2]),
-    row('a', 2, 1, "mstcp", 8.92, 158.0, [135.0, 178.0]),
-    row('a', 2, 1, "ppfs", 6.01, 169.8, [169.8; 2]),
-    row('a', 2, 1, "ospf", 4.54, 225.73, [225.73; 2]),
-    row('a', 2, 2, "mstcp", 31.28, 65.0, [41.0, 100.0]),
-    row('a', 2, 2, "ppfs", 18.88, 49.7, [49.1, 50.3]),
-    row('a', 2, 2, "ospf", 9.08, 109.65, [109.65; 2]),
-    row('b', 1, 1, "mstcp", 8.50, 17.46, [17.46; 2]),
-    row('b', 1, 1, "ppfs", 6.01, 169.7, [169.7; 2]),
-    row('b', 1, 1, "ospf", 4.54, 225.82, [225.82; 2]),
-    row('b', 1, 2, "mstcp", 4.50, 8.24, [8.24; 2]),
-    row('b', 1, 2, "ppfs", 4.50, 22.2, [19.5, 23.8]),
-    row('b', 1, 2, "ospf", 4.50, 6.38, [6.38; 2]),
-    row('b', 2, 1, "mstcp", 8.92, 164.0, [156.0, 173.0]),
-    row('b', 2, 1, "ppfs", 6.01, 169.6, [169.6; 2]),
-    row('b', 2, 1, "ospf", 4.54, 225.73, [225.73; 2]),
-    row('b', 2, 2, "mstcp", 31.29, 71.0, [48.0, 98.0]),
-    row('b', 2, 2, "ppfs", 18.94, 49.6, [48.7, 50.4]),
-    row('b', 2, 2, "ospf", 9.08, 109.65, [109.65; 2]),
-];
-
-const fn row(
-    variant: char,
-    scenario: u8,
-    flow: usize,
-    protocol: &'static str,
-    goodput_mbps: f64,
-    delay_ms: f64,
-    range_ms: [f64; 2],
-) -> Reference {
-    Reference {
-        variant,
-        scenario,
-        flow,
-        protocol,
-        goodput_mbps,
-        delay_ms,
-        range_ms,
-    }
+pub fn ns3() -> Vec<Reference> {
+    let mut document: Value =
+        serde_json::from_str(include_str!("ns3-butterfly.json")).expect("JSON");
+    serde_json::from_value(document["rows"].take()).expect("rows")
 }
 
 const PATHS: [[&str; 2]; 2] = [
