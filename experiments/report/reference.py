@@ -13,13 +13,6 @@ from topologies import toml
 REFERENCE = Path(__file__).parents[1] / "reference" / "table1.toml"
 
 
-class ReferencePath(Data):
-    """A path of a flow and the goodput in bit/s that the paper's routing allocated to it."""
-
-    path: tuple[str, ...]
-    rate_bps: float
-
-
 class ReferenceRow(Data):
     """One line of the paper's table."""
 
@@ -31,7 +24,6 @@ class ReferenceRow(Data):
     goodput_ratio: float | None = None
     """Received over requested goodput as printed, from figures with more digits than the printed ones."""
     delay_mean_s: float
-    paths: tuple[ReferencePath, ...]
     doubtful: str | None = None
     """Why nothing reproduces the mean delay; None where something does."""
 
