@@ -23,8 +23,8 @@ import netsim_native
 
 from benchmarks.command_line import command_line
 from benchmarks.kernel_tcp.guest import Order
+from benchmarks.tables.cells import interval
 from benchmarks.virtual_kernel import guest_file, lines_of
-from experiments.analysis.statistics import estimate
 from experiments.model.settings import KERNEL_RESPONSES, RESPONSE_CONTROLS, Tcp
 from experiments.protocols.mptcp import DSS_BYTES
 
@@ -149,18 +149,11 @@ def reordering(seed: int) -> dict[str, Order]:
     return orders
 
 
-def _text(values: Sequence[float]) -> str:
-    found = estimate(values)
-    assert found is not None
-    width = f" ± {found.half_width:.2f}" if found.half_width is not None else ""
-    return f"{found.mean:.2f}{width}"
-
-
 def _table(runs: Sequence[Rates], ratio: bool) -> str:
     """Return the cells of one row: goodputs in Mbit/s over the seeds, or the first over the second."""
     if ratio:
-        return _text([first / second for first, second, *_ in runs])
-    return " | ".join(_text([rate / 1e6 for rate in column]) for column in zip(*runs, strict=True))
+        return interval(first / second for first, second, *_ in runs)
+    return " | ".join(interval(column, 1e-6) for column in zip(*runs, strict=True))
 
 
 TABLES: dict[str, Callable[[int], dict[str, Order]]] = {

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from experiments.analysis.statistics import estimate
+from benchmarks.tables.cells import interval
 
 from .cases import LOSSES
 from .outcomes import Outcome
@@ -46,21 +45,11 @@ def loss_lines(cases: Mapping[str, Pairs]) -> Iterator[str]:
         for kind in ("sack", "none"):
             pairs = cases[f"{kind} {loss}"]
             rates = [[run.streams[0].goodput_bps / 1e6 for run in runs] for runs in zip(*pairs, strict=True)]
-            cells += [_interval(side, 3) for side in rates]
-            cells.append(_interval([ours / ns3 for ns3, ours in zip(*rates, strict=True)], 4))
+            cells += [interval(side, digits=3) for side in rates]
+            cells.append(interval((ours / ns3 for ns3, ours in zip(*rates, strict=True)), digits=4))
         yield "| " + " | ".join(cells) + " |"
 
 
 def _row(name: str, pairs: Pairs, figure: Figure, digits: int = 1) -> str:
-    sides = (_interval([figure(run) for run in runs], digits) for runs in zip(*pairs, strict=True))
+    sides = (interval(map(figure, runs), digits=digits) for runs in zip(*pairs, strict=True))
     return f"| {name} | " + " | ".join(sides) + " |"
-
-
-def _interval(values: Sequence[float], digits: int) -> str:
-    estimated = estimate(values)
-    mean = f"{statistics.fmean(values):.{digits}f}"
-    return (
-        mean
-        if estimated is None or estimated.half_width is None
-        else f"{mean} ± {estimated.half_width:.{digits}f}"
-    )

@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.command_line import command_line
 from benchmarks.pages import renew
+from benchmarks.tables.cells import spread
 
 from .cases import Run
 from .descriptions import Description
@@ -146,13 +147,9 @@ def table_lines(pairs: Mapping[str, Sequence[tuple[Outcome, Outcome]]]) -> Itera
         rates = [[stream.goodput_bps / 1e6 for stream in side] for side in sides]
         ratio = statistics.fmean(rates[1]) / statistics.fmean(rates[0])
         again = [f"{statistics.fmean(stream.resent for stream in side):.0f}" for side in sides]
-        cells = [name, *map(_span, rates), f"{ratio:.3f}", *again]
+        spans = (spread(side, digits=3) for side in rates)
+        cells = [name, *spans, f"{ratio:.3f}", *again]
         yield "| " + " | ".join(cells) + " |"
-
-
-def _span(rates: Sequence[float]) -> str:
-    mean, least, most = (f"{rate:.3f}" for rate in (statistics.fmean(rates), min(rates), max(rates)))
-    return mean if least == most else f"{mean} ({least} to {most})"
 
 
 def main() -> int:

@@ -16,6 +16,7 @@ from typing import Any
 
 from benchmarks.command_line import command_line
 from benchmarks.pages import renew
+from benchmarks.tables.cells import spread
 from experiments.sim import Simulation
 
 from .programs import FOLDER, is_compiled, run_missing
@@ -169,13 +170,8 @@ def table_lines(rates: Mapping[str, tuple[Sequence[float], Sequence[float]]]) ->
     yield "|---|---|---|---|"
     for label, sides in rates.items():
         ratio = statistics.fmean(sides[1]) / statistics.fmean(sides[0])
-        cells = " | ".join(_span([rate / 1e6 for rate in side]) for side in sides)
+        cells = " | ".join(spread(side, 1e-6, 2) for side in sides)
         yield f"| {label} | {cells} | {ratio:.3f} |"
-
-
-def _span(rates: Sequence[float]) -> str:
-    mean = f"{statistics.fmean(rates):.2f}"
-    return mean if len(rates) == 1 else f"{mean} ({min(rates):.2f} to {max(rates):.2f})"
 
 
 def main() -> int:

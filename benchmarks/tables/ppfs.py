@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from experiments.model.reading import read_results
+from experiments.report.recovery import RECOVERIES, REORDERED, UNDONE, mean_count
 
 from .cells import interval
 
 PAGE = "ppfs.md"
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "results" / "butterfly.json"
-RECOVERIES = ("TcpExtTCPRenoRecovery", "TcpExtTCPSackRecovery")
-UNDONE = ("TcpExtTCPFullUndo", "TcpExtTCPPartialUndo", "TcpExtTCPDSACKUndo", "TcpExtTCPLossUndo")
-REORDERINGS = ("TcpExtTCPRenoReorder", "TcpExtTCPSACKReorder", "TcpExtTCPTSReorder")
 
 Counters = Mapping[str, int]
 
@@ -59,8 +57,5 @@ def _line(case: str, flows: Sequence[Mapping[str, Any]], senders: Sequence[Count
         " ".join(f"{goodput / 1e6:.2f}" for goodput in goodputs),
         f"{100 * again:.1f} %",
     ]
-    cells += [
-        f"{statistics.fmean(sum(each.get(name, 0) for name in names) for each in senders):.0f}"
-        for names in (RECOVERIES, UNDONE, REORDERINGS)
-    ]
+    cells += [f"{mean_count(senders, names):.0f}" for names in (RECOVERIES, UNDONE, REORDERED)]
     return "| " + " | ".join(cells) + " |"

@@ -15,9 +15,9 @@ from experiments.report.summary import FlowSummary
 
 INITIAL_REORDERING = 3
 """Duplicate acknowledgements that stand for a loss before anything was learnt; `ss` shows only others."""
-_UNDONE = ("TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo")
-_RECOVERIES = ("TCPRenoRecovery", "TCPSackRecovery")
-_REORDERED = ("TCPSACKReorder", "TCPRenoReorder", "TCPTSReorder")
+UNDONE = ("TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo")
+RECOVERIES = ("TCPRenoRecovery", "TCPSackRecovery")
+REORDERED = ("TCPSACKReorder", "TCPRenoReorder", "TCPTSReorder")
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ def _recovery(flow: FlowSummary) -> Recovery | None:
     return Recovery(
         flow=flow,
         retransmitted=again / sent if sent else None,
-        recoveries=_mean(counters, _RECOVERIES),
-        undone=_mean(counters, _UNDONE),
-        timeouts=_mean(counters, ("TCPTimeouts",)),
-        reordered=_mean(counters, _REORDERED),
+        recoveries=mean_count(counters, RECOVERIES),
+        undone=mean_count(counters, UNDONE),
+        timeouts=mean_count(counters, ("TCPTimeouts",)),
+        reordered=mean_count(counters, REORDERED),
         reordering=(min(learnt), max(learnt)),
     )
 
@@ -75,6 +75,7 @@ def _counters(run: RunResult, flow: FlowSummary) -> dict[str, int] | None:
     return run.evidence.hosts.get(flow.src) if ends.count(flow.src) == 1 else None
 
 
-def _mean(counters: Iterable[Mapping[str, int]], names: Iterable[str]) -> float | None:
+def mean_count(counters: Iterable[Mapping[str, int]], names: Iterable[str]) -> float | None:
+    """Return the mean over runs of the sum of some of a host's counters of TCP; None without runs."""
     wanted = [f"TcpExt{name}" for name in names]
     return mean_of(sum(counted.get(name, 0) for name in wanted) for counted in counters)
