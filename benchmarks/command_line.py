@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from experiments.errors import ExperimentError
+from topologies.errors import TopologyError
 
 
 def command_line(description: str | None, *, with_json: bool = False) -> argparse.ArgumentParser:
@@ -32,7 +33,7 @@ def exit_status(run: Callable[[], int]) -> int:
         return run()
     except KeyboardInterrupt:
         return 130
-    except (ExperimentError, RuntimeError, OSError, subprocess.SubprocessError) as error:
+    except (ExperimentError, TopologyError, RuntimeError, OSError, subprocess.SubprocessError) as error:
         print(f"{_name()}: {error}", file=sys.stderr)
         return 1
 

@@ -29,7 +29,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
@@ -37,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command_line import command_line
-from benchmarks.drills.replicas import Replica, Replicas, changed_rules, rule_ages
+from benchmarks.drills.replicas import Replica, Replicas, ask, changed_rules, rule_ages
 from switch.ovs import PrivateInstance
 from topologies.management import CONTROLLER_IP
 
@@ -111,7 +110,7 @@ class _Drill:
         self.network = topologies.load("butterfly", overrides=overrides)
         self._stack = stack
         self._controller: subprocess.Popen[bytes] | None = None
-        self._base = "http://127.0.0.1:8080"
+        self._address = "127.0.0.1:8080"
         self._topology = folder / "network.json"
         self._topology.write_text(self.network.model_dump_json())
         if is_replicated:
@@ -125,7 +124,7 @@ class _Drill:
         self.names = InterfaceNames(self.network)
         if is_replicated:
             self.emulation.connect_switches(*(each.openflow for each in self.replicas.all))
-            self._base = f"http://{self.replicas.leader().address}"
+            self._address = self.replicas.leader().address
 
     def start_controller(self) -> None:
         """Start the controller with the store that the last one has left."""
@@ -145,7 +144,7 @@ class _Drill:
 
     def run(self, fail: Callable[[_Drill], None], duration_s: float, asks: Sequence[str] = ()) -> Result:
         """Let a flow run, let something fail, and return what became of it; the sender may ask itself."""
-        self._wait(lambda: bool(self._ask("/v1/health")["ready"]), "the network to be ready")
+        self._wait(lambda: bool(ask(self._address, "GET", "/health")["ready"]), "the network to be ready")
         out = self._folder / "arrivals.json"
         program = [sys.executable, "-m", "benchmarks.drills.host"]
         receiver = self.emulation.popen(
@@ -165,7 +164,7 @@ class _Drill:
         arrived = json.loads(out.read_text())
         if arrived["digest"] != digest:
             raise RuntimeError("what arrived is not what was sent")
-        return _figures(arrived["arrivals"], failed_at, int(sent), len(self._ask("/v1/flows")))
+        return _figures(arrived["arrivals"], failed_at, int(sent), len(ask(self._address, "GET", "/flows")))
 
     def run_growing(self, fail: Callable[[_Drill], None], duration_s: float) -> Result:
         """Do the same with a flow that may use more paths later."""
@@ -174,7 +173,7 @@ class _Drill:
         def fail_and_look(drill: _Drill) -> None:
             fail(drill)
             time.sleep(_SETTLED_S)
-            (flow,) = self._ask("/v1/flows")
+            (flow,) = ask(self._address, "GET", "/flows")
             noted.update(streams_after=len(flow["streams"]), rate_after_bps=flow["rate_bps"])
 
         return self.run(fail_and_look, duration_s, ["grow", f"{CONTROLLER_IP}:{_GRPC_PORT}"]) | noted
@@ -188,12 +187,12 @@ class _Drill:
             before = rule_ages(self.ovs, bridges)
             away = fail(self.replicas)
             noted["answers_again_s"] = self.replicas.serve_again(_other_request, *away)
-            self._base = f"http://{self.replicas.leader(*away).address}"
+            self._address = self.replicas.leader(*away).address
             for each in away:
                 each.go_on()
                 each.reconnect()
             time.sleep(_TAKEN_UP_S)
-            noted["flows_after"] = len(self._ask("/v1/flows"))
+            noted["flows_after"] = len(ask(self._address, "GET", "/flows"))
             noted["rules_changed"] = changed_rules(before, rule_ages(self.ovs, bridges))
 
         places = ",".join(f"{CONTROLLER_IP}:{each.grpc_port}" for each in self.replicas.all)
@@ -204,19 +203,10 @@ class _Drill:
         if asks:
             how, controllers = asks
             return [how, *target, controllers, str(_REQUEST["rate_bps"])]
-        flow = self._ask("/v1/flows", _REQUEST)
+        flow = ask(self._address, "POST", "/flows", _REQUEST)
         fields = ("source_port", "rate_bps", "delay_s")
         streams = [{key: stream[key] for key in fields} for stream in flow["streams"]]
         return ["send", *target, json.dumps(streams)]
-
-    def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        request = urllib.request.Request(
-            f"{self._base}{path}",
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=_PATIENCE_S) as answer:
-            return json.load(answer)
 
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + _PATIENCE_S

@@ -19,7 +19,7 @@ from typing import Any
 from switch.ovs import PrivateInstance
 from tests.fakes.etcd_servers import EtcdServers
 
-__all__ = ["Replica", "Replicas", "changed_rules", "rule_ages"]
+__all__ = ["Replica", "Replicas", "ask", "changed_rules", "rule_ages"]
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
@@ -101,12 +101,7 @@ class Replica:
 
     def ask(self, method: str, path: str, body: Any = None, timeout_s: float = _PATIENCE_S) -> Any:
         """Return what REST answers; raises OSError where it refuses, or does not answer in time."""
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"}
-        asked = urllib.request.Request(f"http://{self.address}/v1{path}", data, headers, method=method)
-        with urllib.request.urlopen(asked, timeout=timeout_s) as answer:
-            text = answer.read()
-        return json.loads(text) if text else None
+        return ask(self.address, method, path, body, timeout_s)
 
     def standing(self) -> str:
         """Return what it is; empty where it does not answer."""
@@ -114,6 +109,16 @@ class Replica:
             return str(self.ask("GET", "/leader", timeout_s=_ASK_S)["standing"])
         except OSError:
             return ""
+
+
+def ask(address: str, method: str, path: str, body: Any = None, timeout_s: float = _PATIENCE_S) -> Any:
+    """Return what the REST service at an address answers (OSError: it refuses, or does not in time)."""
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"}
+    asked = urllib.request.Request(f"http://{address}/v1{path}", data, headers, method=method)
+    with urllib.request.urlopen(asked, timeout=timeout_s) as answer:
+        text = answer.read()
+    return json.loads(text) if text else None
 
 
 def _relay(port: int, to: int) -> subprocess.Popen[bytes]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-
 from benchmarks.transport.network import Shape
+from topologies.commands import run
 
 FRAME_BITS = 1514 * 8
 
@@ -43,6 +42,4 @@ class KernelLinks:
 
 
 def _run(command: str) -> None:
-    done = subprocess.run(command.split(), capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"`{command}` failed: {done.stderr.strip()}")
+    run(command.split())

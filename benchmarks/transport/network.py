@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from benchmarks.transport.addresses import FAR, NEAR, SECOND_PATH_PORT, path_address
+from topologies.commands import remove_interface, run, within
 from topologies.link_emulator import LinkError
 
 PATHS = 2
@@ -98,7 +99,7 @@ class Network:
     def command(self, side: int, words: list[str]) -> list[str]:
         """Return `words` as a command that runs on a side."""
         holder = self._holders[side]
-        return words if holder is None else ["nsenter", f"--net=/proc/{holder.pid}/ns/net", *words]
+        return within(None if holder is None else holder.pid, words)
 
     def carried_bytes(self) -> list[int]:
         """Return what each path has carried from near to far."""
@@ -122,24 +123,11 @@ class Network:
             self._emulator.remove(wire)
         for end in "ab":
             # The kernel takes its time with a namespace that nobody holds, and the names are used again.
-            self._delete(f"{wire}{end}")
-
-    def _delete(self, interface: str) -> None:
-        try:
-            self._run(None, f"ip link delete {interface}")
-        except RuntimeError as error:
-            # It went with the namespace of its other end.
-            if "Cannot find device" not in str(error):
-                raise
+            remove_interface(f"{wire}{end}")
 
     def _run(self, side: int | None, command: str) -> str:
         words = command.split()
-        if side is not None:
-            words = self.command(side, words)
-        done = subprocess.run(words, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"`{command}` failed: {done.stderr.strip()}")
-        return done.stdout
+        return run(words if side is None else self.command(side, words))
 
 
 def _end(holder: subprocess.Popen[bytes]) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import mstcp
+from topologies.commands import run, within
 
 SERVER = "10.9.0.1"
 ECHO_PORT, POUR_PORT = 9000, 9001
@@ -28,8 +29,7 @@ _CLONE_NEWNET = 0x40000000
 
 def sh(command: str, *, server: int | None = None) -> None:
     """Run a command here, or in the namespace of the server's process."""
-    prefix = [] if server is None else ["nsenter", f"--net=/proc/{server}/ns/net"]
-    subprocess.run([*prefix, *command.split()], check=True, stdout=subprocess.DEVNULL)
+    run(within(server, command.split()))
 
 
 def unshare_network() -> None:
