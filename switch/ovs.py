@@ -22,6 +22,7 @@ from typing import Literal
 from switch import af_xdp, packet_sockets
 from switch.datapath import DATAPATH_DEVICES, Datapath, choose_datapath, require_free
 from switch.errors import CommandFailed, DaemonFailed, SwitchUnavailable
+from switch.processes import end_process
 
 PortKind = Literal["packet", "af_xdp"]
 """How the userspace datapath reads its ports: by packet sockets, or by AF_XDP (`switch.af_xdp`)."""
@@ -29,7 +30,6 @@ PortKind = Literal["packet", "af_xdp"]
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 INSTALL = "apt-get install openvswitch-switch"
 START_TIMEOUT_S = 20.0
-STOP_TIMEOUT_S = 5.0
 COMMAND_TIMEOUT_S = 30.0
 LOG_TAIL_LINES = 15
 _REMOVAL_GROUP = 0x6F767364
@@ -182,7 +182,7 @@ class PrivateInstance:
         for name in ("ovs-vswitchd", "ovsdb-server"):
             daemon = self._daemons.pop(name, None)
             if daemon is not None:
-                _end(daemon)
+                end_process(daemon)
         self._remove_leftovers()
 
     def restart_forwarder(self) -> None:
@@ -513,13 +513,3 @@ def _checked(command: Sequence[str], environment: Mapping[str, str], standard_in
     if done.returncode or "Error detected while setting up" in done.stderr:
         raise CommandFailed(command, done.stderr)
     return done.stdout
-
-
-def _end(daemon: subprocess.Popen[bytes]) -> None:
-    if daemon.poll() is None:
-        daemon.terminate()
-    try:
-        daemon.wait(STOP_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        daemon.kill()
-        daemon.wait()

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from switch.ovs import Bridge, Port, PrivateInstance
+from switch.processes import end_process
 from topologies import mininet_prompt
 from topologies.commands import IPV6_SETTINGS, run_in_namespaces
 from topologies.errors import EmulationError
@@ -522,13 +523,7 @@ def _bare_mininet() -> Any:
 
 
 def _end(process: subprocess.Popen[Any]) -> None:
-    if process.poll() is None:
-        process.terminate()
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    end_process(process, STOP_TIMEOUT_S)
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
             stream.close()

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from experiments.engines.live.forked import ForkedProgram
+from switch.processes import PATIENCE_S, end_process
 
 Running: TypeAlias = "ForkedProgram | subprocess.Popen[bytes]"
-STOP_TIMEOUT_S = 5.0
 READ_BYTES = 65536
 SAMPLED = "sampled"
 """The event that may come at any time: what a source has sent so far."""
@@ -104,7 +104,7 @@ class Child:
 
     def stop(self) -> None:
         """End it if it still runs, and close its pipes."""
-        stop_process(self._process)
+        end_process(self._process)
         self._selector.close()
         for pipe in (self._stdin, self._stdout):
             with suppress(OSError):
@@ -123,7 +123,7 @@ class Child:
 
     def _end_text(self) -> str:
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(STOP_TIMEOUT_S)
+            self._process.wait(PATIENCE_S)
         return f"{self.name} ended with status {self._process.returncode}.{self._tail()}"
 
     def _tail(self) -> str:
@@ -138,14 +138,3 @@ def last_line(log: Path) -> str:
         else []
     )
     return f" Its last words: {lines[-1].strip()}" if lines else ""
-
-
-def stop_process(process: Running) -> None:
-    """Terminate a process, and kill it if it takes longer than 5 s."""
-    if process.poll() is None:
-        process.terminate()
-    try:
-        process.wait(STOP_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

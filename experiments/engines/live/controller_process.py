@@ -8,8 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from experiments.engines.live.child import ChildFailed, last_line, stop_process
+from experiments.engines.live.child import ChildFailed, last_line
 from experiments.engines.live.forked import ForkedProgram
+from switch.processes import end_process
 from topologies.model import Network
 
 LOOPBACK = "127.0.0.1"
@@ -83,7 +84,7 @@ class ControllerSubprocess:
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None:
-            stop_process(self._process)
+            end_process(self._process)
 
     def begin_stop(self) -> None:
         """Tell it to stop, without waiting."""

@@ -9,13 +9,14 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 
-from experiments.engines.live.child import ChildFailed, stop_process
+from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import (
     LOOPBACK,
     POLL_S,
     READY_TIMEOUT_S,
     ControllerSubprocess,
 )
+from switch.processes import end_process
 from topologies.model import Network
 
 ETCD_PORTS = 2379, 2380
@@ -46,7 +47,7 @@ class Replicas:
             )
         with ExitStack() as stack:
             if self._has_etcd:
-                stack.callback(stop_process, self._start_etcd())
+                stack.callback(end_process, self._start_etcd())
             for each in self._all:
                 stack.enter_context(each)
             self._stack = stack.pop_all()
