@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any
 
 from rich.console import Console
@@ -43,12 +42,10 @@ class Display:
         self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._progress.stop()
         if self._together is not None:
-            self._together.__exit__(kind, error, trace)
+            self._together.__exit__()
 
     def __call__(self, event: Event) -> None:
         """Show one event."""

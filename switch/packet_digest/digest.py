@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from switch.bpf import libbpf
 
@@ -61,9 +60,7 @@ class PacketDigest:
     def __enter__(self) -> PacketDigest:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def read(self) -> dict[str, InterfaceDigest]:

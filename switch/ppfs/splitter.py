@@ -8,7 +8,6 @@ import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Literal
 
 from switch.bpf import libbpf
@@ -67,9 +66,7 @@ class Splitter:
     def __enter__(self) -> Splitter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

@@ -12,7 +12,6 @@ import platform
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 
 from switch.bpf.libbpf import BpfObject
 from switch.errors import BpfFailed, BpfUnavailable
@@ -63,9 +62,7 @@ class Controls:
                 raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def registered(self, name: str) -> str:

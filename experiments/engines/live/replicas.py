@@ -7,7 +7,6 @@ import subprocess
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import TracebackType
 
 from experiments.engines.live.child import ChildFailed
 from experiments.engines.live.controller_process import (
@@ -53,9 +52,7 @@ class Replicas:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def _start_etcd(self) -> subprocess.Popen[bytes]:
