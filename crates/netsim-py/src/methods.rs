@@ -391,8 +391,8 @@ struct OwnResponse {
     failure: Failure,
 }
 
-impl OwnResponse {
-    fn reduced(&self, now: Nanos, window: &CoreWindow, timeout: bool) {
+impl SpuriousResponse for OwnResponse {
+    fn on_reduction(&mut self, now: Nanos, window: &CoreWindow, _: &Scoreboard, timeout: bool) {
         self.failure.guard(|py| {
             let mut told = Window::default();
             told.take(window);
@@ -402,16 +402,6 @@ impl OwnResponse {
                 .call_method1("on_reduction", (told, seconds(now), timeout))
                 .map(drop)
         });
-    }
-}
-
-impl SpuriousResponse for OwnResponse {
-    fn on_fast_retransmit(&mut self, now: Nanos, window: &CoreWindow, _: &Scoreboard) {
-        self.reduced(now, window, false);
-    }
-
-    fn on_timeout(&mut self, now: Nanos, window: &CoreWindow, _: &Scoreboard) {
-        self.reduced(now, window, true);
     }
 
     fn on_resent(&mut self, now: Nanos, sent: &Transmission) {

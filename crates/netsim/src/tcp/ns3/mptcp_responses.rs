@@ -29,11 +29,7 @@ impl Ns3DSack {
 }
 
 impl SpuriousResponse for Ns3DSack {
-    fn on_fast_retransmit(&mut self, _now: Nanos, window: &Window, _board: &Scoreboard) {
-        self.remember(window);
-    }
-
-    fn on_timeout(&mut self, _now: Nanos, window: &Window, _board: &Scoreboard) {
+    fn on_reduction(&mut self, _: Nanos, window: &Window, _: &Scoreboard, _: bool) {
         self.remember(window);
     }
 
@@ -68,11 +64,7 @@ pub struct Ns3Eifel {
 }
 
 impl SpuriousResponse for Ns3Eifel {
-    fn on_fast_retransmit(&mut self, _now: Nanos, window: &Window, _board: &Scoreboard) {
-        self.saved = Some(*window);
-    }
-
-    fn on_timeout(&mut self, _now: Nanos, window: &Window, _board: &Scoreboard) {
+    fn on_reduction(&mut self, _: Nanos, window: &Window, _: &Scoreboard, _: bool) {
         self.saved = Some(*window);
     }
 
@@ -163,9 +155,11 @@ impl SpuriousResponse for Ns3FRto {
         within
     }
 
-    fn on_timeout(&mut self, _now: Nanos, _window: &Window, _board: &Scoreboard) {
-        self.timed_out = true;
-        self.step.set_answered(false);
+    fn on_reduction(&mut self, _: Nanos, _: &Window, _: &Scoreboard, by_timer: bool) {
+        if by_timer {
+            self.timed_out = true;
+            self.step.set_answered(false);
+        }
     }
 
     fn excuses_duplicate(&mut self, _: &AckEvent, _: &Segment) -> Option<Undo> {
@@ -239,13 +233,13 @@ mod tests {
         // An ACK on a subflow that has had no timeout answers none.
         other.answer();
         assert!(!one.opens_on_duplicates());
-        one.on_timeout(0, &window(4000), &Scoreboard::new(RULES));
+        one.on_reduction(0, &window(4000), &Scoreboard::new(RULES), true);
         other.answer();
         assert!(!other.opens_on_duplicates());
         one.answer();
         assert!(one.opens_on_duplicates() && other.opens_on_duplicates());
         // The next timeout, of either, closes them until it is answered.
-        other.on_timeout(0, &window(4000), &Scoreboard::new(RULES));
+        other.on_reduction(0, &window(4000), &Scoreboard::new(RULES), true);
         assert!(!one.opens_on_duplicates());
     }
 

@@ -108,7 +108,7 @@ impl LossRecovery {
         self.detector.on_enter(&self.episode, parts.board);
         self.held = self.holds_window(event.now);
         if let (false, Some(response)) = (self.held, &mut self.response) {
-            response.on_fast_retransmit(event.now, parts.window, parts.board);
+            response.on_reduction(event.now, parts.window, parts.board, false);
         }
         let recover = self.recover(parts.board);
         let episode = &mut self.episode;

@@ -62,7 +62,7 @@ impl LossRecovery {
         let again = self.episode.phase == Phase::Loss && parts.board.head_is_resent();
         let held = self.holds_window(now);
         if let (false, Some(response)) = (again || held, &mut self.response) {
-            response.on_timeout(now, parts.window, parts.board);
+            response.on_reduction(now, parts.window, parts.board, true);
         }
         // RFC 5681 equation 4 by the pipe of RFC 6675: what is SACKed or lost has left the network, and would let slow start go on
         // to many times what the path holds.

@@ -3,7 +3,7 @@
 use super::super::config::{BackoffEnd, Sampling};
 use super::super::congestion::Delivery;
 use super::super::receiver::OFF;
-use super::super::recovery::{AckEvent, Parts, Phase, Verdict};
+use super::super::recovery::{AckEvent, Phase, Verdict};
 use super::super::scoreboard::Advance;
 use super::super::segment::Segment;
 use super::super::statistics::Statistics;
@@ -75,12 +75,8 @@ impl Sender {
         if self.measured && !self.as_ns3 {
             self.tell_delivery(&event, prior_pipe);
         }
-        let mut parts = Parts {
-            board: &mut self.board,
-            window: &mut self.window,
-            congestion: &mut *self.congestion,
-        };
-        let verdict = self.recovery.on_ack(&event, segment, &mut parts);
+        let (recovery, mut parts) = self.split();
+        let verdict = recovery.on_ack(&event, segment, &mut parts);
         statistics.fast_retransmits += u64::from(verdict.entered);
         statistics.undone_reductions += u64::from(verdict.undone);
         if self.as_ns3 {
@@ -115,14 +111,8 @@ impl Sender {
             duplicate: true,
             ..self.event(now, [edge, edge])
         };
-        let mut parts = Parts {
-            board: &mut self.board,
-            window: &mut self.window,
-            congestion: &mut *self.congestion,
-        };
-        let verdict = self
-            .recovery
-            .on_ack(&event, &Segment::default(), &mut parts);
+        let (recovery, mut parts) = self.split();
+        let verdict = recovery.on_ack(&event, &Segment::default(), &mut parts);
         statistics.duplicate_acks += 1;
         statistics.fast_retransmits += u64::from(verdict.entered);
         self.follow(&verdict);
@@ -130,12 +120,8 @@ impl Sender {
 
     /// What was sent again on this subflow had arrived, as the connection has seen.
     pub fn on_needless_retransmission(&mut self, statistics: &mut Statistics) {
-        let mut parts = Parts {
-            board: &mut self.board,
-            window: &mut self.window,
-            congestion: &mut *self.congestion,
-        };
-        statistics.undone_reductions += u64::from(self.recovery.on_needless(&mut parts));
+        let (recovery, mut parts) = self.split();
+        statistics.undone_reductions += u64::from(recovery.on_needless(&mut parts));
     }
 
     /// The bare facts of an ACK that moves the left edge from `before` to `ack`.
@@ -160,12 +146,8 @@ impl Sender {
     /// Segments have arrived in another order than they left, here or at the peer.
     pub fn on_out_of_order(&mut self, now: Nanos, statistics: &mut Statistics) {
         let rto = self.rtt.rto();
-        let mut parts = Parts {
-            board: &mut self.board,
-            window: &mut self.window,
-            congestion: &mut *self.congestion,
-        };
-        let undone = self.recovery.on_out_of_order(now, rto, &mut parts);
+        let (recovery, mut parts) = self.split();
+        let undone = recovery.on_out_of_order(now, rto, &mut parts);
         statistics.undone_reductions += u64::from(undone);
     }
 

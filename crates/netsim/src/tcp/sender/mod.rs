@@ -14,7 +14,7 @@ use super::delivery_rate::SampleRule;
 use super::events::{Events, PathState};
 use super::pacing::Pacer;
 use super::receiver::OFF;
-use super::recovery::{LossRecovery, SpuriousResponse};
+use super::recovery::{LossRecovery, Parts, SpuriousResponse};
 use super::rtt::RttEstimator;
 use super::scoreboard::{Rules, Scoreboard};
 use super::statistics::Statistics;
@@ -327,6 +327,16 @@ impl Sender {
         statistics.srtt = self.rtt.srtt();
         statistics.rto = self.rtt.rto();
         statistics.phase = self.recovery.phase();
+    }
+
+    /// The recovery, and what it acts on.
+    fn split(&mut self) -> (&mut LossRecovery, Parts<'_>) {
+        let parts = Parts {
+            board: &mut self.board,
+            window: &mut self.window,
+            congestion: &mut *self.congestion,
+        };
+        (&mut self.recovery, parts)
     }
 
     /// Check the scoreboard against a recount, for tests.

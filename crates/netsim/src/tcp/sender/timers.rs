@@ -1,7 +1,6 @@
 //! The timers: retransmission, persist, loss by time, tail loss probe, pacing.
 
 use super::super::receiver::OFF;
-use super::super::recovery::Parts;
 use super::super::statistics::Statistics;
 use super::Sender;
 use crate::time::Nanos;
@@ -70,12 +69,8 @@ impl Sender {
         }
         self.pacer.reset();
         self.forced = false;
-        let mut parts = Parts {
-            board: &mut self.board,
-            window: &mut self.window,
-            congestion: &mut *self.congestion,
-        };
-        self.recovery.on_timeout(now, &mut parts);
+        let (recovery, mut parts) = self.split();
+        recovery.on_timeout(now, &mut parts);
         self.forced = self.recovery.forces_after_timeout();
         true
     }
@@ -83,12 +78,8 @@ impl Sender {
     /// Let the loss detector act on the time.
     pub(super) fn detect(&mut self, now: Nanos, statistics: &mut Statistics) {
         let srtt = self.rtt.srtt();
-        let mut parts = Parts {
-            board: &mut self.board,
-            window: &mut self.window,
-            congestion: &mut *self.congestion,
-        };
-        let verdict = self.recovery.on_timer(now, srtt, &mut parts);
+        let (recovery, mut parts) = self.split();
+        let verdict = recovery.on_timer(now, srtt, &mut parts);
         statistics.fast_retransmits += u64::from(verdict.entered);
         self.forced |= verdict.retransmit || verdict.probe;
         self.tail_probe = verdict.probe;

@@ -18,11 +18,7 @@ pub struct Door {
 }
 
 impl SpuriousResponse for Door {
-    fn on_fast_retransmit(&mut self, now: Nanos, window: &Window, _board: &Scoreboard) {
-        self.reduced = Some((now, *window));
-    }
-
-    fn on_timeout(&mut self, now: Nanos, window: &Window, _board: &Scoreboard) {
+    fn on_reduction(&mut self, now: Nanos, window: &Window, _: &Scoreboard, _: bool) {
         self.reduced = Some((now, *window));
     }
 

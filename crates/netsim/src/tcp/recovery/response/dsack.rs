@@ -25,8 +25,8 @@ struct Reduced {
     ambiguous: bool,
 }
 
-impl DSack {
-    fn remember(&mut self, window: &Window) {
+impl SpuriousResponse for DSack {
+    fn on_reduction(&mut self, _: Nanos, window: &Window, _: &Scoreboard, _: bool) {
         // Of several reductions in a row, and of one on the way back, the largest window counts, until one is found to be with cause or without.
         let mut cwnd = self.reduced.as_ref().map_or(0, |one| one.window.cwnd);
         if window.in_slow_start() {
@@ -40,16 +40,6 @@ impl DSack {
             resent: Vec::new(),
             ambiguous: false,
         });
-    }
-}
-
-impl SpuriousResponse for DSack {
-    fn on_fast_retransmit(&mut self, _now: Nanos, window: &Window, _board: &Scoreboard) {
-        self.remember(window);
-    }
-
-    fn on_timeout(&mut self, _now: Nanos, window: &Window, _board: &Scoreboard) {
-        self.remember(window);
     }
 
     fn on_resent(&mut self, _now: Nanos, sent: &Transmission) {

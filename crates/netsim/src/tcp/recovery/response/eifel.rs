@@ -35,23 +35,15 @@ impl Eifel {
             reduced: None,
         }
     }
+}
 
-    fn remember(&mut self, window: &Window, board: &Scoreboard) {
+impl SpuriousResponse for Eifel {
+    fn on_reduction(&mut self, _: Nanos, window: &Window, board: &Scoreboard, _: bool) {
         self.reduced = Some(Reduced {
             window: *window,
             pipe_before: board.outstanding().max(window.ssthresh),
             resent_at: None,
         });
-    }
-}
-
-impl SpuriousResponse for Eifel {
-    fn on_fast_retransmit(&mut self, _now: Nanos, window: &Window, board: &Scoreboard) {
-        self.remember(window, board);
-    }
-
-    fn on_timeout(&mut self, _now: Nanos, window: &Window, board: &Scoreboard) {
-        self.remember(window, board);
     }
 
     fn on_resent(&mut self, now: Nanos, _: &Transmission) {

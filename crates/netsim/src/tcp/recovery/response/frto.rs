@@ -25,8 +25,10 @@ enum State {
 }
 
 impl SpuriousResponse for FRto {
-    fn on_timeout(&mut self, _now: Nanos, window: &Window, _board: &Scoreboard) {
-        self.state = State::Resent(*window);
+    fn on_reduction(&mut self, _: Nanos, window: &Window, _: &Scoreboard, by_timer: bool) {
+        if by_timer {
+            self.state = State::Resent(*window);
+        }
     }
 
     fn withholds(&self) -> bool {

@@ -35,8 +35,10 @@ impl Linux {
             reduced: None,
         }
     }
+}
 
-    fn remember(&mut self, window: &Window) {
+impl SpuriousResponse for Linux {
+    fn on_reduction(&mut self, _: Nanos, window: &Window, _: &Scoreboard, _: bool) {
         // A timeout in a recovery lowers what was lowered: the window before both counts.
         let before = self.reduced.filter(|reduced| reduced.under_way);
         self.reduced = Some(Reduced {
@@ -45,16 +47,6 @@ impl Linux {
             needed: 0,
             under_way: true,
         });
-    }
-}
-
-impl SpuriousResponse for Linux {
-    fn on_fast_retransmit(&mut self, _now: Nanos, window: &Window, _board: &Scoreboard) {
-        self.remember(window);
-    }
-
-    fn on_timeout(&mut self, _now: Nanos, window: &Window, _board: &Scoreboard) {
-        self.remember(window);
     }
 
     fn on_resent(&mut self, now: Nanos, _: &Transmission) {

@@ -31,11 +31,15 @@ pub struct Undo {
 
 /// Tells reductions for which there was no cause, and takes them back.
 pub trait SpuriousResponse: std::fmt::Debug + Send {
-    /// A fast retransmit is about to shrink the window.
-    fn on_fast_retransmit(&mut self, _now: Nanos, _window: &Window, _board: &Scoreboard) {}
-
-    /// The retransmission timer is about to shrink the window; not called for the same segment again.
-    fn on_timeout(&mut self, _now: Nanos, _window: &Window, _board: &Scoreboard) {}
+    /// The window is about to shrink by a fast retransmit, or by the retransmission timer; the timer tells once of a segment.
+    fn on_reduction(
+        &mut self,
+        _now: Nanos,
+        _window: &Window,
+        _board: &Scoreboard,
+        _by_timer: bool,
+    ) {
+    }
 
     /// A segment was sent again.
     fn on_resent(&mut self, _now: Nanos, _sent: &Transmission) {}
