@@ -76,8 +76,6 @@ LACKS: dict[str, tuple[State, str]] = {
 }
 _REQUIRED = {"rights", "openvswitch"}
 _LINK_QDISCS = ("sch_netem", "sch_tbf")
-_NOT_USED = {"sch_htb", "sch_fq"}
-"""Probed for other users of `switch`; no experiment needs them."""
 
 
 def can_run_live(checks: Iterable[Check]) -> bool:
@@ -92,7 +90,7 @@ def examine() -> list[Check]:
     time.sleep(CPU_SAMPLE_S)
     busy = meter.busy()
     return [
-        *(from_capability(capability) for name, capability in probed.items() if name not in _NOT_USED),
+        *map(from_capability, probed.values()),
         check_datapaths(probed),
         check_programs(shutil.which),
         check_mininet(find_mininet()),

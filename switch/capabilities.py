@@ -59,8 +59,6 @@ def probe() -> list[Capability]:
         probe_netdev_datapath(),
         probe_af_xdp(),
         *probe_link_qdiscs(),
-        probe_qdisc("htb", ["default", "1"]),
-        probe_qdisc("fq", []),
         probe_xdp(),
         probe_mptcp(),
     ]

@@ -24,8 +24,6 @@ NAMES = [
     "af_xdp",
     "sch_netem",
     "sch_tbf",
-    "sch_htb",
-    "sch_fq",
     "xdp",
     "mptcp",
 ]
@@ -122,7 +120,7 @@ def test_namespaces_that_cannot_be_made_are_told_by_the_doctor_and_before_a_run(
 
 def probe_and_look() -> dict[str, Any]:
     before = snapshot()
-    probed = probe()
+    probed = [*probe(), probe_qdisc("htb", ["default", "1"])]
     return {"available": [c.name for c in probed if c.available], "before": before, "after": snapshot()}
 
 
