@@ -14,3 +14,12 @@ FIRST: dict[str, Any] = {
 """The first flow of the paper's scenarios, which takes two paths."""
 
 WITH_PORTS = FIRST | {"source_ports": [40001, 40002]}
+
+OF_CLIENT: dict[str, Any] = {
+    "source": "T0",
+    "destination": "T2",
+    "destination_port": 5001,
+    "source_ports": [40001],
+    "rate_bps": 1e6,
+}
+"""What the end-host library asks for over one path."""

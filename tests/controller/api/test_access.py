@@ -16,6 +16,7 @@ from mstcp.control import ControllerClient
 from mstcp.errors import ControllerError
 from mstcp.proto import control_pb2, control_pb2_grpc
 from tests.fakes.requests import FIRST as REQUEST
+from tests.fakes.requests import OF_CLIENT
 from tests.fakes.served_controller import Controller
 
 ROLES = {
@@ -85,9 +86,7 @@ async def test_the_same_over_grpc(address: str, controller: Controller) -> None:
     async with grpc.aio.insecure_channel(address) as channel:
         calls: Any = control_pb2_grpc.ControllerStub(channel)
         sessions: Any = control_pb2_grpc.FlowControlStub(channel)
-        request = control_pb2.FlowRequest(
-            source="T0", destination="T2", destination_port=5001, rate_bps=1e6, packet_bytes=590
-        )
+        request = control_pb2.FlowRequest(**REQUEST | {"rate_bps": 1e6})
 
         def as_client(name: str) -> tuple[tuple[str, str], ...]:
             return (("authorization", f"Bearer token of {name}"),)
@@ -122,23 +121,16 @@ async def test_the_same_over_grpc(address: str, controller: Controller) -> None:
 
 
 async def test_the_end_host_library_sends_its_token(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    fields: dict[str, Any] = {
-        "source": "T0",
-        "destination": "T2",
-        "destination_port": 5001,
-        "source_ports": [40001],
-        "rate_bps": 1e6,
-    }
     async with ControllerClient(address, token="token of alice") as client:
-        allocation = await client.request(**fields)
+        allocation = await client.request(**OF_CLIENT)
         await client.release(allocation.flow_id)
     monkeypatch.setenv("MSTCP_CONTROLLER_TOKEN", "token of bob")
     async with ControllerClient(address) as client:
-        assert (await client.request(**fields)).rate_bps == 1e6
+        assert (await client.request(**OF_CLIENT)).rate_bps == 1e6
     monkeypatch.setenv("MSTCP_CONTROLLER_TOKEN", "token of nobody")
     async with ControllerClient(address) as client:
         with pytest.raises(ControllerError, match="MSTCP_CONTROLLER_TOKEN"):
-            await client.request(**fields)
+            await client.request(**OF_CLIENT)
 
 
 async def test_tokens_may_change_while_it_runs(client: httpx.AsyncClient, controller: Controller) -> None:

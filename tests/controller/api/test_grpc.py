@@ -20,6 +20,7 @@ from controller.model.views import FlowPage
 from controller.state.flow import Flow
 from mstcp.control import ControllerClient
 from mstcp.proto import control_pb2, control_pb2_grpc
+from tests.fakes.requests import FIRST
 from tests.fakes.served_controller import Controller
 from tests.fakes.waiting import until
 
@@ -58,14 +59,7 @@ class Session:
 
 
 def flow_request(**fields: Any) -> control_pb2.FlowRequest:
-    wanted: dict[str, Any] = {
-        "source": "10.0.0.1",
-        "destination": "T2",
-        "destination_port": 5001,
-        "source_ports": [40001, 40002, 40003],
-        "rate_bps": 8.5e6,
-        "packet_bytes": 590,
-    }
+    wanted = FIRST | {"source": "10.0.0.1", "source_ports": [40001, 40002, 40003]}
     return control_pb2.FlowRequest(**wanted | fields)
 
 

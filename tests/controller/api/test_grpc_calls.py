@@ -12,12 +12,11 @@ from controller.api.grpc_server import ERROR_METADATA
 from controller.model.client_events import ClientEvent
 from controller.model.settings import Settings
 from mstcp.proto import control_pb2, control_pb2_grpc
+from tests.fakes.requests import FIRST
 from tests.fakes.served_controller import Controller
 from tests.fakes.waiting import until
 
-REQUEST = control_pb2.FlowRequest(
-    source="T0", destination="T2", destination_port=5001, rate_bps=8.5e6, packet_bytes=590
-)
+REQUEST = control_pb2.FlowRequest(**FIRST)
 TIMEOUT_S = 20.0
 
 
@@ -34,10 +33,7 @@ async def refused(call: Any) -> tuple[grpc.StatusCode, control_pb2.Error]:
 
 
 async def test_the_life_of_a_flow(stub: Any) -> None:
-    request = control_pb2.FlowRequest()
-    request.CopyFrom(REQUEST)
-    request.streams, request.lease_s = 3, 77.0
-    flow = await stub.RequestFlow(request)
+    flow = await stub.RequestFlow(control_pb2.FlowRequest(**FIRST, streams=3, lease_s=77.0))
     assert (len(flow.streams), flow.lease_s, flow.rate_bps) == (3, 77.0, 8.5e6)
     listed = await stub.ListFlows(control_pb2.ListFlowsRequest(source="T0"))
     assert (listed.total, listed.flows[0].allocation) == (1, flow)
@@ -54,10 +50,8 @@ async def test_the_life_of_a_flow(stub: Any) -> None:
 
 async def test_pages(stub: Any) -> None:
     for port in range(6000, 6005):
-        request = control_pb2.FlowRequest()
-        request.CopyFrom(REQUEST)
-        request.destination_port, request.rate_bps = port, 1e5
-        await stub.RequestFlow(request)
+        fields = FIRST | {"destination_port": port, "rate_bps": 1e5}
+        await stub.RequestFlow(control_pb2.FlowRequest(**fields))
     after, ports = 0, []
     while True:
         page = await stub.ListFlows(control_pb2.ListFlowsRequest(limit=2, after=after))
@@ -155,7 +149,6 @@ async def test_links_are_listed(stub: Any) -> None:
 
 
 async def test_streams_that_come_and_go_are_for_sessions(stub: Any) -> None:
-    request = control_pb2.FlowRequest(source_ports=[1, 2], may_grow=True)
-    request.MergeFrom(REQUEST)
+    request = control_pb2.FlowRequest(**FIRST, source_ports=[1, 2], may_grow=True)
     code, error = await refused(stub.RequestFlow(request))
     assert (code, error.field) == (grpc.StatusCode.INVALID_ARGUMENT, "may_grow")

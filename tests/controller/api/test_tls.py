@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -20,6 +19,7 @@ from mstcp.control import ControllerClient
 from mstcp.errors import ControllerError
 from switch.model import ModelSwitch
 from tests.fakes.controller_command import started
+from tests.fakes.requests import OF_CLIENT
 from tests.fakes.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
@@ -85,16 +85,9 @@ def _check_rest(files: Files, address: str) -> None:
 
 
 async def _check_grpc(files: Files, address: str) -> None:
-    fields: dict[str, Any] = {
-        "source": "T0",
-        "destination": "T2",
-        "destination_port": 5001,
-        "source_ports": [40001],
-        "rate_bps": 1e6,
-    }
     async with ControllerClient(address, ca_file=files.ca, certificate_files=files.client) as client:
         with pytest.raises(ControllerError, match="cannot be reached from"):  # no switch is there: an answer
-            await client.request(**fields)
+            await client.request(**OF_CLIENT)
     for options, reason in (
         ({}, "where it speaks TLS, give the certificate of its authority: ca_file="),
         ({"ca_file": files.ca}, ""),
@@ -103,7 +96,7 @@ async def _check_grpc(files: Files, address: str) -> None:
     ):
         async with ControllerClient(address, timeout_s=TIMEOUT_S, **options) as client:
             with pytest.raises(ControllerError, match=f"cannot reach {address}: .*{reason}"):
-                await client.request(**fields)
+                await client.request(**OF_CLIENT)
 
 
 def _check_openflow(files: Files, address: str, log: Path) -> None:

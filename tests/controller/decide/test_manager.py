@@ -483,13 +483,7 @@ def test_a_flow_that_no_path_carries_is_reported(net: ControlledNetwork) -> None
 
 def together(**fields: Any) -> tuple[FlowRequested, ...]:
     """Return four requests, each of which wants more than its path of least delay has: it takes a solve."""
-    wanted = {
-        "source": "T0",
-        "destination": "T2",
-        "rate_bps": 6e6,
-        "packet_bytes": 590,
-        "destination_port": 5001,
-    }
+    wanted = ONE | {"rate_bps": 6e6}
     return tuple(
         FlowRequested(
             token, parse(wanted | {"source_ports": (40000 + 2 * token, 40001 + 2 * token)} | fields)

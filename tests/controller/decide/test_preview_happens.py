@@ -20,6 +20,7 @@ from controller.model.settings import Settings
 from controller.model.state_copy import StateCopy
 from tests.controller.decide.failing_links import BUTTERFLY
 from tests.fakes.openflow_table import ControlledNetwork, Snapshot
+from tests.fakes.requests import FIRST
 from topologies.model import Network
 
 CASES = int(os.environ.get("PREVIEW_CASES", "150"))
@@ -133,13 +134,7 @@ def test_a_preview_is_what_then_happens() -> None:
 def test_the_acknowledgements_of_a_split_flow_leave_a_link_that_fails() -> None:
     """The butterfly, T0 to T2 by packets: they went over S4->S0, and then take another way."""
     net = ControlledNetwork.brought_up(BUTTERFLY)
-    request: dict[str, Any] = {
-        "source": "T0",
-        "destination": "T2",
-        "destination_port": 5001,
-        "rate_bps": 3e6,
-        "packet_bytes": 590,
-    }
+    request = FIRST | {"rate_bps": 3e6}
     net.request(**request, splitting="packets", source_ports=[40001])
     before = net.snapshot()
     expected = expected_of(net, Failure(links=("S0-S4",)))

@@ -18,16 +18,8 @@ from controller.model.rules import ETH_TYPE_IPV4, IP_PROTO_TCP, TABLE_LABEL, Rul
 from controller.model.settings import Settings
 from controller.state.state import State
 from tests.fakes.openflow_table import ControlledNetwork, Packet
+from tests.fakes.requests import WITH_PORTS as REQUEST
 from topologies.model import Arc, Network
-
-REQUEST: dict[str, Any] = {
-    "source": "T0",
-    "destination": "T2",
-    "destination_port": 5001,
-    "source_ports": (4000, 4001),
-    "rate_bps": 8.5e6,
-    "packet_bytes": 590,
-}
 
 
 def bring_up(network: str, **settings: Any) -> ControlledNetwork:
