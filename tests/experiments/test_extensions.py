@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from experiments.model.results import Results
+from tests.fakes.lab import lab_process
 
 ROOT = Path(__file__).parents[2]
 EMPTY = tempfile.mkdtemp(prefix="extensions-")
@@ -28,9 +29,7 @@ WORKLOAD = "video:chunk_bytes=60000,chunk_s=0.25"
 
 def lab(*arguments: str, extend: Path = FOLDER) -> subprocess.CompletedProcess[str]:
     """Run `mstcp-lab` in a process of its own: what is registered stays registered."""
-    environment = {key: value for key, value in os.environ.items() if key != "MSTCP_LAB_EXTENSIONS"}
-    call = [sys.executable, "-m", "experiments.cli", "--extend", str(extend), *arguments]
-    return subprocess.run(call, capture_output=True, text=True, check=False, cwd=EMPTY, env=environment)
+    return lab_process(EMPTY, "--extend", str(extend), *arguments)
 
 
 def simulate(
@@ -114,10 +113,7 @@ def test_a_metric_is_kept_with_the_results_and_stands_in_every_table(out: Path, 
     for run in results.runs:
         assert all((flow.metrics["jitter_s"] or 0.0) > 0 for flow in run.flows)
     # The document stands alone: exported and printed without the extension.
-    plain = [sys.executable, "-m", "experiments.cli"]
-    subprocess.run(
-        [*plain, "export", str(out), "--csv", str(out / "csv")], check=True, cwd=EMPTY, capture_output=True
-    )
+    lab_process(EMPTY, "export", str(out), "--csv", str(out / "csv")).check_returncode()
     with (out / "csv" / "flows.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     for name in ("jitter_s", "rebuffering_s"):

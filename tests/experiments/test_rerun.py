@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ import pytest
 from experiments import rerunning
 from experiments.errors import ScenarioError
 from experiments.model.results import Results
+from tests.fakes.lab import lab_process
 
 ROOT = Path(__file__).parents[2]
 LONGEST = Path(__file__).parent / "extensions" / "longest.py"
@@ -61,12 +59,6 @@ class Halving:
 """
 
 
-def lab(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if key != "MSTCP_LAB_EXTENSIONS"}
-    call = [sys.executable, "-m", "experiments.cli", *arguments]
-    return subprocess.run(call, capture_output=True, text=True, check=False, cwd=folder, env=environment)
-
-
 def reproducible(out: Path) -> bytes:
     """Return what of a document does not name the machine, as docs/results.md says."""
     document: dict[str, Any] = json.loads((out / "results.json").read_text())
@@ -85,7 +77,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(LONGEST, folder)
     seeds = ("--seeds", "2", "--set", "links.S-R.loss=0.02", "--protocol", "ospf,longest")
     job = ("--extend", "longest.py", "run", "own.toml", "--engine", "sim", *seeds)
-    done = lab(folder, *job, "--no-report", "--out", "results")
+    done = lab_process(folder, *job, "--no-report", "--out", "results")
     assert done.returncode == 0, done.stderr
     for name in ("own.toml", "own-network.toml", "demands.csv"):
         (folder / name).unlink()
@@ -96,7 +88,7 @@ def test_the_same_bytes_from_the_document_alone(folder: Path, tmp_path: Path) ->
     alone = tmp_path / "alone.json"
     shutil.copy(folder / "results" / "results.json", alone)
     shutil.copy(folder / "method.py", tmp_path)  # named relative to the folder that the runs are made in
-    done = lab(tmp_path, "rerun", "alone.json", "--no-report", "--out", "again")
+    done = lab_process(tmp_path, "rerun", "alone.json", "--no-report", "--out", "again")
     assert done.returncode == 0, done.stderr
     assert "The runs are those of alone.json, to the byte.\n" in done.stderr
     assert reproducible(tmp_path / "again") == reproducible(folder / "results")
@@ -111,7 +103,7 @@ def test_what_differs_is_told(folder: Path, tmp_path: Path) -> None:
     document = json.loads((folder / "results" / "results.json").read_text())
     document["runs"][3]["flows"][0]["bytes_read"] += 1
     (tmp_path / "other.json").write_text(json.dumps(document))
-    done = lab(tmp_path, "rerun", "other.json", "--no-report", "--out", "again")
+    done = lab_process(tmp_path, "rerun", "other.json", "--no-report", "--out", "again")
     assert done.returncode == 1
     wrong = [line for line in done.stderr.splitlines() if "is not as in other.json" in line]
     assert len(wrong) == 1
@@ -126,17 +118,17 @@ def test_a_file_that_it_needs_and_is_not_as_it_was(folder: Path, tmp_path: Path)
     shutil.move(folder / "longest.py", moved)
     again = ("rerun", str(document), "--no-report", "--out", str(tmp_path / "again"))
     try:
-        done = lab(tmp_path, *again)
+        done = lab_process(tmp_path, *again)
         assert done.returncode == 2
         needed = f"it needs the extension longest.py, which is not at {folder}/longest.py any more"
         assert done.stderr == f"mstcp-lab: {document}: {needed}: give it with --extend longest.py.\n"
         assert not (tmp_path / "again").exists()
         moved.write_text(moved.read_text() + "\n# changed\n")
-        done = lab(tmp_path, "--extend", "longest.py", *again)
+        done = lab_process(tmp_path, "--extend", "longest.py", *again)
         assert done.returncode == 0, done.stderr
         assert f"{moved} is not the longest.py that {document} was made with" in done.stderr
         (folder / "longest.py").write_text("# another")
-        done = lab(tmp_path, *again)
+        done = lab_process(tmp_path, *again)
         assert (done.returncode, "has changed at" in done.stderr) == (2, True)
     finally:
         shutil.copy(LONGEST, folder)
@@ -162,8 +154,8 @@ def test_runs_that_failed_or_were_stopped_are_made_too(folder: Path) -> None:
 
 def test_run_names_the_command_for_results(folder: Path, tmp_path: Path) -> None:
     for given in (folder / "results", folder / "results" / "results.json"):
-        done = lab(tmp_path, "run", str(given))
+        done = lab_process(tmp_path, "run", str(given))
         assert done.returncode == 2
         assert "`mstcp-lab rerun " in done.stderr
-    done = lab(tmp_path, "completion", "bash")
+    done = lab_process(tmp_path, "completion", "bash")
     assert "rerun" in done.stdout

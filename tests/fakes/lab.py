@@ -1,8 +1,11 @@
-"""`mstcp-lab` in the tests' own process."""
+"""`mstcp-lab` in the tests' own process, and in others."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,3 +51,10 @@ class Lab:
             status = ended.code
         self.out, self.err = self._capsys.readouterr()
         assert status == expected, self.err
+
+
+def lab_process(folder: str | Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own, in a folder and without extensions of who runs the tests."""
+    environment = {key: value for key, value in os.environ.items() if key != "MSTCP_LAB_EXTENSIONS"}
+    call = [sys.executable, "-m", "experiments.cli", *arguments]
+    return subprocess.run(call, capture_output=True, text=True, check=False, cwd=folder, env=environment)
