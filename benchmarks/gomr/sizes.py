@@ -85,7 +85,7 @@ class Row:
         """A short name."""
         load = "" if self.load is None else f" at {self.load:g}"
         matrix = Path(self.traffic).name.removeprefix(f"{Path(self.network).name}_").partition("_1.0_")[0]
-        return f"{Path(self.network).stem.replace(':', ' ')}, {matrix.translate(SPACES)}{load}"
+        return f"{Path(self.network).name.translate(SPACES)}, {matrix.translate(SPACES)}{load}"
 
 
 BUILT_IN: Sequence[Row] = (

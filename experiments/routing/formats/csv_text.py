@@ -20,6 +20,7 @@ import numpy as np
 from experiments.errors import ScenarioError
 from experiments.routing.formats.reading import Context, ReadDemands, of_matrix, order_of, rate_of
 from experiments.routing.formats.rows import check_header, column_of, of_rows
+from topologies.formats.raw import text_of
 
 NAME = "CSV"
 DELIMITERS = ",;\t"
@@ -28,15 +29,14 @@ ENDS = ("source", "destination")
 
 def recognises(path: Path, content: bytes) -> bool:
     """Return whether a file is CSV: any text may be."""
-    return path.suffix.lower() == ".csv" or b"\0" not in content
+    return path.suffix.lower() == ".csv" or "\0" not in text_of(content)
 
 
 def read(file: str, content: bytes, context: Context) -> ReadDemands:
     """Return the demands of a file (ScenarioError: it cannot be used; the text names the line)."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ScenarioError(file, "", "is not a CSV file of demands: it is not text") from None
+    text = text_of(content)
+    if "\0" in text:
+        raise ScenarioError(file, "", "is not a CSV file of demands: it is not text")
     return parse(text, file, context)
 
 
@@ -53,7 +53,7 @@ def parse(text: str, file: str, context: Context) -> ReadDemands:
 def _rows(text: str, file: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the lines that hold something, with their numbers."""
     delimiter: str | None = None
-    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+    for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         if delimiter is None:

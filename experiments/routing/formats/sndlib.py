@@ -11,6 +11,7 @@ from experiments.errors import ScenarioError
 from experiments.routing.formats.reading import Context, ReadDemands, rate_of, unique
 from topologies.errors import InvalidTopology
 from topologies.formats import sndlib_native, sndlib_xml
+from topologies.formats.raw import text_of
 from topologies.formats.sndlib import unit_bps
 
 NAME = "SNDlib"
@@ -20,13 +21,13 @@ HEAD_BYTES = 4096
 def recognises(path: Path, content: bytes) -> bool:
     """Return whether a file is one of SNDlib's."""
     del path
-    head = content[:HEAD_BYTES].decode("utf-8", "replace")
+    head = text_of(content[:HEAD_BYTES])
     return sndlib_native.recognises(head) or (head.lstrip().startswith("<") and sndlib_xml.recognises(head))
 
 
 def read(file: str, content: bytes, context: Context) -> ReadDemands:
     """Return the demands of a file (ScenarioError: it cannot be used)."""
-    is_xml = content[:HEAD_BYTES].lstrip().startswith(b"<")
+    is_xml = text_of(content[:HEAD_BYTES]).lstrip().startswith("<")
     try:
         parsed = sndlib_xml.parse(content, file) if is_xml else sndlib_native.parse(content, file)
         scale_bps = unit_bps(parsed, file, context.rate_unit_bps)

@@ -9,6 +9,7 @@ import numpy as np
 
 from experiments.errors import ScenarioError
 from experiments.routing.formats.reading import Context, ReadDemands, of_matrix, order_of
+from topologies.formats.raw import text_of
 
 NAME = "YATES"
 _HEAD_BYTES = 1 << 20
@@ -17,7 +18,7 @@ _HEAD_BYTES = 1 << 20
 def recognises(path: Path, content: bytes) -> bool:
     """Return whether each line is a whole matrix: a square number of numbers, and not as many lines."""
     del path
-    lines = [line.split() for line in content[:_HEAD_BYTES].splitlines() if line.strip()]
+    lines = [line.split() for line in text_of(content[:_HEAD_BYTES]).splitlines() if line.strip()]
     if not lines or math.isqrt(len(lines[0])) ** 2 != len(lines[0]) or len(lines[0]) < 4:
         return False
     try:
@@ -29,7 +30,7 @@ def recognises(path: Path, content: bytes) -> bool:
 
 def read(file: str, content: bytes, context: Context) -> ReadDemands:
     """Return the matrix of a file that is asked for (ScenarioError: it cannot be used)."""
-    lines = [line.split() for line in content.splitlines() if line.strip()]
+    lines = [line.split() for line in text_of(content).splitlines() if line.strip()]
     if context.matrix > len(lines):
         raise ScenarioError("--matrix", "", f"there is no matrix {context.matrix}: {file} holds {len(lines)}")
     words, nodes = lines[context.matrix - 1], math.isqrt(len(lines[0]))

@@ -64,6 +64,6 @@ def test_a_mistake_is_named_with_its_line(text: str, sentence: str) -> None:
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"gravty: cannot be read: No such file.*give gravity, uniform"):
         read_demands(Path("gravty"), CONTEXT)
-    (tmp_path / "x.csv").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "x.csv").write_bytes(b"\xff\x00")
     with pytest.raises(ScenarioError, match="it is not text"):
         read_demands(tmp_path / "x.csv", CONTEXT)

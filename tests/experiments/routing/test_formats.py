@@ -232,3 +232,31 @@ def test_a_damaged_pickle_is_an_error_whatever_is_broken() -> None:
             damaged = content[:position] + bytes([byte]) + content[position + 1 :]
             with contextlib.suppress(NotAnArray):
                 assert load_array(damaged).dtype.kind in "fiu"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.csv", "source,destination,rate_bps\nMalmö,b,2\nb,c,3\nc,Malmö,4\n"),
+        ("x.tsv", "\tMalmö\tb\tc\nMalmö\t9\t2\t0\nb\t0\t0\t3\nc\t4\t0\t0\n"),
+        ("x.txt", "?SNDlib native format\nMETA (\n unit = GBITPERSEC\n)\nNODES ( Malmö b c )\n"
+         "DEMANDS ( 1 ( Malmö b ) 1 2e-9 UNLIMITED 2 ( b c ) 1 3e-9 UNLIMITED "
+         "3 ( c Malmö ) 1 4e-9 UNLIMITED )"),
+        ("x.xml", '<?xml version="1.0" encoding="{}"?><network><networkStructure><nodes><node id="Malmö"/>'
+         '<node id="b"/><node id="c"/></nodes></networkStructure>'
+         '<meta><unit>MBITPERSEC</unit></meta><demands>'
+         "<demand id='0'><source>Malmö</source><target>b</target><demandValue>2e-6</demandValue></demand>"
+         "<demand id='1'><source>b</source><target>c</target><demandValue>3e-6</demandValue></demand>"
+         "<demand id='2'><source>c</source><target>Malmö</target><demandValue>4e-6</demandValue></demand>"
+         "</demands></network>"),
+        ("x.hosts", "9 2 0 0 0 3 4 0 0\r\n"),
+    ],
+)  # fmt: skip
+def test_encodings_do_not_matter(tmp_path: Path, name: str, text: str, encoding: str) -> None:
+    path = tmp_path / name
+    declared = {"utf-8-sig": "UTF-8", "latin-1": "ISO-8859-1"}.get(encoding, encoding.upper())
+    path.write_bytes(text.replace("{}", declared).encode(encoding))
+    nodes = ("Malmö", "b", "c")
+    found = asked(path, Context(NodeNames(nodes), nodes))
+    assert found == pytest.approx({("Malmö", "b"): 2.0, ("b", "c"): 3.0, ("c", "Malmö"): 4.0})
