@@ -13,6 +13,7 @@ _ITEM = re.compile(
     r"pub (?:(?:async|const|extern|unsafe) )*"
     r"(?P<kind>const|enum|fn|mod|static|struct|trait|type|use)\b ?(?P<name>\w*)"
 )
+_KEYWORDS = re.compile(r"\b(?:pub|async|const|unsafe|extern|enum|fn|mod|static|struct|trait|type) ")
 _VALUE = re.compile(r"(?<=pub const )(\w+: [^=]*) = .*")
 _PRIVATE_FIELDS = re.compile(r"(?<=pub struct )(\w+(?:<.*?>)?)\((?!.*pub \w).*")
 _IMPL = re.compile(r"(?:unsafe )?impl(?:<.*?>)? (?P<trait>.* for )?(?:\w+::)*(?P<name>\w+)")
@@ -31,6 +32,18 @@ def public_surface(folder: Path) -> list[str]:
     for _, code in modules:
         surface.add_impls(code)
     return sorted(surface.lines)
+
+
+def public_names(folder: Path) -> list[str]:
+    """Return the same without signatures, a line for each type or module."""
+    names: dict[str, list[str]] = {}
+    for line in public_surface(folder):
+        owner, item = re.findall(r"^(?:([\w:]+): )?(?:#\[.*?\] )*(.*)", line)[0]
+        if not item.startswith(("pub use", "impl", "unsafe impl")):
+            item = _KEYWORDS.sub("", item)
+            item = re.split(r"\W", item, maxsplit=1)[0]
+        names.setdefault(owner or "crate", []).append(item.partition(" for ")[0])
+    return [f"{owner}: {', '.join(sorted(set(items)))}" for owner, items in sorted(names.items())]
 
 
 def _module(file: Path, folder: Path) -> list[str]:
