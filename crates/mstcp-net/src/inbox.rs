@@ -18,6 +18,8 @@ const READ_BYTES: usize = 1 << 19;
 const TAKE_BYTES: usize = 1 << 19;
 /// Memory that has room for less is not read to unless the frame ends there: bytes are read by fewer calls elsewhere.
 const LEAST_IN_PLACE: usize = 1 << 14;
+/// A read of no more is copied, and its chunk free for the next: to make another costs more.
+const MOST_COPIED: usize = 1 << 12;
 /// A plain stream that brought less than this has no more, nearly always: to ask for it would be two system calls in vain.
 const LEAST_REST: usize = 1 << 16;
 /// Slices below this size that wait for the application are joined: small ones must not hold a large chunk each.
@@ -290,7 +292,10 @@ impl Endpoint {
         };
         match result {
             Ok(count) => {
-                let came = Slice::new(Arc::clone(&chunk), 0..count);
+                let came = match count <= MOST_COPIED {
+                    true => Slice::copy_of(&chunk[..count]),
+                    false => Slice::new(Arc::clone(&chunk), 0..count),
+                };
                 let outcome = (self.core).on_slice(stream, &came, &mut self.inbox.in_order);
                 drop(came);
                 self.inbox.in_use.note(chunk);
