@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::pin::{pin, Pin};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -18,87 +18,94 @@ use crate::error::{self, guard, Failure};
 use crate::mstcp_stream_spec;
 use crate::readiness::{once, Readiness};
 
+/// One half of a connection, and its descriptor.
+struct Direction<H> {
+    half: Mutex<H>,
+    readiness: Readiness,
+    poll_ready: fn(&Connection, &mut Context<'_>) -> Poll<()>,
+    is_nonblocking: AtomicBool,
+}
+
+impl<H: AsRef<Connection>> Direction<H> {
+    fn new(half: H, poll_ready: fn(&Connection, &mut Context<'_>) -> Poll<()>) -> Self {
+        Self {
+            half: Mutex::new(half),
+            readiness: Readiness::default(),
+            poll_ready,
+            is_nonblocking: AtomicBool::new(false),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, H> {
+        self.half.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn into_inner(self) -> H {
+        let half = self.half.into_inner();
+        half.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn arm(&self, half: &H) {
+        (self.readiness).arm(|context| (self.poll_ready)(half.as_ref(), context));
+    }
+
+    /// Wait until `poll` is ready, or fail at once where the connection does not block.
+    fn run<R>(
+        &self,
+        mut poll: impl FnMut(&mut H, &mut Context<'_>) -> Poll<io::Result<R>>,
+    ) -> Result<R, Failure> {
+        let is_nonblocking = self.is_nonblocking.load(Ordering::Relaxed);
+        let mut half = self.lock();
+        let mut poll = |context: &mut Context<'_>| poll(&mut half, context);
+        let result = match once(&mut poll) {
+            Poll::Pending if is_nonblocking => Err(Failure::new(
+                ErrorKind::WouldBlock,
+                "it would have to wait: see mstcp_read_descriptor and mstcp_write_descriptor",
+            )),
+            Poll::Pending => wait(poll_fn(poll)).and_then(|result| Ok(result?)),
+            Poll::Ready(result) => {
+                if !is_nonblocking {
+                    pass();
+                }
+                result.map_err(Failure::from)
+            }
+        };
+        self.arm(&half);
+        result
+    }
+
+    fn descriptor(&self) -> Result<c_int, Failure> {
+        let descriptor = self.readiness.descriptor()?;
+        self.arm(&self.lock());
+        Ok(descriptor)
+    }
+}
+
 /// A connection.
 pub struct mstcp_connection {
-    reader: Mutex<ReadHalf>,
-    writer: Mutex<WriteHalf>,
-    readable: Readiness,
-    writable: Readiness,
-    is_nonblocking: AtomicBool,
+    reading: Direction<ReadHalf>,
+    writing: Direction<WriteHalf>,
 }
 
 impl mstcp_connection {
     pub(crate) fn new(connection: Connection) -> *mut Self {
         let (reader, writer) = connection.into_split();
         Box::into_raw(Box::new(Self {
-            reader: Mutex::new(reader),
-            writer: Mutex::new(writer),
-            readable: Readiness::default(),
-            writable: Readiness::default(),
-            is_nonblocking: AtomicBool::new(false),
+            reading: Direction::new(reader, Connection::poll_read_ready),
+            writing: Direction::new(writer, Connection::poll_write_ready),
         }))
     }
 
     fn into_inner(self) -> Connection {
-        let reader = self.reader.into_inner();
-        let writer = self.writer.into_inner();
-        let writer = writer.unwrap_or_else(PoisonError::into_inner);
-        reader
-            .unwrap_or_else(PoisonError::into_inner)
-            .unsplit(writer)
-    }
-
-    /// Wait until `poll` is ready, or fail at once where the connection does not block.
-    fn run<R>(
-        &self,
-        mut poll: impl FnMut(&mut Context<'_>) -> Poll<io::Result<R>>,
-    ) -> Result<R, Failure> {
-        let is_nonblocking = self.is_nonblocking.load(Ordering::Relaxed);
-        match once(&mut poll) {
-            Poll::Ready(result) => {
-                if !is_nonblocking {
-                    pass();
-                }
-                Ok(result?)
-            }
-            Poll::Pending if is_nonblocking => Err(Failure::new(
-                ErrorKind::WouldBlock,
-                "it would have to wait: see mstcp_read_descriptor and mstcp_write_descriptor",
-            )),
-            Poll::Pending => Ok(wait(poll_fn(poll))??),
-        }
-    }
-
-    fn receive<R>(
-        &self,
-        mut poll: impl FnMut(&mut ReadHalf, &mut Context<'_>) -> Poll<io::Result<R>>,
-    ) -> Result<R, Failure> {
-        let reader = self.reader.lock();
-        let mut reader = reader.unwrap_or_else(PoisonError::into_inner);
-        let result = self.run(|context| poll(&mut reader, context));
-        (self.readable).arm(|context| reader.as_ref().poll_read_ready(context));
-        result
-    }
-
-    fn send<R>(
-        &self,
-        mut poll: impl FnMut(&mut WriteHalf, &mut Context<'_>) -> Poll<io::Result<R>>,
-    ) -> Result<R, Failure> {
-        let writer = self.writer.lock();
-        let mut writer = writer.unwrap_or_else(PoisonError::into_inner);
-        let result = self.run(|context| poll(&mut writer, context));
-        (self.writable).arm(|context| writer.as_ref().poll_write_ready(context));
-        result
+        self.reading.into_inner().unsplit(self.writing.into_inner())
     }
 
     fn with<R>(&self, act: impl FnOnce(&Connection) -> R) -> R {
         // Either half reaches the connection, and another thread may be waiting in one of them.
-        if let Ok(writer) = self.writer.try_lock() {
+        if let Ok(writer) = self.writing.half.try_lock() {
             return act(writer.as_ref());
         }
-        let reader = self.reader.lock();
-        let reader = reader.unwrap_or_else(PoisonError::into_inner);
-        act(reader.as_ref())
+        act((*self.reading.lock()).as_ref())
     }
 }
 
@@ -121,7 +128,9 @@ pub unsafe extern "C" fn mstcp_read(
         }
         let bytes = std::slice::from_raw_parts_mut(buffer, size.min(isize::MAX as usize));
         let mut target = ReadBuf::new(bytes);
-        connection.receive(|reader, context| Pin::new(reader).poll_read(context, &mut target))?;
+        connection
+            .reading
+            .run(|reader, context| Pin::new(reader).poll_read(context, &mut target))?;
         Ok(target.filled().len() as isize)
     })
 }
@@ -142,7 +151,9 @@ pub unsafe extern "C" fn mstcp_read_chunk(
 ) -> isize {
     guard(-1, || {
         let connection = error::object(connection)?;
-        let came = connection.receive(|reader, context| pin!(reader.read_chunk()).poll(context))?;
+        let came = connection
+            .reading
+            .run(|reader, context| pin!(reader.read_chunk()).poll(context))?;
         let Some(came) = came else {
             return Ok(0);
         };
@@ -185,8 +196,9 @@ pub unsafe extern "C" fn mstcp_write(
             return Err(Failure::invalid("the buffer is NULL"));
         }
         let bytes = std::slice::from_raw_parts(buffer, size.min(isize::MAX as usize));
-        let taken =
-            connection.send(|writer, context| Pin::new(writer).poll_write(context, bytes))?;
+        let taken = connection
+            .writing
+            .run(|writer, context| Pin::new(writer).poll_write(context, bytes))?;
         Ok(taken as isize)
     })
 }
@@ -250,7 +262,8 @@ pub unsafe extern "C" fn mstcp_write_chunk(
         });
         let chunk = Bytes::from_owner(LentBytes(Arc::clone(&lent)));
         let sent = connection
-            .send(|writer, context| pin!(writer.write_chunk(chunk.clone())).poll(context));
+            .writing
+            .run(|writer, context| pin!(writer.write_chunk(chunk.clone())).poll(context));
         (lent.is_taken).store(sent.is_ok(), Ordering::Relaxed);
         sent.map(|()| 0)
     })
@@ -264,7 +277,9 @@ pub unsafe extern "C" fn mstcp_write_chunk(
 pub unsafe extern "C" fn mstcp_shutdown(connection: *const mstcp_connection) -> c_int {
     guard(-1, || {
         let connection = error::object(connection)?;
-        connection.send(|writer, context| Pin::new(writer).poll_shutdown(context))?;
+        connection
+            .writing
+            .run(|writer, context| Pin::new(writer).poll_shutdown(context))?;
         Ok(0)
     })
 }
@@ -312,7 +327,12 @@ pub unsafe extern "C" fn mstcp_set_nonblocking(
 ) -> c_int {
     guard(-1, || {
         let connection = error::object(connection)?;
-        (connection.is_nonblocking).store(nonblocking != 0, Ordering::Relaxed);
+        for flag in [
+            &connection.reading.is_nonblocking,
+            &connection.writing.is_nonblocking,
+        ] {
+            flag.store(nonblocking != 0, Ordering::Relaxed);
+        }
         Ok(0)
     })
 }
@@ -324,14 +344,7 @@ pub unsafe extern "C" fn mstcp_set_nonblocking(
 /// The connection was not closed.
 #[no_mangle]
 pub unsafe extern "C" fn mstcp_read_descriptor(connection: *const mstcp_connection) -> c_int {
-    guard(-1, || {
-        let connection = error::object(connection)?;
-        let descriptor = connection.readable.descriptor()?;
-        let reader = connection.reader.lock();
-        let reader = reader.unwrap_or_else(PoisonError::into_inner);
-        (connection.readable).arm(|context| reader.as_ref().poll_read_ready(context));
-        Ok(descriptor)
-    })
+    guard(-1, || error::object(connection)?.reading.descriptor())
 }
 
 /// A descriptor that is readable (POLLIN, not POLLOUT) while mstcp_write() would not wait; as mstcp_read_descriptor().
@@ -340,14 +353,7 @@ pub unsafe extern "C" fn mstcp_read_descriptor(connection: *const mstcp_connecti
 /// The connection was not closed.
 #[no_mangle]
 pub unsafe extern "C" fn mstcp_write_descriptor(connection: *const mstcp_connection) -> c_int {
-    guard(-1, || {
-        let connection = error::object(connection)?;
-        let descriptor = connection.writable.descriptor()?;
-        let writer = connection.writer.lock();
-        let writer = writer.unwrap_or_else(PoisonError::into_inner);
-        (connection.writable).arm(|context| writer.as_ref().poll_write_ready(context));
-        Ok(descriptor)
-    })
+    guard(-1, || error::object(connection)?.writing.descriptor())
 }
 
 /// Open a further stream, and again whenever it is lost; only where mstcp_connect() opened the connection. Returns its number, or -1
