@@ -202,9 +202,7 @@ def _permutation(ports: int) -> Problem:
 
 
 def _scaled(problem: Problem, factor: float) -> Problem:
-    demands = problem.demands
-    more = demands.scaled(factor) if isinstance(demands, DemandColumns) else scaled(demands, factor)
-    return replace(problem, demands=more)
+    return replace(problem, demands=scaled(problem.demands, factor))
 
 
 def _native(cell: Cell, budget_s: float) -> Cell:

@@ -125,7 +125,7 @@ def make_case(
 
     described = f"{len(made)} flows ({Path(demands).name}" + ("" if load is None else f", load {load:g}")
     described += f", seed {seed})" if demands in GENERATED else ")"
-    return RoutingCase(network, _scaled(made, factor), arriving, described, routable.notes + notes)
+    return RoutingCase(network, scaled(made, factor), arriving, described, routable.notes + notes)
 
 
 def _without_local(read: ReadDemands) -> tuple[Sequence[Demand], tuple[str, ...]]:
@@ -145,12 +145,6 @@ def _shortfall(load_factor: LoadFactor, load: float) -> tuple[str, ...]:
     if math.isfinite(load_factor.most):
         said += f", and rates {load_factor.most / load_factor.factor:.3g} times as large would be too much"
     return (said,)
-
-
-def _scaled(demands: Sequence[Demand], factor: float) -> Sequence[Demand]:
-    if factor == 1.0:
-        return demands
-    return demands.scaled(factor) if isinstance(demands, DemandColumns) else scaled(demands, factor)
 
 
 def _generated(

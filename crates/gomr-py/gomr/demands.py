@@ -11,7 +11,9 @@ import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import overload
 
+from gomr.columns import DemandColumns
 from gomr.errors import InvalidProblem
 from gomr.problem import Demand
 
@@ -113,8 +115,16 @@ class Traffic:
         return Demand(name, *ends, self._rate_of(*ends))
 
 
-def scaled(demands: Iterable[Demand], factor: float) -> tuple[Demand, ...]:
+@overload
+def scaled(demands: DemandColumns, factor: float) -> DemandColumns: ...
+@overload
+def scaled(demands: Iterable[Demand], factor: float) -> DemandColumns | tuple[Demand, ...]: ...
+def scaled(demands: Iterable[Demand], factor: float) -> DemandColumns | tuple[Demand, ...]:
     """Return the demands with their rates multiplied."""
+    if isinstance(demands, DemandColumns):
+        return demands if factor == 1 else demands.scaled(factor)
+    if factor == 1:
+        return tuple(demands)
     return tuple(replace(demand, rate_bps=demand.rate_bps * factor) for demand in demands)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gomr.columns import DemandColumns
+from gomr.demands import scaled
 from gomr.errors import InvalidProblem
 from gomr.matrices import Matrix, demands_of, numbers_of
 from gomr.networks import from_network
@@ -114,15 +115,6 @@ def from_networkx(
     parallel edges of multigraphs stay apart.
     """
     return problem_of(graph, demands, capacity=capacity, delay=delay, unit_bps=unit_bps)
-
-
-def scaled(demands: DemandColumns | tuple[Demand, ...], factor: float) -> DemandColumns | tuple[Demand, ...]:
-    """Return the demands with their rates multiplied."""
-    if factor == 1:
-        return demands
-    if isinstance(demands, DemandColumns):
-        return demands.scaled(factor)
-    return tuple(replace(demand, rate_bps=demand.rate_bps * factor) for demand in demands)
 
 
 def _edges(

@@ -80,10 +80,7 @@ def at_load(problem: Problem, load: float, *, time_limit_s: float | None = None)
         SolverError: The engine failed.
     """
     factor = load_factor(problem, load, time_limit_s=time_limit_s)
-    demands = problem.demands
-    if isinstance(demands, DemandColumns):
-        return replace(problem, demands=demands.scaled(factor))
-    return replace(problem, demands=scaled(demands, factor))
+    return replace(problem, demands=scaled(problem.demands, factor))
 
 
 def rates_of(demands: Sequence[Demand]) -> Floats:

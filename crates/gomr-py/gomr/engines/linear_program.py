@@ -132,10 +132,6 @@ class LinearProgram:
         """Give a variable other bounds."""
         self._highs.changeColBounds(variable, lower, upper)
 
-    def bound_row(self, row: int, lower: float, upper: float) -> None:
-        """Give a constraint other bounds."""
-        self._highs.changeRowBounds(row, lower, upper)
-
     def minimise(self, costs: Mapping[int, float]) -> None:
         """Solve for other costs; variables that are not named cost nothing.
 

@@ -25,9 +25,6 @@ from gomr.problem import Demand, Path, Problem
 Choice = Mapping[str, tuple[Path, ...]]
 """The paths of demands with limits, by their ids."""
 
-_PROVED = 1e-8
-"""A value that is less below its bound, relative, is the best."""
-
 
 def solve_within_limits(
     problem: Problem,
