@@ -15,6 +15,7 @@ from gomr.engines.answer import Answer
 from gomr.engines.assembly import assemble
 from gomr.engines.linear_program import Numbers
 from gomr.errors import InvalidProblem
+from gomr.failures import link_failures
 from gomr.graphs import problem_of
 from gomr.matrices import Matrix
 from gomr.objectives import PLAIN
@@ -101,15 +102,9 @@ def _groups(
     problem: Problem, cost: Mapping[str, float], *, links: bool
 ) -> list[tuple[tuple[str, ...], float]]:
     """Return the edges that are upgraded together, and what a bit/s of them costs."""
-    reverse = (problem.reverse or {}) if links else {}
-    groups: list[tuple[tuple[str, ...], float]] = []
-    done: set[str] = set()
-    for edge in problem.edges:
-        if edge.id in cost and edge.id not in done:
-            own = (edge.id, reverse[edge.id]) if edge.id in reverse else (edge.id,)
-            done.update(own)
-            groups.append((own, cost[edge.id]))
-    return groups
+    together = link_failures(problem if links else replace(problem, reverse=None))
+    costs = [[cost[name] for name in own.edges if name in cost] for own in together]
+    return [(own.edges, each[0]) for own, each in zip(together, costs, strict=True) if each]
 
 
 class _Adding(PathProgram):
