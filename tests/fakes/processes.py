@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -37,6 +39,14 @@ async def first_line(program: asyncio.subprocess.Process) -> str:
     """Return what a program that runs says first."""
     assert program.stdout is not None
     return (await asyncio.wait_for(program.stdout.readline(), 20)).decode()
+
+
+def cargo() -> str:
+    """Return the command; skip where it is not installed."""
+    found = subprocess.run([ROOT / "scripts" / "find-cargo"], capture_output=True, text=True, check=False)
+    if found.returncode:
+        pytest.skip("cargo is not installed")
+    return found.stdout.strip()
 
 
 def go_build(program: Path, folder: Path, environment: dict[str, str], source: str = ".") -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from tests.fakes.connections import ask
 from tests.fakes.echo_server import echo_server
-from tests.fakes.processes import first_line, go_build, output_of, running
+from tests.fakes.processes import cargo, first_line, go_build, output_of, running
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "crates" / "mstcp-capi" / "examples"
@@ -36,9 +36,7 @@ def _need(*programs: str) -> None:
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Where pkg-config finds the library, which is built."""
-    cargo = subprocess.run([ROOT / "scripts" / "find-cargo"], capture_output=True, check=False)
-    if cargo.returncode:
-        pytest.skip("cargo is not installed")
+    cargo()
     prefix = tmp_path_factory.mktemp("capi")
     subprocess.run([ROOT / "scripts" / "build-capi", prefix, "checks"], check=True)
     return {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig")}
@@ -136,6 +134,8 @@ async def test_a_client_in_go_speaks_to_the_python_server(
 ) -> None:
     _need("go", "gcc", "pkg-config")
     program = tmp_path / "echo"
-    go_build(program, EXAMPLES / "go", {**environment, "GOFLAGS": "-mod=mod"})
+    # Go keeps what it compiled while these flags are the same, and sees neither the header nor pkg-config.
+    settings = {"GOFLAGS": "-mod=mod", "CGO_LDFLAGS": f"-L{environment['PKG_CONFIG_PATH']}/.."}
+    go_build(program, EXAMPLES / "go", {**environment, **settings})
     said = await _ask_python([program, "127.0.0.1", "PORT", "3", str(BYTES), SECRET])
     assert said == f"{BYTES} bytes came back\n"

@@ -18,7 +18,7 @@ import trustme
 from tests.fakes.connections import ask, serving
 from tests.fakes.echo_server import echo_server
 from tests.fakes.flow_controller import FlowController
-from tests.fakes.processes import first_line, output_of, running
+from tests.fakes.processes import cargo, first_line, output_of, running
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "between us"
@@ -31,12 +31,7 @@ pytestmark = pytest.mark.timeout(600)  # building the programs counts
 @pytest.fixture(scope="module")
 def examples() -> Path:
     """The folder of the programs, which are built if they are not."""
-    cargo = subprocess.run(
-        [ROOT / "scripts" / "find-cargo"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    if cargo.returncode:
-        pytest.skip("cargo is not installed")
-    command = [cargo.stdout.strip(), "build", "--quiet", "--profile", "checks", "--locked"]
+    command = [cargo(), "build", "--quiet", "--profile", "checks", "--locked"]
     features = ["--package", "mstcp", "--features", "control", "--examples"]
     subprocess.run([*command, *features], cwd=ROOT, check=True)
     return ROOT / "target" / "checks" / "examples"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.processes import cargo
 from tests.packaging.rust_surface import public_names, public_surface
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,11 +18,7 @@ CRATES = ("mstcp-proto", "mstcp-net", "mstcp", "mstcp-capi")
 
 
 def _cargo(*words: str) -> subprocess.CompletedProcess[str]:
-    found = subprocess.run([ROOT / "scripts" / "find-cargo"], capture_output=True, text=True, check=False)
-    if found.returncode:
-        pytest.skip("cargo is not installed")
-    command = [found.stdout.strip(), *words]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return subprocess.run([cargo(), *words], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("crate", CRATES)
