@@ -80,7 +80,7 @@ def test_ports_and_rates_are_taken_still(net: ControlledNetwork) -> None:
 def test_a_flow_that_was_half_installed_is_taken_out(net: ControlledNetwork) -> None:
     clean = rules(net)
     net.silent = frozenset({"S0"})
-    net.handle(FlowRequested(1, _parsed()))
+    net.handle(FlowRequested(1, parse(REQUEST)))
     assert rules(net) != clean
     net.restart()
     net.silent = frozenset()
@@ -149,12 +149,6 @@ def test_rules_of_others_go(net: ControlledNetwork) -> None:
     net.handle(SwitchDisconnected(1))
     net.reconnect(BUTTERFLY.switches[0])
     assert rules(net) == clean
-
-
-def _parsed() -> Any:
-    from controller.api.schema import parse
-
-    return parse(REQUEST)
 
 
 ports = st.integers(1, 3)

@@ -10,12 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topologies
+from controller.api.schema import parse
 from controller.core import Core
 from controller.decide.rates import Rates
 from controller.errors import Unavailable
 from controller.install.outbox import Outbox
 from controller.install.transactions import Transactions
-from controller.model.events import FlowRequested, PortWentDown, RulesRefused, SwitchConnected, TimePassed
+from controller.model.events import (
+    FlowChanged,
+    FlowRequested,
+    PortWentDown,
+    RulesRefused,
+    SwitchConnected,
+    TimePassed,
+)
 from controller.model.journal import Journal, Journaled, JournaledDict, JournaledSet
 from controller.model.messages import Answer, InstallRules
 from controller.state.hosts import HostTable
@@ -116,7 +124,7 @@ def refused(net: ControlledNetwork, message: InstallRules, times: int) -> list[A
 def test_several_errors_for_one_barrier_are_one_refusal() -> None:
     net = network()
     net.silent = frozenset(BUTTERFLY.switches)
-    net.handle(FlowRequested(1, _parsed(), ""))
+    net.handle(FlowRequested(1, parse(REQUEST), ""))
     answers = refused(net, net.switches.installed[-1], times=2)
     assert len(answers) == 1
     assert isinstance(answers[0].result, Unavailable)
@@ -145,7 +153,7 @@ def test_an_error_after_the_barrier_ends_the_flow_and_tells_its_owner() -> None:
 def test_an_error_after_the_barrier_of_an_earlier_stage_refuses_the_request() -> None:
     net = network()
     net.silent = frozenset({"S0"})  # the last stage
-    net.handle(FlowRequested(1, _parsed(), ""))
+    net.handle(FlowRequested(1, parse(REQUEST), ""))
     (flow,) = net.core._state.flows
     pinned = [rule for rule in net.switches.rules() if rule.cookie in flow.cookies]
     first = next(m for m in net.switches.installed if any(e in pinned for e in m.entries))
@@ -158,8 +166,6 @@ def test_a_refused_change_of_a_group_is_an_error_and_the_rate_stays() -> None:
     net = network()
     flow = net.request(**{**REQUEST, "source_ports": [40001], "splitting": "group"})
     net.silent = frozenset({"S0"})
-    from controller.model.events import FlowChanged
-
     assert net.handle(FlowChanged(7, flow.flow_id, 2e6)) == []
     (answer,) = refused(net, net.switches.installed[-1], times=1)
     assert answer.token == 7
@@ -171,18 +177,12 @@ def test_a_refused_change_of_a_group_is_an_error_and_the_rate_stays() -> None:
 def test_the_time_to_confirm_begins_when_the_rules_are_sent() -> None:
     net = network()
     net.silent = frozenset(BUTTERFLY.switches)
-    net.core.handle(FlowRequested(1, _parsed(), ""), net.now)
+    net.core.handle(FlowRequested(1, parse(REQUEST), ""), net.now)
     net.now += 3.2  # so long it took to solve
     net.core.sent(net.now)
     assert net.pass_time(2.9) == []
     (answer,) = net.pass_time(0.2)
     assert isinstance(answer.result, Unavailable)
-
-
-def _parsed() -> Any:
-    from controller.api.schema import parse
-
-    return parse(REQUEST)
 
 
 class Thing(Journaled):

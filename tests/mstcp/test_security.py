@@ -18,28 +18,17 @@ from mstcp.limits import HalfOpen
 from tests.fakes.connections import ask, serving
 from tests.fakes.echo_server import EchoServer, echo_server
 from tests.fakes.raw_client import RawClient, closes_in, read_answer, refusal_of
-from tests.fakes.tcp_server import tcp_client
+from tests.fakes.tcp_server import tcp_client, tcp_server
 from tests.fakes.waiting import until
 from tests.vectors import generate
+from tests.vectors.generate import control, long, short
 
 PROTOCOL_ERROR, UNSUPPORTED_VERSION, UNKNOWN_CONNECTION, NOT_AUTHORISED, LIMIT_EXCEEDED = range(1, 6)
 PAYLOAD = 100
 
 
 def full(offset: int, data: bytes = bytes(PAYLOAD)) -> bytes:
-    return struct.pack(">Q", offset) + data
-
-
-def short(offset: int, length: int) -> bytes:
-    return struct.pack(">QH", 1 << 62 | offset, length)
-
-
-def long(offset: int, length: int) -> bytes:
-    return struct.pack(">QI", 3 << 62 | offset, length)
-
-
-def control(kind: int, body: bytes, length: int | None = None) -> bytes:
-    return struct.pack(">Q", 2 << 62 | kind << 56 | (len(body) if length is None else length)) + body
+    return generate.full(offset, data)
 
 
 class Victim(EchoServer):
@@ -96,9 +85,9 @@ async def refusal(port: int, opening: bytes) -> tuple[int | None, tuple[int, str
         (full(1 << 40), "beyond 262144, the end of the receive window"),
         (full((1 << 62) - 1), "reaches beyond"),
         (full(262_144 - PAYLOAD + 1), "beyond 262144"),
-        (short(0, 0), "a frame of 0 bytes"),
-        (long(0, 1 << 20 | 1), "a frame of 1048577 bytes"),
-        (long(0, 0xFFFF_FFFF), "a frame of 4294967295 bytes"),
+        (short(0, b""), "a frame of 0 bytes"),
+        (long(0, b"", 1 << 20 | 1), "a frame of 1048577 bytes"),
+        (long(0, b"", 0xFFFF_FFFF), "a frame of 4294967295 bytes"),
         (control(5, b"", 0xFFFF), "a frame of 65535 bytes"),
         (struct.pack(">Q", 2 << 62 | 3 << 56 | 1 << 20), "bits set that must be 0"),
         (control(1, struct.pack(">Q", 1 << 62)), "FIN contradicts"),
@@ -112,7 +101,7 @@ async def refusal(port: int, opening: bytes) -> tuple[int | None, tuple[int, str
         (control(1, struct.pack(">Q", 7)) + control(1, struct.pack(">Q", 8)), "FIN contradicts"),
         (control(3, b"") + full(0), "after its LAST"),
         (
-            b"".join(short(offset, 1) + b"x" for offset in range(1, 30_000, 2)),
+            b"".join(short(offset, b"x") for offset in range(1, 30_000, 2)),
             "too many small pieces",
         ),
     ],
@@ -239,12 +228,11 @@ async def test_early_data_of_our_client_arrives_once() -> None:
 
 async def test_other_versions_are_told_which_are_spoken() -> None:
     async with victim() as server:
-        for body in (b"\x08\x01", b"\x08\x09\x40\x04"):
+        expected = generate.message({1: generate.VERSION, 8: generate.VERSION, 9: 3}) + bytes(32)
+        for hello in (generate.message({1: 1}), generate.message({1: 9, 8: 4})):
             async with tcp_client(server.port) as (reader, writer):
-                writer.write(generate.MAGIC + struct.pack(">I", len(body)) + body + bytes(32))
+                writer.write(hello + bytes(32))
                 data = await rest(reader)
-                message = bytes([0x08, generate.VERSION, 0x40, generate.VERSION, 0x48, 3])
-                expected = generate.MAGIC + struct.pack(">I", len(message)) + message + bytes(32)
                 assert data.startswith(expected)
                 ((code, reason),) = closes_in(data[len(expected) :], PAYLOAD)
                 assert code == UNSUPPORTED_VERSION
@@ -258,17 +246,12 @@ async def test_other_versions_are_told_which_are_spoken() -> None:
 
 async def test_a_client_of_another_version_is_told_by_the_error() -> None:
     async def newer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        body = b"\x08\x05\x40\x04\x48\x03"
-        writer.write(generate.MAGIC + struct.pack(">I", len(body)) + body + bytes(32))
+        writer.write(generate.message({1: 5, 8: 4, 9: 3}) + bytes(32))
         await rest(reader)
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
         done.append(True)
 
     done: list[bool] = []
-    async with await asyncio.start_server(newer, "127.0.0.1") as server:
-        port = server.sockets[0].getsockname()[1]
+    async with tcp_server(newer) as port:
         with pytest.raises(mstcp.UnsupportedVersion, match="speaks version 4 to 5, this library 3") as caught:
             await mstcp.open_connection("127.0.0.1", port, streams=[StreamSpec()] * 2, join_timeout=0.0)
         assert (caught.value.least, caught.value.highest) == (4, 5)
