@@ -10,11 +10,10 @@ from xml.etree import ElementTree
 
 from topologies.errors import InvalidTopology
 from topologies.formats.attributes import network_of
-from topologies.formats.raw import RawNetwork, ReadOptions, Where, line_of, refuse_entities, text_of
+from topologies.formats.raw import RawNetwork, ReadOptions, Where, line_of, text_of, xml_of
 
 NAME = "GraphML"
 SUFFIXES = (".graphml",)
-_NAMESPACE = re.compile(r"\{[^}]*\}")
 _XMLNS = "http://graphml.graphdrawing.org/xmlns"
 
 
@@ -35,17 +34,14 @@ def read(path: Path, content: bytes, options: ReadOptions) -> RawNetwork:
     # networkx is slow to import, and only files that need it should wait for it.
     import networkx as nx
 
-    refuse_entities(content, str(path))
+    root = xml_of(content, str(path), NAME)
     try:
-        root = ElementTree.fromstring(content)  # noqa: S314 - entities are refused above
-        for element in root.iter():
-            element.tag = _NAMESPACE.sub("", element.tag)  # files have the namespace or not
         _write_out(root)
         _one_value_a_name(root, str(path))
         _one_kind_of_edges(root)
         root.set("xmlns", _XMLNS)
         graph = nx.read_graphml(io.BytesIO(ElementTree.tostring(root)), force_multigraph=True)
-    except (ElementTree.ParseError, nx.NetworkXError, ValueError, KeyError, TypeError) as failure:
+    except (nx.NetworkXError, ValueError, KeyError, TypeError) as failure:
         raise InvalidTopology("", f"is not GraphML: {failure}", str(path)) from None
     text = text_of(content)
     return network_of(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+from xml.etree import ElementTree
 from xml.parsers import expat
 
 from topologies.errors import InvalidTopology
@@ -141,11 +141,11 @@ def line_of(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
 
 
-def refuse_entities(content: bytes, file: str) -> None:
-    """Refuse XML that declares entities: no format here has any, and they can grow without bound.
+def xml_of(content: bytes, file: str, kind: str) -> ElementTree.Element:
+    """Return the root of an XML file, its tags without their namespace: files have it or not.
 
     Raises:
-        InvalidTopology: It declares one.
+        InvalidTopology: It is not XML, or declares entities, which can grow without bound and none needs.
     """
 
     def refuse(*_: object) -> None:
@@ -153,5 +153,11 @@ def refuse_entities(content: bytes, file: str) -> None:
 
     parser = expat.ParserCreate()  # it knows the file's encoding, in which the declaration may stand
     parser.EntityDeclHandler = refuse
-    with suppress(expat.ExpatError):  # the format's own reader says what is wrong
+    try:
         parser.Parse(content, True)
+        root = ElementTree.fromstring(content)  # noqa: S314 - entities are refused above
+    except (expat.ExpatError, ElementTree.ParseError) as failure:
+        raise InvalidTopology("", f"is not {kind}: {failure}", file) from None
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+    return root

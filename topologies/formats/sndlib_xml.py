@@ -9,7 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from topologies.errors import InvalidTopology
-from topologies.formats.raw import RawNetwork, RawNode, ReadOptions, line_of, refuse_entities, text_of
+from topologies.formats.raw import RawNetwork, RawNode, ReadOptions, line_of, text_of, xml_of
 from topologies.formats.sndlib import (
     UNLIMITED,
     DesignLink,
@@ -22,7 +22,6 @@ from topologies.formats.sndlib import (
 
 NAME = "SNDlib XML"
 SUFFIXES: tuple[str, ...] = ()
-_NAMESPACE = re.compile(r"\{[^}]*\}")
 
 
 def recognises(head: str) -> bool:
@@ -45,13 +44,7 @@ def parse(content: bytes, file: str, title: str = "") -> SndlibFile:
     Raises:
         InvalidTopology: It is not in this format.
     """
-    refuse_entities(content, file)
-    try:
-        root = ElementTree.fromstring(content)  # noqa: S314 - entities are refused above
-    except ElementTree.ParseError as failure:
-        raise InvalidTopology("", f"is not XML: {failure}", file) from None
-    for element in root.iter():
-        element.tag = _NAMESPACE.sub("", element.tag)  # files have the namespace or not
+    root = xml_of(content, file, "XML")
     text = text_of(content)
     structure = root.find("networkStructure")
     if root.tag != "network" or structure is None:
