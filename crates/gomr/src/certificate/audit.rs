@@ -195,8 +195,7 @@ pub fn audit(
 /// Value of a flow's rate in the first objective: its parts are filled in their order.
 fn value_of(objective: Objective, flow: &Flow, rate_bps: f64) -> f64 {
     let mut left = rate_bps;
-    let parts = objective.parts(flow).into_iter();
-    let value = parts.map(|(worth, most)| {
+    let value = objective.parts(flow).map(|(worth, most)| {
         let part = left.min(most);
         left -= part;
         worth * part
@@ -315,7 +314,10 @@ struct CheapestPaths<'a> {
     graph: Graph,
     usable: Vec<bool>,
     price: Vec<f64>,
-    distances: BTreeMap<(usize, u64), Vec<f64>>,
+    /// Distances from each source, by ACK ratio, and where those of the flow before are.
+    distances: Vec<Vec<f64>>,
+    places: BTreeMap<(usize, u64), usize>,
+    last: Option<((usize, u64), usize)>,
 }
 
 impl<'a> CheapestPaths<'a> {
@@ -326,7 +328,9 @@ impl<'a> CheapestPaths<'a> {
             graph: problem.graph(),
             usable: problem.arcs.iter().map(|a| a.capacity_bps > 0.0).collect(),
             price: problem.arcs.iter().enumerate().map(price).collect(),
-            distances: BTreeMap::new(),
+            distances: Vec::new(),
+            places: BTreeMap::new(),
+            last: None,
         }
     }
 
@@ -364,14 +368,24 @@ impl<'a> CheapestPaths<'a> {
             return acks + cheapest.unwrap_or(f64::INFINITY);
         }
         let key = (flow.source, ratio.to_bits());
-        if !self.distances.contains_key(&key) {
+        let place = match self.last {
+            Some((last, place)) if last == key => place,
+            _ => self.place(key, ratio),
+        };
+        self.last = Some((key, place));
+        acks + self.distances[place][flow.destination]
+    }
+
+    fn place(&mut self, key: (usize, u64), ratio: f64) -> usize {
+        let next = self.distances.len();
+        let place = *self.places.entry(key).or_insert(next);
+        if place == next {
             let lengths = self.lengths(ratio);
-            let distances = self
-                .graph
-                .distances(flow.source as u32, true, |arc| lengths[arc]);
-            self.distances.insert(key, distances);
+            let length = |arc: usize| lengths[arc];
+            let distances = self.graph.distances(key.0 as u32, true, length);
+            self.distances.push(distances);
         }
-        acks + self.distances[&key][flow.destination]
+        place
     }
 
     fn lengths(&self, ratio: f64) -> Vec<f64> {

@@ -47,18 +47,13 @@ impl Objective {
     }
 
     /// The worth per bit/s and the rate of each part of a flow.
-    pub(crate) fn parts(self, flow: &Flow) -> Vec<(f64, f64)> {
-        match self {
-            Self::Fair => (0..SEGMENTS)
-                .map(|s| {
-                    (
-                        flow.weight / (s + 1) as f64,
-                        flow.rate_bps / SEGMENTS as f64,
-                    )
-                })
-                .collect(),
-            _ => vec![(1.0, flow.rate_bps)],
-        }
+    pub(crate) fn parts(self, flow: &Flow) -> impl Iterator<Item = (f64, f64)> {
+        let (count, weight) = match self {
+            Self::Fair => (SEGMENTS, flow.weight),
+            _ => (1, 1.0),
+        };
+        let rate_bps = flow.rate_bps / count as f64;
+        (0..count).map(move |part| (weight / (part + 1) as f64, rate_bps))
     }
 }
 
