@@ -88,17 +88,49 @@ fn a_factor_lies_between_its_bounds() {
         if case % 3 > 0 {
             problem = all_pairs(problem, &mut rng);
         }
-        for load in [1.0, 1.3] {
+        for load in [1.0, 1.3, 3.0] {
             let factor = |halt| max_concurrent(&problem, load, 1, halt).unwrap().unwrap();
             let most = factor(None).factor;
+            let by_hops = most_by_hops(&problem, load);
             for looks in LOOKS {
                 let what = format!("case {case}, load {load}, {looks} looks");
                 let found = factor(halt_after(looks));
-                assert!(found.factor <= most * (1.0 + 1e-9), "{what}");
+                assert!(found.factor <= most * (1.0 + 1e-9), "{what}: {found:?}");
                 assert!(found.upper_bound >= most * (1.0 - 1e-9), "{what}");
+                assert!(
+                    found.upper_bound <= by_hops * (1.0 + 1e-9),
+                    "{what}: {found:?}"
+                );
             }
         }
     }
+}
+
+/// The factor at which the nearest demands that add up to a share of `1 / load` take all capacity on paths of fewest hops.
+fn most_by_hops(problem: &Problem, load: f64) -> f64 {
+    let mut hops = vec![vec![f64::INFINITY; problem.nodes]; problem.nodes];
+    for (node, own) in hops.iter_mut().enumerate() {
+        own[node] = 0.0;
+        for _ in 0..problem.nodes {
+            for arc in problem.arcs.iter().filter(|arc| arc.capacity_bps > 0.0) {
+                own[arc.head] = own[arc.head].min(own[arc.tail] + 1.0);
+            }
+        }
+    }
+    let flows = problem.flows.iter().filter(|flow| flow.rate_bps > 0.0);
+    let far = flows.map(|flow| (hops[flow.source][flow.destination], flow.rate_bps));
+    let mut far: Vec<(f64, f64)> = far.filter(|&(hops, _)| hops > 0.0).collect();
+    far.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let mut left_bps = far.iter().map(|(_, rate)| rate).sum::<f64>() / load;
+    let mut taken = 0.0;
+    for (hops, rate) in far {
+        let rate_bps = rate.min(left_bps).max(0.0);
+        if rate_bps > 0.0 {
+            taken += rate_bps * hops;
+        }
+        left_bps -= rate_bps;
+    }
+    problem.arcs.iter().map(|arc| arc.capacity_bps).sum::<f64>() / taken
 }
 
 #[test]

@@ -15,6 +15,7 @@
 //! ends when the best of them is met.
 
 use super::blocks::{Blocks, Units, Worth, MAY_FILL};
+use super::by_demand;
 use super::sources::{OnTree, Sources};
 use super::sweeps::{self, Aim, Routed};
 use crate::halt::{Halt, HaltTest};
@@ -39,6 +40,8 @@ const LIMITS: Limits = Limits {
     pivots: 1_000_000,
     rise_work: 1_000_000_000,
 };
+/// Relative gap of balanced rates at which the programme begins.
+const NEAR: f64 = 1e-4;
 /// Weight of the best prices so far among those that trees are looked for with.
 const CENTER_WEIGHT: f64 = 0.5;
 /// Below this the present prices alone count.
@@ -134,15 +137,25 @@ fn search_within(
     }
     let trees = sources.route_all(f64::INFINITY);
     let halt = Halt(halt);
-    let aim = Aim::LeastFullest {
-        left_out_bps: most_left_out_bps,
+    let by_trees = sources.have_acks() || (load == 1.0 && sources.have_few_demands());
+    let routed = match by_trees {
+        true => by_trees_of(&mut sources, &trees, most_left_out_bps, &halt),
+        false => by_demand::balance(&mut sources, most_left_out_bps, NEAR, &halt),
     };
-    let routed = sweeps::spread(&mut sources, &trees, aim, &halt);
     let found = FactorSearch::new(sources, routed, most_left_out_bps, halt).run(limits.pivots);
     match found {
         Err(Error::NotSolved { .. }) => Ok(None),
         found => found.map(|found| Some(found.or_better(risen))),
     }
+}
+
+/// All of the demands, spread over trees, and what its prices prove where such a rate may be left out, bit/s.
+fn by_trees_of(sources: &mut Sources, trees: &[OnTree], left_out_bps: f64, halt: &Halt) -> Routed {
+    let (least, ..) = by_demand::by_equal_prices(sources, left_out_bps);
+    let mut routed = sweeps::spread(sources, trees, Aim::LeastFullest, halt);
+    let (bound, worth) = sources.proven(&routed.prices, left_out_bps);
+    (routed.bound, routed.worth) = (bound.max(least), worth);
+    routed
 }
 
 /// Prices of whole capacities, and of a bit/s that is left out.
@@ -200,12 +213,12 @@ impl FactorSearch {
             big_m,
             unit,
             most_left_out_bps,
-            level: routed.fullest,
+            level: routed.level,
             center: CutPrices {
                 arcs: routed.prices,
                 left_out: routed.worth,
             },
-            bound: 0.0,
+            bound: routed.bound,
             pivots: 0,
         }
     }
@@ -213,13 +226,7 @@ impl FactorSearch {
     fn run(mut self, most_pivots: usize) -> Result<Concurrent, Error> {
         let complete = match self.settle(most_pivots) {
             Ok(is_settled) => is_settled,
-            Err(Error::Halted { .. }) => {
-                if self.bound == 0.0 {
-                    // The prices of the sweeps prove something.
-                    self.look(1.0);
-                }
-                false
-            }
+            Err(Error::Halted { .. }) => false,
             Err(error) => return Err(error),
         };
         Ok(Concurrent {

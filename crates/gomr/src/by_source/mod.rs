@@ -8,6 +8,7 @@
 //! keep it from jumping about (P. Wentges, Int. Trans. Operational Research 4, 1997).
 
 mod blocks;
+mod by_demand;
 mod concurrent;
 mod sources;
 mod sweeps;

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use super::sweeps::{Share, SOURCES_PER_LOOK};
 use crate::graph::{Graph, NONE};
+use crate::halt::Halt;
 use crate::pricing::lengths::Lengths;
 use crate::pricing::tree::{Scratch, Tree};
 use crate::problem::Problem;
+use crate::start::balance::Balance;
 
 /// Demands for each source that are few.
 const FEW_DEMANDS: usize = 4;
@@ -120,6 +123,12 @@ impl Sources {
         demands <= FEW_DEMANDS * self.all.len()
     }
 
+    /// Whether acknowledgements load arcs as well.
+    pub fn have_acks(&self) -> bool {
+        let mut classes = self.all.iter().map(|source| source.class);
+        classes.any(|class| self.lengths.ratio(class) > 0.0)
+    }
+
     /// Rate of all demands, bit/s.
     pub fn rate_bps(&self) -> f64 {
         let demands = self.all.iter().flat_map(|source| &source.demands);
@@ -151,6 +160,123 @@ impl Sources {
         lengths
             .filter(|length| length.is_finite())
             .fold(0.0, f64::max)
+    }
+
+    /// The largest least utilisation of the fullest arc that prices of whole capacities prove where such a rate may be left out, bit/s,
+    /// and the price of a bit/s which is. Trees are those of these prices.
+    pub fn proven(&mut self, prices: &[f64], left_out_bps: f64) -> (f64, f64) {
+        self.set_lengths(prices, 0.0);
+        let mut lengths = Vec::new();
+        for source in &mut self.all {
+            let own = self.lengths.of(source.class);
+            source.tree.update(&self.graph, own, &mut self.work[0].tree);
+            let distance = &source.tree.distance;
+            let demands = source.demands.iter();
+            lengths.extend(demands.map(|one| (distance[one.target as usize], one.rate_bps)));
+        }
+        let (mut left_bps, mut worth, mut paid) = (left_out_bps, f64::INFINITY, 0.0);
+        if left_out_bps > 0.0 {
+            // The farthest are left out.
+            lengths.sort_unstable_by(|one, other| other.0.total_cmp(&one.0));
+        }
+        for (length, rate_bps) in lengths {
+            let served_bps = (rate_bps - left_bps).max(0.0);
+            if left_bps > 0.0 {
+                worth = length;
+            }
+            left_bps -= rate_bps - served_bps;
+            paid += served_bps * length;
+        }
+        let usable = prices.iter().zip(&self.capacity);
+        let usable = usable.filter(|(_, &capacity)| capacity > 0.0);
+        let sum: f64 = usable.map(|(price, _)| price).sum();
+        match sum > 0.0 {
+            true => (paid / sum, worth),
+            false => (0.0, worth),
+        }
+    }
+
+    /// Visits all demands with their shortest paths at the lengths of a balance; false when the time is up.
+    pub fn visit_all(&mut self, balance: &mut Balance, halt: &Halt) -> bool {
+        let (mut id, mut path) = (0, Vec::new());
+        for (place, source) in self.all.iter_mut().enumerate() {
+            if place % SOURCES_PER_LOOK == 0 && halt.now() {
+                return false;
+            }
+            let tree = &mut source.tree;
+            tree.update(&self.graph, balance.lengths(), &mut self.work[0].tree);
+            for demand in &source.demands {
+                let distance = tree.distance[demand.target as usize];
+                balance.visit(id, distance, || {
+                    let is_there = tree.path_to(&self.graph, demand.target, &mut path);
+                    is_there.then_some(&path[..])
+                });
+                id += 1;
+            }
+        }
+        true
+    }
+
+    /// Load of each arc by rates of all demands, in their order, on the trees as they are, bit/s.
+    pub fn loads_of(&mut self, rate_bps: impl Fn(usize) -> f64) -> Vec<f64> {
+        let (mut loads, mut id) = (vec![0.0; self.graph.arcs()], 0);
+        let work = &mut self.work[0];
+        for source in &self.all {
+            work.begin(&self.graph);
+            for demand in &source.demands {
+                work.through[demand.target as usize] += rate_bps(id);
+                id += 1;
+            }
+            let parents = source.tree.parents();
+            for (arc, share) in work.loads(&self.graph, &self.capacity, 0.0, parents) {
+                loads[arc as usize] += share * self.capacity[arc as usize];
+            }
+        }
+        loads
+    }
+
+    /// Serves what a balance leaves out beyond such a rate, bit/s, on the trees as they are.
+    pub fn serve_rest(&self, balance: &mut Balance, left_out_bps: f64) {
+        let unserved_bps = balance.unserved();
+        if unserved_bps <= left_out_bps {
+            return;
+        }
+        let part = 1.0 - left_out_bps / unserved_bps;
+        let (mut id, mut path) = (0, Vec::new());
+        for source in &self.all {
+            for demand in &source.demands {
+                let rate_bps = part * balance.splits[id].unserved;
+                if rate_bps > 0.0 {
+                    source.tree.path_to(&self.graph, demand.target, &mut path);
+                    balance.serve(id, &path, rate_bps);
+                }
+                id += 1;
+            }
+        }
+    }
+
+    /// What a balance routes of each source.
+    pub fn shares_of(&self, balance: &Balance) -> Vec<Share> {
+        let mut splits = balance.splits.iter();
+        let share = |source: &Source| {
+            let mut loads = vec![0.0; self.graph.arcs()];
+            let mut share = Share::default();
+            for split in splits.by_ref().take(source.demands.len()) {
+                share.left_out_bps += split.unserved;
+                for route in &split.routes {
+                    share.rate_bps += route.rate;
+                    for &arc in balance.path(route) {
+                        loads[arc as usize] += route.rate;
+                    }
+                }
+            }
+            let loaded = (0..).zip(loads).filter(|&(_, load)| load > 0.0);
+            share.loads = loaded
+                .map(|(arc, load)| (arc, load / self.capacity[arc as usize]))
+                .collect();
+            share
+        };
+        self.all.iter().map(share).collect()
     }
 
     /// Takes lengths: prices of whole capacities, and so much of the cost for each bit/s.

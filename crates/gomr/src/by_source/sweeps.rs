@@ -22,20 +22,18 @@ const LEARNING_SLOPE: f64 = 60.0;
 const LEARNING_TIMES: usize = 2;
 const BEFORE_LEARNING: usize = 6;
 const LEAST_LEARNED: f64 = 1e-9;
-/// Most by which what counts as full changes from sweep to sweep before prices are learned.
-const MOST_CHANGE: f64 = 2.0;
 /// Most that a price is above that of a full arc, as a power of e.
 const MOST_ABOVE: f64 = 30.0;
 /// Least part of a source that is kept on a tree.
 const LEAST_PART: f64 = 1e-3;
 /// Sources between two looks at the clock and at all prices.
-const SOURCES_PER_LOOK: usize = 16;
+pub(super) const SOURCES_PER_LOOK: usize = 16;
 
 /// What the sweeps are to come near to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Aim {
-    /// The fullest arc is as empty as can be, where demands of such a rate are left out, bit/s.
-    LeastFullest { left_out_bps: f64 },
+    /// All is served, and the fullest arc is as empty as can be.
+    LeastFullest,
     /// A bit/s is worth so much, less the cost of its path, and no arc is more than full.
     MostWorth { big_m: f64 },
 }
@@ -50,6 +48,9 @@ pub(super) struct Routed {
     pub prices: Vec<f64>,
     /// What a bit/s is worth under these prices: infinite where all are served.
     pub worth: f64,
+    /// Utilisation of the fullest arc that is enough, and what prices prove of it.
+    pub level: f64,
+    pub bound: f64,
 }
 
 /// What is routed of a source: a mixture of trees.
@@ -86,22 +87,11 @@ pub(super) fn spread(sources: &mut Sources, trees: &[OnTree], aim: Aim, halt: &H
             let tree = sources.route_one(place, state.worth);
             state.shift(place, &tree);
         }
-        if state.full.is_some() {
-            let is_learning = sweep >= steeper;
-            if is_learning {
-                state.learn_prices();
-            }
-            if let Aim::LeastFullest { left_out_bps } = aim {
-                state.move_full(left_out_bps, is_learning);
-            }
+        if state.full.is_some() && sweep >= steeper {
+            state.learn_prices();
         }
     }
     state.price_all();
-    if let Aim::LeastFullest { left_out_bps } = aim {
-        if state.full.is_some() {
-            state.serve_enough(sources, left_out_bps);
-        }
-    }
     state.end()
 }
 
@@ -147,8 +137,7 @@ impl SweepState {
         }
         let fullest = utilisation.iter().copied().fold(0.0, f64::max);
         let (full, worth, cost) = match aim {
-            Aim::LeastFullest { left_out_bps: 0.0 } => (None, f64::INFINITY, 0.0),
-            Aim::LeastFullest { .. } => (Some(fullest), 1.0, 0.0),
+            Aim::LeastFullest => (None, f64::INFINITY, 0.0),
             Aim::MostWorth { big_m } => (Some(1.0), big_m, 1.0),
         };
         let part = full.map_or(1.0, |full| (full / fullest).min(1.0));
@@ -210,42 +199,6 @@ impl SweepState {
         for (at_full, (&price, &most)) in self.full_prices.iter_mut().zip(prices) {
             *at_full = price.clamp(LEAST_LEARNED * most, most);
         }
-    }
-
-    /// Rate that is served, and that is left out, bit/s.
-    fn rates_bps(&self) -> (f64, f64) {
-        let shares = self.mixed.iter().map(|(_, share)| share);
-        shares.fold((0.0, 0.0), |(served, left_out), share| {
-            (served + share.rate_bps, left_out + share.left_out_bps)
-        })
-    }
-
-    /// Moves what counts as full to where such a rate is left out.
-    fn move_full(&mut self, left_out_bps: f64, is_learning: bool) {
-        let (served_bps, now_left_out_bps) = self.rates_bps();
-        let wanted_bps = served_bps + now_left_out_bps - left_out_bps;
-        let most = match is_learning {
-            true => 1.0 + 1.0 / self.slope,
-            false => MOST_CHANGE,
-        };
-        let change = (wanted_bps / served_bps).clamp(1.0 / most, most);
-        self.full = self.full.map(|full| full * change);
-    }
-
-    /// Moves sources onto whole trees as far as too much is left out, and brings the sum of prices to 1.
-    fn serve_enough(&mut self, sources: &mut Sources, left_out_bps: f64) {
-        let (_, now_left_out_bps) = self.rates_bps();
-        if now_left_out_bps > left_out_bps {
-            sources.set_lengths(&self.prices, 0.0);
-            let step = 1.0 - left_out_bps / now_left_out_bps;
-            let trees = sources.route_all(f64::INFINITY);
-            for (place, tree) in trees.iter().enumerate() {
-                self.mix(place, tree, step);
-            }
-        }
-        let sum: f64 = self.prices.iter().sum();
-        self.prices.iter_mut().for_each(|price| *price /= sum);
-        self.worth /= sum;
     }
 
     /// Moves a part of a source's load onto a tree: the step that Newton's method takes on the sum of the
@@ -318,6 +271,8 @@ impl SweepState {
             }
         };
         Routed {
+            level: self.fullest(),
+            bound: 0.0,
             fullest: self.fullest(),
             sources: self.mixed.into_iter().map(sparse).collect(),
             utilisation: self.utilisation,

@@ -7,20 +7,36 @@
 //! price becomes the multiplier `m` (M. Hestenes, "Multiplier and gradient methods", J. Optimization Theory and
 //! Applications 4, 1969), so that loads approach the capacities whatever the steepness `s`.
 
-/// Steepness of the prices at first: by how much one rises when the load grows by the whole capacity, in costs of the
-/// longest arc. Least and most that it becomes.
-const FIRST_STEEPNESS: f64 = 3.0;
-const LEAST_STEEPNESS: f64 = 1.0;
-const MOST_STEEPNESS: f64 = 200.0;
+/// By how much prices rise when the load grows by the whole capacity.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Steepness {
+    /// At first.
+    pub first: f64,
+    /// Least that it becomes, and most.
+    pub least: f64,
+    pub most: f64,
+    /// A path shorter by less than this is not new.
+    pub least_saving: f64,
+    /// Rounds over the commodities with several paths that each sweep ends with. They are cheap beside trees.
+    pub settling_rounds: usize,
+}
+
+impl Steepness {
+    /// Where costs are in those of the longest arc.
+    pub const OF_COSTS: Self = Self {
+        first: 3.0,
+        least: 1.0,
+        most: 200.0,
+        least_saving: 1e-9,
+        settling_rounds: 3,
+    };
+}
+
 /// Where an overload keeps its sign and more than `LASTING_OVERLOAD` of its size, its price follows faster; where the sign
 /// changes, more slowly.
 const LASTING_OVERLOAD: f64 = 0.5;
 const STEEPENING: f64 = 1.3;
 const FLATTENING: f64 = 0.7;
-/// Rounds over the commodities with several paths that each sweep ends with. They are cheap beside trees.
-const SETTLING_ROUNDS: usize = 3;
-/// A path shorter by less than this, in costs of the longest arc, is not new.
-const LEAST_SAVING: f64 = 1e-9;
 
 /// A path of a commodity, and its rate.
 #[derive(Clone, Debug)]
@@ -66,8 +82,8 @@ struct LoadedArc {
 }
 
 impl LoadedArc {
-    fn new(cost: f64, capacity: f64) -> Self {
-        let slope = FIRST_STEEPNESS / capacity;
+    fn new(cost: f64, capacity: f64, steepness: &Steepness) -> Self {
+        let slope = steepness.first / capacity;
         Self {
             cost,
             capacity,
@@ -98,7 +114,7 @@ impl LoadedArc {
     }
 
     /// Makes the price the multiplier.
-    fn follow(&mut self) {
+    fn follow(&mut self, steepness: &Steepness) {
         let price = self.price();
         let overload = (self.load - self.capacity) / self.capacity;
         let overload = match price > 0.0 {
@@ -107,9 +123,9 @@ impl LoadedArc {
         };
         let before = std::mem::replace(&mut self.overload, overload);
         if overload * before < 0.0 {
-            self.slope = (FLATTENING * self.slope).max(LEAST_STEEPNESS / self.capacity);
+            self.slope = (FLATTENING * self.slope).max(steepness.least / self.capacity);
         } else if overload * before > 0.0 && overload.abs() > LASTING_OVERLOAD * before.abs() {
-            self.slope = (STEEPENING * self.slope).min(MOST_STEEPNESS / self.capacity);
+            self.slope = (STEEPENING * self.slope).min(steepness.most / self.capacity);
         }
         self.multiplier = price;
     }
@@ -131,10 +147,10 @@ impl ArcPrices {
         self.length[arc] = priced.cost + priced.price();
     }
 
-    fn follow(&mut self) {
+    fn follow(&mut self, steepness: &Steepness) {
         for arc in 0..self.arcs.len() {
             if self.arcs[arc].capacity > 0.0 {
-                self.arcs[arc].follow();
+                self.arcs[arc].follow(steepness);
                 self.add(arc, 0.0);
             }
         }
@@ -157,6 +173,7 @@ pub(crate) struct Balance {
     arcs: Vec<u32>,
     pub splits: Vec<Split>,
     marks: Marks,
+    steepness: Steepness,
     /// Rate moved since the last sweep began.
     pub moved: f64,
     /// Arcs looked at.
@@ -165,7 +182,12 @@ pub(crate) struct Balance {
 
 impl Balance {
     /// Nothing is served yet; `requests` has what each commodity asks for and how long a path of it may be.
-    pub fn new(cost: &[f64], capacity: &[f64], requests: impl Iterator<Item = (f64, f64)>) -> Self {
+    pub fn new(
+        cost: &[f64],
+        capacity: &[f64],
+        steepness: Steepness,
+        requests: impl Iterator<Item = (f64, f64)>,
+    ) -> Self {
         let arcs = cost.len();
         let length = |(&cost, &capacity): (&f64, &f64)| match capacity > 0.0 {
             true => cost,
@@ -180,7 +202,7 @@ impl Balance {
         Self {
             prices: ArcPrices {
                 arcs: ends()
-                    .map(|(&cost, &capacity)| LoadedArc::new(cost, capacity))
+                    .map(|(&cost, &capacity)| LoadedArc::new(cost, capacity, &steepness))
                     .collect(),
                 length: ends().map(length).collect(),
             },
@@ -191,6 +213,7 @@ impl Balance {
                 from: vec![0; arcs],
                 now: 0,
             },
+            steepness,
             moved: 0.0,
             steps: 0,
         }
@@ -201,6 +224,17 @@ impl Balance {
         for (arc, &price) in price.iter().enumerate() {
             self.prices.arcs[arc].multiplier = price.max(0.0);
         }
+    }
+
+    /// Gives all arcs other capacities, none of which becomes 0 or was; prices and how they rise with a share stay.
+    pub fn set_capacities(&mut self, capacity: impl Iterator<Item = f64>) {
+        for (priced, capacity) in self.prices.arcs.iter_mut().zip(capacity) {
+            if capacity > 0.0 {
+                priced.slope *= priced.capacity / capacity;
+                priced.capacity = capacity;
+            }
+        }
+        self.update_lengths();
     }
 
     /// Serves so much of a commodity's request over a path, as far as there is a request left.
@@ -238,6 +272,27 @@ impl Balance {
         self.prices.arcs.iter().map(price).collect()
     }
 
+    /// Forgets the arcs of routes that are gone.
+    pub fn forget_gone(&mut self) {
+        let mut kept = Vec::new();
+        for route in self.splits.iter_mut().flat_map(|split| &mut split.routes) {
+            let start = kept.len() as u32;
+            kept.extend_from_slice(route.arcs(&self.arcs));
+            route.start = start;
+        }
+        self.arcs = kept;
+    }
+
+    /// Rate of all that is not served.
+    pub fn unserved(&self) -> f64 {
+        self.splits.iter().map(|split| split.unserved).sum()
+    }
+
+    /// Load of each arc.
+    pub fn loads(&self) -> impl Iterator<Item = f64> + '_ {
+        self.prices.arcs.iter().map(|priced| priced.load)
+    }
+
     /// The arcs of a route.
     pub fn path(&self, route: &Route) -> &[u32] {
         route.arcs(&self.arcs)
@@ -264,7 +319,7 @@ impl Balance {
             least = least.min(length_of(route, &self.arcs, &self.prices.length));
         }
         let has_choice = !split.is_whole() || (least > split.worth && !split.routes.is_empty());
-        let is_shorter = distance < least.min(split.worth) - LEAST_SAVING;
+        let is_shorter = distance < least.min(split.worth) - self.steepness.least_saving;
         let new = if is_shorter { path() } else { None };
         if let Some(path) = new {
             self.offer(commodity, path, 0.0);
@@ -379,7 +434,7 @@ impl Balance {
 
     /// Ends a sweep: further rounds over the commodities that have a choice, and the prices become multipliers.
     pub fn end_sweep(&mut self, is_first: bool) {
-        for _ in 0..SETTLING_ROUNDS {
+        for _ in 0..self.steepness.settling_rounds {
             for commodity in 0..self.splits.len() {
                 if !self.splits[commodity].is_whole() {
                     self.settle(commodity);
@@ -388,7 +443,7 @@ impl Balance {
         }
         // Where all is still on its way into an empty network, prices say little.
         if !is_first {
-            self.prices.follow();
+            self.prices.follow(&self.steepness);
         }
     }
 

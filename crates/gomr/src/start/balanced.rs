@@ -5,7 +5,7 @@
 //! finding primal- and dual-optimal bases", ORSA J. Computing 3, 1991), and the basis that it ends with is
 //! about as good as the rates that it began with.
 
-use super::balance::Balance;
+use super::balance::{Balance, Steepness};
 use crate::lp::bounds;
 use crate::lp::dual::PIVOTS_PER_LOOK;
 use crate::lp::master::Column;
@@ -153,6 +153,7 @@ fn balance(solver: &mut Solver) -> Option<(Balance, bool)> {
     let mut balance = Balance::new(
         &solver.pricing.cost,
         &solver.master.capacity,
+        Steepness::OF_COSTS,
         requests.zip(worth),
     );
     let is_known = !solver.run.last_prices.is_empty();
