@@ -1,5 +1,6 @@
 //! MPTCP over links: what arrives, how fast, and what happens when a path is slow, lossy or gone.
 
+use netsim::bundle::mptcp::Counters;
 use netsim::results::FlowResults;
 use serde_json::{json, Value};
 
@@ -25,6 +26,10 @@ fn two_paths(rates_mbps: [f64; 2], delays_ms: [f64; 2]) -> Value {
 
 fn flow(description: &Value) -> FlowResults {
     run(description).flows.remove(0)
+}
+
+fn counters(results: &FlowResults) -> Counters {
+    results.mptcp.as_ref().expect("of MPTCP").counters
 }
 
 /// Goodput that a link of this many Mbit/s has for segments of 1400 bytes: 34 of lower headers, 20 of TCP, 12 of timestamps, 28 of DSS.
@@ -111,14 +116,7 @@ fn a_small_send_buffer_is_held_by_the_slow_path() {
         "{}",
         small.goodput_bps
     );
-    let retransmitted = |results: &FlowResults| {
-        results
-            .mptcp
-            .as_ref()
-            .expect("mptcp")
-            .counters
-            .opportunistic_retransmissions
-    };
+    let retransmitted = |results: &FlowResults| counters(results).opportunistic_retransmissions;
     assert!(retransmitted(&small) > 0);
     assert_eq!(retransmitted(&goodput(500_000, false)), 0);
 }
@@ -132,10 +130,8 @@ fn a_small_receive_buffer_penalises_the_slow_path() {
         flow(&description)
     };
     let (with, without) = (run_with(true), run_with(false));
-    let penalties =
-        |results: &FlowResults| results.mptcp.as_ref().expect("mptcp").counters.penalties;
-    assert!(penalties(&with) > 0);
-    assert_eq!(penalties(&without), 0);
+    assert!(counters(&with).penalties > 0);
+    assert_eq!(counters(&without).penalties, 0);
     assert!(with.goodput_bps > 0.9 * without.goodput_bps);
     // What waits for others is never more than the receive window.
     assert!(with.reorder_buffer_max_bytes.expect("a buffer") <= 300_000);
@@ -148,7 +144,7 @@ fn what_a_dead_path_had_goes_over_the_other() {
     description["links"][2]["down_s"] = json!([[2.0, 20.0]]);
     let results = flow(&description);
     assert_eq!(results.bytes_read, 10_000_000);
-    assert!(results.mptcp.as_ref().expect("mptcp").counters.reinjected > 0);
+    assert!(counters(&results).reinjected > 0);
     // 5 MB over both until 2 s, the rest over one.
     assert!(
         results.completion_s.expect("a whole file") < 9.0,

@@ -9,6 +9,40 @@ fn link(a: &str, b: &str, rate_bps: f64, delay_us: f64) -> Value {
     json!({ "ends": [a, b], "rate_bps": rate_bps, "delay_us": delay_us })
 }
 
+/// A TCP of one constant rate, a segment at a time.
+fn cbr(name: &str, src: &str, dst: &str, rate_bps: f64) -> Value {
+    json!({
+        "name": name, "src": src, "dst": dst, "protocol": "tcp",
+        "traffic": { "kind": "cbr", "rate_bps": rate_bps },
+    })
+}
+
+/// A bulk TCP over a bottleneck from S to B, of so much rate and delay and these settings, and the seconds that it takes, the first
+/// without measurements. Its results are those of flow 0 and link 2.
+fn bulk(
+    (rate_bps, delay_us, settings): (f64, f64, Value),
+    [warm_up_s, duration_s]: [f64; 2],
+    seed: u64,
+    tcp: Value,
+) -> Results {
+    let mut bottleneck = link("S", "B", rate_bps, delay_us);
+    let settings = settings.as_object().expect("keys of a link").clone();
+    bottleneck.as_object_mut().expect("keys").extend(settings);
+    let results = run(&json!({
+        "format": 1,
+        "seed": seed,
+        "duration_s": duration_s,
+        "warm_up_s": warm_up_s,
+        "links": [link("A", "S", 1e9, 0.0), bottleneck],
+        "tcp": tcp,
+        "flows": [{
+            "name": "1", "src": "A", "dst": "B", "protocol": "tcp", "traffic": { "kind": "bulk" },
+        }],
+    }));
+    assert_conserved(&results);
+    results
+}
+
 fn assert_conserved(results: &Results) {
     let dropped: u64 = results
         .links
@@ -35,7 +69,6 @@ fn an_idle_path_takes_propagation_and_serialisation() {
     let results = run(&json!({
         "format": 1,
         "duration_s": 1.0,
-        "packet_overhead_bytes": 34,
         "links": [link("A", "S", 10e6, 1500.0), link("S", "B", 2e6, 700.0)],
         "flows": [{
             "name": "1", "src": "A", "dst": "B", "protocol": "datagram",
@@ -55,19 +88,8 @@ fn an_idle_path_takes_propagation_and_serialisation() {
 #[test]
 fn a_bulk_flow_fills_the_bottleneck() {
     for (queue, tolerance) in [(Value::Null, 0.002), (json!(200), 0.005)] {
-        let mut bottleneck = link("S", "B", 8e6, 5000.0);
-        bottleneck["queue_packets"] = queue;
-        let results = run(&json!({
-            "format": 1,
-            "duration_s": 60.0,
-            "warm_up_s": 5.0,
-            "packet_overhead_bytes": 34,
-            "links": [link("A", "S", 100e6, 1000.0), bottleneck],
-            "tcp": { "mss_bytes": 1448 },
-            "flows": [{
-                "name": "1", "src": "A", "dst": "B", "protocol": "tcp", "traffic": { "kind": "bulk" },
-            }],
-        }));
+        let bottleneck = (8e6, 6000.0, json!({ "queue_packets": queue }));
+        let results = bulk(bottleneck, [5.0, 60.0], 1, json!({ "mss_bytes": 1448 }));
         let packet = f64::from(1448 + 34 + 20 + 12);
         assert_close(
             "goodput",
@@ -75,7 +97,6 @@ fn a_bulk_flow_fills_the_bottleneck() {
             8e6 * 1448.0 / packet,
             tolerance,
         );
-        assert_conserved(&results);
     }
 }
 
@@ -92,8 +113,7 @@ fn a_queue_with_poisson_arrivals_waits_as_m_d_1() {
             "format": 1,
             "seed": seed,
             "duration_s": duration_s,
-            "packet_overhead_bytes": 34,
-            "links": [link("A", "B", rate_bps, 0.0)],
+                "links": [link("A", "B", rate_bps, 0.0)],
             "flows": [{
                 "name": "1", "src": "A", "dst": "B", "protocol": "datagram",
                 "traffic": {
@@ -126,26 +146,17 @@ fn a_queue_with_poisson_arrivals_waits_as_m_d_1() {
 fn reno_under_random_loss_follows_mathis() {
     for loss in [0.001, 0.004] {
         let rtt_s = 0.1;
-        let mut lossy = link("S", "B", 1e9, 1e6 * rtt_s / 2.0);
-        lossy["loss"] = json!(loss);
-        let results = run(&json!({
-            "format": 1,
-            "seed": 5,
-            "duration_s": 2000.0,
-            "warm_up_s": 20.0,
-            "packet_overhead_bytes": 34,
-            "links": [link("A", "S", 1e9, 0.0), lossy],
-            "tcp": {
+        let results = bulk(
+            (1e9, 1e6 * rtt_s / 2.0, json!({ "loss": loss })),
+            [20.0, 2000.0],
+            5,
+            json!({
                 "mss_bytes": 1000, "delayed_ack_segments": 1,
                 "send_buffer_bytes": 4_000_000, "receive_buffer_bytes": 4_000_000,
-            },
-            "flows": [{
-                "name": "1", "src": "A", "dst": "B", "protocol": "tcp", "traffic": { "kind": "bulk" },
-            }],
-        }));
+            }),
+        );
         let expected_bps = 1000.0 * 8.0 / rtt_s * f64::sqrt(1.5 / loss);
         assert_close("goodput", results.flows[0].goodput_bps, expected_bps, 0.15);
-        assert_conserved(&results);
     }
 }
 
@@ -167,21 +178,20 @@ fn reno_uses_what_its_sawtooth_leaves() {
         let path_packets = rate_bps * rtt_s / 8.0 / packet;
         for queue in [0.5, 0.75, 1.5] {
             for (acks, sack) in [(1, true), (2, true), (1, false), (2, false)] {
-                let mut bottleneck = link("S", "B", rate_bps, 1e6 * rtt_s / 2.0);
-                bottleneck["queue_packets"] = json!((queue * path_packets) as u64);
-                let results = run(&json!({
-                    "format": 1,
-                    "duration_s": 50.0,
-                    "warm_up_s": 10.0,
-                    "links": [link("A", "S", 1e9, 0.0), bottleneck],
-                    "tcp": {
+                let packets = (queue * path_packets) as u64;
+                let results = bulk(
+                    (
+                        rate_bps,
+                        1e6 * rtt_s / 2.0,
+                        json!({ "queue_packets": packets }),
+                    ),
+                    [10.0, 50.0],
+                    1,
+                    json!({
                         "profile": "rfc", "mss_bytes": 1448, "sack": sack, "delayed_ack_segments": acks,
                         "send_buffer_bytes": 8_000_000, "receive_buffer_bytes": 8_000_000,
-                    },
-                    "flows": [{
-                        "name": "1", "src": "A", "dst": "B", "protocol": "tcp", "traffic": { "kind": "bulk" },
-                    }],
-                }));
+                    }),
+                );
                 let what = format!("{rate_bps} {rtt_s} {queue} {acks} {sack}");
                 let share = results.links[2].utilisation / sawtooth_utilisation(queue);
                 assert!(
@@ -229,12 +239,6 @@ fn two_sources_share_a_queue_as_in_ns3() {
         let mut shared = link("S", "R", 6e6, 1000.0);
         shared["queue_packets"] = json!(50);
         let access = |a: &str, b: &str| link(a, b, access_bps, 1000.0);
-        let flow = |name: &str, src: &str, dst: &str, rate_bps: f64| {
-            json!({
-                "name": name, "src": src, "dst": dst, "protocol": "tcp",
-                "traffic": { "kind": "cbr", "rate_bps": rate_bps },
-            })
-        };
         let results = run(&json!({
             "format": 1,
             "seed": 1,
@@ -242,7 +246,7 @@ fn two_sources_share_a_queue_as_in_ns3() {
             "packet_overhead_bytes": 22,
             "links": [access("A", "S"), access("B", "S"), shared, access("R", "C"), access("R", "D")],
             "tcp": { "profile": "ns3", "sack": sack, "mss_bytes": mss },
-            "flows": [flow("1", "A", "C", 4e6), flow("2", "B", "D", 3.9e6)],
+            "flows": [cbr("1", "A", "C", 4e6), cbr("2", "B", "D", 3.9e6)],
         }));
         for (flow, (goodput_bps, delay_s, recoveries)) in results.flows.iter().zip(flows) {
             let what = format!("{access_bps} {mss} {sack} {}", flow.flow);
@@ -260,22 +264,17 @@ fn two_sources_share_a_queue_as_in_ns3() {
 
 /// Goodput of a bulk flow of profile `linux` over 20 Mbit/s, in Mbit/s, with drops of the queue and timeouts.
 fn linux(rtt_s: f64, queue_packets: u64, loss: f64, control: &str, seed: u64) -> (f64, u64, u64) {
-    let mut bottleneck = link("S", "B", 20e6, 1e6 * rtt_s / 2.0);
-    bottleneck["queue_packets"] = json!(queue_packets);
-    bottleneck["loss"] = json!(loss);
-    let results = run(&json!({
-        "format": 1,
-        "seed": seed,
-        "duration_s": if rtt_s > 0.1 || loss > 0.0 { 60.0 } else { 30.0 },
-        "links": [link("A", "S", 1e9, 0.0), bottleneck],
-        "tcp": {
+    let long = rtt_s > 0.1 || loss > 0.0;
+    let settings = json!({ "queue_packets": queue_packets, "loss": loss });
+    let results = bulk(
+        (20e6, 1e6 * rtt_s / 2.0, settings),
+        [0.0, if long { 60.0 } else { 30.0 }],
+        seed,
+        json!({
             "profile": "linux", "congestion_control": control,
             "send_buffer_bytes": 4_000_000, "receive_buffer_bytes": 16_000_000,
-        },
-        "flows": [{
-            "name": "1", "src": "A", "dst": "B", "protocol": "tcp", "traffic": { "kind": "bulk" },
-        }],
-    }));
+        }),
+    );
     let stream = &results.flows[0].streams[0];
     (
         results.flows[0].goodput_bps / 1e6,
@@ -313,19 +312,13 @@ fn over_slow_links_nothing_is_sent_again_as_in_linux() {
     for (rates_bps, delay_s) in [([300e3, 20e3], 0.098_12), ([15e3, 6e3], 0.095_36)] {
         let access = |a: &str, b: &str| link(a, b, 4e6, 100.0);
         let slow = |a: &str, b: &str| link(a, b, 0.4e6, 1000.0);
-        let flow = |name: &str, src: &str, dst: &str, rate_bps: f64| {
-            json!({
-                "name": name, "src": src, "dst": dst, "protocol": "tcp",
-                "traffic": { "kind": "cbr", "rate_bps": rate_bps, "write_bytes": 1374 },
-            })
-        };
         let results = run(&json!({
             "format": 1,
             "duration_s": 10.0,
             "warm_up_s": 1.0,
             "links": [access("A", "R"), access("B", "U"), access("C", "S"), access("D", "T"), slow("R", "S"), slow("S", "T"), slow("T", "U")],
             "tcp": { "profile": "linux", "mss_bytes": 1374 },
-            "flows": [flow("1", "A", "B", rates_bps[0]), flow("2", "C", "D", rates_bps[1])],
+            "flows": [cbr("1", "A", "B", rates_bps[0]), cbr("2", "C", "D", rates_bps[1])],
         }));
         for flow in &results.flows {
             assert_eq!(
