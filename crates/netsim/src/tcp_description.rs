@@ -5,8 +5,7 @@ use serde::Deserialize;
 use crate::error::Error;
 use crate::methods::Named;
 use crate::tcp::config::{
-    CongestionAlgorithm, CubicSettings, Detection, Ns3MptcpMethod, Pacing, Reduction, RenoGrowth,
-    Spurious,
+    CongestionAlgorithm, Detection, Ns3MptcpMethod, Pacing, Reduction, RenoGrowth, Spurious,
 };
 use crate::tcp::{Config, Profile};
 use crate::time::seconds;
@@ -193,7 +192,7 @@ impl TcpDescription {
                     paced: self.pacing.is_some_and(|name| name != PacingName::Off),
                 }
             }
-            CongestionName::Cubic => CongestionAlgorithm::Cubic(CubicSettings::default()),
+            CongestionName::Cubic => CongestionAlgorithm::Cubic,
             CongestionName::Bbr if self.profile == Profile::Ns3 => {
                 CongestionAlgorithm::Ns3Bbr { seed: 0 }
             }

@@ -26,7 +26,7 @@ pub enum CongestionAlgorithm {
     /// Slow start and congestion avoidance of RFC 5681.
     Reno(RenoGrowth),
     /// RFC 9438.
-    Cubic(CubicSettings),
+    Cubic,
     /// CUBIC as Linux has it, with hybrid slow start.
     LinuxCubic {
         /// Whether data is paced.
@@ -55,30 +55,6 @@ pub enum RenoGrowth {
     Acks,
     /// Slow start by all that is acknowledged, then a segment each `cwnd` acknowledged segments (Linux).
     Segments,
-}
-
-/// The constants of CUBIC.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CubicSettings {
-    /// C of RFC 9438 4.1, in segments per cubed second.
-    pub c: f64,
-    /// The factor of the multiplicative decrease (RFC 9438 4.6).
-    pub beta: f64,
-    /// Release bandwidth to new flows faster (RFC 9438 4.7).
-    pub fast_convergence: bool,
-    /// Grow at least as Reno would (RFC 9438 4.3).
-    pub reno_friendly: bool,
-}
-
-impl Default for CubicSettings {
-    fn default() -> Self {
-        Self {
-            c: 0.4,
-            beta: 0.7,
-            fast_convergence: true,
-            reno_friendly: true,
-        }
-    }
 }
 
 /// How the window shrinks while lost data is repaired.

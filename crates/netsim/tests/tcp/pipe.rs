@@ -1,7 +1,7 @@
 //! Two endpoints over a path that loses, reorders and duplicates: every byte arrives once, in order, and the connection ends.
 
 use super::path::{Path, Pipe};
-use netsim::tcp::config::{CongestionAlgorithm, CubicSettings, Reduction};
+use netsim::tcp::config::{CongestionAlgorithm, Reduction};
 use netsim::tcp::{Config, State};
 use netsim::time::{MILLISECOND, SECOND};
 
@@ -31,7 +31,7 @@ fn configs() -> Vec<(String, Config)> {
                         config.detect_by_duplicates();
                     }
                     if cubic {
-                        config.congestion = CongestionAlgorithm::Cubic(CubicSettings::default());
+                        config.congestion = CongestionAlgorithm::Cubic;
                     }
                     configs.push((
                         format!("{name} sack={sack} {reduction:?} cubic={cubic}"),

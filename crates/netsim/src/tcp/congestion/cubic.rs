@@ -1,13 +1,16 @@
 //! CUBIC (RFC 9438). Windows are in segments here, times in seconds, as in the RFC.
 
-use super::super::config::CubicSettings;
 use super::{Acked, CongestionControl, Window};
 use crate::time::{Nanos, SECOND};
 
+/// C (4.1), in segments per cubed second.
+const C: f64 = 0.4;
+/// The factor of the multiplicative decrease (4.6).
+const BETA: f64 = 0.7;
+
 /// CUBIC's window: a cubic function of the time since the last loss, whatever the round-trip time.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Cubic {
-    settings: CubicSettings,
     /// W_max: the window before the last loss, perhaps lowered by fast convergence.
     w_max: f64,
     /// cwnd_prior: the window before the last loss as it was.
@@ -29,27 +32,16 @@ struct Epoch {
 }
 
 impl Cubic {
-    /// Begin with no loss seen.
-    pub fn new(settings: CubicSettings) -> Self {
-        Self {
-            settings,
-            w_max: 0.0,
-            prior: 0.0,
-            epoch: None,
-            remainder: 0.0,
-        }
-    }
-
     /// Equations 1 and 2: the window `t` seconds into an epoch.
-    fn curve(&self, epoch: &Epoch, t: f64) -> f64 {
+    fn curve(epoch: &Epoch, t: f64) -> f64 {
         let offset = t - epoch.k;
-        self.settings.c * offset * offset * offset + epoch.origin
+        C * offset * offset * offset + epoch.origin
     }
 
     /// RFC 9438, 4.2: the epoch begins with the first ACK of congestion avoidance.
     fn begin_epoch(&self, now: Nanos, cwnd: f64) -> Epoch {
         let (k, origin) = if self.w_max > cwnd {
-            (cube_root((self.w_max - cwnd) / self.settings.c), self.w_max)
+            (cube_root((self.w_max - cwnd) / C), self.w_max)
         } else {
             (0.0, cwnd)
         };
@@ -63,11 +55,10 @@ impl Cubic {
 
     /// RFC 9438, 4.3: W_est after an ACK of `segments`.
     fn grow_reno(&self, epoch: &mut Epoch, cwnd: f64, segments: f64) {
-        let beta = self.settings.beta;
         let alpha = if epoch.reno >= self.prior {
             1.0
         } else {
-            3.0 * (1.0 - beta) / (1.0 + beta)
+            3.0 * (1.0 - BETA) / (1.0 + BETA)
         };
         epoch.reno += alpha * segments / cwnd;
     }
@@ -89,13 +80,12 @@ impl CongestionControl for Cubic {
             .unwrap_or_else(|| self.begin_epoch(acked.now, cwnd));
         let t = seconds(acked.now.saturating_sub(epoch.start));
         self.grow_reno(&mut epoch, cwnd, segments);
-        let growth = if self.settings.reno_friendly && self.curve(&epoch, t) < epoch.reno {
+        let growth = if Self::curve(&epoch, t) < epoch.reno {
             (epoch.reno - cwnd).max(0.0)
         } else {
             // RFC 9438, 4.2: half more in a round trip at most.
-            let target = self
-                .curve(&epoch, t + seconds(acked.srtt.unwrap_or(0)))
-                .clamp(cwnd, 1.5 * cwnd);
+            let target =
+                Self::curve(&epoch, t + seconds(acked.srtt.unwrap_or(0))).clamp(cwnd, 1.5 * cwnd);
             (target - cwnd) / cwnd * segments
         };
         self.epoch = Some(epoch);
@@ -109,14 +99,14 @@ impl CongestionControl for Cubic {
     fn on_loss(&mut self, _now: Nanos, window: &mut Window, flight: u64) {
         let cwnd = window.cwnd as f64 / f64::from(window.mss);
         self.prior = cwnd;
-        self.w_max = if cwnd < self.w_max && self.settings.fast_convergence {
-            cwnd * (1.0 + self.settings.beta) / 2.0
+        self.w_max = if cwnd < self.w_max {
+            cwnd * (1.0 + BETA) / 2.0
         } else {
             cwnd
         };
         self.epoch = None;
         self.remainder = 0.0;
-        let reduced = flight.min(window.cwnd) as f64 * self.settings.beta;
+        let reduced = flight.min(window.cwnd) as f64 * BETA;
         window.ssthresh = (reduced as u64).max(2 * window.segment());
     }
 

@@ -169,7 +169,7 @@ pub trait CongestionControl: std::fmt::Debug + Send {
 pub fn build(algorithm: CongestionAlgorithm) -> Box<dyn CongestionControl> {
     match algorithm {
         CongestionAlgorithm::Reno(growth) => Box::new(Reno::new(growth)),
-        CongestionAlgorithm::Cubic(settings) => Box::new(Cubic::new(settings)),
+        CongestionAlgorithm::Cubic => Box::<Cubic>::default(),
         CongestionAlgorithm::LinuxCubic { paced } => Box::new(LinuxCubic::new(paced)),
         CongestionAlgorithm::Ns3Cubic => Box::new(Ns3Cubic::default()),
         CongestionAlgorithm::Bbr { seed } => Box::new(Bbr::new(seed)),
