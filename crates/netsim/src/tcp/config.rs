@@ -245,8 +245,6 @@ pub struct RtoSettings {
     pub min: Nanos,
     /// Where doubling ends (RFC 6298, 2.5: at least 60 s).
     pub max: Nanos,
-    /// The clock granularity G (RFC 6298, 2.3).
-    pub granularity: Nanos,
 }
 
 /// Settings of one side of a connection.
@@ -270,8 +268,6 @@ pub struct Config {
     pub sack: bool,
     /// Offer and use timestamps (RFC 7323).
     pub timestamps: bool,
-    /// The tick of the timestamp clock; RTTs measured by timestamps are multiples of it.
-    pub timestamp_tick: Nanos,
     /// Offer and use window scaling (RFC 7323, 2).
     pub window_scaling: bool,
     /// Send new data on the first duplicate ACKs (RFC 3042).
@@ -355,7 +351,6 @@ impl Config {
             delayed_ack_timeout: 200 * MILLISECOND,
             sack: true,
             timestamps: true,
-            timestamp_tick: MILLISECOND,
             window_scaling: true,
             limited_transmit: true,
             duplicate_threshold: 3,
@@ -371,7 +366,6 @@ impl Config {
                 initial: SECOND,
                 min: SECOND,
                 max: 60 * SECOND,
-                granularity: MILLISECOND,
             },
             timeout: TimeoutRule::Rfc6298,
             syn_retries: 6,
@@ -410,10 +404,9 @@ impl Config {
             dsack: true,
             impatient: Impatient::Never,
             rto: RtoSettings {
-                initial: SECOND,
                 min: 200 * MILLISECOND,
                 max: 120 * SECOND,
-                granularity: MILLISECOND,
+                ..Self::rfc().rto
             },
             timeout: TimeoutRule::LeastMargin,
             time_wait: 60 * SECOND,
@@ -445,7 +438,7 @@ impl Config {
     /// # Errors
     /// A sentence that names the first field that is out of its range.
     pub fn validate(&self) -> Result<(), String> {
-        let rules: [(bool, &str, &str); 14] = [
+        let rules: [(bool, &str, &str); 13] = [
             (
                 self.sack || self.detection != Detection::Rack,
                 "sack",
@@ -487,7 +480,6 @@ impl Config {
                 "delayed_ack_segments",
                 "at least 1",
             ),
-            (self.timestamp_tick > 0, "timestamp_tick", "at least 1 ns"),
             (
                 self.duplicate_threshold > 0,
                 "duplicate_threshold",

@@ -1,7 +1,15 @@
 //! The round-trip time and the retransmission timeout (RFC 6298).
 
 use super::config::{RtoSettings, TimeoutRule};
-use crate::time::Nanos;
+use crate::time::{Nanos, MILLISECOND};
+
+/// The tick of a host's clock, which is the granularity G (RFC 6298, 2.3), and of which timestamps are multiples.
+const TICK: Nanos = MILLISECOND;
+
+/// The last tick of a host's clock.
+pub fn last_tick(now: Nanos) -> Nanos {
+    now / TICK * TICK
+}
 
 /// Smoothed round-trip time, its variation, and the timeout that follows.
 #[derive(Debug, Clone)]
@@ -66,7 +74,7 @@ impl RttEstimator {
         }
         let deviations = 4 * self.variation;
         let timeout = match self.rule {
-            TimeoutRule::Rfc6298 => self.srtt + deviations.max(self.settings.granularity),
+            TimeoutRule::Rfc6298 => self.srtt + deviations.max(TICK),
             TimeoutRule::LeastMargin => self.srtt + deviations.max(self.settings.min),
             TimeoutRule::Ns3MeanDeviation => self.srtt + deviations.max(self.srtt),
         };
@@ -103,7 +111,6 @@ impl RttEstimator {
 mod tests {
     use super::super::config::Config;
     use super::*;
-    use crate::time::MILLISECOND;
 
     #[test]
     fn ns3s_timeout_is_64_times_the_estimate_at_most() {

@@ -1,5 +1,6 @@
 //! Segments that leave.
 
+use super::super::rtt::last_tick;
 use super::super::scoreboard::Transmission;
 use super::super::segment::{MptcpKind, Segment, SynOptions};
 use super::{Endpoint, State};
@@ -74,7 +75,7 @@ impl Endpoint {
     }
 
     pub(super) fn stamp(&self, now: Nanos) -> (Nanos, Nanos) {
-        (self.sender.tick_of(now), self.receiver.echo())
+        (last_tick(now), self.receiver.echo())
     }
 
     pub(super) fn data(&mut self, now: Nanos, transmission: Transmission) -> Segment {

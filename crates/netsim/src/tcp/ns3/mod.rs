@@ -31,9 +31,7 @@ impl Config {
             impatient: Impatient::Always,
             rto: RtoSettings {
                 initial: 3 * SECOND,
-                min: SECOND,
-                max: 60 * SECOND,
-                granularity: MILLISECOND,
+                ..Self::rfc().rto
             },
             data_retries: 6,
             persist_timeout: Some(6 * SECOND),

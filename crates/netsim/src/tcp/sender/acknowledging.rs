@@ -4,6 +4,7 @@ use super::super::config::{BackoffEnd, Sampling};
 use super::super::congestion::Delivery;
 use super::super::receiver::OFF;
 use super::super::recovery::{AckEvent, Phase, Verdict};
+use super::super::rtt::last_tick;
 use super::super::scoreboard::Advance;
 use super::super::segment::Segment;
 use super::super::statistics::Statistics;
@@ -238,7 +239,7 @@ impl Sender {
         let rtt = match segment.timestamps {
             _ if self.sampling == Sampling::Departures => (!ambiguous).then(|| now - sent_at),
             Some(_) if ambiguous && self.sampling == Sampling::FirstSentOnly => None,
-            Some((_, echo)) if self.timestamps => Some(self.echoed(now, echo)),
+            Some((_, echo)) if self.timestamps => Some(echoed(now, echo)),
             _ if !ambiguous => Some(now - sent_at),
             _ => None,
         }?;
@@ -246,14 +247,14 @@ impl Sender {
         Some(rtt)
     }
 
-    /// A sample by the peer's echo of our clock; at least a microsecond.
-    pub(super) fn echoed(&self, now: Nanos, echo: Nanos) -> Nanos {
-        self.tick_of(now).saturating_sub(echo).max(1_000)
-    }
-
     /// Take the sample of the handshake.
     pub fn sample_echo(&mut self, now: Nanos, echo: Nanos) {
-        let rtt = self.echoed(now, echo);
+        let rtt = echoed(now, echo);
         self.rtt.sample(rtt);
     }
+}
+
+/// A sample by the peer's echo of our clock; at least a microsecond.
+fn echoed(now: Nanos, echo: Nanos) -> Nanos {
+    last_tick(now).saturating_sub(echo).max(1_000)
 }

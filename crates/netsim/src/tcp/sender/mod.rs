@@ -27,7 +27,6 @@ pub struct Sender {
     buffer_bytes: u64,
     nagle: bool,
     timestamps: bool,
-    tick: Nanos,
     backoff_end: BackoffEnd,
     sampling: Sampling,
     data_retries: u32,
@@ -93,7 +92,6 @@ impl Sender {
             buffer_bytes: u64::from(config.send_buffer_bytes),
             nagle: config.nagle,
             timestamps: config.timestamps,
-            tick: config.timestamp_tick,
             backoff_end: config.backoff_end,
             sampling: config.sampling,
             data_retries: config.data_retries,
@@ -230,11 +228,6 @@ impl Sender {
         self.congestion.on_mss(&mut self.window, mss);
         self.recovery.agree(sack);
         self.timestamps = timestamps;
-    }
-
-    /// The last tick of the clock of timestamps.
-    pub fn tick_of(&self, now: Nanos) -> Nanos {
-        now / self.tick * self.tick
     }
 
     /// Where samples of the round-trip time come from.

@@ -2,6 +2,7 @@
 
 use super::super::super::config::Config;
 use super::super::super::receiver::OFF;
+use super::super::super::rtt::last_tick;
 use super::super::super::scoreboard::{Delivered, Judgement, Scoreboard};
 use super::super::super::segment::Segment;
 use super::super::{AckEvent, Episode, Phase};
@@ -23,8 +24,6 @@ pub struct Rack {
     /// The least round trip of what was sent once, and when it was measured.
     min_rtt: Nanos,
     min_rtt_at: Nanos,
-    /// Of the timestamp clock.
-    tick: Nanos,
     reordering_seen: bool,
     reo_wnd_mult: u64,
     reo_wnd_persist: u32,
@@ -44,7 +43,6 @@ impl Rack {
             rtt: 0,
             min_rtt: OFF,
             min_rtt_at: 0,
-            tick: config.timestamp_tick,
             reordering_seen: false,
             reo_wnd_mult: 1,
             reo_wnd_persist: PERSIST_RECOVERIES,
@@ -70,7 +68,7 @@ impl Rack {
             } = delivered;
             let rtt = event.now - sent_at;
             // An ACK of the original, not of the copy.
-            let echoes_earlier = |(_, echo)| echo < sent_at / self.tick * self.tick;
+            let echoes_earlier = |(_, echo)| echo < last_tick(sent_at);
             let stale = segment.timestamps.is_some_and(echoes_earlier) || rtt < self.min_rtt;
             if again && stale {
                 continue;

@@ -2,6 +2,7 @@
 
 use super::super::super::config::Config;
 use super::super::super::congestion::Window;
+use super::super::super::rtt::last_tick;
 use super::super::super::scoreboard::{Scoreboard, Transmission};
 use super::super::super::segment::Segment;
 use super::super::{AckEvent, Episode};
@@ -11,7 +12,6 @@ use crate::time::Nanos;
 /// Compares the timestamp that the first ACK of new data echoes with that of the retransmission: an older one is the original's.
 #[derive(Debug, Clone)]
 pub struct Eifel {
-    tick: Nanos,
     initial_window_segments: u64,
     reduced: Option<Reduced>,
 }
@@ -27,10 +27,9 @@ struct Reduced {
 }
 
 impl Eifel {
-    /// By the timestamp clock of a configuration.
+    /// By a configuration.
     pub fn new(config: &Config) -> Self {
         Self {
-            tick: config.timestamp_tick,
             initial_window_segments: u64::from(config.initial_window_segments),
             reduced: None,
         }
@@ -48,7 +47,7 @@ impl SpuriousResponse for Eifel {
 
     fn on_resent(&mut self, now: Nanos, _: &Transmission) {
         if let Some(reduced) = &mut self.reduced {
-            reduced.resent_at.get_or_insert(now / self.tick * self.tick);
+            reduced.resent_at.get_or_insert(last_tick(now));
         }
     }
 

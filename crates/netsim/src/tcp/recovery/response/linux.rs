@@ -1,8 +1,8 @@
 //! Linux's undo (`tcp_try_undo_*`): by the echo of a timestamp that is older than the first retransmission (RFC 3522), or once all that was
 //! sent again is reported to have arrived twice (RFC 3708); window and threshold go back to where they were.
 
-use super::super::super::config::Config;
 use super::super::super::congestion::Window;
+use super::super::super::rtt::last_tick;
 use super::super::super::scoreboard::{Scoreboard, Transmission};
 use super::super::super::segment::Segment;
 use super::super::{AckEvent, Episode};
@@ -10,9 +10,8 @@ use super::{SpuriousResponse, Undo};
 use crate::time::Nanos;
 
 /// What was before the last reduction, until it is undone.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Linux {
-    tick: Nanos,
     reduced: Option<Reduced>,
 }
 
@@ -25,16 +24,6 @@ struct Reduced {
     needed: u64,
     /// Its recovery goes on.
     under_way: bool,
-}
-
-impl Linux {
-    /// By the timestamp clock of a configuration.
-    pub fn new(config: &Config) -> Self {
-        Self {
-            tick: config.timestamp_tick,
-            reduced: None,
-        }
-    }
 }
 
 impl SpuriousResponse for Linux {
@@ -52,7 +41,7 @@ impl SpuriousResponse for Linux {
     fn on_resent(&mut self, now: Nanos, _: &Transmission) {
         let reduced = self.reduced.as_mut().filter(|reduced| reduced.under_way);
         if let Some(reduced) = reduced {
-            reduced.resent_at.get_or_insert(now / self.tick * self.tick);
+            reduced.resent_at.get_or_insert(last_tick(now));
             reduced.needed += 1;
         }
     }

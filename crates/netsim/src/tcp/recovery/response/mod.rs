@@ -98,7 +98,7 @@ pub fn build(config: &Config) -> Option<Box<dyn SpuriousResponse>> {
     }
     match config.spurious {
         Spurious::Ignored => None,
-        Spurious::Linux => Some(Box::new(Linux::new(config))),
+        Spurious::Linux => Some(Box::<Linux>::default()),
         Spurious::Eifel => Some(Box::new(Eifel::new(config))),
         Spurious::FRto => Some(Box::<FRto>::default()),
         Spurious::DSack => Some(Box::<DSack>::default()),
