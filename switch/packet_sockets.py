@@ -20,20 +20,19 @@ ROOM_BYTES = 4 << 20
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def widen(pid: int, known: set[str], room_bytes: int = ROOM_BYTES) -> int:
-    """Give the packet sockets of a process receive buffers of a size; return how many were widened.
+def widen(pid: int, known: set[str]) -> int:
+    """Give the packet sockets of a process receive buffers of `ROOM_BYTES`; return how many were widened.
 
     Args:
         pid: of the process.
         known: sockets that have been looked at, which are passed over; those found now are added.
-        room_bytes: as for SO_RCVBUF.
 
     Raises:
         OSError: the kernel has no pidfd_getfd, or does not let this process use it.
     """
     process = os.pidfd_open(pid)
     try:
-        return sum(_widen(process, number, room_bytes) for number in _new_sockets(pid, known))
+        return sum(_widen(process, number) for number in _new_sockets(pid, known))
     finally:
         os.close(process)
 
@@ -51,7 +50,7 @@ def _new_sockets(pid: int, known: set[str]) -> list[int]:
     return sockets
 
 
-def _widen(process: int, number: int, room_bytes: int) -> bool:
+def _widen(process: int, number: int) -> bool:
     descriptor = _libc.syscall(_PIDFD_GETFD, process, number, 0)
     if descriptor < 0:
         error = ctypes.get_errno()
@@ -59,5 +58,5 @@ def _widen(process: int, number: int, room_bytes: int) -> bool:
     with socket.socket(fileno=descriptor) as borrowed:
         if borrowed.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN) != socket.AF_PACKET:
             return False
-        borrowed.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, room_bytes)
+        borrowed.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, ROOM_BYTES)
         return True

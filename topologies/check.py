@@ -88,7 +88,7 @@ def _check_addresses(network: Network, file: str | None) -> None:
                 raise InvalidTopology(f"nodes[{index}].{field}", f"{ip} is that of {taken[ip]} too", file)
 
 
-def check_numbered(network: Network, file: str | None = None) -> None:
+def check_numbered(network: Network) -> None:
     """Check that no host has an address or a VLAN of its own, as emulation and simulation take them.
 
     Raises:
@@ -97,7 +97,7 @@ def check_numbered(network: Network, file: str | None = None) -> None:
     for index, node in enumerate(network.nodes):
         if node.has_given_address or node.vlan is not None:
             reason = f"{node.name} has an address of its own or a VLAN: it is a real host, not emulated"
-            raise InvalidTopology(f"nodes[{index}]", reason, file)
+            raise InvalidTopology(f"nodes[{index}]", reason)
 
 
 def _check_links(network: Network, kinds: Mapping[str, str], file: str | None) -> None:

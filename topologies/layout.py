@@ -12,33 +12,29 @@ SPRING_LIMIT = 400
 """Above this networkx wants SciPy for a spring layout; so large a network is drawn on a circle."""
 
 
-def positions(network: Network, seed: int = 0) -> dict[str, Point]:
+def positions(network: Network) -> dict[str, Point]:
     """Return the place of every node (arbitrary units, y upwards).
 
     Nodes with `x` and `y` stay there. The others stand at the mean of their neighbours if some are placed; if
     none is, forces place all, without crossings where the network is planar and not large.
-
-    Args:
-        network: the network.
-        seed: of the layout by forces.
     """
     placed = {n.name: (n.x, n.y) for n in network.nodes if n.x is not None and n.y is not None}
     names = [node.name for node in network.nodes]
-    return place(names, placed, [link.ends for link in network.links], seed)
+    return place(names, placed, [link.ends for link in network.links])
 
 
 def place(
-    names: list[str], placed: Mapping[str, Point], links: Iterable[tuple[str, str]], seed: int = 0
+    names: list[str], placed: Mapping[str, Point], links: Iterable[tuple[str, str]]
 ) -> dict[str, Point]:
     """Return the place of every node, as `positions`, of nodes of which some are `placed` already."""
     if len(placed) == len(names):
         return dict(placed)
     if not placed:
-        return _spring(names, links, seed)
+        return _spring(names, links)
     return _among_neighbours(names, placed, links)
 
 
-def _spring(names: list[str], links: Iterable[tuple[str, str]], seed: int) -> dict[str, Point]:
+def _spring(names: list[str], links: Iterable[tuple[str, str]]) -> dict[str, Point]:
     if len(names) > SPRING_LIMIT:
         return {
             name: (math.cos(2 * math.pi * i / len(names)), math.sin(2 * math.pi * i / len(names)))
@@ -47,7 +43,7 @@ def _spring(names: list[str], links: Iterable[tuple[str, str]], seed: int) -> di
     # Slow to import, and only drawings without coordinates need it.
     from topologies.untangling import spring_layout
 
-    return spring_layout(names, links, seed)
+    return spring_layout(names, links, seed=0)
 
 
 def _among_neighbours(

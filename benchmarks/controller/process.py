@@ -64,12 +64,12 @@ class Controller:
         return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
-async def leader_of(replicas: Sequence[Controller], but: Controller | None = None) -> Controller:
-    """Wait for a replica that leads, another one than `but` (RuntimeError: that takes too long)."""
+async def leader_of(replicas: Sequence[Controller]) -> Controller:
+    """Wait for a replica that leads (RuntimeError: that takes too long)."""
     end = time.monotonic() + _PATIENCE_S
     while time.monotonic() < end:
         for each in replicas:
-            if each is not but and (await each.get("/v1/leader"))["standing"] == "leader":
+            if (await each.get("/v1/leader"))["standing"] == "leader":
                 return each
         await asyncio.sleep(0.02)
     raise RuntimeError(f"no replica leads after {_PATIENCE_S:g} s")
