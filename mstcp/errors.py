@@ -6,7 +6,7 @@ MstcpError
 │   └── RemoteProtocolError     the peer broke the protocol
 │       └── UnsupportedVersion  it speaks other versions of it
 ├── ConnectionClosed            the connection is closed on our side
-│   └── ConnectionLost          it broke: a stream failed, or the peer vanished (also a ConnectionError)
+│   └── ConnectionLost          it broke: a stream failed, or the peer vanished (also a ConnectionResetError)
 ├── BufferLimitExceeded         the application wrote on and on without waiting for drain()
 ├── ControllerError             the controller refused, or cannot be reached
 └── DependencyMissing           an optional package is not installed (also an ImportError)
@@ -68,7 +68,7 @@ class ConnectionClosed(MstcpError):
         return str(self.args[0]) if self.args else "the connection is closed"
 
 
-class ConnectionLost(ConnectionClosed, ConnectionError):
+class ConnectionLost(ConnectionClosed, ConnectionResetError):
     """A stream of the connection failed, and the connection with it.
 
     Attributes:

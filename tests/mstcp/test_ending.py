@@ -175,3 +175,14 @@ async def test_what_is_written_after_the_peer_has_closed_fails(streams: int) -> 
                         sock.sendall(bytes(100_000))
 
         await asyncio.to_thread(blocking)
+
+
+async def abort(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.transport.abort()
+
+
+async def test_who_expects_a_reset_of_tcp_hears_of_a_break() -> None:
+    async with serving(abort) as address:
+        reader, _ = await mstcp.open_connection(*address, streams=[StreamSpec()] * 2)
+        with pytest.raises(ConnectionResetError):
+            await asyncio.wait_for(reader.read(), 60)
