@@ -162,19 +162,23 @@ async def test_a_connection_whose_streams_do_not_come_back_is_lost_after_its_tim
         assert await reader.read() == b""
 
 
+OWN_ADDRESS = "127.77.0.1"
+"""Where nobody else's connections share a port."""
+
+
 @pytest.mark.parametrize("is_named", [False, True])
 async def test_a_stream_whose_port_was_taken_comes_back_from_another_unless_it_was_named(
     is_named: bool,
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
+    with socket.create_server((OWN_ADDRESS, 0)) as free:
         named_port = free.getsockname()[1] if is_named else 0
     specs = [StreamSpec(source_port=named_port), StreamSpec()]
-    async with connected(specs) as ((_, writer), _):
+    async with connected(specs, source_address=OWN_ADDRESS) as ((_, writer), _):
         mine = writer.transport
         port = mine.streams()[0].source_port
         with socket.socket() as other:
             other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            other.bind(("127.0.0.1", port))
+            other.bind((OWN_ADDRESS, port))
             other.listen()  # from now on it shares the port with nobody
             writer.get_extra_info("sockets")[0].shutdown(socket.SHUT_RDWR)
             if not is_named:
@@ -195,9 +199,10 @@ async def test_a_stream_comes_back_though_another_connection_goes_to_the_server_
     is_named: bool,
 ) -> None:
     """Ports that are bound to come back may be shared; that one is in use shows when it connects."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
+    with socket.create_server((OWN_ADDRESS, 0)) as free:
         named_port = free.getsockname()[1] if is_named else 0
-    async with connected([StreamSpec(source_port=named_port), StreamSpec()]) as ((_, writer), _):
+    specs = [StreamSpec(source_port=named_port), StreamSpec()]
+    async with connected(specs, source_address=OWN_ADDRESS) as ((_, writer), _):
         mine = writer.transport
         port = mine.streams()[0].source_port
         # From now on its port is bound as that of a stream that came back.
@@ -206,7 +211,7 @@ async def test_a_stream_comes_back_though_another_connection_goes_to_the_server_
         await until(lambda: mine.alive_streams == 2)
         with socket.socket() as other:
             other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            other.bind(("127.0.0.1", port))
+            other.bind((OWN_ADDRESS, port))
             disconnect(writer.get_extra_info("sockets")[0])
             other.connect(writer.get_extra_info("peername"))
             if not is_named:
