@@ -137,7 +137,7 @@ fn search_within(
     }
     let trees = sources.route_all(f64::INFINITY);
     let halt = Halt(halt);
-    let by_trees = sources.have_acks() || (load == 1.0 && sources.have_few_demands());
+    let by_trees = load == 1.0 || sources.have_acks();
     let routed = match by_trees {
         true => by_trees_of(&mut sources, &trees, most_left_out_bps, &halt),
         false => by_demand::balance(&mut sources, most_left_out_bps, NEAR, &halt),
