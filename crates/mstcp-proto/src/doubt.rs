@@ -31,7 +31,7 @@ pub enum Unanswered {
 #[derive(Debug, Default)]
 pub(crate) struct Doubts(Vec<Doubt>);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Doubt {
     /// When to ask again, and how often it was asked.
     next_ns: u64,
@@ -41,24 +41,17 @@ struct Doubt {
     unanswered_ns: Option<u64>,
 }
 
-const NONE: Doubt = Doubt {
-    next_ns: 0,
-    asked: 0,
-    said: Unanswered::Nothing,
-    unanswered_ns: None,
-};
-
 impl Doubts {
     fn of(&mut self, slot: usize) -> &mut Doubt {
         if slot >= self.0.len() {
-            self.0.resize(slot + 1, NONE);
+            self.0.resize(slot + 1, Doubt::default());
         }
         &mut self.0[slot]
     }
 
     /// Use a place for a new stream.
     pub(crate) fn add_stream(&mut self, slot: usize) {
-        *self.of(slot) = NONE;
+        *self.of(slot) = Doubt::default();
     }
 
     /// When to ask TCP again about a stream that may have to be given up, or where the peer is silent on all streams, about one
@@ -96,7 +89,7 @@ impl Doubts {
         for (slot, heard_ns) in streams {
             let doubt = self.of(slot);
             if now_ns < heard_ns + SILENT_NS {
-                *doubt = NONE;
+                *doubt = Doubt::default();
             } else if now_ns >= doubt.next_ns {
                 doubt.asked += 1;
                 let longer = doubt.asked.saturating_sub(OFTEN).min(8);

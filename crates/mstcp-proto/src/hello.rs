@@ -34,7 +34,7 @@ const WIRE_BYTES: u64 = 2;
 const WIRE_FIXED32: u64 = 5;
 
 /// What a stream says about itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hello {
     /// The highest version that the sender speaks; in an answer the one that both use.
     pub version: u32,
@@ -92,19 +92,7 @@ impl Hello {
         }
         let mut connection_id: &[u8] = &[];
         let mut nonce: &[u8] = &[];
-        let mut hello = Self {
-            version: 0,
-            least_version: 0,
-            connection_id: [0; 16],
-            stream_id: 0,
-            stream_count: 0,
-            frame_payload_bytes: 0,
-            nonce: [0; NONCE_BYTES],
-            early_data: Vec::new(),
-            refusal: 0,
-            priority: 0,
-            records: 0,
-        };
+        let mut hello = Self::default();
         let mut fields = Fields { rest: body };
         // Judged after the versions: what other versions have in these fields is not known here.
         let mut has_other_type = false;

@@ -401,6 +401,8 @@ impl Receiver {
 
     /// Begin to receive on a stream in place `slot`, a new place or that of a dead stream.
     pub fn add_stream(&mut self, slot: usize, id: u32) {
+        // What told the peer of all that has come may have been lost with another stream.
+        self.ack_now |= self.streams.iter().any(|stream| !stream.alive);
         let mut stream = Stream::new(id, self.frame_payload_bytes);
         if let Some(before) = self.streams.get_mut(slot) {
             stream.received = before.received;
@@ -408,7 +410,6 @@ impl Receiver {
         } else {
             self.streams.push(stream);
         }
-        self.ack_now = true;
     }
 
     /// Which acknowledgements have come since this was asked last.

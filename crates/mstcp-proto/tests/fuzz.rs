@@ -22,10 +22,10 @@ fn seeds() -> Vec<Vec<u8>> {
         version: 3,
         least_version: 3,
         nonce: [7; 32],
-        early_data: Vec::new(),
         refusal: 3,
         priority: 1,
         records: 1,
+        ..Hello::default()
     };
     let mut frames = vec![0, 15, 0, 9];
     encode_data(&mut frames, 0, &[5; 16], 16);

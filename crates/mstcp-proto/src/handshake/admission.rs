@@ -142,9 +142,9 @@ impl Admission {
             _ => self.check_join(&hello, proved, proof, alive),
         };
         if let Some((code, reason)) = problem {
-            return Err(refused(hello, nonce, code, reason));
+            return Err(refused(&hello, nonce, code, reason));
         }
-        let mut answer = unproved_answer(&hello, nonce);
+        let mut answer = unproved_answer(&hello, nonce, 0);
         let key = match self.known.get_mut(&hello.connection_id) {
             Some(known) if hello.stream_id > 0 => {
                 known.used_ids.insert(hello.stream_id);
@@ -219,7 +219,7 @@ impl Admission {
     ) -> NotAdmitted {
         let hello = hello::split(opening).and_then(|(_, body, _)| Hello::decode_body(body));
         match hello {
-            Ok(hello) => refused(hello, nonce, code, reason.to_owned()),
+            Ok(hello) => refused(&hello, nonce, code, reason.to_owned()),
             Err(error) => not_decoded(error),
         }
     }
@@ -319,7 +319,7 @@ impl Admission {
 impl EndedConnection {
     /// Tell a stream that everything has come.
     fn tell(&self, hello: &Hello, proved: &[u8], nonce: [u8; NONCE_BYTES]) -> NotAdmitted {
-        let mut answer = unproved_answer(hello, nonce);
+        let mut answer = unproved_answer(hello, nonce, 0);
         match prove(&self.key, hello, proved, &mut answer) {
             Some(keys) => RecordWriter::new(keys.server).write(&self.farewell, &mut answer),
             None => answer.extend_from_slice(&self.farewell),
@@ -336,13 +336,14 @@ fn prove(key: &Proof, hello: &Hello, proved: &[u8], answer: &mut Vec<u8>) -> Opt
     keys
 }
 
-/// The answer to a hello that is taken, without its proof.
-fn unproved_answer(hello: &Hello, nonce: [u8; NONCE_BYTES]) -> Vec<u8> {
+/// The answer to a hello, without its proof; the refusal of one that is taken is 0.
+fn unproved_answer(hello: &Hello, nonce: [u8; NONCE_BYTES], refusal: u32) -> Vec<u8> {
     let answer = Hello {
         version: VERSION,
         least_version: VERSION,
         nonce,
         early_data: Vec::new(),
+        refusal,
         priority: 0,
         ..*hello
     };
@@ -357,40 +358,29 @@ fn unproved() -> (u16, String) {
 fn not_decoded(error: RemoteError) -> NotAdmitted {
     match error {
         RemoteError::UnsupportedVersion { .. } => {
-            let reason = error.to_string();
-            let mut answer = hello::encode_version_refusal();
-            put_close(&mut answer, code::UNSUPPORTED_VERSION, &reason);
-            NotAdmitted::Refused {
-                code: code::UNSUPPORTED_VERSION,
-                reason,
-                answer,
-            }
+            let answer = hello::encode_version_refusal();
+            with_close(answer, code::UNSUPPORTED_VERSION, error.to_string())
         }
         error => NotAdmitted::Malformed(error),
     }
 }
 
-fn refused(hello: Hello, nonce: [u8; NONCE_BYTES], code: u16, reason: String) -> NotAdmitted {
-    let answer = Hello {
-        version: VERSION,
-        least_version: VERSION,
-        nonce,
-        early_data: Vec::new(),
-        priority: 0,
-        refusal: u32::from(code) + 1,
-        ..hello
-    };
-    let mut answer = answer.encode();
+fn refused(hello: &Hello, nonce: [u8; NONCE_BYTES], code: u16, reason: String) -> NotAdmitted {
+    let mut answer = unproved_answer(hello, nonce, u32::from(code) + 1);
     answer.extend_from_slice(&[0; PROOF_BYTES]);
-    put_close(&mut answer, code, &reason);
+    with_close(answer, code, reason)
+}
+
+/// A refusal whose answer says why.
+fn with_close(mut answer: Vec<u8>, code: u16, reason: String) -> NotAdmitted {
+    let close = Control::Close {
+        code,
+        reason: reason.clone(),
+    };
+    encode_control(&mut answer, &close);
     NotAdmitted::Refused {
         code,
         reason,
         answer,
     }
-}
-
-fn put_close(out: &mut Vec<u8>, code: u16, reason: &str) {
-    let reason = reason.to_owned();
-    encode_control(out, &Control::Close { code, reason });
 }

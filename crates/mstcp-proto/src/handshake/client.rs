@@ -82,9 +82,9 @@ impl Client {
             frame_payload_bytes: self.frame_payload_bytes,
             nonce,
             early_data: early_data.to_vec(),
-            refusal: 0,
             priority,
             records: self.records,
+            ..Hello::default()
         };
         self.next_id += 1;
         let mut bytes = hello.encode();

@@ -21,6 +21,9 @@ pub use redundant::Redundant;
 pub use stochastic::Stochastic;
 pub use weighted::Weighted;
 
+/// TCP's window doubles in no less than twice this, in seconds.
+const LEAST_DELAY_S: f64 = 1e-6;
+
 /// The names that [`by_name`] knows.
 pub const NAMES: [&str; 4] = ["stochastic", "weighted", "earliest", "redundant"];
 
@@ -123,23 +126,59 @@ pub struct StreamView {
     pub queue_bytes: f64,
     /// Bytes that TCP has sent and the peer's kernel had not acknowledged when the shell asked last.
     pub flight_bytes: f64,
+    /// While there is a backlog: seconds until TCP's window opens.
+    pub held_s: f64,
     /// The weight is what TCP carries; else a rate that the stream should keep.
     pub is_measured: bool,
+    /// TCP sends twice as much in each round trip as in the one before: it has not found out yet what the path carries.
+    pub is_growing: bool,
 }
 
 impl StreamView {
     /// Seconds from now until the last byte of a frame of this many bytes would be at the peer.
     pub fn arrival_s(&self, frame_bytes: usize) -> f64 {
-        let bits = (self.queue_bytes + self.backlog_bytes + frame_bytes as f64) * 8.0;
-        bits / self.weight + self.least_delay_ns as f64 * 1e-9
+        let seconds = self.bits_before(frame_bytes) / self.weight;
+        let round_trip_s = self.round_trip_s();
+        let seconds = match self.is_growing {
+            true => round_trip_s * (1.0 + seconds / (2.0 * round_trip_s)).log2(),
+            false => seconds,
+        };
+        let held_s = if self.backlog_bytes > 0.0 {
+            self.held_s
+        } else {
+            0.0
+        };
+        seconds.max(held_s) + self.delay_s()
+    }
+
+    /// How many bits, at most, the stream would have brought to the peer in so many seconds from now, beside those that it has
+    /// taken already.
+    pub fn brought_bits(&self, in_s: f64) -> f64 {
+        let sending_s = (in_s - self.delay_s()).max(0.0);
+        let round_trip_s = self.round_trip_s();
+        let sending_s = match self.is_growing {
+            true => 2.0 * round_trip_s * ((sending_s / round_trip_s).exp2() - 1.0),
+            false => sending_s,
+        };
+        (sending_s * self.weight - self.bits_before(0)).max(0.0)
+    }
+
+    fn bits_before(&self, frame_bytes: usize) -> f64 {
+        (self.queue_bytes + self.backlog_bytes + frame_bytes as f64) * 8.0
+    }
+
+    fn delay_s(&self) -> f64 {
+        self.least_delay_ns as f64 * 1e-9
+    }
+
+    fn round_trip_s(&self) -> f64 {
+        2.0 * self.delay_s().max(LEAST_DELAY_S)
     }
 }
 
 /// What a scheduler sees when a frame is to be sent.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
-    /// The shell's monotonic clock in nanoseconds.
-    pub now_ns: u64,
     /// Application bytes of the frame.
     pub frame_bytes: usize,
     /// Application bytes that are expected to be sent yet, those of the frame included: all that are queued, and before

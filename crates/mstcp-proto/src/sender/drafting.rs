@@ -4,7 +4,7 @@ use super::opening::Phase;
 use super::stream::Span;
 use super::Sender;
 use crate::control::Control;
-use crate::frame::{self, HEADER_BYTES, MAX_LONG_BYTES, SHORT_HEADER_BYTES};
+use crate::frame::{self, HEADER_BYTES, LONG_HEADER_BYTES, MAX_PAYLOAD_BYTES, SHORT_HEADER_BYTES};
 use crate::receiver::{INITIAL_WINDOW_BYTES, LEAST_PIECES};
 use crate::scheduler::{StreamSet, View};
 use crate::state::StreamState;
@@ -74,7 +74,7 @@ impl Sender {
             return;
         };
         let mut scheduler = self.scheduler.take();
-        let view = self.view(self.views_ns, span.length);
+        let view = self.view(span.length);
         let (alive, with_room) = (view.alive, view.with_room);
         let copied = scheduler.as_mut().is_some_and(|scheduler| {
             scheduler.on_begun(&view, stream);
@@ -94,7 +94,7 @@ impl Sender {
         }
         for index in carriers.iter() {
             let now_ns = self.views_ns;
-            let host_wait_ns = self.host_wait_ns(index);
+            let left_ns = now_ns + self.host_wait_ns(index);
             let out = &mut self.streams[index];
             out.sent.frames += 1;
             out.sent.bytes += span.length as u64;
@@ -108,7 +108,7 @@ impl Sender {
                 out.taken_stalled_ns.get_or_insert(now_ns);
             }
             out.flight.on_sent(span.length);
-            out.push_frame(span, now_ns, host_wait_ns, draft == Draft::Overtaking);
+            out.push_frame(span, now_ns, left_ns, draft == Draft::Overtaking);
             self.views[index].backlog_bytes += out.out.rest() as f64;
             if !self.trusting {
                 self.note_flight(index);
@@ -129,10 +129,9 @@ impl Sender {
         }
     }
 
-    pub(super) fn view(&self, now_ns: u64, frame_bytes: usize) -> View<'_> {
+    pub(super) fn view(&self, frame_bytes: usize) -> View<'_> {
         let eligible = self.eligible;
         View {
-            now_ns,
             frame_bytes,
             expected_bytes: self.expected_bytes().max(frame_bytes as u64),
             alive: eligible,
@@ -146,7 +145,7 @@ impl Sender {
         let queued = self.queued_bytes() as u64;
         match self.ended || queued == 0 {
             true => queued,
-            false => queued.max(self.next_offset - self.busy_since),
+            false => queued.max((self.next_offset - self.busy_since) / 2),
         }
     }
 
@@ -164,13 +163,23 @@ impl Sender {
             return self.frame_payload_bytes;
         }
         let bytes = (weight / 8.0 * FRAME_SECONDS) as usize;
-        bytes.clamp(
-            self.frame_payload_bytes,
-            LARGEST_FRAME_BYTES
-                .min(MAX_LONG_BYTES)
-                .min(self.most_of_flight(stream))
-                .max(self.frame_payload_bytes),
+        self.whole_segments(
+            bytes
+                .min(LARGEST_FRAME_BYTES)
+                .min(self.most_of_flight(stream)),
         )
+    }
+
+    /// The most application bytes, about so many, of a frame that ends with a segment: TCP would send its rest as a segment of its
+    /// own, and counts its window in segments.
+    fn whole_segments(&self, bytes: usize) -> usize {
+        let segment_bytes = self.frame_payload_bytes + HEADER_BYTES;
+        let frame_bytes = bytes / segment_bytes * segment_bytes;
+        match frame_bytes.checked_sub(LONG_HEADER_BYTES) {
+            _ if frame_bytes <= segment_bytes => self.frame_payload_bytes,
+            Some(long) if long > MAX_PAYLOAD_BYTES => long,
+            _ => frame_bytes - SHORT_HEADER_BYTES,
+        }
     }
 
     /// Cut the next frame and give it to a stream.
@@ -190,7 +199,7 @@ impl Sender {
         }
         self.trim_again();
         if let Some(span) = self.again.first().copied() {
-            let stream = self.choose(now_ns, span.length)?;
+            let stream = self.choose(span.length)?;
             let length = match self.is_crowded() {
                 true => span.length,
                 false => span.length.min(self.frame_bytes(stream)),
@@ -210,12 +219,12 @@ impl Sender {
             if !self.trusting && self.is_crowded() {
                 return None;
             }
-            let stream = self.choose(now_ns, unsent.min(self.frame_payload_bytes))?;
+            let stream = self.choose(unsent.min(self.frame_payload_bytes))?;
             let length = unsent.min(self.frame_bytes(stream));
             return Some(self.draft_data(stream, Draft::New, self.next_offset, length));
         }
         if self.queued_bytes() > 0 {
-            return self.draft_unblocking(now_ns);
+            return self.draft_unblocking();
         }
         if !is_open {
             return None;
@@ -284,9 +293,9 @@ impl Sender {
         stream
     }
 
-    pub(super) fn choose(&mut self, now_ns: u64, frame_bytes: usize) -> Option<usize> {
+    pub(super) fn choose(&mut self, frame_bytes: usize) -> Option<usize> {
         let mut scheduler = self.scheduler.take();
-        let view = self.view(now_ns, frame_bytes);
+        let view = self.view(frame_bytes);
         let mut chosen = scheduler.as_mut().and_then(|rule| rule.choose(&view));
         if chosen.is_none()
             && view

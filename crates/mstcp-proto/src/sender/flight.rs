@@ -4,7 +4,6 @@
 //! there can't be given to another stream, and all that is sent later on the stream waits behind it. The reports tell how long
 //! frames take to the peer itself.
 
-use super::stream::InFlight;
 use super::Sender;
 use crate::receiver::ack_bytes;
 
@@ -173,6 +172,7 @@ impl Sender {
             let most_bps = (stream.flight).most_bps(silent_ns, round_trip_ns, report_bytes);
             if most_bps < view.weight {
                 view.weight = most_bps;
+                view.is_growing = false;
                 let path_bytes = most_bps / 8e9 * round_trip_ns as f64;
                 view.queue_bytes = view.queue_bytes.max(view.flight_bytes - path_bytes);
             }
@@ -182,7 +182,7 @@ impl Sender {
     /// Note whether a stream may be given more.
     pub(super) fn note_flight(&mut self, slot: usize) {
         let stream = &self.streams[slot];
-        let oldest_ns = stream.in_flight.front().map(InFlight::left_ns);
+        let oldest_ns = stream.in_flight.front().map(|frame| frame.left_ns);
         let (way_ns, view) = (self.way_ns(slot), &self.views[slot]);
         let is_late =
             oldest_ns.is_some_and(|at_ns| (stream.flight).is_late(self.flights_ns, way_ns, at_ns));

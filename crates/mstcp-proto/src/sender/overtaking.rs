@@ -120,7 +120,7 @@ impl Sender {
         let silent_ns = now_ns.saturating_sub(carrier.progress_ns);
         let silent_ns = match view.is_measured && carrier.reported > 0 {
             // What was sent in bursts is reported in bursts.
-            true => silent_ns.min(now_ns.saturating_sub(first.left_ns() + 2 * view.delay_ns)),
+            true => silent_ns.min(now_ns.saturating_sub(first.left_ns + 2 * view.delay_ns)),
             false => silent_ns,
         };
         // A peer that is silent on all streams is held up itself.
@@ -138,7 +138,7 @@ impl Sender {
             // What was given to it later leaves later.
             let behind = (carrier.taken_bytes - last.through) as f64;
             let ahead_s = (view.queue_bytes + view.backlog_bytes - behind).max(0.0) / rate;
-            let arrived_ns = last.left_ns() + view.least_delay_ns;
+            let arrived_ns = last.left_ns + view.least_delay_ns;
             let carried_s = match view.backlog_bytes > behind {
                 // It has not left the host.
                 true => ahead_s + view.least_delay_ns as f64 * 1e-9,
@@ -155,14 +155,14 @@ impl Sender {
     /// Once the peer's window is full: the first bytes that it lacks, if they are on a stream that is late, over one that has
     /// room. A slow stream would else hold up all others until it has brought what it took (as MPTCP's opportunistic
     /// retransmission: Raiciu et al., NSDI 2012).
-    pub(super) fn draft_unblocking(&mut self, now_ns: u64) -> Option<usize> {
+    pub(super) fn draft_unblocking(&mut self) -> Option<usize> {
         let acknowledged = self.acknowledged;
         let late = self.late.without(self.stalled);
         let first = late.iter().filter_map(|slot| self.first_lacking(slot));
         let first = first.min_by_key(|span| span.offset)?;
         let offset = first.offset.max(acknowledged);
         let length = (first.end() - offset) as usize;
-        let stream = self.choose(now_ns, length)?;
+        let stream = self.choose(length)?;
         Some(self.draft_data(stream, Draft::Overtaking, offset, length))
     }
 
@@ -214,7 +214,7 @@ mod tests {
             through: 100,
             is_elsewhere: false,
             is_queued: false,
-            host_wait_ns: 50,
+            left_ns: taken_ns + 50,
         };
         let overtaken = BTreeMap::from([(100, 10)]);
         assert!(is_settled(0, &overtaken, &frame(0)));

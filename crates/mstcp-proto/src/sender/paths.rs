@@ -23,6 +23,8 @@ pub struct MeasuredPath {
     pub queue_bytes: f64,
     /// Bytes that were sent and that the peer's kernel has not acknowledged.
     pub flight_bytes: f64,
+    /// TCP is in slow start, and nothing waits in a queue: what it delivers doubles in each round trip.
+    pub is_growing: bool,
 }
 
 impl MeasuredPath {
@@ -51,6 +53,7 @@ impl Sender {
         view.queue_bytes = path.queue_bytes;
         view.flight_bytes = path.flight_bytes;
         view.is_measured = true;
+        view.is_growing = path.is_growing;
         Ok(())
     }
 
@@ -68,7 +71,7 @@ impl Sender {
         unsent_bytes: usize,
     ) -> Result<(), LocalError> {
         self.drain_backlogs(now_ns);
-        let view = self.view_mut(stream)?;
+        let view = (self.views.get_mut(stream)).ok_or(LocalError::NoSuchStream(stream))?;
         let unsent = unsent_bytes as f64;
         // A stream may leave the host faster than its path has room for it; the rest waits on the way, unseen.
         let unseen = match view.is_measured {
@@ -76,16 +79,23 @@ impl Sender {
             false => view.weight / 8.0 * MOST_UNSEEN_S,
         };
         view.backlog_bytes = view.backlog_bytes.clamp(unsent, unsent + unseen);
+        if view.is_measured {
+            let carrier = &mut self.streams[stream];
+            carrier.note_unsent(now_ns, unsent_bytes);
+            let unacknowledged_bytes = unsent + view.flight_bytes;
+            let opens_ns = carrier.window_opens_ns(unacknowledged_bytes, view.delay_ns);
+            view.held_s = opens_ns.saturating_sub(now_ns) as f64 * 1e-9;
+        }
         Ok(())
     }
 
     /// How long what a stream is given now waits in its socket, in nanoseconds; 0 where nobody measured what it carries.
-    pub(super) fn host_wait_ns(&self, slot: usize) -> u32 {
+    pub(super) fn host_wait_ns(&self, slot: usize) -> u64 {
         let view = &self.views[slot];
         if !view.is_measured || view.weight <= 0.0 {
             return 0;
         }
-        (view.backlog_bytes * 8e9 / view.weight).min(MOST_HOST_WAIT_NS) as u32
+        (view.backlog_bytes * 8e9 / view.weight).min(MOST_HOST_WAIT_NS) as u64
     }
 
     /// The one-way delay of a stream's path in nanoseconds, as far as it is known.
@@ -113,6 +123,7 @@ impl Sender {
             let left = view.backlog_bytes - view.weight / 8.0 * elapsed_s;
             view.backlog_bytes = left.max(0.0);
             view.queue_bytes = (view.queue_bytes + left.min(0.0)).max(0.0);
+            view.held_s = (view.held_s - elapsed_s).max(0.0);
         }
         if std::mem::take(&mut self.was_empty) && self.is_idle() {
             self.busy_since = self.next_offset;

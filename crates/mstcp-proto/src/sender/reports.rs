@@ -33,7 +33,7 @@ impl Sender {
                 return Err(RemoteError::BadAck);
             }
             if new > 0 {
-                let newest_ns = stream.in_flight[new as usize - 1].left_ns();
+                let newest_ns = stream.in_flight[new as usize - 1].left_ns;
                 let drained = stream.in_flight.drain(..new as usize);
                 let bytes = drained.map(|frame| frame.span.length as u64).sum();
                 stream.flight.on_reported(bytes, newest_ns);

@@ -222,7 +222,7 @@ impl Sender {
         }
         for slot in self.late.and(self.alive).without(self.stalled).iter() {
             let oldest = self.streams[slot].in_flight.front();
-            if oldest.is_some_and(|frame| now_ns >= frame.left_ns() + CONGESTED_NS) {
+            if oldest.is_some_and(|frame| now_ns >= frame.left_ns + CONGESTED_NS) {
                 congested.insert(slot);
             }
         }

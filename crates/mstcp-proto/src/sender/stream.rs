@@ -32,15 +32,8 @@ pub(super) struct InFlight {
     pub(super) is_elsewhere: bool,
     /// Its bytes were queued for the others: who carries them next answers for them.
     pub(super) is_queued: bool,
-    /// How long it waits in the host, as far as is known.
-    pub(super) host_wait_ns: u32,
-}
-
-impl InFlight {
     /// When it leaves the host, as far as is known.
-    pub(super) fn left_ns(&self) -> u64 {
-        self.taken_ns + u64::from(self.host_wait_ns)
-    }
+    pub(super) left_ns: u64,
 }
 
 /// A frame that is being sent.
@@ -83,6 +76,9 @@ pub(super) struct Stream {
     pub(super) reported: u64,
     /// Bytes in all data frames sent on it.
     pub(super) taken_bytes: u64,
+    /// How many frames, counted from the stream's first, are known to have left the host, and when that was looked at last.
+    left: u64,
+    looked_ns: u64,
     /// The numbers of frames, counted from the stream's first: those before the one, and those from the other on, need not be
     /// looked at again: the peer has them, or another stream carries them.
     pub(super) settled_before: u64,
@@ -112,7 +108,7 @@ impl Stream {
         &mut self,
         span: Span,
         taken_ns: u64,
-        host_wait_ns: u32,
+        left_ns: u64,
         is_elsewhere: bool,
     ) {
         self.taken_bytes += span.length as u64;
@@ -122,11 +118,36 @@ impl Stream {
             through: self.taken_bytes,
             is_elsewhere,
             is_queued: false,
-            host_wait_ns,
+            left_ns,
         });
         if !is_elsewhere {
             self.settled_from = self.reported + self.in_flight.len() as u64;
         }
+    }
+
+    /// Note that this many bytes are still in the host, so that what was sent before them left it since the last look: TCP's window
+    /// may open once in a round trip, whatever the rate.
+    pub(super) fn note_unsent(&mut self, now_ns: u64, unsent_bytes: usize) {
+        let left_bytes = self.taken_bytes.saturating_sub(unsent_bytes as u64);
+        let mut at = self.left.saturating_sub(self.reported) as usize;
+        while let Some(frame) = (self.in_flight.get_mut(at)).filter(|it| it.through <= left_bytes) {
+            let since_ns = self.looked_ns.max(frame.taken_ns);
+            frame.left_ns = frame.left_ns.clamp(since_ns, now_ns.max(since_ns));
+            at += 1;
+        }
+        self.left = self.reported + at as u64;
+        self.looked_ns = now_ns;
+    }
+
+    /// When TCP's window opens next, where so many of the last bytes are not acknowledged by its peer: what it sent at once is
+    /// acknowledged at once, a round trip later.
+    pub(super) fn window_opens_ns(&self, unacknowledged_bytes: f64, delay_ns: u64) -> u64 {
+        let through = self.taken_bytes.saturating_sub(unacknowledged_bytes as u64);
+        let at = self
+            .in_flight
+            .partition_point(|frame| frame.through <= through);
+        let oldest = self.in_flight.get(at);
+        oldest.map_or(0, |frame| frame.left_ns + 2 * delay_ns)
     }
 
     /// Where the frames of `in_flight` are that may be unsettled, and bring that up to date: each frame is passed once.

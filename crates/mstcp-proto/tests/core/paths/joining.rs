@@ -15,9 +15,8 @@ fn a_connection_that_its_client_never_confirmed_waits_for_a_second() {
         send(&mut connection, MS);
         for (now_ns, is_over) in [(wait_ns, false), (wait_ns + 2 * MS, true)] {
             send(&mut connection, now_ns);
-            let lost = |event| event == Event::Closed(Outcome::Lost);
-            let ended = std::iter::from_fn(|| connection.poll_event()).any(lost);
-            assert_eq!(ended, is_over, "at {now_ns} ns");
+            let ended = outcome(&mut connection);
+            assert_eq!(ended == Some(Outcome::Lost), is_over, "at {now_ns} ns");
         }
     }
 }
@@ -30,8 +29,7 @@ fn a_stream_that_joins_takes_no_data_before_it_is_confirmed() {
     connection.expect_confirm(slot, [7; 32]).unwrap();
     connection.write(&[0; 10 * PAYLOAD_BYTES]).unwrap();
     assert_eq!(send(&mut connection, 0), [10 * PAYLOAD_BYTES, 0]);
-    let mut confirm = Vec::new();
-    frame::encode_control(&mut confirm, &Control::Confirm([7; 32]));
+    let confirm = encoded(&Control::Confirm([7; 32]));
     connection
         .on_received(slot, &confirm, &mut Vec::new())
         .unwrap();
@@ -44,4 +42,11 @@ fn a_stream_that_joins_takes_no_data_before_it_is_confirmed() {
         connection.on_stream_end(lost).unwrap();
     }
     assert_eq!(send(&mut connection, 2 * MS), [0; 3]);
+}
+
+#[test]
+fn a_stream_that_joins_acknowledges_nothing_once_more() {
+    let mut connection = connection(&[1.0]);
+    connection.add_stream(1, 1.0).unwrap();
+    assert!(sent(&mut connection, MS).is_empty());
 }

@@ -3,10 +3,10 @@
 use mstcp_proto::frame::{encode_control, encode_data, Parsed, Parser};
 use mstcp_proto::handshake::{confirm_frame, Admission, Client, NotAdmitted};
 use mstcp_proto::hello::{encode_version_refusal, rest_bytes, split, Hello, PREFIX_BYTES, VERSION};
-use mstcp_proto::Control;
-use mstcp_proto::{code, scheduler, Config, Connection, Error, RemoteError};
-use mstcp_proto::{RecordReader, RecordWriter};
+use mstcp_proto::{code, Control, Error, RecordReader, RecordWriter, RemoteError};
 use serde_json::{json, Value};
+
+use super::{config, connection};
 
 fn vectors() -> Value {
     serde_json::from_str(include_str!("vectors.json")).unwrap()
@@ -234,14 +234,7 @@ fn frames_that_do_not_fit_end_the_connection() {
     for vector in list("bad_conversations") {
         let data = bytes(&vector["bytes"]);
         read(payload(&vector), &data).expect("well-formed");
-        let config = Config {
-            stream_count: 1,
-            frame_payload_bytes: payload(&vector),
-            send_queue_bytes: 1 << 20,
-            reorder_buffer_bytes: 1 << 18,
-        };
-        let scheduler = scheduler::by_name("weighted", 0).unwrap();
-        let mut connection = Connection::new(config, scheduler).unwrap();
+        let mut connection = connection("weighted", config(1, payload(&vector)));
         let result = connection.on_received(0, &data, &mut Vec::new());
         assert!(matches!(result, Err(Error::Remote(_))), "{vector}");
     }

@@ -13,7 +13,6 @@ fn views(weights: &[f64]) -> Vec<StreamView> {
 
 fn view(streams: &[StreamView], with_room: StreamSet) -> View<'_> {
     View {
-        now_ns: 0,
         frame_bytes: 528,
         expected_bytes: 528,
         alive: StreamSet::first(streams.len()),
@@ -200,4 +199,30 @@ fn sets_hold_64_streams() {
     set.remove(63);
     assert_eq!(set, StreamSet::first(63));
     assert!(StreamSet::first(0).is_empty());
+}
+
+#[test]
+fn earliest_waits_for_a_stream_whose_window_doubles_where_that_brings_all_sooner() {
+    let mut streams = views(&[10e6, 10e6]);
+    streams[0].least_delay_ns = 10_000_000;
+    streams[0].backlog_bytes = 10e6 / 8.0 * 0.060;
+    streams[1].least_delay_ns = 50_000_000;
+    let mut second = StreamSet::default();
+    second.insert(1);
+    // In 40 ms, two round trips, 10 Mbit/s double to 20, then to 40.
+    let carried = (20e6 + 40e6) / 8.0 * 0.02;
+    for (is_growing, expected_bytes, chosen) in [
+        (false, 528.0, Some(1)),
+        (true, 528.0, None),
+        (true, carried * 0.9 - streams[0].backlog_bytes, None),
+        (true, carried * 1.1 - streams[0].backlog_bytes, Some(1)),
+    ] {
+        streams[0].is_growing = is_growing;
+        let view = View {
+            expected_bytes: expected_bytes as u64,
+            ..view(&streams, second)
+        };
+        let mut scheduler = by_name("earliest", 0).unwrap();
+        assert_eq!(scheduler.choose(&view), chosen, "{expected_bytes} bytes");
+    }
 }

@@ -3,17 +3,13 @@
 //!
 //! Each test compares the processor times of two runs, so that it depends neither on the machine's speed nor on what else it does.
 
-mod offer;
-
 use std::time::Duration;
 
-use mstcp_proto::frame::encode_control;
-use mstcp_proto::Control;
-use mstcp_proto::{scheduler, Config, Connection};
-use offer::offer;
+use mstcp_proto::{Config, Connection, Control};
 use rustix::time::{clock_gettime, ClockId};
 
-const MS: u64 = 1_000_000;
+use super::{config, connection, encoded, MS};
+
 /// Costs that grow with what waits differ by more than twenty times between few and many frames; those of a search among them, and
 /// of memory that no cache holds, by six.
 const MOST_TIMES: u32 = 12;
@@ -40,14 +36,11 @@ struct Side {
 impl Side {
     fn new(payload: usize, window_bytes: u64) -> Self {
         let config = Config {
-            stream_count: 2,
-            frame_payload_bytes: payload,
-            send_queue_bytes: 1 << 26,
             reorder_buffer_bytes: 1 << 18,
+            ..config(2, payload)
         };
-        let scheduler = scheduler::by_name("weighted", 1).unwrap();
         Self {
-            connection: Connection::new(config, scheduler).unwrap(),
+            connection: connection("weighted", config),
             now_ns: MS,
             frames: [0; 2],
             sent: 0,
@@ -64,7 +57,7 @@ impl Side {
     /// Send what goes out; returns how many data frames that were.
     fn send(&mut self) -> u64 {
         let before: u64 = self.frames.iter().sum();
-        while let Some((slot, data)) = offer(&mut self.connection, self.now_ns) {
+        for (slot, data) in super::sent(&mut self.connection, self.now_ns) {
             let length = data.len();
             let word = u64::from_be_bytes(data[..8].try_into().unwrap());
             let header_bytes = match word >> 62 {
@@ -77,7 +70,6 @@ impl Side {
                 let end = (word & !(3 << 62)) + length as u64 - header_bytes;
                 self.sent = self.sent.max(end);
             }
-            self.connection.on_sent(slot, length).unwrap();
         }
         self.frames.iter().sum::<u64>() - before
     }
@@ -90,10 +82,9 @@ impl Side {
             limit: self.limit,
             streams: counts.collect(),
         };
-        let mut bytes = Vec::new();
-        encode_control(&mut bytes, &ack);
         let mut out = Vec::new();
-        self.connection.on_received(1, &bytes, &mut out).unwrap();
+        let ack = encoded(&ack);
+        self.connection.on_received(1, &ack, &mut out).unwrap();
     }
 
     /// Send this many bytes, all reported at once: more may be on the way then.

@@ -1,70 +1,49 @@
 //! How a connection offers frames. What comes of them is in failover.rs.
 
-mod offer;
+use mstcp_proto::scheduler::{Earliest, Stochastic};
+use mstcp_proto::{Config, Connection, LocalError, Scheduler, Slice};
 
-use mstcp_proto::scheduler::Stochastic;
-use mstcp_proto::SplitMix64;
-use mstcp_proto::{scheduler, Config, Connection, LocalError, Slice};
-use offer::offer;
+use super::{config, offer, random_bytes, sent};
 
 fn connection_by(
-    name: &str,
+    scheduler: Box<dyn Scheduler>,
     weights: &[f64],
     frame_payload_bytes: usize,
-    reorder: usize,
-    seed: u64,
 ) -> Connection {
-    let config = Config {
-        stream_count: weights.len(),
-        frame_payload_bytes,
-        send_queue_bytes: usize::MAX,
-        reorder_buffer_bytes: reorder,
-    };
-    let mut connection = Connection::new(config, scheduler::by_name(name, seed).unwrap()).unwrap();
+    let config = config(weights.len(), frame_payload_bytes);
+    let mut connection = Connection::new(config, scheduler).unwrap();
     connection.set_weights(weights).unwrap();
     // The first acknowledgement, which tells the window, is out of the way.
-    let (stream, count) = connection.poll_frame(0).unwrap();
-    connection.on_sent(stream, count).unwrap();
+    sent(&mut connection, 0);
     connection
 }
 
-fn connection(
-    weights: &[f64],
-    frame_payload_bytes: usize,
-    reorder: usize,
-    seed: u64,
-) -> Connection {
-    connection_by("stochastic", weights, frame_payload_bytes, reorder, seed)
-}
-
-fn random_bytes(length: usize) -> Vec<u8> {
-    let mut rng = SplitMix64::new(7);
-    (0..length).map(|_| rng.next_u64() as u8).collect()
+fn connection(weights: &[f64], frame_payload_bytes: usize, seed: u64) -> Connection {
+    connection_by(
+        Box::new(Stochastic::new(seed)),
+        weights,
+        frame_payload_bytes,
+    )
 }
 
 fn streams_drawn(seed: u64) -> Vec<usize> {
-    let mut from = connection(&[1.0, 2.0, 3.0], 10, 0, seed);
-    from.write(&random_bytes(2000)).unwrap();
-    let mut drawn = Vec::new();
-    while let Some((stream, count)) = from.poll_frame(0) {
-        drawn.push(stream);
-        from.on_sent(stream, count).unwrap();
-    }
-    drawn
+    let mut from = connection(&[1.0, 2.0, 3.0], 10, seed);
+    from.write(&[7; 2000]).unwrap();
+    let frames = sent(&mut from, 0);
+    frames.into_iter().map(|(stream, _)| stream).collect()
 }
 
 #[test]
 fn writes_by_reference_and_copies_keep_their_order() {
-    let bytes = random_bytes(300);
-    let (mut from, mut to) = (connection(&[1.0], 64, 0, 1), connection(&[1.0], 64, 0, 1));
+    let bytes = random_bytes(300, 7);
+    let [mut from, mut to] = [1, 2].map(|seed| connection(&[1.0], 64, seed));
     from.write(&bytes[..50]).unwrap();
     from.write_slice(Slice::copy_of(&bytes).part(50..230))
         .unwrap();
     from.write(&bytes[230..]).unwrap();
     let mut got = Vec::new();
-    while let Some((_, data)) = offer(&mut from, 0) {
+    for (_, data) in sent(&mut from, 0) {
         to.on_received(0, &data, &mut got).unwrap();
-        from.on_sent(0, data.len()).unwrap();
     }
     assert_eq!(got, bytes);
 }
@@ -78,7 +57,7 @@ fn a_seed_decides_all_draws() {
 
 #[test]
 fn a_write_of_exactly_one_payload_is_one_full_frame_at_once() {
-    let mut from = connection(&[1.0, 1.0], 528, 0, 3);
+    let mut from = connection(&[1.0, 1.0], 528, 3);
     for number in 0..100u64 {
         from.write(&[number as u8; 528]).unwrap();
         let (stream, data) = offer(&mut from, 0).unwrap();
@@ -91,7 +70,7 @@ fn a_write_of_exactly_one_payload_is_one_full_frame_at_once() {
 
 #[test]
 fn a_full_socket_leaves_the_frame_to_the_others() {
-    let mut from = connection(&[1.0, 1.0], 10, 0, 3);
+    let mut from = connection(&[1.0, 1.0], 10, 3);
     from.write(&[7; 20]).unwrap();
     let (first, _) = from.poll_frame(0).unwrap();
     from.on_sent(first, 0).unwrap();
@@ -110,7 +89,7 @@ fn a_full_socket_leaves_the_frame_to_the_others() {
 
 #[test]
 fn a_frame_begun_is_completed_on_its_stream() {
-    let mut from = connection(&[1.0, 1.0], 10, 0, 3);
+    let mut from = connection(&[1.0, 1.0], 10, 3);
     from.write(&[7; 10]).unwrap();
     let (first, _) = from.poll_frame(0).unwrap();
     from.on_sent(first, 5).unwrap();
@@ -121,7 +100,7 @@ fn a_frame_begun_is_completed_on_its_stream() {
 
 #[test]
 fn misuse_is_a_local_error_and_changes_nothing() {
-    let mut from = connection(&[1.0], 10, 0, 3);
+    let mut from = connection(&[1.0], 10, 3);
     from.write(&[7; 10]).unwrap();
     assert_eq!(from.poll_frame(0), Some((0, 18)));
     assert_eq!(
@@ -144,10 +123,8 @@ fn misuse_is_a_local_error_and_changes_nothing() {
 #[test]
 fn the_send_queue_is_bounded_but_an_empty_one_takes_any_write() {
     let config = Config {
-        stream_count: 1,
-        frame_payload_bytes: 10,
         send_queue_bytes: 100,
-        reorder_buffer_bytes: 0,
+        ..config(1, 10)
     };
     let mut from = Connection::new(config, Box::new(Stochastic::new(0))).unwrap();
     from.write(&[0; 500]).unwrap();
@@ -165,26 +142,17 @@ fn the_end_of_a_slow_stream_is_overtaken_from_its_back_as_far_as_that_is_earlier
     // All frames are on a stream of 0.3 Mbit/s; then one of 3 Mbit/s, 10 ms away, comes and has nothing to do.
     let (frames, payload) = (100, 300);
     let (slow_bps, fast_bps) = (0.3e6, 3e6);
-    let mut from = connection_by("earliest", &[slow_bps], payload, 0, 1);
-    from.write(&random_bytes(frames * payload)).unwrap();
-    while let Some((stream, size)) = from.poll_frame(0) {
-        from.on_sent(stream, size).unwrap();
-    }
+    let mut from = connection_by(Box::new(Earliest), &[slow_bps], payload);
+    from.write(&vec![7; frames * payload]).unwrap();
+    sent(&mut from, 0);
     assert_eq!(from.counters().streams[0].frames_sent, frames as u64);
     let slot = from.add_stream(1, fast_bps).unwrap();
     from.set_delay(slot, 10_000_000).unwrap();
-    while let Some((stream, size)) = from.poll_frame(0) {
-        from.on_sent(stream, size).unwrap();
-    }
-    assert_eq!(
-        from.counters().streams[slot].frames_sent,
-        0,
-        "more may come"
-    );
+    sent(&mut from, 0);
+    let begun = from.counters().streams[slot].frames_sent;
+    assert_eq!(begun, 0, "more may come");
     from.end();
-    while let Some((stream, size)) = from.poll_frame(0) {
-        from.on_sent(stream, size).unwrap();
-    }
+    sent(&mut from, 0);
     // This many of the last frames take as long over the fast stream as the rest over the slow one, less what may have come
     // unreported (50 ms) and what is not worth it (20 ms).
     let frame_s = |rate_bps: f64| 8.0 * payload as f64 / rate_bps;
@@ -193,4 +161,20 @@ fn the_end_of_a_slow_stream_is_overtaken_from_its_back_as_far_as_that_is_earlier
     let counters = &from.counters().streams[slot];
     assert!((counters.frames_sent as f64 - balance).abs() <= 1.0);
     assert_eq!(counters.resent_bytes, counters.bytes_sent);
+}
+
+#[test]
+fn large_frames_end_with_segments() {
+    let mut from = connection_by(Box::new(Earliest), &[1e9], 1000);
+    from.write(&[7; 40_500]).unwrap();
+    let frames = sent(&mut from, 0);
+    let (last, others) = frames.split_last().unwrap();
+    for (_, data) in others {
+        assert!(
+            data.len() > 1008 && data.len() % 1008 == 0,
+            "{}",
+            data.len()
+        );
+    }
+    assert!(last.1.len() % 1008 > 0);
 }

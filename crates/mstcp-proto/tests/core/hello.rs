@@ -66,10 +66,10 @@ fn example() -> Hello {
         stream_count: 2,
         frame_payload_bytes: 528,
         nonce: [7; 32],
-        early_data: Vec::new(),
         refusal: 3,
         priority: 1,
         records: 1,
+        ..Hello::default()
     }
 }
 

@@ -1,23 +1,18 @@
 //! The first hello, said by the connection itself: what goes with it, behind it, and again on another path.
 
-mod offer;
-
 use mstcp_proto::handshake::{Admission, Admitted, Client, CONFIRM_BYTES};
-use mstcp_proto::scheduler::Earliest;
-use mstcp_proto::{Config, Connection, Error, Event, RemoteError};
-use offer::offer;
+use mstcp_proto::{Connection, Error, Event, RemoteError};
 
-const MS: u64 = 1_000_000;
+use super::{config, offer, MS};
+
 const FIRST_FLIGHT_BYTES: usize = 14_480;
-const CONFIG: Config = Config {
-    stream_count: 1,
-    frame_payload_bytes: 1440,
-    send_queue_bytes: 1 << 20,
-    reorder_buffer_bytes: 1 << 20,
-};
+
+fn connection() -> Connection {
+    super::connection("earliest", config(1, 1440))
+}
 
 fn client(written: &[u8]) -> Connection {
-    let mut connection = Connection::new(CONFIG, Box::new(Earliest)).unwrap();
+    let mut connection = connection();
     connection.open_by(Client::new(b"", [1; 16], 2, 1440));
     connection.write(written).unwrap();
     connection
@@ -25,13 +20,12 @@ fn client(written: &[u8]) -> Connection {
 
 /// All that a connection sends on stream 0 now.
 fn sent(connection: &mut Connection, now_ns: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while let Some((stream, data)) = offer(connection, now_ns) {
+    let frames = super::sent(connection, now_ns).into_iter();
+    let bytes = frames.flat_map(|(stream, data)| {
         assert_eq!(stream, 0);
-        connection.on_sent(0, data.len()).unwrap();
-        bytes.extend(data);
-    }
-    bytes
+        data
+    });
+    bytes.collect()
 }
 
 fn hello_bytes(came: &[u8]) -> usize {
@@ -44,7 +38,7 @@ fn admit(admission: &mut Admission, hello: &[u8], nonce: u8) -> Admitted {
 }
 
 fn server(admitted: &Admitted) -> Connection {
-    let mut connection = Connection::new(CONFIG, Box::new(Earliest)).unwrap();
+    let mut connection = connection();
     connection.expect_confirm(0, admitted.confirm).unwrap();
     connection.take_unconfirmed();
     connection
@@ -196,14 +190,9 @@ fn data_follows_the_hello_of_a_stream_that_joins() {
     from.on_received(1, &admitted.answer, &mut Vec::new())
         .unwrap();
     assert_eq!(from.poll_event(), Some(Event::StreamJoined { slot: 1 }));
-    let (stream, size) = from.poll_frame(3 * MS).unwrap();
-    assert!(
-        stream == 1 && size >= CONFIRM_BYTES,
-        "{size} bytes on stream {stream}"
-    );
-    let mut confirm = Vec::new();
-    from.rest(1, |piece| confirm.extend_from_slice(piece));
-    from.on_sent(1, size).unwrap();
+    let (stream, confirm) = offer(&mut from, 3 * MS).unwrap();
+    assert!(stream == 1 && confirm.len() >= CONFIRM_BYTES);
+    from.on_sent(1, confirm.len()).unwrap();
     to.on_received(1, &confirm, &mut Vec::new()).unwrap();
     assert!(to.alive().contains(1));
 }

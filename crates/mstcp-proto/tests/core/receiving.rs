@@ -5,17 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use mstcp_proto::frame::{self, Expected, Parsed, Parser, LONG_HEADER_BYTES};
-use mstcp_proto::Control;
-use mstcp_proto::SplitMix64;
-use mstcp_proto::Storage;
-use mstcp_proto::{scheduler, Config, Connection, Slice};
+use mstcp_proto::{Connection, Control, Slice, Storage};
 use proptest::prelude::*;
+
+use super::{config, encoded};
 
 const PAYLOAD_BYTES: usize = 1000;
 
 fn random_bytes(length: usize) -> Vec<u8> {
-    let mut rng = SplitMix64::new(7);
-    (0..length).map(|_| rng.next_u64() as u8).collect()
+    super::random_bytes(length, 7)
 }
 
 /// What the parser made of all of `input`: the payloads with their offsets, and how many control frames.
@@ -91,8 +89,7 @@ fn nothing_is_expected_within_a_control_frame() {
     let mut parser = Parser::new(PAYLOAD_BYTES);
     let mut data = Vec::new();
     parse(&mut parser, &data_frame(0, 70_000), &mut data);
-    let mut ping = Vec::new();
-    frame::encode_control(&mut ping, &Control::Ping(7));
+    let ping = encoded(&Control::Ping(7));
     let (last, head) = ping.split_last().unwrap();
     parse(&mut parser, head, &mut data);
     assert_eq!(parser.expected(1 << 14), None);
@@ -113,7 +110,7 @@ proptest! {
             input.extend(data_frame(offset, *length));
             offset += *length as u64;
             if pings.contains(&place) {
-                frame::encode_control(&mut input, &Control::Ping(1));
+                input.extend(encoded(&Control::Ping(1)));
             }
         }
         let (mut parser, mut at, mut data, mut controls) = (Parser::new(PAYLOAD_BYTES), 0, Vec::new(), 0);
@@ -226,13 +223,7 @@ fn appending_never_changes_the_shells_memory() {
 }
 
 fn receiver() -> Connection {
-    let config = Config {
-        stream_count: 2,
-        frame_payload_bytes: PAYLOAD_BYTES,
-        send_queue_bytes: 1 << 20,
-        reorder_buffer_bytes: 1 << 20,
-    };
-    Connection::new(config, scheduler::by_name("weighted", 1).unwrap()).unwrap()
+    super::connection("weighted", config(2, PAYLOAD_BYTES))
 }
 
 /// Bring a frame's header, then its payload in memory of the shell's.
@@ -301,14 +292,8 @@ fn a_small_piece_that_joins_others_holds_none_of_the_shells_memory() {
 #[test]
 fn a_priority_out_of_range_is_named() {
     let mut connection = receiver();
-    let mut status = Vec::new();
-    frame::encode_control(
-        &mut status,
-        &Control::Status {
-            id: 0,
-            priority: 256,
-        },
-    );
+    let (id, priority) = (0, 256);
+    let status = encoded(&Control::Status { id, priority });
     let error = connection.on_received(0, &status, &mut Vec::new());
     assert_eq!(
         error.unwrap_err().to_string(),

@@ -20,10 +20,8 @@ fn a_stream_that_is_full_gets_an_answer_before_more_data() {
     full(&mut connection, 100 * MS);
     connection.write(&vec![0; 100 * PAYLOAD_BYTES]).unwrap();
     connection.on_writable(1).unwrap();
-    let (stream, _) = connection.poll_frame(101 * MS).unwrap();
-    let mut header = Vec::new();
-    connection.rest(stream, |piece| header.extend_from_slice(piece));
-    assert_eq!((stream, header[0] >> 6), (1, 2), "a control frame");
+    let (stream, frame) = offer(&mut connection, 101 * MS).unwrap();
+    assert_eq!((stream, frame[0] >> 6), (1, 2), "a control frame");
 }
 
 #[test]
@@ -32,17 +30,9 @@ fn an_acknowledgement_goes_also_over_a_much_quicker_path() {
         let mut connection = connection(&[1.0, 1.0]);
         connection.set_delay(0, 5 * MS).unwrap();
         connection.set_delay(1, delay_ns).unwrap();
-        let mut bytes = Vec::new();
-        frame::encode_data_header(&mut bytes, 0, 1, PAYLOAD_BYTES);
-        bytes.push(0);
-        connection.on_received(1, &bytes, &mut Vec::new()).unwrap();
-        let mut acks = Vec::new();
-        for now_ns in [0, 50 * MS] {
-            while let Some((stream, size)) = connection.poll_frame(now_ns) {
-                connection.on_sent(stream, size).unwrap();
-                acks.push(stream);
-            }
-        }
+        bring_data(&mut connection, 1);
+        let frames = [0, 50 * MS].map(|now_ns| sent(&mut connection, now_ns));
+        let mut acks: Vec<_> = frames.concat().iter().map(|(stream, _)| *stream).collect();
         acks.sort_unstable();
         assert_eq!(acks, carriers, "{delay_ns}");
     }
@@ -55,15 +45,12 @@ fn the_acknowledgement_before_the_last_frame_may_be_seen() {
     connection.shut();
     let mut acks = [0u64; 2];
     let mut count_acks = |connection: &mut Connection, now_ns: u64| {
-        while let Some((stream, size)) = connection.poll_frame(now_ns) {
-            let mut bytes = Vec::new();
-            connection.rest(stream, |piece| bytes.extend_from_slice(piece));
+        for (stream, bytes) in sent(connection, now_ns) {
             let mut rest = &bytes[..];
             while rest.len() >= 8 {
                 acks[stream] += u64::from(rest[0] == 0x82);
                 rest = &rest[8 + usize::from(u16::from_be_bytes([rest[6], rest[7]]))..];
             }
-            connection.on_sent(stream, size).unwrap();
         }
         acks
     };

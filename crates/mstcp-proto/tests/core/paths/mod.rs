@@ -7,11 +7,11 @@ mod only_stream;
 mod overtaking;
 mod silence;
 
-use mstcp_proto::{frame, scheduler, Config, Connection, Event, LocalError, Outcome};
-use mstcp_proto::{Control, MeasuredPath, Unanswered};
+use mstcp_proto::{Connection, Control, Event, LocalError, MeasuredPath, Outcome, Unanswered};
+
+use super::{config, encoded, encoded_data, events, offer, outcome, sent, MS};
 
 const PAYLOAD_BYTES: usize = 1000;
-const MS: u64 = 1_000_000;
 /// What the shell gives a stream whose rate nobody said.
 const UNKNOWN_BPS: f64 = 1e10;
 
@@ -20,14 +20,7 @@ fn connection(weights: &[f64]) -> Connection {
 }
 
 fn connection_by(scheduler: &str, weights: &[f64]) -> Connection {
-    let config = Config {
-        stream_count: weights.len(),
-        frame_payload_bytes: PAYLOAD_BYTES,
-        send_queue_bytes: usize::MAX,
-        reorder_buffer_bytes: 1 << 20,
-    };
-    let scheduler = scheduler::by_name(scheduler, 1).unwrap();
-    let mut connection = Connection::new(config, scheduler).unwrap();
+    let mut connection = super::connection(scheduler, config(weights.len(), PAYLOAD_BYTES));
     connection.set_weights(weights).unwrap();
     // The first acknowledgement is out of the way.
     let (stream, size) = connection.poll_frame(0).unwrap();
@@ -38,9 +31,14 @@ fn connection_by(scheduler: &str, weights: &[f64]) -> Connection {
 
 /// What the peer says on stream 0.
 fn tell(connection: &mut Connection, control: &Control) {
-    let mut bytes = Vec::new();
-    frame::encode_control(&mut bytes, control);
+    let bytes = encoded(control);
     connection.on_received(0, &bytes, &mut Vec::new()).unwrap();
+}
+
+/// A byte of data that the peer sends on a stream.
+fn bring_data(connection: &mut Connection, stream: usize) {
+    let data = encoded_data(0, 1, PAYLOAD_BYTES);
+    (connection.on_received(stream, &data, &mut Vec::new())).unwrap();
 }
 
 fn measured(connection: &mut Connection, stream: usize, rate_bps: f64, delay_ns: u64) {
@@ -52,20 +50,15 @@ fn measured(connection: &mut Connection, stream: usize, rate_bps: f64, delay_ns:
 fn live(connection: &mut Connection, from_ns: u64, to_ns: u64) {
     for now_ns in (from_ns..to_ns).step_by(100 * MS as usize).chain([to_ns]) {
         tell(connection, &Control::Pong(0));
-        while let Some((stream, size)) = connection.poll_frame(now_ns) {
-            connection.on_sent(stream, size).unwrap();
-        }
+        sent(connection, now_ns);
     }
 }
 
 /// As `live`, of a peer of which only data comes.
 fn live_on_data(connection: &mut Connection, from_ns: u64, to_ns: u64) {
     for now_ns in (from_ns..to_ns).step_by(100 * MS as usize).chain([to_ns]) {
-        let mut bytes = Vec::new();
-        frame::encode_data_header(&mut bytes, 0, 1, PAYLOAD_BYTES);
-        bytes.push(0);
-        connection.on_received(0, &bytes, &mut Vec::new()).unwrap();
-        send(connection, now_ns);
+        bring_data(connection, 0);
+        sent(connection, now_ns);
     }
 }
 
@@ -169,6 +162,28 @@ fn streams_without_rates_share_by_what_they_were_found_to_carry() {
 }
 
 #[test]
+fn what_tcps_full_window_holds_back_arrives_a_round_trip_after_what_fills_it() {
+    for (waiting, taken) in [(0, [2 * PAYLOAD_BYTES, 0]), (1, [0, 2 * PAYLOAD_BYTES])] {
+        let mut connection = connection(&[1e8]);
+        connection.write(&[0; 10 * PAYLOAD_BYTES]).unwrap();
+        send(&mut connection, 0);
+        connection
+            .on_unsent(MS, 0, waiting * PAYLOAD_BYTES)
+            .unwrap();
+        connection.add_stream(1, 1e8).unwrap();
+        measured(&mut connection, 1, 1e8, 15 * MS);
+        let path = MeasuredPath {
+            flight_bytes: (10 - waiting as u32) as f64 * PAYLOAD_BYTES as f64,
+            ..MeasuredPath::empty(1e8, 10 * MS)
+        };
+        connection.on_measured(0, &path).unwrap();
+        (connection.on_unsent(2 * MS, 0, waiting * PAYLOAD_BYTES)).unwrap();
+        connection.write(&[0; 2 * PAYLOAD_BYTES]).unwrap();
+        assert_eq!(send(&mut connection, 2 * MS), taken);
+    }
+}
+
+#[test]
 fn a_stream_that_is_to_carry_nothing_keeps_that_whatever_its_path_could() {
     let mut connection = connection(&[0.0, 1e6]);
     measured(&mut connection, 0, 30e6, 5 * MS);
@@ -223,10 +238,10 @@ fn a_peer_that_is_held_up_stalls_no_stream_and_nothing_is_sent_twice() {
     // It goes on with one stream; the other has its time from now on.
     acknowledge(&mut connection, 1 << 20, &[(0, 1)]);
     live(&mut connection, 3100 * MS, 3399 * MS);
-    assert_eq!(stalled(&connection), []);
+    assert!(stalled(&connection).is_empty());
     acknowledge(&mut connection, 1 << 20, &[(1, 1)]);
     live(&mut connection, 3399 * MS, 6000 * MS);
-    assert_eq!(stalled(&connection), []);
+    assert!(stalled(&connection).is_empty());
     let streams = connection.counters().streams;
     assert!(streams.iter().all(|stream| stream.resent_bytes == 0));
 }
@@ -241,7 +256,7 @@ fn what_a_path_was_found_to_take_counts_for_its_stalls() {
         measured(&mut connection, stream, 1e6, 500 * MS);
     }
     live(&mut connection, 0, 2300 * MS);
-    assert_eq!(stalled(&connection), []);
+    assert!(stalled(&connection).is_empty());
     live(&mut connection, 2300 * MS, 2400 * MS);
     assert_eq!(stalled(&connection), [0, 1]);
 }
@@ -264,7 +279,7 @@ fn a_report_restarts_the_time() {
 /// Events about streams: those that stalled, those that were given up.
 fn told(connection: &mut Connection) -> (Vec<usize>, Vec<usize>) {
     let (mut stalled, mut gone) = (Vec::new(), Vec::new());
-    while let Some(event) = connection.poll_event() {
+    for event in events(connection) {
         match event {
             Event::StreamStalled { slot } => stalled.push(slot),
             Event::StreamGone { slot } => gone.push(slot),
@@ -319,9 +334,7 @@ fn a_stream_whose_tcp_is_not_answered_is_given_up_though_the_peer_is_silent_on_a
             connection.on_unanswered(now_ns, stream, unanswered);
         }
         send(&mut connection, now_ns);
-        while let Some(event) = connection.poll_event() {
-            gone |= event == Event::StreamGone { slot: 1 };
-        }
+        gone |= events(&mut connection).contains(&Event::StreamGone { slot: 1 });
     }
     assert!(gone && now_ns >= 800 * MS, "{now_ns}");
     assert!(connection.alive().contains(0));

@@ -1,45 +1,42 @@
 //! How a connection ends where its last streams are lost: both sides come to the same outcome.
 
-mod offer;
-
 use mstcp_proto::handshake::{Admission, Client, NotAdmitted};
 use mstcp_proto::hello::{rest_bytes, PREFIX_BYTES};
-use mstcp_proto::RecordReader;
-use mstcp_proto::{scheduler, Config, Connection, ConnectionState, Event, Outcome};
-use offer::offer;
+use mstcp_proto::{Connection, ConnectionState, Control, Outcome, RecordReader};
 
-const MS: u64 = 1_000_000;
+use super::{config, encoded, outcome, sent, MS};
 
 fn connection() -> Connection {
-    let config = Config {
-        stream_count: 1,
-        frame_payload_bytes: 1400,
-        send_queue_bytes: usize::MAX,
-        reorder_buffer_bytes: 1 << 20,
-    };
-    Connection::new(config, scheduler::by_name("earliest", 1).unwrap()).unwrap()
+    super::connection("earliest", config(1, 1400))
 }
 
 /// Bring what `from` sends to `to`, or lose it.
-fn carry(now_ns: u64, from: &mut Connection, to: Option<&mut Connection>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while let Some((stream, data)) = offer(from, now_ns) {
-        from.on_sent(stream, data.len()).unwrap();
-        bytes.extend(data);
-    }
+fn carry(now_ns: u64, from: &mut Connection, to: Option<&mut Connection>) {
+    let frames = sent(from, now_ns);
     if let Some(to) = to {
-        to.on_received(0, &bytes, &mut Vec::new()).unwrap();
-    }
-    bytes
-}
-
-fn outcome(connection: &mut Connection) -> Option<Outcome> {
-    while let Some(event) = connection.poll_event() {
-        if let Event::Closed(outcome) = event {
-            return Some(outcome);
+        for (_, data) in frames {
+            to.on_received(0, &data, &mut Vec::new()).unwrap();
         }
     }
-    None
+}
+
+/// Have each side hear the other, five times within half a second.
+fn exchange(client: &mut Connection, server: &mut Connection) {
+    for now_ms in 0..5 {
+        carry(100 * now_ms * MS, client, Some(server));
+        carry(100 * now_ms * MS, server, Some(client));
+    }
+}
+
+/// A server whose client has asked, and ended the only stream.
+fn asked() -> Connection {
+    let (mut client, mut server) = (connection(), connection());
+    client.write(b"question").unwrap();
+    client.shut();
+    exchange(&mut client, &mut server);
+    assert!(server.on_stream_end(0).unwrap());
+    assert_eq!(outcome(&mut server), None);
+    server
 }
 
 /// Client and server that have closed, all but the last acknowledgement, which `lost_from` sends, has come.
@@ -160,49 +157,27 @@ fn a_stream_that_was_taken_out_is_not_the_end_of_the_peer() {
         side.reopen_streams();
         side.add_stream(1, 1.0).unwrap();
         side.remove_stream(1).unwrap();
-        side.on_received(1, &last(), &mut Vec::new()).unwrap();
+        side.on_received(1, &encoded(&Control::Last), &mut Vec::new())
+            .unwrap();
         assert!(side.on_stream_end(1).unwrap());
     }
     client.write(b"question").unwrap();
     client.shut();
-    for now_ms in 0..5 {
-        carry(100 * now_ms * MS, &mut client, Some(&mut server));
-        carry(100 * now_ms * MS, &mut server, Some(&mut client));
-    }
+    exchange(&mut client, &mut server);
     assert_eq!(client.state(), ConnectionState::Ending);
     assert_eq!(outcome(&mut client), None, "the server has not ended");
 }
 
-/// The frame LAST.
-fn last() -> Vec<u8> {
-    (0b10_u64 << 62 | 3 << 56).to_be_bytes().to_vec()
-}
-
 #[test]
 fn who_closes_after_the_peer_has_ended_all_streams_is_done_at_once() {
-    let (mut client, mut server) = (connection(), connection());
-    client.write(b"question").unwrap();
-    client.shut();
-    for now_ms in 0..5 {
-        carry(100 * now_ms * MS, &mut client, Some(&mut server));
-        carry(100 * now_ms * MS, &mut server, Some(&mut client));
-    }
-    assert!(server.on_stream_end(0).unwrap());
-    assert_eq!(outcome(&mut server), None);
+    let mut server = asked();
     server.shut();
     assert_eq!(outcome(&mut server), Some(Outcome::Delivered));
 }
 
 #[test]
 fn what_is_written_after_the_peer_has_ended_all_streams_is_lost_at_once() {
-    let (mut client, mut server) = (connection(), connection());
-    client.write(b"question").unwrap();
-    client.shut();
-    for now_ms in 0..5 {
-        carry(100 * now_ms * MS, &mut client, Some(&mut server));
-        carry(100 * now_ms * MS, &mut server, Some(&mut client));
-    }
-    assert!(server.on_stream_end(0).unwrap());
+    let mut server = asked();
     server.write(b"").unwrap();
     assert_eq!(outcome(&mut server), None);
     server.write(b"answer").unwrap();
@@ -220,11 +195,15 @@ fn a_stream_is_read_to_its_last_frame_before_the_end_or_for_half_a_second() {
         client.add_stream(1, 1.0).unwrap();
         carry(50 * MS, &mut server, Some(&mut client));
         carry(60 * MS, &mut client, None);
-        client.on_received(0, &last(), &mut Vec::new()).unwrap();
+        client
+            .on_received(0, &encoded(&Control::Last), &mut Vec::new())
+            .unwrap();
         client.poll_frame(61 * MS);
         assert_eq!(outcome(&mut client), None);
         if is_told_on_both {
-            client.on_received(1, &last(), &mut Vec::new()).unwrap();
+            client
+                .on_received(1, &encoded(&Control::Last), &mut Vec::new())
+                .unwrap();
         }
         client.poll_frame(500 * MS);
         assert_eq!(outcome(&mut client).is_some(), is_told_on_both);

@@ -1,36 +1,23 @@
 //! Signs of life that an application asks for.
 
-mod offer;
+use mstcp_proto::{Connection, Control, Event, Outcome, Unanswered};
 
-use mstcp_proto::Control;
-use mstcp_proto::{frame, scheduler, Config, Connection, Event, Outcome, Unanswered};
-use offer::offer;
+use super::{config, encoded, events, outcome, sent};
 
 const IDLE_NS: u64 = 1_000_000_000;
 /// The shell's timer is late by so much.
 const LATE_NS: u64 = 2_000_000;
 
 fn connection() -> Connection {
-    let config = Config {
-        stream_count: 2,
-        frame_payload_bytes: 1000,
-        send_queue_bytes: usize::MAX,
-        reorder_buffer_bytes: 1 << 20,
-    };
-    let mut connection =
-        Connection::new(config, scheduler::by_name("weighted", 1).unwrap()).unwrap();
+    let mut connection = super::connection("weighted", config(2, 1000));
     connection.set_keepalive(Some(IDLE_NS), 3);
     connection
 }
 
 /// Send what is due; returns whether there was a PING.
 fn send(connection: &mut Connection, now_ns: u64) -> bool {
-    let mut has_ping = false;
-    while let Some((stream, data)) = offer(connection, now_ns) {
-        has_ping |= data[0] == 0x85;
-        connection.on_sent(stream, data.len()).unwrap();
-    }
-    has_ping
+    let frames = sent(connection, now_ns);
+    frames.iter().any(|(_, data)| data[0] == 0x85)
 }
 
 /// An idle minute whose every PING is answered, or none; returns the PINGs and the streams that were given up.
@@ -43,15 +30,13 @@ fn idle_minute(answered: bool) -> (usize, usize) {
             if answered {
                 // The path takes much less time than the timer is late by.
                 now_ns += LATE_NS / 10;
-                let mut pong = Vec::new();
-                frame::encode_control(&mut pong, &Control::Pong(1));
+                let pong = encoded(&Control::Pong(1));
                 connection.on_received(0, &pong, &mut Vec::new()).unwrap();
                 send(&mut connection, now_ns);
             }
         }
-        while let Some(event) = connection.poll_event() {
-            lost += usize::from(matches!(event, Event::StreamGone { .. }));
-        }
+        let gone = |event: &&Event| matches!(event, Event::StreamGone { .. });
+        lost += events(&mut connection).iter().filter(gone).count();
         now_ns = match connection.timeout_ns() {
             Some(at_ns) if lost == 0 => at_ns.max(now_ns) + LATE_NS,
             _ => break,
@@ -90,10 +75,8 @@ fn end_of_vanished(written: &[u8], has_keepalive: bool) -> Option<(u64, Outcome)
             };
             connection.on_unanswered(now_ns, stream, unanswered);
         }
-        while let Some(event) = connection.poll_event() {
-            if let Event::Closed(outcome) = event {
-                return Some((now_ns, outcome));
-            }
+        if let Some(outcome) = outcome(&mut connection) {
+            return Some((now_ns, outcome));
         }
         now_ns = connection.timeout_ns()?.max(now_ns) + LATE_NS;
     }

@@ -2,8 +2,9 @@
 
 use mstcp_proto::handshake::{Admission, Client, Greeting, NotAdmitted};
 use mstcp_proto::hello::{split, Hello, PROOF_BYTES};
-use mstcp_proto::scheduler::Earliest;
-use mstcp_proto::{Config, Connection, RemoteError};
+use mstcp_proto::RemoteError;
+
+use super::{config, connection};
 
 type Change = fn(&mut Hello);
 
@@ -107,15 +108,9 @@ fn every_byte_of_a_hello_is_proved() {
 
 #[test]
 fn confirmations_that_are_swapped_let_neither_stream_in() {
-    let config = Config {
-        stream_count: 3,
-        frame_payload_bytes: 100,
-        send_queue_bytes: 1 << 16,
-        reorder_buffer_bytes: 1 << 18,
-    };
     let mut client = Client::new(b"ours", [0; 16], 3, 100);
     let mut admission = Admission::new(b"ours", 10);
-    let mut connection = Connection::new(config, Box::new(Earliest)).unwrap();
+    let mut connection = connection("earliest", config(3, 100));
     let mut confirms = Vec::new();
     for stream in 0..3 {
         let greeting = client.greet([stream; 32], 0, &[]).unwrap();
