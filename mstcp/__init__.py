@@ -40,7 +40,7 @@ from mstcp.stats import ConnectionStats, StreamStats, TcpInfo
 from mstcp.streams import ConnectionCounters, StreamCounters, StreamInfo, StreamSpec
 from mstcp.transport import ConnectionTransport
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 # Nothing is said unless the application configures logging.
 logging.getLogger("mstcp").addHandler(logging.NullHandler())
