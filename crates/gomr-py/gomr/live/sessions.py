@@ -88,7 +88,7 @@ class LiveProblem:
 class Session:
     """A solver that is told of events, each before the `LiveProblem` shows it or right after.
 
-    Whoever solves the problem as it is at each solve need not listen.
+    An engine that solves the whole problem at each solve need not listen.
 
     Attributes:
         time_limit_s: Seconds that a solve may take; None for no limit.

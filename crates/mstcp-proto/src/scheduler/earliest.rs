@@ -30,7 +30,7 @@ fn earliest(view: &View<'_>, set: StreamSet) -> Option<(f64, usize)> {
         .reduce(|best, next| if next.0 < best.0 { next } else { best })
 }
 
-/// Whether all that is to come would be at the peer so many seconds from now over the streams that bring the frame sooner.
+/// Whether all that is to come would be at the peer `at_s` seconds from now over the streams that bring the frame sooner.
 fn is_done_before(view: &View<'_>, at_s: f64) -> bool {
     let streams = view.weighed(view.alive).map(|index| &view.streams[index]);
     let faster = streams.filter(|stream| stream.arrival_s(view.frame_bytes) < at_s);

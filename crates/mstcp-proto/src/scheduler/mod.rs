@@ -151,8 +151,8 @@ impl StreamView {
         seconds.max(held_s) + self.delay_s()
     }
 
-    /// How many bits, at most, the stream would have brought to the peer in so many seconds from now, beside those that it has
-    /// taken already.
+    /// How many bits, at most, the stream would have brought to the peer `in_s` seconds from now, beside those that it has taken
+    /// already.
     pub fn brought_bits(&self, in_s: f64) -> f64 {
         let sending_s = (in_s - self.delay_s()).max(0.0);
         let round_trip_s = self.round_trip_s();

@@ -170,8 +170,8 @@ impl Sender {
         )
     }
 
-    /// The most application bytes, about so many, of a frame that ends with a segment: TCP would send its rest as a segment of its
-    /// own, and counts its window in segments.
+    /// The application bytes, `bytes` or somewhat fewer, of a frame that ends with a segment: TCP would send its rest as a segment
+    /// of its own, and counts its window in segments.
     fn whole_segments(&self, bytes: usize) -> usize {
         let segment_bytes = self.frame_payload_bytes + HEADER_BYTES;
         let frame_bytes = bytes / segment_bytes * segment_bytes;

@@ -139,7 +139,7 @@ impl Stream {
         self.looked_ns = now_ns;
     }
 
-    /// When TCP's window opens next, where so many of the last bytes are not acknowledged by its peer: what it sent at once is
+    /// When TCP's window opens next, where its peer has not acknowledged the last `unacknowledged_bytes`: what it sent at once is
     /// acknowledged at once, a round trip later.
     pub(super) fn window_opens_ns(&self, unacknowledged_bytes: f64, delay_ns: u64) -> u64 {
         let through = self.taken_bytes.saturating_sub(unacknowledged_bytes as u64);
