@@ -127,8 +127,8 @@ screenshots: setup ## take the pictures of the pages for README and docs, from r
 
 .PHONY: golden
 golden: setup ## renew the golden results of the virtual engine, after a change that is meant to change packets
-	@$(VENV)/python -m tests.experiments.virtual.golden
-	@git --no-pager diff --stat -- tests/experiments/virtual/golden.json
+	@$(VENV)/python -m tests.experiments.engines.virtual.golden
+	@git --no-pager diff --stat -- tests/experiments/engines/virtual/golden.json
 
 .PHONY: lock
 lock: python ## renew requirements.lock and Cargo.lock from what pyproject.toml and the crates ask for

@@ -24,7 +24,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.paths import ROOT
+
 PROGRAMS = ("unshare", "ip", "ethtool", "ovs-vswitchd", "ovsdb-server", "mnexec", "ping")
 Result = TypeVar("Result")
 

@@ -17,8 +17,8 @@ from controller.address import Address, listen
 from controller.cli import main
 from controller.process import random_ids
 from tests.fakes.controller_command import ALONE, started
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 60.0
 
 

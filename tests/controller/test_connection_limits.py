@@ -27,7 +27,6 @@ from mstcp.proto import control_pb2, control_pb2_grpc
 from tests.fakes.controller_command import ALONE, started
 from tests.fakes.waiting import PATIENCE_S, until
 
-ROOT = Path(__file__).parents[2]
 FILES = 220
 
 

@@ -6,7 +6,8 @@ import ast
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 PAGE = ROOT / "docs" / "controller-walkthrough.md"
 PLACES = re.findall(r"`([a-z_/]+\.py): ([\w.]+)`", PAGE.read_text())
 

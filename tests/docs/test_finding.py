@@ -1,11 +1,12 @@
-"""The places that docs/finding.md names exist; Sphinx checks its links."""
+"""What one looks for is where the project says: the places of docs/finding.md, and the tests of each package."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+import pytest
+
+from tests.paths import ROOT
 
 
 def test_every_question_has_a_page_and_a_file_that_exist() -> None:
@@ -18,3 +19,11 @@ def test_every_question_has_a_page_and_a_file_that_exist() -> None:
     assert [
         place for page, file in rows for place in (f"docs/{page}", file) if not (ROOT / place).is_file()
     ] == []
+
+
+@pytest.mark.parametrize("package", ["controller", "experiments", "mstcp", "switch", "topologies"])
+def test_tests_are_in_the_folder_of_what_they_test(package: str) -> None:
+    folders = {
+        file.parent.relative_to(ROOT / "tests") for file in (ROOT / "tests" / package).rglob("test_*.py")
+    }
+    assert [folder for folder in folders if not (ROOT / folder).is_dir()] == []

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import matplotlib
 import pytest
 
+from tests.paths import ROOT
+
 
 def run(name: str) -> dict[str, Any]:
     """Run a notebook's cells; return its names."""
-    path = Path(__file__).parents[2] / "docs" / f"{name}-notebook.ipynb"
+    path = ROOT / "docs" / f"{name}-notebook.ipynb"
     notebook = json.loads(path.read_text(encoding="utf-8"))
     assert notebook["nbformat"] == 4
     names: dict[str, Any] = {}

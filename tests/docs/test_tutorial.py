@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 BLOCK = re.compile(r"<!-- (?:file: (?P<name>\S+)|run) -->\n```\w+\n(?P<text>.*?)```", re.DOTALL)
 
 

@@ -18,22 +18,21 @@ import pytest
 
 from experiments.model.results import Results
 from tests.fakes.lab import lab_process
+from tests.paths import EXTENSIONS, ROOT
 
-ROOT = Path(__file__).parents[2]
 EMPTY = tempfile.mkdtemp(prefix="extensions-")
 """Where everything is run: nothing of the repository is there."""
-FOLDER = Path(__file__).parent / "extensions"
 LONGEST = ["T0", "S0", "S2", "S1", "S5", "S3", "S4", "T2"]
 WORKLOAD = "video:chunk_bytes=60000,chunk_s=0.25"
 
 
-def lab(*arguments: str, extend: Path = FOLDER) -> subprocess.CompletedProcess[str]:
+def lab(*arguments: str, extend: Path = EXTENSIONS) -> subprocess.CompletedProcess[str]:
     """Run `mstcp-lab` in a process of its own: what is registered stays registered."""
     return lab_process(EMPTY, "--extend", str(extend), *arguments)
 
 
 def simulate(
-    out: Path, *arguments: str, engine: str = "sim", extend: Path = FOLDER, scenario: str = "butterfly"
+    out: Path, *arguments: str, engine: str = "sim", extend: Path = EXTENSIONS, scenario: str = "butterfly"
 ) -> Results:
     case = ("--case", "1", "--duration", "2", "--no-report", "--out", str(out), "--json")
     done = lab("run", scenario, "--engine", engine, *case, *arguments, extend=extend)
@@ -140,7 +139,7 @@ def test_a_sweep_has_them_too(tmp_path: Path) -> None:
 
 
 def test_browse_shows_them(out: Path) -> None:
-    call = [sys.executable, "-m", "experiments.cli", "--extend", str(FOLDER), "browse", str(out)]
+    call = [sys.executable, "-m", "experiments.cli", "--extend", str(EXTENSIONS), "browse", str(out)]
     with subprocess.Popen(call, stderr=subprocess.PIPE, text=True, cwd=EMPTY) as process:
         assert process.stderr is not None
         try:
@@ -170,7 +169,7 @@ def test_resume_finds_what_the_job_was_given(out: Path) -> None:
 def test_they_run_on_real_components() -> None:
     """From and into a folder that the worker mounts a /run of its own over."""
     with tempfile.TemporaryDirectory(dir="/run") as folder:
-        extend = Path(shutil.copytree(FOLDER, Path(folder, "extensions")))
+        extend = Path(shutil.copytree(EXTENSIONS, Path(folder, "extensions")))
         arguments = ("--protocol", "longest,dummy", "--workload", WORKLOAD)
         runs = simulate(Path(folder, "out"), *arguments, engine="live", extend=extend).runs
     for flow in (flow for run in runs for flow in run.flows):
@@ -211,7 +210,7 @@ def test_installed_distributions_name_theirs_as_entry_points(tmp_path: Path) -> 
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: further\nVersion: 1\n")
     (information / "entry_points.txt").write_text("[mstcp_lab.extensions]\nvideo = further_video\n")
-    (tmp_path / "further_video.py").write_text((FOLDER / "video.py").read_text())
+    (tmp_path / "further_video.py").write_text((EXTENSIONS / "video.py").read_text())
     program = "from experiments.workloads import WORKLOADS; print(list(WORKLOADS))"
     done = subprocess.run(
         [sys.executable, "-c", program],

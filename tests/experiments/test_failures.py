@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 ENGINES = Path(__file__).with_name("failing_engines.py")
 SIMULATED = ("run", "butterfly", "--engine", "sim", "--protocol", "ospf", "--case", "2")
 

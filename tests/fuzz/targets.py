@@ -51,6 +51,7 @@ from mstcp.tools.preamble import (
 )
 from switch.model import ModelSwitch
 from switch.model import openflow as wire
+from tests.paths import ROOT
 from topologies.errors import TopologyError
 from topologies.load import load as load_topology
 
@@ -234,11 +235,10 @@ TARGETS: dict[str, Target] = {
 
 def seeds(name: str) -> list[bytes]:
     """Return inputs that make sense, to begin with."""
-    root = Path(__file__).resolve().parents[2]
     if name == "scenario":
-        return [path.read_bytes() for path in sorted((root / "experiments" / "scenarios").glob("*.toml"))]
+        return [path.read_bytes() for path in sorted((ROOT / "experiments" / "scenarios").glob("*.toml"))]
     if name == "topology":
-        return [path.read_bytes() for path in sorted((root / "topologies" / "networks").glob("*.toml"))]
+        return [path.read_bytes() for path in sorted((ROOT / "topologies" / "networks").glob("*.toml"))]
     if name in ("openflow", "counters", "configuration", "lldp", "neighbours", "grpc"):
         return _controller_seeds(name)
     return {

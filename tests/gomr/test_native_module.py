@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from mstcp import _core
-
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 
 @pytest.mark.parametrize("module", ["gomr._native", "netsim_native"])

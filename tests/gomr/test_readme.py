@@ -14,9 +14,10 @@ from gomr import OBJECTIVES, Demand, Edge, Problem
 from gomr.solving import allocate
 
 from tests.gomr.gomr_oracles import check_allocation, rates
+from tests.paths import ROOT
 
 README = Path(gomr.__file__).with_name("README.md")
-GUIDE = Path(__file__).parents[2] / "docs" / "gomr.md"
+GUIDE = ROOT / "docs" / "gomr.md"
 
 CONGESTED = Problem(
     (

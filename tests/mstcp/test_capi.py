@@ -18,8 +18,8 @@ import pytest
 from tests.fakes.connections import ask
 from tests.fakes.echo_server import echo_server
 from tests.fakes.processes import cargo, first_line, go_build, output_of, running
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "crates" / "mstcp-capi" / "examples"
 SECRET = "between us"
 BYTES = 3_000_001

@@ -17,7 +17,8 @@ from benchmarks.uplinks.hosts import LIMIT_S, address, build, give, open_transfe
 from mstcp import LocalProtocolError, StreamSpec
 from mstcp.aio.streams import StreamWriter
 from tests.fakes.waiting import until
-from tests.sandbox import ROOT, run_in_sandbox
+from tests.paths import ROOT
+from tests.sandbox import run_in_sandbox
 
 SCHEDULER = "stochastic"
 """Draws the stream of each frame, however fast the first alone would be."""

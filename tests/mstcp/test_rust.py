@@ -19,8 +19,8 @@ from tests.fakes.connections import ask, serving
 from tests.fakes.echo_server import echo_server
 from tests.fakes.flow_controller import FlowController
 from tests.fakes.processes import cargo, first_line, output_of, running
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SECRET = "between us"
 BYTES = 3_000_001
 DATA = bytes(range(256)) * (BYTES // 256)

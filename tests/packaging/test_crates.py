@@ -12,8 +12,8 @@ import pytest
 
 from tests.fakes.processes import cargo
 from tests.packaging.rust_surface import public_names, public_surface
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 CRATES = ("mstcp-proto", "mstcp-net", "mstcp", "mstcp-capi")
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "install-packages"
+from tests.paths import ROOT
+
+SCRIPT = ROOT / "scripts" / "install-packages"
 EMULATION = {"openvswitch-switch", "mininet", "ethtool", "mptcpize"}
 TESTS = {"chromium", "nodejs", "npm", "openssh-client", "openssh-server", "iperf3", "etcd-server", "nftables"}
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 SOLVER = ROOT / "crates" / "gomr-py"
 QUIC = ROOT / "lab" / "mpquic" / "target" / "release" / "mpquic"
 UV = Path(sys.prefix) / "bin" / "uv"

@@ -20,7 +20,8 @@ from experiments.engines.live.machine_drops import MachineDrops
 from switch import PrivateInstance, SwitchError
 from switch.capabilities import probe_link_qdiscs
 from tests.fakes.waiting import wait_until
-from tests.sandbox import ROOT, run_in_sandbox, snapshot
+from tests.paths import ROOT
+from tests.sandbox import run_in_sandbox, snapshot
 from topologies.errors import LinkNotFaithful
 from topologies.interface_names import InterfaceNames
 from topologies.model import Network

@@ -6,11 +6,12 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.paths import ROOT
 
 CHROMIUM = "chromium"
 PATIENCE_MS = 60_000
@@ -19,7 +20,7 @@ PATIENCE_MS = 60_000
 LOST = ("Failed to load resource", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION")
 """What a browser says on its console when a server has gone, which some tests want."""
 
-AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 def missing() -> str | None:

@@ -17,8 +17,9 @@ from pydantic.json_schema import models_json_schema
 from controller.api.rest import make_app
 from controller.api.service import Service
 from experiments.web.views import ANSWERS
+from tests.paths import ROOT
 
-WEB = Path(__file__).parents[2] / "web"
+WEB = ROOT / "web"
 COMMAND = ("node_modules/.bin/openapi-typescript", "--root-types", "--root-types-no-schema-prefix")
 # What has a default may be left out of a request.
 OPTIONS = ("--default-non-nullable", "false")

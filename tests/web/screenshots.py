@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 import topologies
 from tests.controller.openflow.ovs_lab import Lab, in_host, laboratory, run
 from tests.fakes.waiting import wait_until
-from tests.sandbox import ROOT
+from tests.paths import ROOT
 from tests.web.browser import PATIENCE_MS, chromium, open_page
 
 NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from experiments.web.app import Content
 from experiments.web.opening import open_documents
 from experiments.web.server import PageServer
-from tests.sandbox import ROOT
+from tests.paths import ROOT
 from tests.web.browser import PATIENCE_MS, chromium, open_page
 
 RUNS = ["run", "butterfly", "--engine", "sim", "--protocol", "mstcp,mptcp-sdn,ppfs,ospf", "--case", "2"]

@@ -6,13 +6,12 @@ import re
 import shutil
 import subprocess
 import zlib
-from pathlib import Path
 
 import pytest
 
+from tests.paths import ROOT
 from tests.web import page_types
 
-ROOT = Path(__file__).parents[2]
 WEB = ROOT / "web"
 PAGES = {"controller": ROOT / "controller" / "api" / "page", "lab": ROOT / "experiments" / "page"}
 COMMON = ("build.mjs", "package.json", "package-lock.json", "tsconfig.json")

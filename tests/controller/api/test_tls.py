@@ -22,7 +22,6 @@ from tests.fakes.controller_command import started
 from tests.fakes.requests import OF_CLIENT
 from tests.fakes.waiting import wait_until
 
-ROOT = Path(__file__).parents[3]
 TIMEOUT_S = 60.0
 HELLO = bytes([4, 0, 0, 8, 0, 0, 0, 1])
 

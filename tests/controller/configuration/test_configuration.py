@@ -25,7 +25,6 @@ from controller.model.requests import LinkChange
 from tests.fakes.controller_command import started
 from tests.fakes.waiting import wait_until
 
-ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 60.0
 
 FULL = """

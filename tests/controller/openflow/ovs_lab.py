@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from switch.ovs import Port, PrivateInstance
+from tests.paths import ROOT
 from topologies.model import Network
 
-ROOT = Path(__file__).parents[3]
 PATIENCE_S = 60.0
 
 SERVER = """

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from switch.ovs import PrivateInstance
-from tests.sandbox import ROOT, run_in_sandbox
+from tests.paths import ROOT
+from tests.sandbox import run_in_sandbox
 
 PAGE = ROOT / "docs" / "own-ovs.md"
 

@@ -9,7 +9,7 @@ import pytest
 from experiments.errors import ScenarioError
 from experiments.routing.case import RoutingCase, make_case
 from tests.fakes.lab import Lab
-from tests.topologies.test_collections import REPETITA
+from tests.topologies.formats.test_collections import REPETITA
 from topologies.errors import InvalidTopology
 from topologies.routable import load_routable
 

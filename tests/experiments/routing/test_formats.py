@@ -18,9 +18,9 @@ from experiments.errors import ScenarioError
 from experiments.routing.formats.pickled import NotAnArray, load_array
 from experiments.routing.formats.reading import Context
 from experiments.routing.formats.registry import read_demands
+from tests.paths import DATA
 from topologies.routable import NodeNames, load_routable
 
-DATA = Path(__file__).parents[2] / "data"
 NODES = ("a", "b", "c")
 CONTEXT = Context(NodeNames(NODES), NODES)
 MATRIX = np.array([[9.0, 2.0, 0.0], [0.0, 0.0, 3.0], [4.0, 0.0, 0.0]])

@@ -15,6 +15,7 @@ import pytest
 from experiments.routing.case import make_case
 from experiments.routing.time_limit import TimeLimit
 from tests.fakes.lab import Lab
+from tests.paths import DATA
 from topologies.routable import load_routable
 
 GRAPHML = """<?xml version="1.0" encoding="utf-8"?>
@@ -269,7 +270,7 @@ def test_all_pairs_are_one_demand_between_each_ordered_pair(france: str, lab: La
 
 def test_each_direction_of_an_asymmetric_network_carries_what_it_can(tmp_path: Path, lab: Lab) -> None:
     """From A 10 Gbit/s lead to B and 4 on to C; 2.5 lead back to A, nothing from C."""
-    network = Path(__file__).parents[2] / "data" / "formats" / "asymmetric.graphml"
+    network = DATA / "formats" / "asymmetric.graphml"
     demands = tmp_path / "demands.json"
     demands.write_text('{"A": {"C": "20Gbps", "B": "20Gbps"}, "B": {"A": "20 Gbit/s"}, "C": {"A": "1G"}}')
     summary = lab.json("solve", str(network), "--demands", str(demands), "--out", str(tmp_path))
