@@ -1,4 +1,4 @@
-"""What one looks for is where the project says: the places of docs/finding.md, and the tests of each package."""
+"""What one looks for is there: the places that docs/finding.md names, and the tests of each package."""
 
 from __future__ import annotations
 

@@ -25,6 +25,9 @@ from tests.fakes.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not is_there(), reason="etcd is not installed (package etcd-server)")
 
+# Nobody renews leases here, and none may end while a server starts.
+LEASE_S = 600
+
 BIG = {"a": 1, "b": ["x" * 300]}
 
 
@@ -41,7 +44,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServers]:
 @pytest.fixture
 def stores(servers: EtcdServers, request: pytest.FixtureRequest) -> Iterator[tuple[EtcdStore, EtcdStore]]:
     prefix = f"/test/{request.node.name}"
-    made = [EtcdStore(EtcdClient(EtcdAccess(servers.endpoints)), prefix, 2) for _ in range(2)]
+    made = [EtcdStore(EtcdClient(EtcdAccess(servers.endpoints)), prefix, LEASE_S) for _ in range(2)]
     yield made[0], made[1]
     for each in made:
         each.close()
@@ -177,7 +180,7 @@ def test_another_version_of_the_state_is_refused_with_what_to_do(
 
 def test_servers_that_are_gone_are_a_bounded_wait_and_nothing_half_done(tmp_path: Path) -> None:
     with EtcdServers(tmp_path, 3) as servers:
-        store = EtcdStore(EtcdClient(EtcdAccess(servers.endpoints)), "/test", 2)
+        store = EtcdStore(EtcdClient(EtcdAccess(servers.endpoints)), "/test", LEASE_S)
         epoch = lead(store)
         store.write([Change("flow", "f1", {})])
         servers.processes[0].kill()  # one of three: it goes on
@@ -217,7 +220,7 @@ def test_certificates_and_a_user_are_asked_for_and_given(
             (own.cert_chain_pems[0].bytes(), own.private_key_pem.bytes()),
             ("mstcp", "word of mstcp"),
         )
-        store = EtcdStore(EtcdClient(access), "/mt", 2)
+        store = EtcdStore(EtcdClient(access), "/mt", LEASE_S)
         lead(store)
         store.write([Change("flow", "f1", {"a": 1})])
         watch = store.watch(store.revision)
@@ -230,7 +233,7 @@ def test_certificates_and_a_user_are_asked_for_and_given(
         assert set(store.load()["flow"]) == {"f1", "f2"}
         store.close()
         with pytest.raises(StoreError, match="permission denied"):
-            EtcdStore(EtcdClient(access), "/of-others", 2)
+            EtcdStore(EtcdClient(access), "/of-others", LEASE_S)
         monkeypatch.setattr(etcd, "_START_S", 3.0)
         for wrong, why in (
             (replace(access, user=("mstcp", "a guess")), "invalid user ID or password"),
@@ -239,4 +242,4 @@ def test_certificates_and_a_user_are_asked_for_and_given(
             (replace(access, certificate=None), "no server has answered in time"),
         ):
             with pytest.raises(StoreError, match=why):
-                EtcdStore(EtcdClient(wrong), "/mt", 2)
+                EtcdStore(EtcdClient(wrong), "/mt", LEASE_S)
