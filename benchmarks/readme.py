@@ -13,8 +13,8 @@ from pathlib import Path
 from benchmarks.command_line import command_line
 from benchmarks.pages import DOCS, renew
 from experiments.analysis.statistics import Estimate
-from experiments.model.reading import read_results
 from experiments.model.results import Results
+from experiments.model.results_files import read_results
 from experiments.report import units
 from experiments.report.summary import CaseSummary, FlowSummary, summarise
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 _PASSING = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ECONNABORTED, errno.EPROTO, errno.EINTR}
 )
-_MOST_FILES = 1 << 16
+_MAX_FILES = 1 << 16
 _OTHER_FILES = 64  # the store, libraries, selectors
-_MOST_CLIENTS = 1024
-_MOST_CLIENTS_OF_AN_ADDRESS = 128
+_MAX_CLIENTS = 1024
+_MAX_CLIENTS_OF_AN_ADDRESS = 128
 
 
 class ConnectionLimits:
@@ -56,12 +56,12 @@ class ServiceLimits:
     grpc: ConnectionLimits
 
     @classmethod
-    def of(cls, switches: int = 0, files: int = _MOST_FILES) -> ServiceLimits:
+    def of(cls, switches: int = 0, files: int = _MAX_FILES) -> ServiceLimits:
         """Return the limits for a number of switches and open files: together they leave some over."""
         left = max(0, files - _OTHER_FILES - switches)
         strangers = min(4 * switches + 64, left // 3)
-        clients = min(_MOST_CLIENTS, left // 3)
-        per_address = min(_MOST_CLIENTS_OF_AN_ADDRESS, max(1, clients // 2))
+        clients = min(_MAX_CLIENTS, left // 3)
+        per_address = min(_MAX_CLIENTS_OF_AN_ADDRESS, max(1, clients // 2))
         return cls(
             openflow=ConnectionLimits(strangers, min(switches + 16, max(1, strangers // 2))),
             rest=ConnectionLimits(clients, per_address),
@@ -77,7 +77,7 @@ def is_passing(error: OSError) -> bool:
 def raise_file_limit() -> int:
     """Let the process have as many open files as it may, and return how many: each connection is one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    wanted = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     return wanted

@@ -6,25 +6,25 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from controller.decide.copying import records_of
+from controller.decide.component import Context
 from controller.decide.default_routes import DefaultRoutes
 from controller.decide.dhcp_relay import DhcpRelay
 from controller.decide.leases import Leases
 from controller.decide.link_changes import LINK, LinkChanges, name_of
 from controller.decide.link_watch import LinkWatch
+from controller.decide.load_measurement import LoadMeasurement
 from controller.decide.manager import FlowManager
-from controller.decide.measuring import Measuring
 from controller.decide.neighbours import Neighbours
-from controller.decide.part import Shared
+from controller.decide.notifications import notify_topology_changed
 from controller.decide.policing import Policing
 from controller.decide.protection import Protection
 from controller.decide.queries import Queries
 from controller.decide.rule_audit import RuleAudit
 from controller.decide.rule_counters import RuleCounters
-from controller.decide.succession import Succession
+from controller.decide.state_copies import flow_records
 from controller.decide.switch_faults import SwitchFaults
 from controller.decide.switch_rules import SwitchRules
-from controller.decide.telling import tell_topology
+from controller.decide.takeover import Takeover
 from controller.errors import RequestError
 from controller.install.outbox import Outbox
 from controller.install.transactions import Transactions
@@ -33,7 +33,7 @@ from controller.model.callers import CONFIGURATION, Caller
 from controller.model.client_events import ClientEventKind
 from controller.model.journal import Journal, Journaled, JournaledDict, JournaledSet
 from controller.model.messages import Acknowledge, IntroduceSwitch, Message, Postpone
-from controller.model.records import Change, Records, changes_of
+from controller.model.records import RecordChange, Records, changes_of
 from controller.model.requests import LinkChange, ViewName
 from controller.model.rules import Group, Meter, Rule
 from controller.model.settings import Settings
@@ -75,7 +75,7 @@ class Core(Journaled):
         """Make all parts, for a network of which nothing is known yet."""
         self._state = state
         self._transactions = Transactions(state, self._outbox)
-        shared = Shared(state, self._outbox, self._transactions)
+        shared = Context(state, self._outbox, self._transactions)
         self._rules = SwitchRules(
             shared,
             self._beside_fixed,
@@ -89,9 +89,9 @@ class Core(Journaled):
         leases = Leases(shared)
         self._policing = Policing(shared, self._rules)
         self._flows = FlowManager(shared, leases, self._policing, self._new_flow_id, self._solved)
-        self._succession = Succession(shared, leases, self._flows.capacity_changed)
+        self._succession = Takeover(shared, leases, self._flows.capacity_changed)
         self._audit = RuleAudit(shared, self._rules, self._flows)
-        self._measuring = Measuring(shared, self._flows.capacity_returned, self._audit.counters_asked)
+        self._measuring = LoadMeasurement(shared, self._flows.capacity_returned, self._audit.counters_asked)
         self._links = LinkWatch(shared)
         self._switch_faults = SwitchFaults(shared)
         self._gone_at: JournaledDict[int, float] = JournaledDict()  # when a switch that is away is given up
@@ -154,7 +154,7 @@ class Core(Journaled):
         """
         former = self._state
         self._flows.hand_over(self._now)
-        flows, links = records_of(former), self._link_changes.records()
+        flows, links = flow_records(former), self._link_changes.records()
         owners = {flow.id: flow.owner for flow in former.flows}
         self._rule_counters.stop()
         ids, former_ids = (
@@ -164,7 +164,7 @@ class Core(Journaled):
         for datapath_id in former_ids.keys() - ids.keys():
             if former.live.is_connected_id(datapath_id):
                 self._rules.wipe(former_ids[datapath_id])
-        tell_topology(self._outbox, former.live.network, network)
+        notify_topology_changed(self._outbox, former.live.network, network)
         self._assemble(State(network, former.settings))
         self._state.succeed(former, self._now)
         self._link_changes.restore(links)
@@ -184,7 +184,7 @@ class Core(Journaled):
         self.follow(changes_of(records), now)
         return self.lead(now)
 
-    def follow(self, changes: Sequence[Change], now: float) -> None:
+    def follow(self, changes: Sequence[RecordChange], now: float) -> None:
         """Know what another replica has written to the store, in order; nothing is done about it."""
         followers: dict[str, Callable[[str, Mapping[str, Any] | None], None]] = {
             LINK: lambda link, record: self._link_changes.restore({link: record or {}}),

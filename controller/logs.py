@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 
 _FLUSH_S = 1.0
 _PAUSE_S = 0.01
-_AT_ONCE = 256
+_MAX_AT_ONCE = 256
 """Lines that are written by one call, at most."""
 
 _MAX_KINDS = 256
@@ -86,7 +86,7 @@ class LogWriter(logging.Handler):
             self._arrived.wait()
             self._arrived.clear()
             while self._lines:
-                waiting = min(len(self._lines), _AT_ONCE)
+                waiting = min(len(self._lines), _MAX_AT_ONCE)
                 self._write_lines([self._lines.popleft() for _ in range(waiting)])
             if self._dropped:
                 dropped, self._dropped = self._dropped, 0

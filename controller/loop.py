@@ -31,15 +31,15 @@ from controller.model.events import (
     ViewRequested,
 )
 from controller.model.messages import (
-    Answer,
     ClientMessage,
     CloseConnection,
     DatapathMessage,
     Message,
     Postpone,
+    Reply,
     Report,
 )
-from controller.model.records import Change
+from controller.model.records import RecordChange
 
 LOG = logging.getLogger("controller")
 
@@ -48,7 +48,7 @@ _MAX_PACKETS = 1024
 _PACKETS_A_TURN = 32
 """Packets that are handled between two requests: neither waits for all of the others."""
 
-_MOST_TOGETHER = 256
+_MAX_TOGETHER = 256
 """Events handled as one, at most: what is urgent waits for no more."""
 
 _MAX_TIMER_FAILURES = 5
@@ -92,7 +92,7 @@ def _together(queue: deque[Event], kind: UnionType | type[Event]) -> Event:
     if not isinstance(first, kind) or not queue or not isinstance(queue[0], kind):
         return first
     events: list[Any] = [first]
-    while queue and isinstance(queue[0], kind) and len(events) < _MOST_TOGETHER:
+    while queue and isinstance(queue[0], kind) and len(events) < _MAX_TOGETHER:
         events.append(queue.popleft())
     return Together(tuple(events))
 
@@ -140,7 +140,7 @@ class ControllerLoop:
         deliver: Deliver,
         clock: Callable[[], float] = time.monotonic,
         flush: Callable[[], None] = lambda: None,
-        write: Callable[[Sequence[Change]], None] = lambda _: None,
+        write: Callable[[Sequence[RecordChange]], None] = lambda _: None,
         on_failure: Callable[[str], None] = lambda _: None,
         planning_s: float = 0.0,
         pause: Callable[[float], None] = time.sleep,
@@ -275,7 +275,7 @@ class ControllerLoop:
         self._core.sent(now)
         self._handled(event, now - began)
 
-    def remember(self, changes: Iterable[Change]) -> None:
+    def remember(self, changes: Iterable[RecordChange]) -> None:
         """Tell clients what the store has of events that were told before, or by another replica."""
         self._deliver(*self._log.follow(changes))
 
@@ -297,7 +297,7 @@ class ControllerLoop:
             elif isinstance(message, Postpone):
                 with self._arrived:
                     self._queues[_Kind.REQUEST].extendleft(reversed(message.events))
-            elif not isinstance(message, Change):
+            elif not isinstance(message, RecordChange):
                 for_clients.append(message)
         self._flush()
         if for_clients:
@@ -305,7 +305,7 @@ class ControllerLoop:
 
     def _write_changes(self, messages: list[Message], told: list[ClientEvent]) -> bool:
         """Write what must survive; returns False where the store does not obey this replica."""
-        changes = [message for message in messages if isinstance(message, Change)]
+        changes = [message for message in messages if isinstance(message, RecordChange)]
         changes += self._log.records(told)
         try:
             if changes:
@@ -333,7 +333,7 @@ class ControllerLoop:
     def _answer(self, event: Event, error: RequestError) -> None:
         token = getattr(event, "token", None)
         if token is not None:
-            self._deliver(Answer(token, error))
+            self._deliver(Reply(token, error))
 
     def _send_or_close(self, message: DatapathMessage) -> None:
         """Send to a switch; where that fails, its connection is ended and it begins again."""
@@ -348,8 +348,8 @@ class ControllerLoop:
 
 def refusals(messages: list[Message]) -> list[Message]:
     """Return what is left of an event's messages where the store does not obey: who waits is told."""
-    kept = (message for message in messages if isinstance(message, Answer | Postpone))
-    return [Answer(each.token, NotLeading()) if isinstance(each, Answer) else each for each in kept]
+    kept = (message for message in messages if isinstance(message, Reply | Postpone))
+    return [Reply(each.token, NotLeading()) if isinstance(each, Reply) else each for each in kept]
 
 
 def _planned(event: Event, messages: list[Message]) -> int:

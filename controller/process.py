@@ -38,12 +38,12 @@ from controller.leader.replication import Replication
 from controller.loop import ControllerLoop
 from controller.model.event_log import EVENT
 from controller.model.events import ConfigurationChanged, ConfigurationRefused, ControllerStopping
-from controller.model.messages import Answer, ClientMessage
-from controller.model.records import Change, Store, changes_of
+from controller.model.messages import ClientMessage, Reply
+from controller.model.records import RecordChange, Store, changes_of
 from controller.model.settings import Settings
 from controller.openflow.runtime import OpenFlowRuntime
 from controller.openflow.session import Leadership
-from controller.store.nothing import NoStore
+from controller.store.null import NullStore
 from controller.store.sqlite import SqliteStore
 from topologies.model import Network
 
@@ -167,7 +167,10 @@ class ControllerProcess:
         term = max([now, *(each + 1 for each in earlier)])
         forgotten = earlier[:-_TERMS_REMEMBERED]
         self._store.write(
-            [Change(_TERM, str(term), {}), *(Change(_TERM, str(each), None) for each in forgotten)]
+            [
+                RecordChange(_TERM, str(term), {}),
+                *(RecordChange(_TERM, str(each), None) for each in forgotten),
+            ]
         )
         return Leadership(term, frozenset(earlier))
 
@@ -263,7 +266,7 @@ class ControllerProcess:
 
     def _deliver(self, *messages: ClientMessage) -> None:
         for message in messages:
-            if isinstance(message, Answer) and message.token == _RELOAD_TOKEN:
+            if isinstance(message, Reply) and message.token == _RELOAD_TOKEN:
                 self._on_configured(message.result)
         self._service.deliver(*messages)
 
@@ -358,7 +361,7 @@ def _warm_up() -> None:
 def _open_store(place: str | None, network: str) -> Store:
     """Open the store that is configured; by default one for each network in the user's state directory."""
     if place == NO_STORE:
-        return NoStore()
+        return NullStore()
     if place is not None:
         return SqliteStore(Path(place))
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"

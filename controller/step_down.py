@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from controller.errors import ConfigError
 
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 
 
 def step_down(arguments: Sequence[str]) -> str:
@@ -53,7 +53,7 @@ def _post(url: str, context: ssl.SSLContext | None, may_be_sent_on: bool = True)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     request = urllib.request.Request(url, headers=headers, method="POST")  # noqa: S310  # as the user gave it
     try:
-        with urllib.request.urlopen(request, timeout=_PATIENCE_S, context=context):  # noqa: S310
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_S, context=context):  # noqa: S310
             pass
     except urllib.error.HTTPError as error:
         if error.code != 307 or not may_be_sent_on:

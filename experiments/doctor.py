@@ -60,7 +60,7 @@ class Check:
 
 
 # What each lack means: the state it puts the machine in, and the words for the user.
-LACKS: dict[str, tuple[State, str]] = {
+CONSEQUENCES: dict[str, tuple[State, str]] = {
     "rights": ("missing", "the live engine makes network namespaces: it cannot run for this user"),
     "openvswitch": ("missing", "there are no switches: the live engine cannot run"),
     "ovs-kernel-datapath": ("degraded", "the userspace datapath serves instead, one core for all switches"),
@@ -110,7 +110,7 @@ def from_capability(capability: Capability) -> Check:
     required = capability.name in _REQUIRED
     if capability.available:
         return Check(capability.name, "ok", capability.detail, required=required)
-    state, meaning = LACKS.get(capability.name, ("missing", ""))
+    state, meaning = CONSEQUENCES.get(capability.name, ("missing", ""))
     if not capability.tried:
         state = "unknown"
     return Check(capability.name, state, capability.detail, meaning, capability.remedy, required)

@@ -12,8 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from experiments.engines.base import Engine
-from experiments.engines.together import run_together
+from experiments.engines.thread_pool import run_together
 from experiments.errors import DISK_IS_FULL, ExperimentError, OutputError, RunFailed, reason_of
+from experiments.model.atomic_files import write_output
 from experiments.model.events import (
     InRun,
     Report,
@@ -27,7 +28,6 @@ from experiments.model.events import (
 from experiments.model.job import Job
 from experiments.model.plan import RunPlan
 from experiments.model.results import RunResult
-from experiments.model.whole_files import write_atomically
 
 TRACEBACK = "traceback.txt"
 FLOWS_NAMED = 8
@@ -138,8 +138,8 @@ def _keep(job: Job, number: int, result: RunResult, engine: Engine, load: Sequen
         cost for cost in environment.simulations if (cost.protocol, cost.case, cost.seed) == of_run
     ]
     # The result comes last: a run that has one is complete.
-    write_atomically(job.environment_path(number), environment.model_dump_json(indent=1))
-    write_atomically(job.result_path(number), result.model_dump_json(indent=1))
+    write_output(job.environment_path(number), environment.model_dump_json(indent=1))
+    write_output(job.result_path(number), result.model_dump_json(indent=1))
 
 
 def summary(result: RunResult) -> str:

@@ -19,11 +19,11 @@ from experiments.analysis.fairness import bottlenecks
 from experiments.analysis.metrics import keep_further
 from experiments.engines.base import Engine
 from experiments.errors import ExperimentError, Interrupted, OutputError, RunFailed
+from experiments.model.atomic_files import output_errors, write_output
 from experiments.model.events import Event, Report, RunBroken
 from experiments.model.job import JOB_FILE, Job
 from experiments.model.own_files import used_files
 from experiments.model.results import AskedRuns, Environment, Results, RunResult
-from experiments.model.whole_files import write_atomically, writing
 
 MINIMUM_FREE_BYTES = 64 << 20
 """A run of the butterfly leaves about 5 MB of logs; less than this on the disk and the runs are not begun."""
@@ -57,7 +57,7 @@ def prepare_output(out: Path, *, resume: bool = False) -> None:
 
 def _check_output(out: Path, resume: bool) -> None:
     probe = out / "runs" / ".probe"
-    with writing(out):
+    with output_errors(out):
         for folder in ("runs", "environments"):
             (out / folder).mkdir(parents=True, exist_ok=True)
         try:
@@ -105,7 +105,7 @@ def run(job: Job, report: Report, *, resume: bool = False, engine: Engine | None
     """
     engine = engine or checked_engine(job)
     prepare_output(job.out, resume=resume)
-    write_atomically(job.out / JOB_FILE, job.model_dump_json(indent=1))
+    write_output(job.out / JOB_FILE, job.model_dump_json(indent=1))
     failures: list[str] = []
 
     def note(event: Event) -> None:
@@ -121,7 +121,7 @@ def run(job: Job, report: Report, *, resume: bool = False, engine: Engine | None
     except RunFailed as error:
         failures.append(str(error))
     results = collect(job, engine)
-    write_atomically(job.out / "results.json", results.to_json())
+    write_output(job.out / "results.json", results.to_json())
     if interrupted:
         raise Interrupted(len(results.runs), len(job.plans()), f"mstcp-lab resume {job.out}")
     failures += check_transfers(results.runs, drained=engine.abilities.drains)

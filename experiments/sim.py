@@ -21,7 +21,7 @@ from typing import Any
 import topologies
 from experiments.analysis.tables import flow_row, link_row, series_rows
 from experiments.engines.sim.engine import SimEngine
-from experiments.engines.together import run_together
+from experiments.engines.thread_pool import run_together
 from experiments.model import overrides, scenario
 from experiments.model.demands import with_files
 from experiments.model.given_paths import check_given_paths

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, final
 
-from mstcp.asked import AskedStream
-from mstcp.open.opening import Options
+from mstcp.open.connect import DriverOptions
+from mstcp.stream_requests import StreamRequest
 
 __all__ = [
     "MAX_EARLY_BYTES",
@@ -116,8 +116,8 @@ class Connection:
     def connect(
         now_ns: int,
         destinations: list[Any],
-        streams: list[AskedStream],
-        options: Options,
+        streams: list[StreamRequest],
+        options: DriverOptions,
         cipher: Callable[[], object] | None,
         /,
     ) -> Connection:
@@ -186,7 +186,7 @@ class Connection:
     def remove_stream(self, now_ns: int, number: int, /) -> None:
         """Take a stream out once its frames are reported; LocalProtocolError if it is the last, or none."""
 
-    def dial(self, now_ns: int, stream: AskedStream, /) -> int:
+    def dial(self, now_ns: int, stream: StreamRequest, /) -> int:
         """Open a further stream of a client; return its number."""
 
     def announce(self, now_ns: int, addresses: Sequence[tuple[str, int]], /) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from mstcp.errors import LocalProtocolError
 
-MOST_PORT = 65_535
-MOST_BPS = 1e18
-MOST_S = 1e9
+MAX_PORT = 65_535
+MAX_BPS = 1e18
+MAX_S = 1e9
 
 
 def check_whole(name: str, value: object, least: int, most: int, *, optional: bool = False) -> None:
@@ -75,11 +75,11 @@ def check_ip_addresses(name: str, value: object) -> None:
             ipaddress.ip_address(str(host))
         except ValueError:
             raise LocalProtocolError(f"{name} has pairs of IP address and port, not {pair!r}") from None
-        check_whole(f"port of {name}", port, 1, MOST_PORT)
+        check_whole(f"port of {name}", port, 1, MAX_PORT)
 
 
 def check_address(host: object, port: object, least_port: int) -> None:
     """Check host and port of a socket; a port may also be a service's name, as for `getaddrinfo`."""
     check_type("host", host, str, "a name or an address")
     if not isinstance(port, str):
-        check_whole("port", port, least_port, MOST_PORT, optional=True)
+        check_whole("port", port, least_port, MAX_PORT, optional=True)

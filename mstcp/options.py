@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from mstcp import _core
 from mstcp.checks import (
-    MOST_BPS,
+    MAX_BPS,
     check_address,
     check_callable,
     check_flag,
@@ -51,14 +51,14 @@ HANDSHAKE_S = 10.0
 """How long TLS and the hello of a stream may take."""
 ALLOCATED_JOIN_S = 0.25
 """How long streams that a controller allocated are waited for once the first is open."""
-LEAST_PACKET_BYTES = 128
+MIN_PACKET_BYTES = 128
 """Ethernet, IPv6 and TCP headers, a frame's header, and something to carry."""
-_MOST_BYTES = 1 << 40
+_MAX_BYTES = 1 << 40
 
 
 def check_limit(limit: object) -> None:
     """Check the buffer limit of a StreamReader; LocalProtocolError if it is none."""
-    check_whole("limit", limit, 1, _MOST_BYTES)
+    check_whole("limit", limit, 1, _MAX_BYTES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,10 +81,10 @@ class ConnectionOptions:
             known = ", ".join(_core.SCHEDULERS)
             raise LocalProtocolError(f"no scheduler is called {self.scheduler!r}: choose one of {known}")
         check_whole("seed", self.seed, 0, 2**64 - 1, optional=True)
-        check_whole("send_buffer_bytes", self.send_buffer_bytes, 1, _MOST_BYTES, optional=True)
+        check_whole("send_buffer_bytes", self.send_buffer_bytes, 1, _MAX_BYTES, optional=True)
         check_whole("receive_buffer_bytes", self.receive_buffer_bytes, 1, 2**31 - 1, optional=True)
-        check_whole("reorder_buffer_bytes", self.reorder_buffer_bytes, 0, _MOST_BYTES)
-        check_whole("packet_bytes", self.packet_bytes, LEAST_PACKET_BYTES, 65_549)
+        check_whole("reorder_buffer_bytes", self.reorder_buffer_bytes, 0, _MAX_BYTES)
+        check_whole("packet_bytes", self.packet_bytes, MIN_PACKET_BYTES, 65_549)
         check_seconds("reconnect_timeout", self.reconnect_timeout, least=0.0)
         check_type("secret", self.secret, bytes, "bytes")
         check_flag("authenticate_frames", self.authenticate_frames)
@@ -160,7 +160,7 @@ class ClientOptions(ConnectionOptions):
             check_list("paths", self.paths, RequestedPath)
         for path in self.requested_paths:
             check_list("nodes of paths", path.nodes, str, 2)
-            check_number("rate_bps of paths", path.rate_bps, MOST_BPS, "in bit/s")
+            check_number("rate_bps of paths", path.rate_bps, MAX_BPS, "in bit/s")
 
     def _check_who_chooses(self) -> None:
         """Check that the streams are given by hand or by a controller, and what goes with either."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mstcp import _core
-from mstcp.checks import MOST_BPS, MOST_PORT, MOST_S, check_list, check_number, check_whole
+from mstcp.checks import MAX_BPS, MAX_PORT, MAX_S, check_list, check_number, check_whole
 from mstcp.errors import LocalProtocolError
 
 
@@ -144,17 +144,17 @@ def check_specs(specs: Sequence[StreamSpec]) -> None:
 def _check_spec(spec: StreamSpec) -> None:
     if not isinstance(spec, StreamSpec):
         raise LocalProtocolError(f"streams are StreamSpecs, not {spec!r}")
-    check_whole("source_port", spec.source_port, 0, MOST_PORT)
+    check_whole("source_port", spec.source_port, 0, MAX_PORT)
     check_whole("priority", spec.priority, 0, _core.MAX_PRIORITY)
-    check_number("rate_bps", spec.rate_bps, MOST_BPS, "in bit/s", optional=True)
-    check_number("delay_s", spec.delay_s, MOST_S, "in seconds", optional=True)
+    check_number("rate_bps", spec.rate_bps, MAX_BPS, "in bit/s", optional=True)
+    check_number("delay_s", spec.delay_s, MAX_S, "in seconds", optional=True)
     if spec.path is not None:
         check_list("path", spec.path, str)
     for name, address in (("local", spec.local), ("remote", spec.remote and spec.remote[0])):
         if address is not None and not _is_address(address):
             raise LocalProtocolError(f"{name} of a stream is an IP address, not {address!r}")
     if spec.remote is not None:
-        check_whole("port of remote", spec.remote[1], 1, MOST_PORT)
+        check_whole("port of remote", spec.remote[1], 1, MAX_PORT)
 
 
 def _is_address(text: object) -> bool:

@@ -16,7 +16,7 @@ from mstcp.stats import ConnectionStats
 
 LOGGER = logging.getLogger("mstcp")
 
-EVERY_S = 0.1
+INTERVAL_S = 0.1
 """How often metrics are written."""
 
 

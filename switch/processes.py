@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from typing import Protocol
 
-PATIENCE_S = 5.0
+TIMEOUT_S = 5.0
 
 
 class Running(Protocol):
@@ -24,7 +24,7 @@ class Running(Protocol):
         """Send SIGKILL."""
 
 
-def end_process(process: Running, patience_s: float = PATIENCE_S) -> None:
+def end_process(process: Running, patience_s: float = TIMEOUT_S) -> None:
     """Terminate a program, and kill it if it takes longer."""
     if process.poll() is None:
         process.terminate()

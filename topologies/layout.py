@@ -41,7 +41,7 @@ def _spring(names: list[str], links: Iterable[tuple[str, str]]) -> dict[str, Poi
             for i, name in enumerate(names)
         }
     # Slow to import, and only drawings without coordinates need it.
-    from topologies.untangling import spring_layout
+    from topologies.spring_layout import spring_layout
 
     return spring_layout(names, links, seed=0)
 

@@ -22,8 +22,8 @@ from topologies.mininet_links import EmulatedLink, link_up, make_wire, offloads_
 from topologies.mininet_path import make_importable
 from topologies.model import DATA_NETWORKS, IpVersion, Network
 from topologies.overrides import apply_overrides
+from topologies.port_numbering import link_parameters
 from topologies.wires import ETHERNET_HEADER_BYTES, DirectionCounters, LinkBackend, Wire
-from topologies.wiring import link_parameters
 
 make_importable()
 
@@ -41,7 +41,7 @@ IPV6 = {
     "net.ipv6.conf.all.addr_gen_mode": "1",  # none but those that are given
 }
 NO_ROUTERS = "for each in /proc/sys/net/ipv6/conf/*/accept_ra; do echo 0 > $each; done"
-LEAST_MTU = {4: 68, 6: 1280}
+MIN_MTU = {4: 68, 6: 1280}
 """RFC 791 and RFC 8200: Linux has no IPv6 on interfaces of less."""
 _TCP_IP6_BYTES = 60
 STOP_TIMEOUT_S = 2.0
@@ -321,7 +321,7 @@ class Emulation:
         for end in (end for wire in wires for end in wire.ends):
             if self._home(end.node) == machine:
                 lines.append(shlex.join(offloads_off(end.interface)))
-                ip_lines.append(link_up(end.interface, max(self._mtu, LEAST_MTU[self.ip_version])))
+                ip_lines.append(link_up(end.interface, max(self._mtu, MIN_MTU[self.ip_version])))
         for name in self.network.hosts:
             if self._home(name) == machine:
                 ip_lines += self._address_lines(name)

@@ -15,8 +15,8 @@ from topologies.load import load
 from topologies.mininet_links import EmulatedLink
 from topologies.mininet_path import make_importable
 from topologies.model import DATA_NETWORKS, Network
+from topologies.port_numbering import link_parameters
 from topologies.wires import ETHERNET_HEADER_BYTES
-from topologies.wiring import link_parameters
 
 make_importable()
 

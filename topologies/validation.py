@@ -76,7 +76,7 @@ _PHRASES = (
     ("less than or equal to", "at most"),
 )
 """pydantic's words, and those of all our errors about values."""
-_LONGEST_VALUE = 60
+_MAX_VALUE = 60
 
 
 def requirement(problem: Mapping[str, Any]) -> str:
@@ -94,4 +94,4 @@ def requirement(problem: Mapping[str, Any]) -> str:
     if not (is_shown and message.startswith("must be ")):
         return message
     written = repr(value)
-    return f"{message}, not {written}" if len(written) <= _LONGEST_VALUE else message
+    return f"{message}, not {written}" if len(written) <= _MAX_VALUE else message

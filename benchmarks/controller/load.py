@@ -20,9 +20,9 @@ from mstcp.proto import control_pb2 as pb
 from switch.model import Fleet
 from topologies.model import Network
 
-__all__ = ["UNDER_WAY", "Load", "Result"]
+__all__ = ["CONCURRENT_REQUESTS", "Load", "Result"]
 
-UNDER_WAY = 16
+CONCURRENT_REQUESTS = 16
 """Requests at once."""
 
 _REPLAN_LIMIT_S = 20.0
@@ -62,10 +62,10 @@ class Load:
         gc.disable()  # hundreds of switches are looked through for a quarter of a second each time
         up_after = await come_up(self._controller, time.perf_counter())
         session = Session(self._controller.grpc)
-        first = await self.timed(session, 100, UNDER_WAY)
-        await self.timed(session, flows - 200, UNDER_WAY)
+        first = await self.timed(session, 100, CONCURRENT_REQUESTS)
+        await self.timed(session, flows - 200, CONCURRENT_REQUESTS)
         processor = _ProcessorTime(self._controller)
-        last = await self.timed(session, 100, UNDER_WAY)
+        last = await self.timed(session, 100, CONCURRENT_REQUESTS)
         used = processor.used("last_100")
         waits_ms = sorted([await self.wait_ms(session) for _ in range(100)])
         paths = sum(len(flow.streams) for flow in self._granted)
@@ -141,7 +141,7 @@ class Load:
         ends = tuple(self._host_at(switch) for switch in link)
         missing = on_link - len(flow_ids)
         if missing > 0:
-            await self.timed(session, missing, UNDER_WAY, {"rate_bps": _SMALL_BPS}, ends)
+            await self.timed(session, missing, CONCURRENT_REQUESTS, {"rate_bps": _SMALL_BPS}, ends)
             flow_ids = self._flows_on(link)
         port = next(arc.tail_port for arc in self._network.arcs() if (arc.tail, arc.head) == link)
         session.changed_at.clear()

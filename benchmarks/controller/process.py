@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 
 ROOT = Path(__file__).resolve().parents[2]
-_PATIENCE_S = 120.0
+_TIMEOUT_S = 120.0
 _STOPPING_S = 60.0
 
 
@@ -30,7 +30,7 @@ class Controller:
 
     async def get(self, path: str) -> Any:
         """Return what REST answers (RuntimeError: it is a refusal)."""
-        async with httpx.AsyncClient(base_url=f"http://{self.rest}", timeout=_PATIENCE_S) as client:
+        async with httpx.AsyncClient(base_url=f"http://{self.rest}", timeout=_TIMEOUT_S) as client:
             answer = await client.get(path)
         if answer.is_error:
             raise RuntimeError(f"the controller answers GET {path} with {answer.status_code}: {answer.text}")
@@ -51,11 +51,11 @@ class Controller:
         )
 
     async def _healthy(self, is_enough: Callable[[dict[str, Any]], bool]) -> None:
-        end = time.monotonic() + _PATIENCE_S
+        end = time.monotonic() + _TIMEOUT_S
         while not is_enough(await self.get("/v1/health")):
             if time.monotonic() > end:
                 await self.get("/readyz")  # is refused, with what is missing
-                raise RuntimeError(f"the network is not there after {_PATIENCE_S:g} s")
+                raise RuntimeError(f"the network is not there after {_TIMEOUT_S:g} s")
             await asyncio.sleep(0.05)
 
     def cpu_s(self) -> float:
@@ -66,13 +66,13 @@ class Controller:
 
 async def leader_of(replicas: Sequence[Controller]) -> Controller:
     """Wait for a replica that leads (RuntimeError: that takes too long)."""
-    end = time.monotonic() + _PATIENCE_S
+    end = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < end:
         for each in replicas:
             if (await each.get("/v1/leader"))["standing"] == "leader":
                 return each
         await asyncio.sleep(0.02)
-    raise RuntimeError(f"no replica leads after {_PATIENCE_S:g} s")
+    raise RuntimeError(f"no replica leads after {_TIMEOUT_S:g} s")
 
 
 @contextlib.asynccontextmanager

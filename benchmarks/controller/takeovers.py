@@ -31,7 +31,7 @@ import httpx
 import topologies
 from benchmarks.command_line import command_line, show
 from benchmarks.controller.client import Session
-from benchmarks.controller.load import UNDER_WAY, Load
+from benchmarks.controller.load import CONCURRENT_REQUESTS, Load
 from benchmarks.controller.process import Controller, controller, leader_of
 from controller.store.etcd import EtcdStore
 from controller.store.etcd_client import EtcdAccess, EtcdClient, until
@@ -42,7 +42,7 @@ from tests.fakes.model_network import fleet_of
 _TOPOLOGY = "fat-tree:4:rate_bps=100e6"
 _FLOWS = 50
 _MASTER = 2
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 _STEP_DOWN_EVERY = 10
 _OPTIONS = ("--lease", "6000", "--probe-interval", "1", "--silence", "60", "--counter-interval", "0")
 
@@ -65,10 +65,10 @@ class _Replicas:
                 place = f"http://{self.leader().rest}/v1/leader/step-down"
                 (await client.post(place, follow_redirects=True)).raise_for_status()
         else:
-            self._store.depose(before & (1 << 63) - 1, until(began + _PATIENCE_S))
+            self._store.depose(before & (1 << 63) - 1, until(began + _TIMEOUT_S))
         while self._generation() == before or not (await self._health())["ready"]:
-            if time.monotonic() > began + _PATIENCE_S:
-                raise RuntimeError(f"no leader is ready after {_PATIENCE_S:g} s: {await self._health()}")
+            if time.monotonic() > began + _TIMEOUT_S:
+                raise RuntimeError(f"no leader is ready after {_TIMEOUT_S:g} s: {await self._health()}")
             await asyncio.sleep(0.01)
         self.waits_s.append(time.monotonic() - began)
 
@@ -134,7 +134,7 @@ async def _measure(takeovers: int, folder: Path) -> Result:
         store = EtcdStore(EtcdClient(EtcdAccess(etcd.endpoints)), f"/mstcp/{network.name}", 2)
         stack.callback(store.close)
         session = Session(leader.grpc)
-        await Load(network, leader, fleet, 1e6, seed=1).timed(session, _FLOWS, UNDER_WAY)
+        await Load(network, leader, fleet, 1e6, seed=1).timed(session, _FLOWS, CONCURRENT_REQUESTS)
         await session.close()
         replicas = _Replicas(running, fleet, store)
         await replicas.take_over(steps_down=False)  # bypasses are where they stay by now

@@ -47,7 +47,7 @@ _GRPC_PORT = 50051
 _BEFORE_S = 3.0
 _SETTLED_S = 3.0
 _TAKEN_UP_S = 8.0  # a session leaves a controller that is silent after seven seconds
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 _BFD_UP_S = 2.0
 _ETCD_GONE_S = 60.0
 
@@ -159,8 +159,8 @@ class _Drill:
         time.sleep(_BEFORE_S)
         failed_at = time.monotonic()
         fail(self)
-        sent, digest = sender.communicate(timeout=_PATIENCE_S)[0].decode().split()
-        receiver.wait(_PATIENCE_S)
+        sent, digest = sender.communicate(timeout=_TIMEOUT_S)[0].decode().split()
+        receiver.wait(_TIMEOUT_S)
         arrived = json.loads(out.read_text())
         if arrived["digest"] != digest:
             raise RuntimeError("what arrived is not what was sent")
@@ -209,7 +209,7 @@ class _Drill:
         return ["send", *target, json.dumps(streams)]
 
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _TIMEOUT_S
         while time.monotonic() < deadline:
             try:
                 if condition():
@@ -218,7 +218,7 @@ class _Drill:
                 pass  # it does not serve yet
             time.sleep(0.05)
         log = (self._folder / "controller.log").read_text().splitlines()
-        raise RuntimeError(f"in vain for {_PATIENCE_S:g} s: {what}; the log ends with {log[-5:]}")
+        raise RuntimeError(f"in vain for {_TIMEOUT_S:g} s: {what}; the log ends with {log[-5:]}")
 
 
 _REQUEST = {

@@ -24,7 +24,7 @@ __all__ = ["Replica", "Replicas", "ask", "changed_rules", "rule_ages"]
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
 _ASK_S = 0.5
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 
 
 class Replica:
@@ -99,7 +99,7 @@ class Replica:
             relay.kill()
             relay.wait()
 
-    def ask(self, method: str, path: str, body: Any = None, timeout_s: float = _PATIENCE_S) -> Any:
+    def ask(self, method: str, path: str, body: Any = None, timeout_s: float = _TIMEOUT_S) -> Any:
         """Return what REST answers; raises OSError where it refuses, or does not answer in time."""
         return ask(self.address, method, path, body, timeout_s)
 
@@ -111,7 +111,7 @@ class Replica:
             return ""
 
 
-def ask(address: str, method: str, path: str, body: Any = None, timeout_s: float = _PATIENCE_S) -> Any:
+def ask(address: str, method: str, path: str, body: Any = None, timeout_s: float = _TIMEOUT_S) -> Any:
     """Return what the REST service at an address answers (OSError: it refuses, or does not in time)."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
@@ -143,14 +143,14 @@ class Replicas:
 
     def leader(self, *without: Replica) -> Replica:
         """Wait for a replica that leads, one of the others where some are named."""
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _TIMEOUT_S
         while time.monotonic() < deadline:
             for each in self.all:
                 if each not in without and each.standing() == "leader":
                     return each
             time.sleep(0.01)
         logs = [each.log.read_text().splitlines()[-3:] for each in self.all]
-        raise RuntimeError(f"no replica leads after {_PATIENCE_S:g} s; the logs end with {logs}")
+        raise RuntimeError(f"no replica leads after {_TIMEOUT_S:g} s; the logs end with {logs}")
 
     def serve_again(self, request: Callable[[int], dict[str, Any]], *without: Replica) -> float:
         """Ask for a flow until one is granted, release it, and return how many seconds that took."""
@@ -159,10 +159,10 @@ class Replicas:
             granted_at = self._serves(self.leader(*without), request(port))
             if granted_at is not None:
                 return granted_at - began
-            if time.monotonic() > began + _PATIENCE_S:
+            if time.monotonic() > began + _TIMEOUT_S:
                 break
             time.sleep(0.01)
-        raise RuntimeError(f"no flow is granted after {_PATIENCE_S:g} s")
+        raise RuntimeError(f"no flow is granted after {_TIMEOUT_S:g} s")
 
     @staticmethod
     def _serves(leader: Replica, request: dict[str, Any]) -> float | None:

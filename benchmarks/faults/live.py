@@ -17,7 +17,7 @@ from benchmarks.faults.relay import HOST, Path, listening
 _WRITE_BYTES = 1 << 16
 WINDOW_BYTES = 4 << 20
 _NOMINAL_S = 6.0
-_STUCK_S = 60.0
+_STALL_TIMEOUT_S = 60.0
 """Nothing arrived for so long, though a path works in each direction: nothing will."""
 
 
@@ -106,10 +106,10 @@ async def _end(sending: asyncio.Future[Any], directions: list[_Direction]) -> st
     """Wait until all has been sent and received; return what went wrong, if anything did."""
     while not (await asyncio.wait([sending], timeout=1.0))[0]:
         now_s = time.monotonic()
-        if any(now_s - each.last_s > _STUCK_S for each in directions if not each.is_through):
+        if any(now_s - each.last_s > _STALL_TIMEOUT_S for each in directions if not each.is_through):
             sending.cancel()
             await asyncio.wait([sending])
-            return f"nothing arrived for {_STUCK_S:g} s"
+            return f"nothing arrived for {_STALL_TIMEOUT_S:g} s"
     error = sending.exception()
     return "" if error is None else f"{type(error).__name__}: {error}"
 

@@ -18,7 +18,7 @@ from gomr import Problem
 Terms = Mapping[int, float]
 SEGMENTS = 8
 """Parts of a request that `fair` values by 1, 1/2, 1/3 ... of the weight."""
-_SAME = 1e-9
+_LEVEL_TOLERANCE = 1e-9
 """A level that a demand cannot exceed by more than this share is its last one."""
 
 
@@ -185,7 +185,7 @@ def _max_min(program: EdgeProgram) -> Optimum:
         rising = [place for place in range(len(demands)) if place not in settled]
         level = _highest_level(program, settled, rising, asked)
         for place in rising:
-            if demands[place].weight * level >= asked[place] * (1 - _SAME):
+            if demands[place].weight * level >= asked[place] * (1 - _LEVEL_TOLERANCE):
                 settled[place] = asked[place]
         held = program.copy()
         for place in range(len(demands)):
@@ -194,7 +194,7 @@ def _max_min(program: EdgeProgram) -> Optimum:
         for place in rising:
             if place not in settled:
                 most = -held.minimise({program.served[place]: -1.0})[0]
-                if most <= demands[place].weight * level * (1 + _SAME):
+                if most <= demands[place].weight * level * (1 + _LEVEL_TOLERANCE):
                     settled[place] = demands[place].weight * level
     for place, rate in settled.items():
         program.equals({program.served[place]: 1.0}, rate)

@@ -22,7 +22,7 @@ Arrays: TypeAlias = dict[str, NDArray[Any]]
 Solved: TypeAlias = tuple[float, float | None]
 """The CPU time, and the optimum; None where there is none in time."""
 OR_TOOLS = "or-tools' PDLP"
-MOST_BYTES = 8 << 30
+MAX_BYTES = 8 << 30
 """Address space that a solver may have."""
 
 
@@ -86,7 +86,7 @@ def main(path: str, method: str, limit_s: float) -> None:
     most_s = math.ceil(time.process_time() + limit_s)
     resource.setrlimit(resource.RLIMIT_CPU, (most_s, most_s + 5))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
     print(json.dumps(by_or_tools(program) if method == OR_TOOLS else by_highs(program, method)))
 
 

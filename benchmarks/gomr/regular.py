@@ -26,11 +26,11 @@ COUNT = 1000
 QUICK = 24
 BUDGET_S = 30.0
 """Seconds of wall time for each solve."""
-MOST_TIMES_HIGHS = 10.0
-LEAST_S = 0.05
+MAX_TIMES_HIGHS = 10.0
+MIN_S = 0.05
 """CPU time that nobody would notice, whatever HiGHS takes."""
 EXACT = 1e-9
-AGREES = 1e-6
+OBJECTIVE_TOLERANCE = 1e-6
 """What HiGHS' interior point is precise to."""
 ONE_STAGE = ("max_throughput_min_delay", "fair")
 """Objectives with a linear programme of one stage."""
@@ -104,7 +104,7 @@ class Outcome:
     @property
     def times(self) -> float:
         """The time of `native` in that of HiGHS."""
-        return max(self.native_s - LEAST_S, 0.0) / self.highs_s
+        return max(self.native_s - MIN_S, 0.0) / self.highs_s
 
 
 def instances(count: int, seed: int) -> Iterator[Instance]:
@@ -140,7 +140,7 @@ def compare(instance: Instance, budget_s: float) -> Outcome:
     if objective in ONE_STAGE:
         highs_s, optimum = by_highs(problem, OBJECTIVES[objective], budget_s)
         if isinstance(found, Allocation) and optimum is not None:
-            fault = fault or _apart([found.value_bps], [optimum], AGREES)
+            fault = fault or _apart([found.value_bps], [optimum], OBJECTIVE_TOLERANCE)
         return Outcome(instance.name, native_s, highs_s, fault)
     highs_s, highs = _timed(problem, objective, "highs", budget_s)
     if isinstance(found, Allocation) and isinstance(highs, Allocation) and not highs.timed_out:
@@ -173,7 +173,7 @@ def _apart(ours: Sequence[float], theirs: Sequence[float], tolerance: float) -> 
 
 def table(outcomes: Sequence[Outcome]) -> str:
     """Return the totals, and each instance that is wrong or too slow."""
-    slow = [one for one in outcomes if one.fault or one.times > MOST_TIMES_HIGHS]
+    slow = [one for one in outcomes if one.fault or one.times > MAX_TIMES_HIGHS]
     native_s, highs_s = (sum(getattr(one, field) for one in outcomes) for field in ("native_s", "highs_s"))
     lines = [
         "| instances | right | native, CPU time | HiGHS' best | most of native | over ten times HiGHS |",
@@ -181,7 +181,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
         f"| {len(outcomes)} | {sum(one.fault is None for one in outcomes)} | {native_s:.1f} s "
         f"| {highs_s:.1f} s "
         f"| {max(one.native_s for one in outcomes):.2f} s "
-        f"| {sum(one.times > MOST_TIMES_HIGHS for one in outcomes)} |",
+        f"| {sum(one.times > MAX_TIMES_HIGHS for one in outcomes)} |",
         "",
         *(
             f"- {one.name}: {one.native_s:.3g} s, HiGHS {one.highs_s:.3g} s; {one.fault or 'slow'}"
@@ -202,4 +202,4 @@ def main(count: int, seed: int, budget_s: float, out: Path) -> int:
     out.mkdir(parents=True, exist_ok=True)
     (out / "regular.md").write_text(text, encoding="utf-8")
     sys.stdout.write(text)
-    return 0 if all(one.fault is None and one.times <= MOST_TIMES_HIGHS for one in outcomes) else 1
+    return 0 if all(one.fault is None and one.times <= MAX_TIMES_HIGHS for one in outcomes) else 1

@@ -43,9 +43,9 @@ from gomr.solving import allocate
 
 BUDGET_S = 300.0
 TIMES_NATIVE = 10.0
-LEAST_S, MOST_S = 5.0, 30.0
+MIN_S, MAX_S = 5.0, 30.0
 """Seconds of processor time that other solvers have, however quick `native` is, and however slow below it."""
-MOST_VARIABLES = 3_000_000
+MAX_VARIABLES = 3_000_000
 """Sources times edges beyond which the programme over edges is not stated."""
 ALONE = {"hipo": ("highspy[extras]", "scipy"), OR_TOOLS: ("ortools", "scipy")}
 """Packages of methods that have an environment of their own."""
@@ -237,10 +237,10 @@ def _others(native: Cell, methods: Sequence[str], budget_s: float) -> list[Cell]
         replace(native, method=method, load_s=None, solve_s=None, gap=None, timed_out=False)
         for method in methods
     ]
-    if native.variables > MOST_VARIABLES:
+    if native.variables > MAX_VARIABLES:
         return [replace(cell, failure=f"{native.variables:,} variables") for cell in cells]
     own_s = native.solve_s or budget_s
-    limit_s = min(budget_s, max(LEAST_S, own_s, min(TIMES_NATIVE * own_s, MOST_S)))
+    limit_s = min(budget_s, max(MIN_S, own_s, min(TIMES_NATIVE * own_s, MAX_S)))
     problem = _scaled(problem_of_row(native.row), native.factor)
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.npz"

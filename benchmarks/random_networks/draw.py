@@ -28,7 +28,7 @@ WORKLOADS = ("cbr", "onoff", "bulk", "requests")
 OBJECTIVES = ("max_throughput_min_delay", "even_split", "fair")
 FULL = 1e12
 """More than any network carries."""
-MOST_BPS = 4e6
+MAX_BPS = 4e6
 """Of all flows together, since a run in virtual time costs by the packet."""
 
 
@@ -78,7 +78,7 @@ def draw(seed: int, protocol: str | None = None, workload: str | None = None) ->
     bare = scenario.parse(settings | {"cases": {CASE: {"flows": _flows(ends, [1e6] * sources)}}}, "drawn")
     most = _capacities(bare, network, protocol, objective)
     share = rng.uniform(0.2, 0.7) if rng.random() < 0.6 else rng.uniform(0.8, 1.1)
-    share = min(share, MOST_BPS / sum(most))
+    share = min(share, MAX_BPS / sum(most))
     asked = [round(share * capacity, -2) for capacity in most]
     flows = _flows(ends, asked)
     for flow in flows.values():

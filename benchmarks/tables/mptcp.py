@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.model.reading import read_results
+from experiments.model.results_files import read_results
 from experiments.sim import Simulation
 
 from .cells import interval

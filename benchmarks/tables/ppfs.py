@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.model.reading import read_results
+from experiments.model.results_files import read_results
 from experiments.report.recovery import RECOVERIES, REORDERED, UNDONE, mean_count
 
 from .cells import interval

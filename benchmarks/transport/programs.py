@@ -11,7 +11,7 @@ from benchmarks.peak_memory import peak_memory_mib
 from benchmarks.transport import addresses
 
 ROOT = Path(__file__).resolve().parents[2]
-LOOK_S = 0.05
+POLL_S = 0.05
 KINDS = ("mstcp_rust", "mstcp_c")
 _CAPI = ROOT / "build" / "capi"
 _PROGRAMS = {
@@ -47,7 +47,7 @@ def run(role: str, kind: str, port: int, offset: int, seconds: float) -> float:
     with subprocess.Popen(command) as process:
         while process.poll() is None:
             peak_mib = max(peak_mib, peak_memory_mib(process.pid) or 0.0)
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     return peak_mib

@@ -30,7 +30,7 @@ from benchmarks.performance import tables
 from benchmarks.unequal import grid, virtual
 from benchmarks.virtual_kernel import add_jobs, in_kernels
 
-LEAST_OF_BETTER = 0.97
+MIN_OF_BETTER = 0.97
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -117,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def run() -> int:
         rows = measure(cases(arguments), arguments)
         print(json.dumps(rows, indent=1) if arguments.json else "\n".join(tables.unequal(rows)))
-        least = (max(LEAST_OF_BETTER, each["kernel_mptcp_of_better_path"]) for each in rows)
+        least = (max(MIN_OF_BETTER, each["kernel_mptcp_of_better_path"]) for each in rows)
         return int(any(each["of_better_path"] < bound for each, bound in zip(rows, least, strict=True)))
 
     return exit_status(run)

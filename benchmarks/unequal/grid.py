@@ -71,7 +71,7 @@ SIZES = (100_000, 1_000_000, 10_000_000)
 RATES_MBPS = (2, 10, 100, 1000)
 DELAYS_MS = (1, 10, 50, 300)
 ALL_SIZES = (10_000, *SIZES, 100_000_000)
-MOST_S = 60.0
+MAX_S = 60.0
 """Transfers that would last longer on both paths together are left out of the full grid."""
 CONDITIONS = ((0.0, 0.0), (0.001, 0.0), (0.0, 2.0))
 """Loss, and jitter in ms, of both paths."""
@@ -90,7 +90,7 @@ def full() -> list[Case]:
     for control, (loss, jitter_ms) in itertools.product(("cubic", "bbr"), CONDITIONS):
         for first, second in pairs:
             paths = _pair(first, second, loss, jitter_ms)
-            most_bytes = MOST_S * sum(path.rate_mbps for path in paths) * 1e6 / 8
+            most_bytes = MAX_S * sum(path.rate_mbps for path in paths) * 1e6 / 8
             cases += [Case(paths, size, control) for size in ALL_SIZES if size <= most_bytes]
     return cases
 

@@ -40,7 +40,7 @@ from controller.errors import ErrorCode, RequestError
 from controller.model.callers import Caller
 from controller.model.client_events import ClientEvent
 from controller.model.events import FlowsRequested
-from controller.model.messages import Abandoned, AllocationChanged, Answer, LeaseResult, Notify
+from controller.model.messages import Abandoned, AllocationChanged, LeaseResult, Notify, Reply
 from controller.model.requests import FlowQuery, PreviewRequest
 from controller.model.views import FlowPage, FlowView
 from mstcp.proto import control_pb2, control_pb2_grpc
@@ -363,7 +363,7 @@ class _Session:
         self._waiting += 1
         request_id, body = message.request_id, message.WhichOneof("body")
 
-        def done(answer: Answer) -> None:
+        def done(answer: Reply) -> None:
             self._in_flight.release()
             self._waiting -= 1
             self._tokens.discard(answer.token)
@@ -378,9 +378,9 @@ class _Session:
                 asked = asked_by(getattr(message, body or "body", None), self._caller, self._owner)
                 self._service.submit(asked, done)
         except RequestError as error:
-            done(Answer(0, error))
+            done(Reply(0, error))
 
-    def _on_answer(self, request_id: int, message: control_pb2.ClientMessage, answer: Answer) -> None:
+    def _on_answer(self, request_id: int, message: control_pb2.ClientMessage, answer: Reply) -> None:
         result = answer.result
         if isinstance(result, LeaseResult):
             for flow_id in result.unknown:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
+from controller.api.compressed import CompressedBody, compress
 from controller.api.metrics import Figures
-from controller.api.packed import Packed, pack
 from controller.api.service import Service
-from controller.model.described import described
+from controller.model.api_field import api_field
 from controller.model.live_views import LiveView
 from controller.model.requests import ViewName
 from controller.model.views import Sizes
@@ -29,9 +29,9 @@ _LEVEL = 1
 class LiveDocument(LiveView):
     """Links, nodes, flows and figures at one moment."""
 
-    time_s: float = described("When, in seconds since 1970.")
-    event_id: str = described("Of the last event that is in it: /v1/events goes on from there.")
-    rules: dict[str, int] = described("Rules and groups that each switch should have; some seconds old.")
+    time_s: float = api_field("When, in seconds since 1970.")
+    event_id: str = api_field("Of the last event that is in it: /v1/events goes on from there.")
+    rules: dict[str, int] = api_field("Rules and groups that each switch should have; some seconds old.")
     figures: Figures
 
 
@@ -42,12 +42,12 @@ class LiveSnapshots:
         self._service = service
         self._clock = clock
         self._document = TypeAdapter(LiveDocument)
-        self._making: asyncio.Task[Packed] | None = None
+        self._making: asyncio.Task[CompressedBody] | None = None
         self._made_at = float("-inf")
         self._sizes: Sizes | None = None
         self._sized_at = float("-inf")
 
-    async def latest(self) -> Packed:
+    async def latest(self) -> CompressedBody:
         """Return the last snapshot, or a new one if it is too old.
 
         Raises:
@@ -62,7 +62,7 @@ class LiveSnapshots:
             making = self._making = asyncio.ensure_future(self._make())
         return await asyncio.shield(making)
 
-    async def _make(self) -> Packed:
+    async def _make(self) -> CompressedBody:
         live, event_id = await self._service.view(ViewName.LIVE, LiveView)
         sizes = await self._recent_sizes()
         document = LiveDocument(
@@ -72,7 +72,7 @@ class LiveSnapshots:
             rules=sizes.switch_rules,
             figures=self._service.metrics.figures(self._service.waiting),
         )
-        return await asyncio.to_thread(lambda: pack(self._document.dump_json(document), _LEVEL))
+        return await asyncio.to_thread(lambda: compress(self._document.dump_json(document), _LEVEL))
 
     async def _recent_sizes(self) -> Sizes:
         now = self._clock()

@@ -12,7 +12,7 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
 
-from controller.model.described import described
+from controller.model.api_field import api_field
 from controller.model.views import Sizes
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -25,8 +25,8 @@ _LATENCY_S = (0.002, 0.004, 0.006, 0.008, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.
 class HistogramFigures:
     """Times that something took, since the start of the controller."""
 
-    bounds_s: tuple[float, ...] = described("Upper bounds of the buckets; one without a bound follows.")
-    counts: tuple[int, ...] = described("Of each bucket by itself.")
+    bounds_s: tuple[float, ...] = api_field("Upper bounds of the buckets; one without a bound follows.")
+    counts: tuple[int, ...] = api_field("Of each bucket by itself.")
     sum_s: float
 
 
@@ -36,10 +36,10 @@ class Figures:
 
     solve: HistogramFigures
     request_to_installed: HistogramFigures
-    events: int = described("Events that clients were told, since the start of the controller.")
+    events: int = api_field("Events that clients were told, since the start of the controller.")
     refused_requests: int
     waiting_requests: int
-    resident_bytes: int | None = described("Null where the system does not tell.")
+    resident_bytes: int | None = api_field("Null where the system does not tell.")
     cpu_s: float | None
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
+from controller.api.compressed import AcceptEncoding, send
 from controller.api.live import LiveDocument
-from controller.api.packed import AcceptEncoding, send
 from controller.api.problems import problem_responses
 from controller.api.rest_common import (
     ETAG_HEADER,

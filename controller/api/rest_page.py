@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Response
 from starlette.exceptions import HTTPException
 
-from controller.api.packed import AcceptEncoding, Packed, pack, send
+from controller.api.compressed import AcceptEncoding, CompressedBody, compress, send
 
 router = APIRouter(include_in_schema=False)
 
@@ -45,10 +45,10 @@ IfNoneMatch = Annotated[str, Header()]
 
 
 @cache
-def _file(name: str) -> tuple[Packed, str]:
+def _file(name: str) -> tuple[CompressedBody, str]:
     """Return a part of the page, as it is sent, and its ETag."""
     content = (_FOLDER / name).read_bytes()
-    return pack(content, _LEVEL), f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    return compress(content, _LEVEL), f'"{hashlib.sha256(content).hexdigest()[:32]}"'
 
 
 def _answer(name: str, accept_encoding: str, if_none_match: str) -> Response:

@@ -25,7 +25,7 @@ from controller.errors import (
     flow_of_another,
     unknown_flow,
 )
-from controller.model.callers import ANYBODY, Caller
+from controller.model.callers import UNRESTRICTED, Caller
 from controller.model.client_events import ClientEvent
 from controller.model.events import (
     CopyRequested,
@@ -36,7 +36,7 @@ from controller.model.events import (
     RequestAbandoned,
     ViewRequested,
 )
-from controller.model.messages import Abandoned, Answer, ClientMessage, LeaseResult, Notify
+from controller.model.messages import Abandoned, ClientMessage, LeaseResult, Notify, Reply
 from controller.model.preview_views import PreviewView
 from controller.model.requests import FlowRequest, PreviewRequest, ViewName
 from controller.model.state_copy import StateCopy
@@ -52,7 +52,7 @@ _PREVIEW_LIMIT_S = 20.0
 
 _T = TypeVar("_T")
 
-Done = Callable[[Answer], None]
+Done = Callable[[Reply], None]
 """Takes an answer, in the asyncio loop."""
 
 
@@ -108,7 +108,7 @@ class Service:
     def close(self) -> None:
         """Tell everyone who waits that the controller is stopping."""
         for token in list(self._waiting):
-            self._dispatch(Answer(token, Unavailable("", "the controller is stopping")))
+            self._dispatch(Reply(token, Unavailable("", "the controller is stopping")))
         self.history.close()
         self._previews.shutdown(wait=False, cancel_futures=True)
 
@@ -154,7 +154,7 @@ class Service:
         request: FlowRequest,
         done: Done,
         owner: str = "",
-        caller: Caller = ANYBODY,
+        caller: Caller = UNRESTRICTED,
         timeout_s: float | None = None,
         repeated_as: tuple[str, str] | None = None,
     ) -> int:
@@ -163,7 +163,7 @@ class Service:
         deadline = None if timeout_s is None else asked_at + timeout_s
         timer: asyncio.TimerHandle | None = None
 
-        def observed(answer: Answer) -> None:
+        def observed(answer: Reply) -> None:
             if timer is not None:
                 timer.cancel()
             if isinstance(answer.result, FlowView):
@@ -183,7 +183,7 @@ class Service:
         """Undo a request whose time is over."""
         if token in self._waiting:
             self.abandon(token, undo=True)
-            done(Answer(token, DeadlineExceeded("", f"it was not installed within {timeout_s:g} s")))
+            done(Reply(token, DeadlineExceeded("", f"it was not installed within {timeout_s:g} s")))
 
     def abandon(self, token: int, undo: bool) -> None:
         """Wait no more for an answer; `undo` what was requested, unless it is answered already."""
@@ -193,7 +193,7 @@ class Service:
         if undo:
             self._post(RequestAbandoned(token))
 
-    def _release_unwanted(self, answer: Answer) -> None:
+    def _release_unwanted(self, answer: Reply) -> None:
         """End a flow that was installed before the core heard that nobody waits for it."""
         if isinstance(answer.result, FlowView):
             self._post(FlowReleased(next(self._tokens), answer.result.flow_id))
@@ -201,7 +201,7 @@ class Service:
     async def request(
         self,
         request: FlowRequest,
-        caller: Caller = ANYBODY,
+        caller: Caller = UNRESTRICTED,
         timeout_s: float | None = None,
         repeated_as: tuple[str, str] | None = None,
     ) -> tuple[FlowView, str]:
@@ -243,7 +243,7 @@ class Service:
         """
         return await self.ask(lambda token: ViewRequested(token, name, key), kind)
 
-    async def renew_one(self, flow_id: str, caller: Caller = ANYBODY) -> tuple[FlowView, str]:
+    async def renew_one(self, flow_id: str, caller: Caller = UNRESTRICTED) -> tuple[FlowView, str]:
         """Let a flow live on for another lease, and return it.
 
         Raises:
@@ -318,10 +318,10 @@ class Service:
     def _dispatch(self, message: ClientMessage) -> None:
         if isinstance(message, Abandoned):
             for token in list(self._waiting):
-                self._dispatch(Answer(token, NotLeading()))
+                self._dispatch(Reply(token, NotLeading()))
             for abandoned in list(self._listeners.values()):
                 abandoned(message)
-        elif isinstance(message, Answer):
+        elif isinstance(message, Reply):
             done = self._waiting.pop(message.token, None)
             if done is not None:
                 done(message)
@@ -334,5 +334,5 @@ class Service:
                 listener(message)
 
 
-def _ignore(_: Answer) -> None:
+def _ignore(_: Reply) -> None:
     pass

@@ -40,7 +40,7 @@ _METERED = 10
 
 _UNKNOWN = 10
 _NEVER_ASKED_FOR = 30
-_ASKED_ALREADY = 35
+_PRIORITY_NO_ROUTE = 35
 """Priorities below those of hosts: of IP packets whose host has no route, of what goes nowhere, and of
 neighbour discovery, which the controller has seen."""
 
@@ -85,7 +85,7 @@ def classification(metered_ports: Collection[int], relays_dhcp: bool) -> tuple[M
         ),
         _rule(TABLE_CONTROLLER, PRIORITY_MISS, Match(), ToController()),
         *(_rule(*asked, GotoTable(TABLE_CONTROLLER)) for asked in (*_ASKED, *(_DHCP if relays_dhcp else ()))),
-        *(_rule(TABLE_DEFAULT, _ASKED_ALREADY, match, Drop()) for match in _DISCOVERY),
+        *(_rule(TABLE_DEFAULT, _PRIORITY_NO_ROUTE, match, Drop()) for match in _DISCOVERY),
         _rule(TABLE_DEFAULT, _NEVER_ASKED_FOR, Match(destination_mac=_ENDED), Drop()),
         Rule(TABLE_DEFAULT, _NEVER_ASKED_FOR, Match(destination_mac=_ANY_GROUP), Drop(), COOKIE_GROUPS),
         _rule(TABLE_CLASSIFY, PRIORITY_MISS, Match(), GotoTable(TABLE_PINNED)),

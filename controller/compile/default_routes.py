@@ -15,6 +15,7 @@ from itertools import pairwise
 from controller.compile.neighbours import asking_rule
 from controller.model.labels import DEFAULT
 from controller.model.neighbour import NO_IP
+from controller.model.next_hops import NextHops
 from controller.model.rules import (
     PRIORITY_ROUTE,
     TABLE_DEFAULT,
@@ -27,7 +28,6 @@ from controller.model.rules import (
     eth_type_of,
     host_cookie,
 )
-from controller.model.ways import Ways
 
 ELSEWHERE = "elsewhere"
 """Stands for all addresses that no host of the network has: its gateway leads there."""
@@ -38,7 +38,7 @@ _PRIORITY_GATEWAY = 40
 IDLE_S = 300
 """A switch keeps a default route that no packet takes for so long."""
 
-_MOST_PATHS = 64
+_MAX_PATHS = 64
 """Of a group; Open vSwitch has room for 256 buckets."""
 
 
@@ -66,49 +66,51 @@ class Route:
         matches = [Match(destination_mac=mac) for mac in self.macs]
         return tuple(Rule(TABLE_DEFAULT, _PRIORITY_GATEWAY, match, self.action, cookie) for match in matches)
 
-    def to_gateway(self, mac: str, ways: Ways) -> Route:
+    def to_gateway(self, mac: str, next_hops: NextHops) -> Route:
         """Return this route for what hosts send to the gateway, and for labels that have ended on the way."""
-        return replace(self, macs=(mac, ways.format.label((), DEFAULT)))
+        return replace(self, macs=(mac, next_hops.format.label((), DEFAULT)))
 
 
-def route_over(paths: Mapping[tuple[str, ...], int], end: str, ways: Ways, group_number: int) -> Route:
+def route_over(
+    paths: Mapping[tuple[str, ...], int], end: str, next_hops: NextHops, group_number: int
+) -> Route:
     """Return the route over paths of switches, by their weights.
 
     Each path leads from one switch towards `end`, as far as a label reaches or farther. Where there are
     several, a group with the given number chooses.
     """
-    reach = _reach(ways)
+    reach = _reach(next_hops)
     relays = dict.fromkeys(path[reach] for path in paths if len(path) > reach and path[reach] != end)
-    actions = [(weight, _send(path, ways)) for path, weight in paths.items()]
+    actions = [(weight, _send(path, next_hops)) for path, weight in paths.items()]
     if len(actions) == 1:
         return Route(actions[0][1], None, tuple(relays))
     buckets = tuple(Bucket(weight, action) for weight, action in actions)
     return Route(ToGroup(group_number), Group(group_number, buckets), tuple(relays))
 
 
-def _reach(ways: Ways) -> int:
+def _reach(next_hops: NextHops) -> int:
     """Return how many links a packet passes at most by one label."""
-    return ways.format.most_fields + 1
+    return next_hops.format.most_fields + 1
 
 
-def _send(path: Sequence[str], ways: Ways) -> Output | ToGroup:
-    fields = [ways.numbers[step] for step in pairwise(path[1 : _reach(ways) + 1])]
-    return ways.labelled(path[0], path[1], ways.format.label(fields, DEFAULT))
+def _send(path: Sequence[str], next_hops: NextHops) -> Output | ToGroup:
+    fields = [next_hops.numbers[step] for step in pairwise(path[1 : _reach(next_hops) + 1])]
+    return next_hops.labelled(path[0], path[1], next_hops.format.label(fields, DEFAULT))
 
 
 def equal_paths(
-    start: str, end: str, nearer: Mapping[str, Sequence[str]], ways: Ways
+    start: str, end: str, nearer: Mapping[str, Sequence[str]], next_hops: NextHops
 ) -> dict[tuple[str, ...], int]:
     """Return paths of equal delay, as far as one label reaches, with weights as if each switch chose evenly.
 
     `nearer` are the neighbours of each switch that are on such paths; there are no circles.
     """
     shares: dict[tuple[str, ...], float] = {(start,): 1.0}
-    longest = _reach(ways) + 1
+    longest = _reach(next_hops) + 1
     while unfinished := [path for path in shares if path[-1] != end and len(path) < longest]:
         for place, path in enumerate(unfinished):
             share, following = shares.pop(path), nearer[path[-1]]
-            if len(shares) + len(following) > _MOST_PATHS:
+            if len(shares) + len(following) > _MAX_PATHS:
                 following = (following[place % len(following)],)
             for node in following:
                 longer = (*path, node)

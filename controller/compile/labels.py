@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from controller.compile.neighbours import asking_rule, speaking_rules
 from controller.model.labels import ANY_LABEL, BYPASS, DEFAULT, FLOW, STOP
+from controller.model.next_hops import NextHops
 from controller.model.rules import (
     COOKIE_LABEL,
     PRIORITY_LABEL,
@@ -36,37 +37,36 @@ from controller.model.rules import (
     host_cookie,
     label_cookie,
 )
-from controller.model.ways import Ways
 
-_RESTORED = "02:42:59:ff:ff:ff"
+_BYPASSED_MAC = "02:42:59:ff:ff:ff"
 """The Ethernet source of packets that have been on a bypass: hosts do not look at it, and it is no label."""
 
 
-def label_rules(switch: str, neighbours: Iterable[str], ways: Ways) -> list[Rule]:
+def label_rules(switch: str, neighbours: Iterable[str], next_hops: NextHops) -> list[Rule]:
     """Return the rules of a switch that depend on nothing but its links to other switches."""
-    form = ways.format
+    form = next_hops.format
     end = Match(destination_mac=form.beginning_with(form.end_of_bypass, BYPASS))
     rules = [
-        Rule(TABLE_BYPASS, PRIORITY_LABEL, end, RestoreLabel(_RESTORED, TABLE_LABEL), COOKIE_LABEL),
+        Rule(TABLE_BYPASS, PRIORITY_LABEL, end, RestoreLabel(_BYPASSED_MAC, TABLE_LABEL), COOKIE_LABEL),
         Rule(TABLE_BYPASS, PRIORITY_MISS, Match(), GotoTable(TABLE_LABEL), COOKIE_LABEL),
     ]
     for kind, table in ((FLOW, TABLE_DELIVER), (DEFAULT, TABLE_DEFAULT)):
         stop = Match(destination_mac=form.beginning_with(STOP, kind))
         rules.append(Rule(TABLE_LABEL, PRIORITY_LABEL, stop, GotoTable(table), COOKIE_LABEL))
     for neighbour in neighbours:
-        entering = Match(in_port=ways[switch, neighbour], destination_mac=ANY_LABEL)
+        entering = Match(in_port=next_hops[switch, neighbour], destination_mac=ANY_LABEL)
         rules.append(Rule(TABLE_CLASSIFY, PRIORITY_LABEL, entering, GotoTable(TABLE_BYPASS), COOKIE_LABEL))
-        guarded = replace(ways.action(switch, neighbour), shift=form.bits)
-        straight = Output(ways[switch, neighbour], shift=form.bits)
+        guarded = replace(next_hops.action(switch, neighbour), shift=form.bits)
+        straight = Output(next_hops[switch, neighbour], shift=form.bits)
         for kind, action in ((FLOW, guarded), (DEFAULT, guarded), (BYPASS, straight)):
-            match = Match(destination_mac=form.beginning_with(ways.numbers[switch, neighbour], kind))
+            match = Match(destination_mac=form.beginning_with(next_hops.numbers[switch, neighbour], kind))
             rules.append(Rule(TABLE_LABEL, PRIORITY_LABEL, match, action, label_cookie(kind == FLOW)))
     return rules
 
 
-def host_rules(ip: str, mac: str, port: int, tag: int | None, ways: Ways) -> tuple[Rule, ...]:
+def host_rules(ip: str, mac: str, port: int, tag: int | None, next_hops: NextHops) -> tuple[Rule, ...]:
     """Return the rules of a host's switch: for packets to it, of flows and others, and about neighbours."""
-    of_flows = Match(eth_type_of(ip), destination_ip=ip, destination_mac=ways.format.label((), FLOW))
+    of_flows = Match(eth_type_of(ip), destination_ip=ip, destination_mac=next_hops.format.label((), FLOW))
     others = Match(eth_type_of(ip), destination_ip=ip)
     action = Output(port, destination_mac=mac, tag=tag)
     return (

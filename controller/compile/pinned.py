@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from controller.model.labels import FLOW
+from controller.model.next_hops import NextHops
 from controller.model.rules import (
     PRIORITY_CONTINUE,
     PRIORITY_ROUTE,
@@ -19,22 +20,21 @@ from controller.model.rules import (
     ToGroup,
     eth_type_of,
 )
-from controller.model.ways import Ways
 
-_MOST_ACTIONS = 1 << 16
+_MAX_ACTIONS = 1 << 16
 
 Leg = tuple[str, str, str]
 """A switch that writes a label, the next node, and the label."""
 
 
-def legs(nodes: Sequence[str], ways: Ways, branch: int = 0) -> list[Leg]:
+def legs(nodes: Sequence[str], next_hops: NextHops, branch: int = 0) -> list[Leg]:
     """Return which switches of a path write which labels; the first is the ingress.
 
     `nodes` are host, switches, host, with at least two switches. `branch` tells paths of one connection apart
     where labels end on the way.
     """
-    form, switches, found = ways.format, nodes[1:-1], []
-    fields = [ways.numbers[switches[k], switches[k + 1]] for k in range(1, len(switches) - 1)]
+    form, switches, found = next_hops.format, nodes[1:-1], []
+    fields = [next_hops.numbers[switches[k], switches[k + 1]] for k in range(1, len(switches) - 1)]
     place = 0
     while len(fields) - place > form.most_fields:
         some = fields[place : place + form.most_continued]
@@ -67,42 +67,42 @@ def pinned_rule(connection: TcpConnection, action: Output | ToGroup, cookie: int
 
 
 def ingress_action(
-    nodes: tuple[str, ...], ways: Ways, branch: int = 0, source_mac: str | None = None
+    nodes: tuple[str, ...], next_hops: NextHops, branch: int = 0, source_mac: str | None = None
 ) -> Output | ToGroup:
     """Return what the ingress of a path does with its packets; it is made once.
 
     `branch` is as of `legs`; with `source_mac` they get another Ethernet source.
     """
-    key, made = (nodes, branch, source_mac), ways.ingress_actions
+    key, made = (nodes, branch, source_mac), next_hops.ingress_actions
     action = made.get(key)
     if action is None:
-        if len(made) >= _MOST_ACTIONS:
+        if len(made) >= _MAX_ACTIONS:
             made.clear()
-        label = legs(nodes, ways, branch=branch)[0][2] if len(nodes) > 3 else None
-        action = made[key] = ways.labelled(nodes[1], nodes[2], label, source_mac)
+        label = legs(nodes, next_hops, branch=branch)[0][2] if len(nodes) > 3 else None
+        action = made[key] = next_hops.labelled(nodes[1], nodes[2], label, source_mac)
     return action
 
 
 def continuations(
-    nodes: Sequence[str], connection: TcpConnection, ways: Ways, cookie: int, branch: int = 0
+    nodes: Sequence[str], connection: TcpConnection, next_hops: NextHops, cookie: int, branch: int = 0
 ) -> list[tuple[str, Rule]]:
     """Return the rules of the switches on the way at which a label ends and another begins."""
-    if len(nodes) - 4 <= ways.format.most_fields:
+    if len(nodes) - 4 <= next_hops.format.most_fields:
         return []
-    ended = ways.format.label((), branch=branch)
+    ended = next_hops.format.label((), branch=branch)
     match = _continued(connection, ended)
     return [
         (
             switch,
-            Rule(TABLE_DELIVER, PRIORITY_CONTINUE, match, ways.labelled(switch, *rest), cookie),
+            Rule(TABLE_DELIVER, PRIORITY_CONTINUE, match, next_hops.labelled(switch, *rest), cookie),
         )
-        for switch, *rest in legs(nodes, ways, branch=branch)[1:]
+        for switch, *rest in legs(nodes, next_hops, branch=branch)[1:]
     ]
 
 
 def pinned_path(
-    nodes: tuple[str, ...], connection: TcpConnection, ways: Ways, cookie: int
+    nodes: tuple[str, ...], connection: TcpConnection, next_hops: NextHops, cookie: int
 ) -> list[tuple[str, Rule]]:
     """Return the rules that pin one direction of a TCP connection to a path; the ingress is last."""
-    ingress = pinned_rule(connection, ingress_action(nodes, ways), cookie)
-    return [*continuations(nodes, connection, ways, cookie), (nodes[1], ingress)]
+    ingress = pinned_rule(connection, ingress_action(nodes, next_hops), cookie)
+    return [*continuations(nodes, connection, next_hops, cookie), (nodes[1], ingress)]

@@ -19,7 +19,7 @@ from controller.model.rules import (
     policing_cookie,
 )
 
-_LEAST_BURST_PACKETS = 16
+_MIN_BURST_PACKETS = 16
 """A host that sends several segments at once loses none of them."""
 
 
@@ -30,7 +30,7 @@ def policing(
 
     It may send at once what the rate carries in `burst_s`, and a few packets at least.
     """
-    burst_bits = max(wire_bps * burst_s, _LEAST_BURST_PACKETS * packet_bytes * 8)
+    burst_bits = max(wire_bps * burst_s, _MIN_BURST_PACKETS * packet_bytes * 8)
     rate_kbps = max(1, math.ceil(wire_bps / 1e3))  # switches refuse a rate of 0
     meter = Meter(flow_meter_number(number), rate_kbps, math.ceil(burst_bits / 1e3), in_kilobits=True)
     rule = Rule(

@@ -18,6 +18,7 @@ from typing import Literal
 
 from controller.compile.pinned import continuations, ingress_action, pinned_path, pinned_rule
 from controller.model.journal import Journaled
+from controller.model.next_hops import NextHops
 from controller.model.rules import (
     PRIORITY_STAMP,
     TABLE_PINNED,
@@ -30,7 +31,6 @@ from controller.model.rules import (
     eth_type_of,
     split_group_number,
 )
-from controller.model.ways import Ways
 
 MAX_SPLIT_PATHS = 16
 """Paths of one split flow, at most; as many as the splitter's table holds."""
@@ -104,22 +104,22 @@ class SplitRules:
     connection: TcpConnection
     paths: tuple[tuple[str, ...], ...]
     source_mac: str
-    ways: Ways
+    next_hops: NextHops
     cookie: int
 
     def entries(self, shares: Sequence[float]) -> list[tuple[str, Rule | Group]]:
         """Return its rules and groups; those of ingresses are last."""
-        acks = pinned_path(self.split.ack_path, self.connection.reverse, self.ways, self.cookie)
+        acks = pinned_path(self.split.ack_path, self.connection.reverse, self.next_hops, self.cookie)
         behind: list[tuple[str, Rule | Group]] = [*acks[:-1]]
         for branch, path in enumerate(self.paths):
-            behind += continuations(path, self.connection, self.ways, self.cookie, branch)
+            behind += continuations(path, self.connection, self.next_hops, self.cookie, branch)
         ingress = self.paths[0][1]
         return [*behind, acks[-1], *((ingress, entry) for entry in self._at_ingress(shares))]
 
     def group(self, shares: Sequence[float]) -> Group:
         """Return the group that splits the flow at its ingress switch."""
         buckets = tuple(
-            Bucket(weight, ingress_action(path, self.ways, branch))
+            Bucket(weight, ingress_action(path, self.next_hops, branch))
             for branch, (path, weight) in enumerate(zip(self.paths, bucket_weights(shares), strict=True))
         )
         return Group(split_group_number(self.split.tag), buckets)
@@ -128,12 +128,12 @@ class SplitRules:
         if self.split.mode == "group":
             group = self.group(shares)
             return [group, pinned_rule(self.connection, ToGroup(group.number), self.cookie)]
-        unstamped = ingress_action(self.paths[0], self.ways)
+        unstamped = ingress_action(self.paths[0], self.next_hops)
         rules: list[Rule | Group] = [pinned_rule(self.connection, unstamped, self.cookie)]
         for branch, (path, stamp) in enumerate(
             zip(self.paths, stamps(self.split.tag, len(self.paths)), strict=True)
         ):
             stamped = Match(eth_type=eth_type_of(self.connection.source_ip), source_mac=stamp)
-            action = ingress_action(path, self.ways, branch, self.source_mac)
+            action = ingress_action(path, self.next_hops, branch, self.source_mac)
             rules.append(Rule(TABLE_PINNED, PRIORITY_STAMP, stamped, action, self.cookie))
         return rules

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from controller.errors import Forbidden, Unauthenticated
-from controller.model.callers import ANYBODY, Caller
+from controller.model.callers import UNRESTRICTED, Caller
 
 
 class AccessRole(IntEnum):
@@ -73,7 +73,7 @@ class Access:
             Forbidden: its role does not allow what is needed.
         """
         if not self._tokens:
-            return replace(ANYBODY, address=address)
+            return replace(UNRESTRICTED, address=address)
         scheme, _, secret = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not secret.strip():
             raise Unauthenticated("Authorization", "a token is needed: send 'Authorization: Bearer <token>'")

@@ -7,21 +7,21 @@ from contextlib import contextmanager
 from itertools import takewhile
 
 from controller.decide.admission import Wanted, admit
+from controller.decide.component import Component, Context
 from controller.decide.granting import Granted, grant, grant_shared, may_share
 from controller.decide.live_optima import LiveOptima
-from controller.decide.part import Part, Shared
+from controller.decide.notifications import notify_refused, refuse
 from controller.decide.planning import optimise_new_flows
 from controller.decide.rates import Rates
-from controller.decide.telling import refuse, tell_refused
 from controller.errors import FAILURES, AnyFailure, DeadlineExceeded, Unavailable, key_of_another
 from controller.model.events import FlowRequested
 from controller.state.flow import Flow
 
-_MOST_IN_SOLVE = 64
+_MAX_IN_SOLVE = 64
 """Requests that share a solve, at most: it takes longer the more there are."""
 
 
-class Arrivals(Part):
+class Arrivals(Component):
     """Routes new flows, and begins to install their paths.
 
     `install` begins to install the rules of a flow, for which a client waits: (flow, its token).
@@ -29,7 +29,7 @@ class Arrivals(Part):
 
     def __init__(
         self,
-        shared: Shared,
+        shared: Context,
         optima: LiveOptima,
         rates: Rates,
         install: Callable[[Flow, int], None],
@@ -78,7 +78,7 @@ class Arrivals(Part):
         def shares(event: FlowRequested) -> bool:
             return self._objective(event) == objective and may_share(event.request, objective)
 
-        sharing = list(takewhile(shares, requested[:_MOST_IN_SOLVE])) or [requested[0]]
+        sharing = list(takewhile(shares, requested[:_MAX_IN_SOLVE])) or [requested[0]]
         others = requested[len(sharing) :]
         if len(sharing) > 1:
             wanted = self._wanted(sharing, now)
@@ -165,7 +165,7 @@ class Arrivals(Part):
     def _refuse(self, event: FlowRequested, error: AnyFailure) -> None:
         refusal = refuse(self._outbox, event.token, error)
         request = event.request
-        tell_refused(self._outbox, request.source, request.destination, refusal, event.caller.name)
+        notify_refused(self._outbox, request.source, request.destination, refusal, event.caller.name)
 
 
 def _check_deadline(event: FlowRequested, now: float) -> None:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from controller.compile.default_routes import ELSEWHERE, Route, equal_paths, route_over
-from controller.decide.part import Part, Shared
+from controller.decide.component import Component, Context
 from controller.decide.switch_rules import SwitchRules
 from controller.model.client_events import ClientEventKind
 from controller.model.installed import Installed
@@ -22,13 +22,13 @@ _ROUTES_A_TURN = 500
 """Routes that are computed again in one event, or all of one host: others wait for it no longer."""
 
 
-_TOLD_EVERY_S = 60.0
+_TOLD_INTERVAL_S = 60.0
 
 
-class DefaultRoutes(Part):
+class DefaultRoutes(Component):
     """Knows which switches have routes to which hosts, and keeps them as the network is."""
 
-    def __init__(self, shared: Shared, rules: SwitchRules) -> None:
+    def __init__(self, shared: Context, rules: SwitchRules) -> None:
         super().__init__(shared)
         self._rules = rules
         # Which switches need routes to a host's address, or elsewhere.
@@ -57,7 +57,7 @@ class DefaultRoutes(Part):
 
     def _tell_unknown(self, switch: str, port: int, ip: str, now: float) -> None:
         """Tell that packets are dropped that are for nobody, once a minute for a port."""
-        if self._told_at.get((switch, port), -math.inf) + _TOLD_EVERY_S > now:
+        if self._told_at.get((switch, port), -math.inf) + _TOLD_INTERVAL_S > now:
             return
         self._told_at[switch, port] = now
         text = f"packets from {switch} port {port} to {ip} are dropped: no host has that address"

@@ -5,22 +5,22 @@ Frames go from port to port as they are: hosts and servers are on one network, w
 
 from __future__ import annotations
 
-from controller.decide.part import Part, Shared
+from controller.decide.component import Component, Context
 from controller.model.dhcp import DhcpMessage
 from controller.model.journal import JournaledDict
 from controller.state.hosts import Host
 
-_PATIENCE_S = 30.0
+_TIMEOUT_S = 30.0
 """A server has so long to answer."""
 
 _MAX_CLIENTS = 1024
 """Clients that wait for answers, at most; others ask again."""
 
 
-class DhcpRelay(Part):
+class DhcpRelay(Component):
     """Knows where clients are that have asked."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Context) -> None:
         super().__init__(shared)
         # By MAC address: switch, port and until when, the first that asked first.
         self._clients: JournaledDict[str, tuple[str, int, float]] = JournaledDict()
@@ -33,7 +33,7 @@ class DhcpRelay(Part):
             for mac in [mac for mac, (_, _, until) in self._clients.items() if until <= now]:
                 del self._clients[mac]
             if len(self._clients) < _MAX_CLIENTS or message.client_mac in self._clients:
-                self._clients[message.client_mac] = switch, port, now + _PATIENCE_S
+                self._clients[message.client_mac] = switch, port, now + _TIMEOUT_S
                 for server in servers:
                     self._send_frame(server.switch, server.port, frame)
         elif is_servers and not message.is_request and message.client_mac in self._clients:

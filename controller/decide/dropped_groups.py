@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import math
 
-from controller.decide.part import Part, Shared
+from controller.decide.component import Component, Context
 from controller.model.client_events import ClientEventKind
 from controller.model.journal import JournaledDict
 
-_ASKED_EVERY_S = 30.0
+_ASKED_INTERVAL_S = 30.0
 """The counters of ports are read more often; each question takes a part of their budget of messages."""
 
-_TOLD_EVERY_S = 3600.0
+_TOLD_INTERVAL_S = 3600.0
 """Hosts send such packets all the time, to announce themselves and to look for others."""
 
 
-class DroppedGroups(Part):
+class DroppedGroups(Component):
     """Reads how many of them each switch has dropped."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Context) -> None:
         super().__init__(shared)
         self._asked_at: JournaledDict[int, float] = JournaledDict()  # by datapath id
         self._told: JournaledDict[str, tuple[float, int]] = JournaledDict()  # when, and how many there were
 
     def take_due(self, datapath_id: int, now: float) -> bool:
         """Return whether a switch is to be asked now; then it is asked later the next time."""
-        is_due = self._asked_at.get(datapath_id, -math.inf) + _ASKED_EVERY_S <= now
+        is_due = self._asked_at.get(datapath_id, -math.inf) + _ASKED_INTERVAL_S <= now
         if is_due:
             self._asked_at[datapath_id] = now
         return is_due
@@ -35,7 +35,7 @@ class DroppedGroups(Part):
         self._state.dropped_group_packets[switch] = packets
         told_at, told = self._told.get(switch, (-math.inf, 0))
         dropped = packets - told if packets >= told else packets  # fewer: the rule was made again
-        if not dropped or now < told_at + _TOLD_EVERY_S:
+        if not dropped or now < told_at + _TOLD_INTERVAL_S:
             return
         self._told[switch] = now, packets
         text = f"{switch} has dropped {dropped} packets to multicast and broadcast addresses"

@@ -12,15 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
-from controller.decide.part import Part, Shared
+from controller.decide.component import Component, Context
+from controller.decide.notifications import flow_fields
 from controller.decide.rates import Rates
 from controller.decide.recovery import Recovery
-from controller.decide.telling import facts_of
 from controller.model.client_events import ClientEventKind
 from controller.model.events import StreamsReported
 from controller.model.journal import JournaledDict
 from controller.model.messages import AllocationChanged, Notify
-from controller.state.flow import CLOSE_WITHIN_S, Flow, Stream, StreamState
+from controller.state.flow import CLOSE_TIMEOUT_S, Flow, Stream, StreamState
 
 _IDLE_S = 1.0
 """A stream that carries nothing for so long is taken off, if nothing moves its flow at the time."""
@@ -29,10 +29,10 @@ _BUSY_S = 0.5
 """A flow that is on the move is looked at again after so long."""
 
 
-class HostStreams(Part):
+class HostStreams(Component):
     """Follows what hosts say of their streams, and takes off those that carry nothing or did not open."""
 
-    def __init__(self, shared: Shared, recovery: Recovery, rates: Rates) -> None:
+    def __init__(self, shared: Context, recovery: Recovery, rates: Rates) -> None:
         super().__init__(shared)
         self._recovery = recovery
         self._rates = rates
@@ -145,7 +145,7 @@ class HostStreams(Part):
             self._recovery.capacity_returned(now)
         ports = [stream.source_port for stream in gone]
         text = f"a stream of flow {flow.id} {failure or 'carried nothing'}: it is taken off"
-        facts = facts_of(flow) | {"source_ports": ports}
+        facts = flow_fields(flow) | {"source_ports": ports}
         self._outbox.tell(ClientEventKind.FLOW_STREAMS_REMOVED, text, facts, "warning" if failure else "info")
         self._rates.save(flow)
         self._outbox.put(Notify(flow.owner, AllocationChanged(self._state.view(flow, now))))
@@ -157,4 +157,4 @@ class HostStreams(Part):
 
 
 def _leaving(stream: Stream, now: float) -> Stream:
-    return stream.copied(state=StreamState.LEAVING, until=now + CLOSE_WITHIN_S)
+    return stream.copied(state=StreamState.LEAVING, until=now + CLOSE_TIMEOUT_S)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from controller.decide.part import Part, Shared
-from controller.decide.telling import facts_of
+from controller.decide.component import Component, Context
+from controller.decide.notifications import flow_fields
 from controller.model.client_events import ClientEventKind
 from controller.model.journal import Journaled, JournaledDict
 from controller.state.flow import Flow
@@ -24,10 +24,10 @@ class _Interruption(Journaled):
     is_degraded: bool = False
 
 
-class Interruptions(Part):
+class Interruptions(Component):
     """Tells clients which flows lost something, which were planned again, and how long that took."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Context) -> None:
         super().__init__(shared)
         self._by_flow: JournaledDict[str, _Interruption] = JournaledDict()
 
@@ -72,5 +72,5 @@ class Interruptions(Part):
         self, kind: ClientEventKind, text: str, flow: Flow, recovery_s: float | None, **data: object
     ) -> None:
         level = "warning" if kind is ClientEventKind.FLOW_DEGRADED else "info"
-        facts = facts_of(flow) | {"recovery_s": recovery_s} | data
+        facts = flow_fields(flow) | {"recovery_s": recovery_s} | data
         self._outbox.tell(kind, f"flow {flow.id} {text}", facts, level)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from controller.decide.part import Part
+from controller.decide.component import Component
 from controller.state.flow import Flow
 
 _TAKEOVER_LEASE_S = 10.0
 """Owners may take so long to find the controller that decides now: until then no lease ends."""
 
 
-class Leases(Part):
+class Leases(Component):
     """The leases of all flows; none runs out before `_due`."""
 
     def renew(self, flow: Flow, now: float) -> None:

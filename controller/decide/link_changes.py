@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from controller.decide.component import Component, Context
 from controller.decide.manager import FlowManager
-from controller.decide.part import Part, Shared
 from controller.errors import NotFound, PreconditionFailed
 from controller.model.callers import Caller
 from controller.model.client_events import ClientEventKind
@@ -31,10 +31,10 @@ def name_of(network: Network, link: str) -> str:
         raise NotFound("link_id", f"there is no link {link!r}; GET /v1/links lists them") from None
 
 
-class LinkChanges(Part):
+class LinkChanges(Component):
     """Changes links, stores what they are, and lets the flows have what there is then."""
 
-    def __init__(self, shared: Shared, flows: FlowManager) -> None:
+    def __init__(self, shared: Context, flows: FlowManager) -> None:
         super().__init__(shared)
         self._flows = flows
 

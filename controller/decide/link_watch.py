@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from controller.decide.part import Part, Shared
+from controller.decide.component import Component, Context
 from controller.model import lldp
 from controller.model.client_events import ClientEventKind
 from controller.model.events import LinkDiscovered, PortCameUp, PortWentDown
@@ -13,10 +13,10 @@ from controller.model.messages import PacketOut
 from controller.state.discovery import Discovery
 
 
-class LinkWatch(Part):
+class LinkWatch(Component):
     """Keeps the live network as ports and probes show it."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Context) -> None:
         super().__init__(shared)
         settings = self._state.settings
         self._discovery = Discovery(settings.probe_interval_s, settings.silence_s)

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from controller.decide.arrivals import Arrivals
-from controller.decide.copying import copy_of
+from controller.decide.component import Component, Context
 from controller.decide.host_streams import HostStreams
 from controller.decide.interruptions import Interruptions
 from controller.decide.leases import Leases
 from controller.decide.live_optima import LiveOptima
-from controller.decide.part import Part, Shared
+from controller.decide.notifications import flow_fields, notify_refused, refuse
 from controller.decide.planning import NEGLIGIBLE_SHARE, optimise
 from controller.decide.policing import Policing
 from controller.decide.rates import Rates
 from controller.decide.recovery import Recovery
-from controller.decide.telling import facts_of, refuse, tell_refused
+from controller.decide.state_copies import copy_state
 from controller.errors import (
     FAILURES,
     Conflict,
@@ -84,12 +84,12 @@ class _Waiting:
         self.manager.failed(self.flow.id, self.token, failure.text, now)
 
 
-class FlowManager(Part):
+class FlowManager(Component):
     """Handles what clients ask of flows, and what happens to flows."""
 
     def __init__(
         self,
-        shared: Shared,
+        shared: Context,
         leases: Leases,
         policing: Policing,
         new_flow_id: Callable[[int], str],
@@ -147,7 +147,7 @@ class FlowManager(Part):
         self.rates.save(flow)
         self._recovery.rates_shared(now)
         text = f"the rate of flow {flow.id} was changed by {event.caller}"
-        self._outbox.tell(ClientEventKind.FLOW_CHANGED, text, facts_of(flow) | event.caller.facts())
+        self._outbox.tell(ClientEventKind.FLOW_CHANGED, text, flow_fields(flow) | event.caller.facts())
         group = self.rates.new_group(flow)
         if group is None:
             self._outbox.answer(event.token, self._state.view(flow, now))
@@ -226,7 +226,7 @@ class FlowManager(Part):
 
     def copy(self) -> StateCopy:
         """Return a copy of all that routing depends on."""
-        return copy_of(self._state, self._optima)
+        return copy_state(self._state, self._optima)
 
     def _install_new(self, flow: Flow, token: int) -> None:
         self._install(flow, token, [by_switch(flow.entries(self._state.live.ports))])
@@ -259,7 +259,7 @@ class FlowManager(Part):
         lost = self._state.lost_links(flow)
         if lost:
             self._recovery.links_changed(lost, now)
-        self._outbox.tell(ClientEventKind.FLOW_GRANTED, f"flow {flow.id} is installed", facts_of(flow))
+        self._outbox.tell(ClientEventKind.FLOW_GRANTED, f"flow {flow.id} is installed", flow_fields(flow))
         self._outbox.answer(waiting.token, self._state.view(flow, now))
 
     def failed(self, flow_id: str, token: int | None, reason: str, now: float) -> None:
@@ -371,7 +371,9 @@ class FlowManager(Part):
             refusal = Unavailable("", text)
             self._outbox.answer(waiting.token, refusal)
             if not flow.is_active:
-                tell_refused(self._outbox, flow.source.name, flow.destination.name, refusal, flow.belongs_to)
+                notify_refused(
+                    self._outbox, flow.source.name, flow.destination.name, refusal, flow.belongs_to
+                )
         if flow.is_active and tell_owner:
             self._outbox.put(Notify(flow.owner, FlowEnded(flow.id, reason)))
         self._state.flows.remove(flow)
@@ -392,7 +394,7 @@ class FlowManager(Part):
         self._policing.follow(flow)
         if flow.is_active:
             text = f"flow {flow.id} ended: {reason}"
-            self._outbox.tell(kind, text, facts_of(flow) | {"reason": reason} | dict(by))
+            self._outbox.tell(kind, text, flow_fields(flow) | {"reason": reason} | dict(by))
         self.capacity_returned(now)
 
     def _remove_rules(self, flow: Flow | None) -> None:

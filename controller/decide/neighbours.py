@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from controller.decide.component import Component, Context
 from controller.decide.default_routes import DefaultRoutes
-from controller.decide.part import Part, Shared
 from controller.decide.switch_rules import SwitchRules
 from controller.model import host_frames
 from controller.model.client_events import ClientEventKind
@@ -21,7 +21,7 @@ from controller.model.neighbour import NeighbourMessage
 from controller.state.hosts import LEARNED_HOST, Host, Sighting
 from topologies.model import is_host_address
 
-_PATIENCE_S = 1.0
+_TIMEOUT_S = 1.0
 """A host that is asked has so long to answer."""
 
 _SILENT_S = 30.0
@@ -53,10 +53,10 @@ class _Search:
     waiting: tuple[tuple[str, int, NeighbourMessage], ...]
 
 
-class Neighbours(Part):
+class Neighbours(Component):
     """Handles what hosts say of addresses, and ask for."""
 
-    def __init__(self, shared: Shared, default_routes: DefaultRoutes, rules: SwitchRules) -> None:
+    def __init__(self, shared: Context, default_routes: DefaultRoutes, rules: SwitchRules) -> None:
         super().__init__(shared)
         self._default_routes = default_routes
         self._rules = rules
@@ -117,7 +117,7 @@ class Neighbours(Part):
                 self._outbox.report("warning", text, switch=switch, port=port, ip=packet.sender_ip)
         if host is None:
             return
-        if sighting is Sighting.SAME:
+        if sighting is Sighting.SYNONYMS:
             self._asked.pop(host.ip, None)
             claim = self._claims.pop(host.ip, None)
             if claim is not None:
@@ -129,7 +129,7 @@ class Neighbours(Part):
             if known is None or not self._state.hosts.is_reachable(known):
                 self._put(host, now)
             else:
-                self._claims[host.ip] = _Claim(host, now + _PATIENCE_S)
+                self._claims[host.ip] = _Claim(host, now + _TIMEOUT_S)
                 self._probe(known)
 
     def _put(self, host: Host, now: float) -> None:
@@ -206,7 +206,7 @@ class Neighbours(Part):
         if target is None or (target.switch, target.port) == (switch, port):
             return
         if self._state.hosts.is_reachable(target) and len(self._probed) < _MAX_PENDING:
-            self._probed[target.ip] = switch, port, now + _PATIENCE_S
+            self._probed[target.ip] = switch, port, now + _TIMEOUT_S
             self._send_frame(target.switch, target.port, frame)
 
     def _pass_defence(
@@ -222,7 +222,7 @@ class Neighbours(Part):
     def _ask(self, host: Host, now: float) -> None:
         """Ask a learned host whether it is there; without an answer it is forgotten."""
         if host.learned and host.ip not in self._asked and len(self._asked) < _MAX_PENDING:
-            self._asked[host.ip] = now + _PATIENCE_S
+            self._asked[host.ip] = now + _TIMEOUT_S
             self._probe(host)
 
     def _probe(self, host: Host) -> None:
@@ -238,7 +238,7 @@ class Neighbours(Part):
         if now < self._search_from or len(self._searches) >= _MAX_PENDING:
             return
         ports = self._state.live.edge_ports()
-        self._searches[ip] = _Search(now + _PATIENCE_S, (request,))
+        self._searches[ip] = _Search(now + _TIMEOUT_S, (request,))
         self._search_from = now + len(ports) / _SEARCH_PACKETS_PER_S
         question = host_frames.probe(ip)
         for datapath_id, port in ports:

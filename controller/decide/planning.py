@@ -166,8 +166,8 @@ class _Room:
         taken_bps = framing.wire_bps(rate_bps, framed_streams)
         ratio = self._state.settings.ack_ratio * framing.ack_scale
         offered_bps, load_bps, free_bps = self._state.offered_bps, self._state.flows.load_bps, self._free_bps
-        ways = ((nodes, needed_bps, taken_bps), (nodes[::-1], needed_bps * ratio, taken_bps * ratio))
-        for way, needs_bps, takes_bps in ways:
+        next_hops = ((nodes, needed_bps, taken_bps), (nodes[::-1], needed_bps * ratio, taken_bps * ratio))
+        for way, needs_bps, takes_bps in next_hops:
             for arc in arcs_of(way):
                 left_bps = free_bps.get(arc)
                 if left_bps is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.compile.policing import policing
-from controller.decide.part import Part, Shared
+from controller.decide.component import Component, Context
 from controller.decide.switch_rules import SwitchRules
 from controller.model.journal import JournaledDict
 from controller.model.messages import RemoveMeter
@@ -13,10 +13,10 @@ from controller.state.flow import Flow
 _Policed = tuple[Meter, tuple[Rule, ...]]
 
 
-class Policing(Part):
+class Policing(Component):
     """Gives switches the meters of active flows, where the settings ask for it and they have meters."""
 
-    def __init__(self, shared: Shared, rules: SwitchRules) -> None:
+    def __init__(self, shared: Context, rules: SwitchRules) -> None:
         super().__init__(shared)
         self._rules = rules
         # By number of the flow and switch, what connected switches have been sent.

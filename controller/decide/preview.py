@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from controller.decide.copying import state_of
 from controller.decide.granting import grant
 from controller.decide.live_optima import LiveOptima
 from controller.decide.planning import NEGLIGIBLE_SHARE, optimise
 from controller.decide.rerouting import carried_over, moved_flow, reroute, set_rates
+from controller.decide.state_copies import state_from_copy
 from controller.errors import AnyFailure, Conflict, NotFound, RequestError, unknown_flow
 from controller.model.preview_views import (
     AddedFlowView,
@@ -20,7 +20,7 @@ from controller.model.preview_views import (
     PreviewView,
     RefusalView,
 )
-from controller.model.requests import Failure, FlowRequest, PreviewRequest, Scaling
+from controller.model.requests import FailedElements, FlowRequest, PreviewRequest, ScaledDemands
 from controller.model.state_copy import StateCopy
 from controller.state.flow import Flow, FlowState, Slot
 
@@ -47,14 +47,14 @@ class _Trial:
     """A copy of the network on which things happen."""
 
     def __init__(self, copy: StateCopy, time_limit_s: float | None) -> None:
-        self._state = state_of(copy)
+        self._state = state_from_copy(copy)
         self._optima = LiveOptima(self._state.live, time_limit_s)
         self._flows = tuple(self._state.flows)
         self._before = {flow.id: flow.slots() for flow in self._flows}
         self._loads_before = self._loads()
         self._optima.go_on_from(copy.engines)
 
-    def fail(self, failure: Failure) -> None:
+    def fail(self, failure: FailedElements) -> None:
         """Let links and switches fail, and plan the flows on them again."""
         self._check(failure)
         if not failure.links and not failure.switches:
@@ -72,7 +72,7 @@ class _Trial:
             if flow.id in planned:
                 self._state.flows.move(flow, moved_flow(self._state, flow, planned[flow.id]))
 
-    def scale(self, scalings: Sequence[Scaling]) -> None:
+    def scale(self, scalings: Sequence[ScaledDemands]) -> None:
         """Multiply demands; as in a change of their rates, flows keep their paths."""
         for scaling in scalings:
             for flow in self._named(scaling.flow_id):
@@ -173,7 +173,7 @@ class _Trial:
     def _loads(self) -> dict[str, float]:
         return {arc: self._state.allocated_bps(arc) for arc in self._state.live.arcs}
 
-    def _check(self, failure: Failure) -> None:
+    def _check(self, failure: FailedElements) -> None:
         for link in failure.links:
             if not self._state.live.has_link(link):
                 raise NotFound("fail.links", f"there is no link {link!r}; GET /v1/links lists them")

@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterator
 from itertools import islice, pairwise
 
 from controller.compile.bypass import port_group, relay_rules, relays
-from controller.decide.part import Part, Shared
+from controller.decide.component import Component, Context
 from controller.install.transactions import NotInstalled
 from controller.model.journal import JournaledDict, JournaledSet
-from controller.model.labels import MOST_BRANCHES
+from controller.model.labels import MAX_BRANCHES
 from controller.model.rules import Entry, Group, GroupChange, Rule
 from controller.state.least_delay import path_over
 from controller.state.live_network import arc_name
@@ -26,7 +26,7 @@ _QUIET_S = 0.3
 """After a change of the network: what follows it within so long is dealt with together."""
 
 _INTERVAL_S = 0.02
-_MOST_ARCS_A_TIME = 32
+_MAX_ARCS_A_TIME = 32
 
 _ROUND_S = 0.005
 """It finds as many at a time as take about so long: others wait for it no longer."""
@@ -35,10 +35,10 @@ _PAUSES = 9.0
 """After some were found, this many times as long is for everything else: a tenth of the time is for them."""
 
 
-class Protection(Part):
+class Protection(Component):
     """Finds bypasses, and gives them to the switches."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Context) -> None:
         super().__init__(shared)
         live = self._state.live
         switches = set(live.network.switches) if self._state.settings.fast_failover else set()
@@ -64,7 +64,7 @@ class Protection(Part):
         self._has_returned = False  # a link: it may be the way for all that have none
         self._unable: JournaledSet[str] = JournaledSet()
         self._finding_since: float | None = None
-        self._arcs_a_time = _MOST_ARCS_A_TIME
+        self._arcs_a_time = _MAX_ARCS_A_TIME
 
     def find_all(self) -> None:
         """Find all bypasses at once: after a restart, before switches connect, which have them."""
@@ -110,7 +110,7 @@ class Protection(Part):
         if self._due is not None:
             self._due = max(self._due, now + _PAUSES * took_s)
         fitting = 2.0 if took_s < _ROUND_S / 2 else _ROUND_S / took_s
-        self._arcs_a_time = min(_MOST_ARCS_A_TIME, max(1, int(self._arcs_a_time * fitting)))
+        self._arcs_a_time = min(_MAX_ARCS_A_TIME, max(1, int(self._arcs_a_time * fitting)))
 
     def tick(self, now: float) -> None:
         """Find the next bypasses and send them."""
@@ -152,7 +152,7 @@ class Protection(Part):
         """Give a bypass its rules where its labels end on the way; returns False if a switch has no room."""
         places = relays(nodes, self._state.live.ports)
         used = [self._relays.setdefault(place, JournaledDict()) for place in places]
-        free = [next((k for k in range(1, MOST_BRANCHES + 1) if k not in each), None) for each in used]
+        free = [next((k for k in range(1, MAX_BRANCHES + 1) if k not in each), None) for each in used]
         branches = tuple(each for each in free if each is not None)
         if len(branches) < len(places):
             return False

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
+from controller.decide.component import Component, Context
 from controller.decide.manager import FlowManager
-from controller.decide.part import Part, Shared
 from controller.decide.switch_rules import SwitchRules
 from controller.errors import NotFound, unknown_flow
 from controller.model.counters import RuleCount
@@ -52,10 +52,10 @@ from controller.model.views import (
 from controller.state.flow import Flow
 
 
-class Queries(Part):
+class Queries(Component):
     """Answers what clients ask about the state; changes nothing."""
 
-    def __init__(self, shared: Shared, rules: SwitchRules, flows: FlowManager) -> None:
+    def __init__(self, shared: Context, rules: SwitchRules, flows: FlowManager) -> None:
         super().__init__(shared)
         self._rules = rules
         self._flows = flows

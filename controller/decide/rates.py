@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from controller.decide.component import Component, Context
 from controller.decide.interruptions import Interruptions
 from controller.decide.live_optima import LiveOptima
-from controller.decide.part import Part, Shared
+from controller.decide.notifications import flow_fields
 from controller.decide.planning import SEPARABLE, optimise
 from controller.decide.policing import Policing
 from controller.decide.rerouting import set_rates
-from controller.decide.telling import facts_of
 from controller.errors import FAILURES
 from controller.install.transactions import NotInstalled
 from controller.model.messages import AllocationChanged, Notify
@@ -22,18 +22,18 @@ from controller.state.flow_record import FLOW, record_of
 _REBALANCE_AFTER_S = 0.1
 """After links have changed, the rates of flows that stay wait for those that have to move."""
 
-_REBALANCE_PATIENCE_S = 0.5
+_REBALANCE_TIMEOUT_S = 0.5
 """They wait so long for moves that are under way."""
 
 _REBALANCE_INTERVAL_S = 0.5
 """Flows that end within so long share one optimum: for hundreds of flows it takes a good part of a second."""
 
 
-class Rates(Part):
+class Rates(Component):
     """Gives running flows their rates."""
 
     def __init__(
-        self, shared: Shared, optima: LiveOptima, interruptions: Interruptions, policing: Policing
+        self, shared: Context, optima: LiveOptima, interruptions: Interruptions, policing: Policing
     ) -> None:
         super().__init__(shared)
         self._optima = optima
@@ -64,7 +64,7 @@ class Rates(Part):
 
     def _plan_for(self, due: float) -> None:
         if self._due is None:
-            self._latest = due + _REBALANCE_PATIENCE_S
+            self._latest = due + _REBALANCE_TIMEOUT_S
         self._due = due
 
     def capacity_changed(self, now: float) -> None:
@@ -92,7 +92,7 @@ class Rates(Part):
                 self.update_group(flow)
                 self.save(flow)
                 self._interruptions.settled(flow, now, has_moved=False)
-                self._outbox.report("info", f"flow {flow.id} has new rates", **facts_of(flow))
+                self._outbox.report("info", f"flow {flow.id} has new rates", **flow_fields(flow))
                 self._outbox.put(Notify(flow.owner, AllocationChanged(self._state.view(flow, now))))
 
     def new_group(self, flow: Flow) -> Group | None:

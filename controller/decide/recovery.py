@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from controller.decide.candidates import MOVE_INTERVAL_S, Candidates
+from controller.decide.component import Component, Context
 from controller.decide.live_optima import LiveOptima
-from controller.decide.part import Part, Shared
+from controller.decide.notifications import flow_fields
 from controller.decide.planning import replan
 from controller.decide.rates import Rates
 from controller.decide.rerouting import carried_over, moved_flow, reroute, reserve
-from controller.decide.telling import facts_of
 from controller.errors import FAILURES, AnyFailure
 from controller.install.transactions import NotInstalled, Transaction
 from controller.model.client_events import ClientEventKind
@@ -34,7 +34,7 @@ from controller.model.rules import (
     by_switch,
     flow_number,
 )
-from controller.state.flow import OPEN_WITHIN_S, Flow, Slot, Stream, StreamState
+from controller.state.flow import OPEN_TIMEOUT_S, Flow, Slot, Stream, StreamState
 
 _IMPROVE_AFTER_S = 0.2
 """After capacity has returned: what else happens within so long is dealt with together."""
@@ -65,7 +65,7 @@ class _Move:
             self.recovery.failed(self.before.id, failure.text, now)
 
 
-class Recovery(Part):
+class Recovery(Component):
     """Plans flows again and moves them.
 
     `lost` hears of rules of a flow that are not put back: (flow, reason, now).
@@ -73,7 +73,7 @@ class Recovery(Part):
 
     def __init__(
         self,
-        shared: Shared,
+        shared: Context,
         optima: LiveOptima,
         rates: Rates,
         lost: Callable[[str, NotInstalled, float], None],
@@ -256,11 +256,11 @@ class Recovery(Part):
         for stream in moved.streams if flow.max_streams else ():  # its host may have opened some meanwhile
             before = kept.get(stream.source_port)
             stream.state = StreamState.OPENING if before is None else before.state
-            stream.until = now + OPEN_WITHIN_S if before is None else before.until
+            stream.until = now + OPEN_TIMEOUT_S if before is None else before.until
         added = [stream.source_port for stream in moved.streams if stream.source_port not in kept]
         self._state.flows.move(flow, moved)
         if added:
-            text, facts = f"flow {flow.id} has more streams", facts_of(flow) | {"source_ports": added}
+            text, facts = f"flow {flow.id} has more streams", flow_fields(flow) | {"source_ports": added}
             self._outbox.tell(ClientEventKind.FLOW_STREAMS_ADDED, text, facts)
 
     def failed(self, flow_id: str, reason: str, now: float) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from controller.decide.component import Component, Context
 from controller.decide.manager import FlowManager
-from controller.decide.part import Part, Shared
 from controller.decide.switch_rules import SwitchRules
 from controller.model.client_events import ClientEventKind
 from controller.model.faults import FaultKind
@@ -17,7 +17,7 @@ from controller.model.installed import Installed
 from controller.model.journal import JournaledDict
 from controller.model.messages import ReadInstalled
 
-_PATIENCE_S = 30.0
+_TIMEOUT_S = 30.0
 """A switch that has not said what it has after so long is asked again."""
 
 _FIRST_RETRY_S = 2.0
@@ -40,10 +40,10 @@ class _Question(NamedTuple):
     surplus: int
 
 
-class RuleAudit(Part):
+class RuleAudit(Component):
     """Asks, compares and repairs."""
 
-    def __init__(self, shared: Shared, rules: SwitchRules, flows: FlowManager) -> None:
+    def __init__(self, shared: Context, rules: SwitchRules, flows: FlowManager) -> None:
         super().__init__(shared)
         self._rules = rules
         self._flows = flows
@@ -118,7 +118,7 @@ class RuleAudit(Part):
         asked = self._asked.get(switch)
         if not self._state.live.is_connected(switch) or self._not_before.get(switch, now) > now:
             return
-        if asked is not None and now - asked.asked_at < _PATIENCE_S:
+        if asked is not None and now - asked.asked_at < _TIMEOUT_S:
             return
         self._asked[switch] = _Question(now, self._changes(switch), attempts, surplus)
         self._outbox.put(ReadInstalled(self._state.live.datapath_id(switch)))

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from controller.decide.part import Part, Shared
+from controller.decide.component import Component, Context
 from controller.model.counters import RuleCount
 from controller.model.journal import JournaledDict
 from controller.model.messages import ReadInstalled, Result
 from controller.model.rules import RuleKey
 
-_FRESH_S = 1.0
+_MIN_INTERVAL_S = 1.0
 """A switch is asked no more often, however many clients want to know."""
 
-_PATIENCE_S = 1.0
+_TIMEOUT_S = 1.0
 """A client is answered without counters after so long."""
 
-_AT_ONCE = 4
+_MAX_AT_ONCE = 4
 """Switches that are asked at the same time, at most; those beyond wait for their turn."""
 
 Counts = Mapping[RuleKey, RuleCount]
 
 
-class RuleCounters(Part):
+class RuleCounters(Component):
     """Answers clients that look at a switch's rules.
 
     `view` makes the answer, from the switch's name and what its rules have counted.
     """
 
-    def __init__(self, shared: Shared, view: Callable[[str, Counts], Result]) -> None:
+    def __init__(self, shared: Context, view: Callable[[str, Counts], Result]) -> None:
         super().__init__(shared)
         self._view = view
         self._waiting: JournaledDict[int, tuple[int, ...]] = JournaledDict()  # tokens by datapath id
@@ -47,13 +47,13 @@ class RuleCounters(Part):
             self._outbox.answer(token, self._view(switch, self._read[datapath_id][1]))
             return
         self._waiting[datapath_id] = (*self._waiting.get(datapath_id, ()), token)
-        self._until.setdefault(datapath_id, now + _PATIENCE_S)
+        self._until.setdefault(datapath_id, now + _TIMEOUT_S)
         self._ask()
 
     def take(self, datapath_id: int, counts: Counts, now: float) -> None:
         """Record what a switch has counted, for any asker."""
         if datapath_id in self._asked:
-            self._read[datapath_id] = now + _FRESH_S, counts
+            self._read[datapath_id] = now + _MIN_INTERVAL_S, counts
             self._answer(datapath_id, counts)
 
     def stop(self) -> None:
@@ -80,7 +80,7 @@ class RuleCounters(Part):
 
     def _ask(self) -> None:
         for datapath_id in self._waiting:
-            if len(self._asked) >= _AT_ONCE:
+            if len(self._asked) >= _MAX_AT_ONCE:
                 return
             if datapath_id not in self._asked:
                 self._asked[datapath_id] = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.decide.part import Part
+from controller.decide.component import Component
 from controller.model.client_events import ClientEventKind
 from controller.model.events import MessagesRefused, SwitchHeld
 from controller.model.faults import FaultKind
@@ -14,7 +14,7 @@ _REFUSALS_LAST_S = 30.0
 """A switch that has refused no message for so long is without fault again."""
 
 
-class SwitchFaults(Part):
+class SwitchFaults(Component):
     """Records such faults in the state, and reports each once."""
 
     def held(self, event: SwitchHeld) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from controller.compile.classification import classification
 from controller.compile.labels import host_rules, label_rules, tag_rules
-from controller.decide.difference import Difference, difference
-from controller.decide.part import Part, Shared
+from controller.decide.component import Component, Context
+from controller.decide.rule_difference import RuleDifference, rule_difference
 from controller.install.transactions import NotInstalled
 from controller.model.faults import FaultKind
 from controller.model.installed import Installed, Unsettled
@@ -18,7 +18,7 @@ from controller.model.journal import JournaledDict, JournaledSet
 from controller.model.rules import Entry, Group, Meter, Rule
 
 
-class SwitchRules(Part):
+class SwitchRules(Component):
     """Sends each switch the difference between the rules it has and those it should have.
 
     `beside` returns what a switch should have beside its fixed rules, groups first, `count_beside` how many
@@ -27,7 +27,7 @@ class SwitchRules(Part):
 
     def __init__(
         self,
-        shared: Shared,
+        shared: Context,
         beside: Callable[[str], tuple[Rule | Group | Meter, ...]],
         count_beside: Callable[[str], int],
         retry: Callable[[str, float], None],
@@ -51,7 +51,7 @@ class SwitchRules(Part):
             self.send(switch, wanted, wipe=True)
         else:
             datapath_id = self._state.live.datapath_id(switch)
-            self._send_difference(switch, difference(datapath_id, installed, wanted))
+            self._send_difference(switch, rule_difference(datapath_id, installed, wanted))
 
     def repair(self, switch: str, installed: Installed, unsettled: Unsettled) -> tuple[int, int]:
         """Give a connected switch what it lacks, and remove what it should not have.
@@ -63,7 +63,7 @@ class SwitchRules(Part):
         """
         wanted = [entry for entry in self.wanted(switch) if not unsettled.has(entry)]
         settled = unsettled.without(installed)
-        missing = difference(self._state.live.datapath_id(switch), settled, wanted)
+        missing = rule_difference(self._state.live.datapath_id(switch), settled, wanted)
         if not any(missing) and switch not in self._refused:
             return 0, 0
         self._refused.discard(switch)
@@ -101,24 +101,24 @@ class SwitchRules(Part):
 
     def _label_rules(self, switch: str) -> tuple[Rule, ...]:
         live, hosts = self._state.live, self._state.hosts
-        ways = live.ports
+        next_hops = live.ports
         heads = [arc.head for arc in live.arcs_from(switch) if arc.tail_port]
-        rules = label_rules(switch, [head for head in heads if not live.is_host(head)], ways)
+        rules = label_rules(switch, [head for head in heads if not live.is_host(head)], next_hops)
         ports = [(host, host.port) for host in hosts.learned_behind(switch)]
-        ports += [(host, ways[switch, head]) for head in heads for host in hosts.named(head)]
+        ports += [(host, next_hops[switch, head]) for head in heads for host in hosts.named(head)]
         for host, port in ports:
             tag = live.tag_at(live.datapath_id(switch), port)
-            rules += host_rules(host.ip, host.mac, port, tag, ways)
+            rules += host_rules(host.ip, host.mac, port, tag, next_hops)
         for head in heads:
-            if (tag := ways.tags.get((switch, head))) is not None:
-                rules += tag_rules(ways[switch, head], tag)
+            if (tag := next_hops.tags.get((switch, head))) is not None:
+                rules += tag_rules(next_hops[switch, head], tag)
         return tuple(rules)
 
     def is_settled(self, switch: str) -> bool:
         """Return whether a switch has confirmed all that it was sent."""
         return switch not in self._awaited
 
-    def _send_difference(self, switch: str, missing: Difference) -> None:
+    def _send_difference(self, switch: str, missing: RuleDifference) -> None:
         for message in missing.first:
             self._outbox.put(message)
         self.send(switch, missing.entries)

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 
 from controller.model.client_events import ClientEventKind
 from controller.model.messages import (
-    Answer,
     InstallRules,
     Message,
     RemoveGroup,
     RemoveMeter,
     RemoveRule,
     RemoveRules,
+    Reply,
     Report,
     Result,
 )
-from controller.model.records import Change
+from controller.model.records import RecordChange
 
 _CHANGES = (InstallRules, RemoveRules, RemoveRule, RemoveGroup, RemoveMeter)
 
@@ -38,11 +38,11 @@ class Outbox:
 
     def answer(self, token: int, result: Result) -> None:
         """Add the answer to an event."""
-        self.put(Answer(token, result))
+        self.put(Reply(token, result))
 
     def store(self, kind: str, key: str, value: Mapping[str, object] | None) -> None:
         """Add a record's new value (None: it goes); it is written before any other message is carried out."""
-        self.put(Change(kind, key, value))
+        self.put(RecordChange(kind, key, value))
 
     def report(self, level: str, text: str, **data: object) -> None:
         """Add a line for the log."""

@@ -24,10 +24,10 @@ from controller.store.etcd_client import until
 LOG = logging.getLogger("controller.leader")
 
 _TICK_S = 0.1
-_DEAF_S = 3.0
+_WATCH_TIMEOUT_S = 3.0
 """A watch that says nothing for so long, though it is asked every second, is begun with another server."""
 
-_AGAIN_S = 0.3
+_RETRY_S = 0.3
 
 
 class Places(NamedTuple):
@@ -165,7 +165,7 @@ class Participant:
             self._elector.do(self.machine.tick(now))
             self._peer.follow(None if self.machine.epoch else self.machine.holder)
             watch = self._watch
-            if watch is not None and now - watch.heard_at > _DEAF_S:
+            if watch is not None and now - watch.heard_at > _WATCH_TIMEOUT_S:
                 watch.cancel()
 
     def _next(self) -> Callable[[], None] | None:
@@ -256,7 +256,7 @@ class Participant:
             raise
         except StoreError as error:
             LOG.warning("%s; what this replica knows grows old", error)
-            time.sleep(_AGAIN_S)
+            time.sleep(_RETRY_S)
 
     def _read(self) -> None:
         self._is_new.clear()
@@ -285,4 +285,4 @@ class Participant:
             is_wanted = leads == self._knows_records.is_set()
             if is_wanted and not self._is_new.is_set() and not self._stopping:
                 self._store.try_another()
-                time.sleep(_AGAIN_S)
+                time.sleep(_RETRY_S)

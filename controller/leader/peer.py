@@ -13,8 +13,8 @@ from controller.address import Address
 from controller.model.records import Holder
 
 _CONNECT_S = 1.0
-_LOOK_S = 0.2
-_AGAIN_S = 0.5
+_POLL_S = 0.2
+_RETRY_S = 0.5
 
 
 class Peer:
@@ -47,14 +47,14 @@ class Peer:
             while holder is not None and holder == self._wanted:
                 if self._watch(holder):
                     self._gone(holder.epoch)
-                self._changed.wait(_AGAIN_S)
+                self._changed.wait(_RETRY_S)
 
     def _watch(self, holder: Holder) -> bool:
         """Stay connected as long as it goes; returns whether nobody listens any more."""
         place = Address.parse(holder.rest)
         try:
             with socket.create_connection((place.host, place.port), _CONNECT_S) as connection:
-                connection.settimeout(_LOOK_S)
+                connection.settimeout(_POLL_S)
                 while holder == self._wanted:
                     try:
                         if not connection.recv(1):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from controller.core import Core
 from controller.errors import NotLeading
 from controller.model import events
-from controller.model.messages import Abandoned, Answer, Message, Report
+from controller.model.messages import Abandoned, Message, Reply, Report
 
 _READS = (events.ViewRequested, events.FlowsRequested, events.CopyRequested)
 """What a replica that follows answers too, from what it knows."""
@@ -42,10 +42,10 @@ class Replica:
         if self.epoch(now) or isinstance(event, _READS):
             return self._core.handle(event, now)
         if isinstance(event, events.ConfigurationChanged):
-            return [Answer(event.token, None)]  # it counts once this replica leads
+            return [Reply(event.token, None)]  # it counts once this replica leads
         each = event.events if isinstance(event, events.Together) else (event,)
         tokens = (getattr(one, "token", None) for one in each)
-        return [Answer(token, NotLeading()) for token in tokens if token is not None]
+        return [Reply(token, NotLeading()) for token in tokens if token is not None]
 
     def epoch(self, now: float) -> int:
         """Return the epoch in which the core decides, and writes; 0 once that may have ended.

@@ -32,7 +32,7 @@ class Caller:
         return self.is_administrator or self.name == owner
 
 
-ANYBODY = Caller("", is_administrator=True)
+UNRESTRICTED = Caller("", is_administrator=True)
 """Every client where no tokens are asked for."""
 
 CONFIGURATION = Caller("the configuration", is_administrator=True)

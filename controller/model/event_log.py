@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 
 from controller.model.client_events import ClientEvent
 from controller.model.messages import Message, Report
-from controller.model.records import Change
+from controller.model.records import RecordChange
 
 EVENT = "event"
 """Kind of the records."""
 
 _SLOTS = 1000
-_MOST_TOGETHER = 100
+_MAX_TOGETHER = 100
 """Events of a record, at most: those that are kept are no fewer than `_SLOTS` less this."""
 
 
@@ -35,11 +35,11 @@ class EventLog:
         ]
 
     @staticmethod
-    def records(told: Sequence[ClientEvent]) -> list[Change]:
+    def records(told: Sequence[ClientEvent]) -> list[RecordChange]:
         """Return the records of events, whose numbers follow each other."""
-        chunks = (told[start : start + _MOST_TOGETHER] for start in range(0, len(told), _MOST_TOGETHER))
+        chunks = (told[start : start + _MAX_TOGETHER] for start in range(0, len(told), _MAX_TOGETHER))
         return [
-            Change(
+            RecordChange(
                 EVENT,
                 str(chunk[0].number % _SLOTS),
                 {
@@ -50,7 +50,7 @@ class EventLog:
             for chunk in chunks
         ]
 
-    def follow(self, changes: Iterable[Change]) -> list[ClientEvent]:
+    def follow(self, changes: Iterable[RecordChange]) -> list[ClientEvent]:
         """Return the events of records that this log has not, in order, and have them from now on."""
         told = []
         for change in changes:

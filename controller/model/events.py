@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controller.model.callers import ANYBODY, Caller
+from controller.model.callers import UNRESTRICTED, Caller
 from controller.model.counters import PinnedBy, PinnedCount, PortCounters
 from controller.model.installed import Installed
-from controller.model.records import Change
+from controller.model.records import RecordChange
 from controller.model.requests import FlowQuery, FlowRequest, LinkChange, ViewName
 from controller.model.settings import Settings
 from topologies.model import Network
@@ -168,7 +168,7 @@ class FlowRequested(ClientRequest):
 
     request: FlowRequest
     owner: str = ""
-    caller: Caller = ANYBODY
+    caller: Caller = UNRESTRICTED
     deadline: float | None = None
     repeated_as: tuple[str, str] | None = None
 
@@ -187,7 +187,7 @@ class FlowChanged(ClientRequest):
 
     flow_id: str
     rate_bps: float
-    caller: Caller = ANYBODY
+    caller: Caller = UNRESTRICTED
     if_revisions: frozenset[int] | None = None
 
 
@@ -196,7 +196,7 @@ class FlowReleased(ClientRequest):
     """A client gave a flow back; with `if_revisions`, only if the flow has one of them."""
 
     flow_id: str
-    caller: Caller = ANYBODY
+    caller: Caller = UNRESTRICTED
     if_revisions: frozenset[int] | None = None
 
 
@@ -206,7 +206,7 @@ class LeaseRenewed(ClientRequest):
 
     flow_ids: tuple[str, ...]
     owner: str = ""
-    caller: Caller = ANYBODY
+    caller: Caller = UNRESTRICTED
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ class StreamsReported(ClientRequest):
     open_ports: frozenset[int]
     failed_ports: frozenset[int]
     spare_ports: tuple[int, ...]
-    caller: Caller = ANYBODY
+    caller: Caller = UNRESTRICTED
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ class LinkChanged(ClientRequest):
 
     link: str
     change: LinkChange
-    caller: Caller = ANYBODY
+    caller: Caller = UNRESTRICTED
     if_revisions: frozenset[int] | None = None
 
 
@@ -283,14 +283,14 @@ class ControllerStopping(Event):
 class RecordsRead(Event):
     """All that the store has, for a replica that begins to follow it, in an order that can be followed."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[RecordChange, ...]
 
 
 @dataclass(frozen=True)
 class RecordsChanged(Event):
     """What another replica has written, in order."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[RecordChange, ...]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ STOP = 0
 _BRANCH_BITS = 4
 """What tells branches apart where a label ends on the way: of a split flow, or bypasses."""
 
-MOST_BRANCHES = (1 << _BRANCH_BITS) - 1
+MAX_BRANCHES = (1 << _BRANCH_BITS) - 1
 """Branches are numbered from 0, bypasses from 1."""
 
 

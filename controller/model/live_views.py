@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from controller.model.described import described
+from controller.model.api_field import api_field
 from controller.model.views import FlowSummaryView
 
 NodeState = Literal["up", "away", "down"]
@@ -19,9 +19,9 @@ class LiveLinksView:
     up: tuple[bool, ...]
     enabled: tuple[bool, ...]
     capacity_bps: tuple[float, ...]
-    allocated_bps: tuple[float, ...] = described("Wire rate of all flows.")
-    measured_bps: tuple[float | None, ...] = described("Wire rate counted; null where none is.")
-    unrequested_bps: tuple[float | None, ...] = described("Of it, what belongs to no flow.")
+    allocated_bps: tuple[float, ...] = api_field("Wire rate of all flows.")
+    measured_bps: tuple[float | None, ...] = api_field("Wire rate counted; null where none is.")
+    unrequested_bps: tuple[float | None, ...] = api_field("Of it, what belongs to no flow.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,5 +29,5 @@ class LiveView:
     """Links, nodes and flows at one moment."""
 
     links: LiveLinksView
-    nodes: tuple[NodeState, ...] = described("In the order of the nodes of `GET /v1/topology`.")
+    nodes: tuple[NodeState, ...] = api_field("In the order of the nodes of `GET /v1/topology`.")
     flows: tuple[FlowSummaryView, ...]

@@ -9,7 +9,7 @@ from controller.errors import RequestError
 from controller.model.client_events import ClientEvent, ClientEventKind
 from controller.model.events import FlowRequested
 from controller.model.live_views import LiveView
-from controller.model.records import Change
+from controller.model.records import RecordChange
 from controller.model.rules import Entry, Rule
 from controller.model.state_copy import StateCopy
 from controller.model.views import (
@@ -141,7 +141,7 @@ Result = (
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
     """The answer to the event with this token; an error is raised by the service layer, never by the core."""
 
     token: int
@@ -198,5 +198,5 @@ class Postpone:
     events: tuple[FlowRequested, ...]
 
 
-ClientMessage = Abandoned | Answer | Notify | ClientEvent
-Message = DatapathMessage | Abandoned | Answer | Notify | Report | Change | Postpone
+ClientMessage = Abandoned | Reply | Notify | ClientEvent
+Message = DatapathMessage | Abandoned | Reply | Notify | Report | RecordChange | Postpone

@@ -14,7 +14,7 @@ _MESSAGE = struct.Struct("!BBHI16s")  # type, code, checksum, flags, target
 _PSEUDO = struct.Struct("!16s16sII")
 _SOLICITATION, _ADVERTISEMENT = ICMPV6_NEIGHBOUR_TYPES
 _VERSION_6 = 6 << 28
-_MOST_HOPS = 255  # what is less has come over a router
+_MAX_HOPS = 255  # what is less has come over a router
 _SOLICITED_AND_OVERRIDES = 0x6000_0000  # and of no router
 _SOURCE_MAC, _TARGET_MAC = 1, 2  # options
 _OPTION_UNIT = 8  # bytes
@@ -31,7 +31,7 @@ def parse(frame: bytes) -> NeighbourMessage | None:
         return None
     _, ethernet_source, eth_type = _ETHERNET.unpack_from(frame)
     version, length, protocol, hops, source, destination = _IPV6.unpack_from(frame, _ETHERNET.size)
-    if (eth_type, version >> 28, protocol, hops) != (ETH_TYPE_IPV6, 6, IP_PROTO_ICMPV6, _MOST_HOPS):
+    if (eth_type, version >> 28, protocol, hops) != (ETH_TYPE_IPV6, 6, IP_PROTO_ICMPV6, _MAX_HOPS):
         return None
     body = frame[_ETHERNET.size + _IPV6.size :][:length]
     if not _MESSAGE.size <= length == len(body) or _checksum(source, destination, body):
@@ -91,7 +91,7 @@ def _option(kind: int, mac: str) -> bytes:
 
 def _frame(mac: str, to_mac: str, source: bytes, destination: bytes, body: bytes) -> bytes:
     head = _ETHERNET.pack(mac_bytes(to_mac), mac_bytes(mac), ETH_TYPE_IPV6)
-    head += _IPV6.pack(_VERSION_6, len(body), IP_PROTO_ICMPV6, _MOST_HOPS, source, destination)
+    head += _IPV6.pack(_VERSION_6, len(body), IP_PROTO_ICMPV6, _MAX_HOPS, source, destination)
     return head + body[:2] + _checksum(source, destination, body).to_bytes(2, "big") + body[4:]
 
 

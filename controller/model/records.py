@@ -14,7 +14,7 @@ Records = dict[str, dict[str, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
-class Change:
+class RecordChange:
     """A record's new value; None removes it."""
 
     kind: str
@@ -22,11 +22,11 @@ class Change:
     value: Mapping[str, Any] | None
 
 
-def changes_of(records: Records) -> tuple[Change, ...]:
+def changes_of(records: Records) -> tuple[RecordChange, ...]:
     """Return the changes that make records of none, in an order in which each can be understood."""
     kinds = sorted(records, key=lambda kind: kind in _LAST)
     return tuple(
-        Change(kind, key, value)
+        RecordChange(kind, key, value)
         for kind in kinds
         for key, value in sorted(records[kind].items(), key=lambda item: item[1].get("number", 0))
     )
@@ -50,7 +50,7 @@ class Holder:
 class Update:
     """What a store says to those that follow it, in order: records, and who leads where that has changed."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[RecordChange, ...] = ()
     holder: Holder | None = None
     is_of_holder: bool = False
 
@@ -66,7 +66,7 @@ class Store(Protocol):
     def load(self) -> Records:
         """Return all records."""
 
-    def write(self, changes: Sequence[Change]) -> None:
+    def write(self, changes: Sequence[RecordChange]) -> None:
         """Apply changes in order, all or none; they survive the process from here on."""
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A copy of network and flows as plain data; `controller.decide.copying` makes it."""
+"""A copy of network and flows as plain data; `controller.decide.state_copies` makes it."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from controller.model.api_field import api_field
 from controller.model.counters import PortCounters
-from controller.model.described import described
 from controller.model.fast_init import fast_init
 from controller.model.requests import Protocol, Splitting
 
@@ -16,15 +16,15 @@ from controller.model.requests import Protocol, Splitting
 class StreamView:
     """One path of a flow: a TCP connection of its own, or a part of the one that a split flow has."""
 
-    source_port: int = described("The same for all paths of a split flow.")
-    rate_bps: float = described("Goodput allocated, bit/s.")
-    wire_bps: float = described("The same with all headers: what it takes of each link, bit/s.")
-    measured_bps: float | None = described(
+    source_port: int = api_field("The same for all paths of a split flow.")
+    rate_bps: float = api_field("Goodput allocated, bit/s.")
+    wire_bps: float = api_field("The same with all headers: what it takes of each link, bit/s.")
+    measured_bps: float | None = api_field(
         "Wire rate counted where it enters the network, averaged over three intervals; null where it is not."
     )
-    delay_s: float = described("One-way propagation delay along the path.")
-    path: tuple[str, ...] = described("Host, switches, host.")
-    is_opening: bool = described("Added to the running flow; its host has not said yet that it is open.")
+    delay_s: float = api_field("One-way propagation delay along the path.")
+    path: tuple[str, ...] = api_field("Host, switches, host.")
+    is_opening: bool = api_field("Added to the running flow; its host has not said yet that it is open.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class IngressView:
     """Where a flow enters the network."""
 
     switch: str
-    port: int = described("Of the switch, towards the source.")
+    port: int = api_field("Of the switch, towards the source.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +44,12 @@ class SplitView:
     destination_ip: str
     source_port: int
     destination_port: int
-    shares: tuple[float, ...] = described("Share of each path in the packets, in order of `streams`.")
-    stamps: tuple[str, ...] = described(
+    shares: tuple[float, ...] = api_field("Share of each path in the packets, in order of `streams`.")
+    stamps: tuple[str, ...] = api_field(
         "Ethernet source that sends a packet along each path.", examples=[["0a:50:50:00:01:00"]]
     )
-    acks: str = described("Path of the acknowledgements, as it was asked for.", examples=["shortest"])
-    ack_path: tuple[str, ...] = described("The same as nodes: host, switches, host.")
+    acks: str = api_field("Path of the acknowledgements, as it was asked for.", examples=["shortest"])
+    ack_path: tuple[str, ...] = api_field("The same as nodes: host, switches, host.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,18 +57,18 @@ class FlowSummaryView:
     """A flow, without what only its requester needs."""
 
     flow_id: str
-    owner: str | None = described("Who requested it; null where no tokens are asked for.")
-    revision: int = described("Counts its changes; the ETag of the flow.")
+    owner: str | None = api_field("Who requested it; null where no tokens are asked for.")
+    revision: int = api_field("Counts its changes; the ETag of the flow.")
     state: Literal["installing", "active"]
     source: str
     destination: str
     destination_port: int
-    objective: str | None = described("Null where the paths were given by hand.")
-    requested_bps: float = described("Goodput asked for, bit/s.")
-    rate_bps: float = described("Goodput granted: the sum over the streams.")
-    lease_s: float = described("Renew well before it has passed.")
-    expires_in_s: float = described("What is left of the lease.")
-    lost_links: tuple[str, ...] = described("Links of its paths that are down.")
+    objective: str | None = api_field("Null where the paths were given by hand.")
+    requested_bps: float = api_field("Goodput asked for, bit/s.")
+    rate_bps: float = api_field("Goodput granted: the sum over the streams.")
+    lease_s: float = api_field("Renew well before it has passed.")
+    expires_in_s: float = api_field("What is left of the lease.")
+    lost_links: tuple[str, ...] = api_field("Links of its paths that are down.")
     streams: tuple[StreamView, ...]
 
 
@@ -81,33 +81,33 @@ class FlowView(FlowSummaryView):
     source_ip: str
     destination_ip: str
     protocol: Protocol
-    measured_bps: float | None = described("Wire rate counted: the sum over the streams; null where one is.")
+    measured_bps: float | None = api_field("Wire rate counted: the sum over the streams; null where one is.")
     packet_bytes: int
-    split: SplitView | None = described("Null where each stream is a connection of its own.")
-    may_grow: bool = described("Its host opens and closes streams as it is told over the control channel.")
+    split: SplitView | None = api_field("Null where each stream is a connection of its own.")
+    may_grow: bool = api_field("Its host opens and closes streams as it is told over the control channel.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinkView:
     """One direction of a link."""
 
-    link: str = described("tail->head", examples=["S0->S4"])
-    name: str = described("Of both directions together, as the topology file has it.", examples=["S0-S4"])
+    link: str = api_field("tail->head", examples=["S0->S4"])
+    name: str = api_field("Of both directions together, as the topology file has it.", examples=["S0-S4"])
     tail: str
     head: str
-    capacity_bps: float = described("Wire rate, bit/s.")
+    capacity_bps: float = api_field("Wire rate, bit/s.")
     delay_s: float
     up: bool
-    enabled: bool = described("False: it may not be used, whether it is there or not.")
-    revision: int = described("Counts its changes by clients; the ETag of the link.")
-    allocated_bps: float = described("Wire rate of all flows, with headers and acknowledgements.")
-    free_bps: float = described("Of the capacity, what is neither allocated nor left to unrequested traffic.")
-    utilisation: float = described("Share of the capacity that is allocated.")
-    measured_bps: float | None = described(
+    enabled: bool = api_field("False: it may not be used, whether it is there or not.")
+    revision: int = api_field("Counts its changes by clients; the ETag of the link.")
+    allocated_bps: float = api_field("Wire rate of all flows, with headers and acknowledgements.")
+    free_bps: float = api_field("Of the capacity, what is neither allocated nor left to unrequested traffic.")
+    utilisation: float = api_field("Share of the capacity that is allocated.")
+    measured_bps: float | None = api_field(
         "Wire rate counted by the switch over the last interval; null where none is."
     )
-    measured_utilisation: float | None = described("The same as a share of the capacity.")
-    unrequested_bps: float | None = described(
+    measured_utilisation: float | None = api_field("The same as a share of the capacity.")
+    unrequested_bps: float | None = api_field(
         "Lasting traffic that belongs to no flow; null where it is not measured."
     )
 
@@ -117,15 +117,15 @@ class HostView:
     """A host and where it is attached."""
 
     name: str
-    addresses: tuple[str, ...] = described("Of IPv4, of IPv6, or both.")
+    addresses: tuple[str, ...] = api_field("Of IPv4, of IPv6, or both.")
     mac: str
     switch: str
     port: int
-    learned: bool = described(
+    learned: bool = api_field(
         "Not in the topology file, but seen by its ARP packets or neighbour solicitations."
     )
-    reachable: bool = described("Its switch is connected and its port is up.")
-    vlan: int | None = described("The VLAN tag of its frames at its port; null without.")
+    reachable: bool = api_field("Its switch is connected and its port is up.")
+    vlan: int | None = api_field("The VLAN tag of its frames at its port; null without.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +135,7 @@ class SwitchView:
     name: str
     datapath_id: int
     connected: bool
-    rules_confirmed: bool = described("It has confirmed all its default routes.")
+    rules_confirmed: bool = api_field("It has confirmed all its default routes.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,20 +145,20 @@ class PortView:
     port: int
     neighbour: str
     link: str
-    up: bool = described("The port itself; whether packets pass the link is the link's `up`.")
-    counters: PortCounters | None = described("As they were last read; null where they are not.")
+    up: bool = api_field("The port itself; whether packets pass the link is the link's `up`.")
+    counters: PortCounters | None = api_field("As they were last read; null where they are not.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchDetailView(SwitchView):
     """A switch, its ports and how much it has to do."""
 
-    state: Literal["connected", "away", "lost"] = described(
+    state: Literal["connected", "away", "lost"] = api_field(
         "away: its connection ended a moment ago, and it is assumed to forward still."
     )
-    flows: int = described("Flows whose paths lead through it.")
-    rules: int = described("Rules that it should have.")
-    refusal: str | None = described("Why it refused its default routes; null if it did not.")
+    flows: int = api_field("Flows whose paths lead through it.")
+    rules: int = api_field("Rules that it should have.")
+    refusal: str | None = api_field("Why it refused its default routes; null if it did not.")
     ports: tuple[PortView, ...]
 
 
@@ -171,17 +171,17 @@ class RuleView:
 
     table: int
     priority: int
-    match: dict[str, str | int] = described("The fields it looks at; all packets match if there are none.")
-    action: str = described(
+    match: dict[str, str | int] = api_field("The fields it looks at; all packets match if there are none.")
+    action: str = api_field(
         "output:<port>, group:<number>, goto:<table>, controller, drop; before it shift:<bits> of the label, "
         "set_source:<address>, set_destination:<address>, restore_label, meter:<number> or resubmit:<table>.",
         examples=["output:2"],
     )
-    cookie: str = described("As `ovs-ofctl dump-flows` prints it.", examples=["0x4d53000200000001"])
+    cookie: str = api_field("As `ovs-ofctl dump-flows` prints it.", examples=["0x4d53000200000001"])
     purpose: Purpose
-    flow_id: str | None = described("The flow that it is for.")
-    packets: int | None = described("That matched it; null where the switch does not say.")
-    bytes: int | None = described("Of these packets.")
+    flow_id: str | None = api_field("The flow that it is for.")
+    packets: int | None = api_field("That matched it; null where the switch does not say.")
+    bytes: int | None = api_field("Of these packets.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +190,7 @@ class BucketView:
 
     weight: int
     port: int
-    watch_port: int | None = described("Taken only while this port is up; null in a select group.")
+    watch_port: int | None = api_field("Taken only while this port is up; null in a select group.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,13 +224,13 @@ class HealthView:
     """Is the network as it should be?"""
 
     status: Literal["ok", "degraded"]
-    ready: bool = described(
+    ready: bool = api_field(
         "Every switch is connected and has confirmed its default routes, no others are about to follow, and "
         "every link is up."
     )
     switches: tuple[SwitchView, ...]
     links_down: tuple[str, ...]
-    faults: tuple[str, ...] = described(
+    faults: tuple[str, ...] = api_field(
         "What is wrong beside that: switches and links that the topology file does not have, rules that were "
         "refused, switches that another controller decides for."
     )
@@ -274,28 +274,28 @@ class FlowPage:
     """Some flows, and where the next page begins."""
 
     flows: tuple[FlowView, ...]
-    total: int = described("Flows that match, on all pages.")
-    next_after: int | None = described("Null on the last page.")
+    total: int = api_field("Flows that match, on all pages.")
+    next_after: int | None = api_field("Null on the last page.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
     """How much there is of everything: the figures of `/metrics` with these names, by switch or link."""
 
-    flows: int = described("Flows.")
-    degraded_flows: int = described("Flows that carry less than before a link was lost.")
-    links_down: int = described("Links of the topology file that are down.")
-    connected_switches: int = described("Switches that are connected.")
-    learned_hosts: int = described("Hosts learned from their ARP packets.")
-    allocated_bps: float = described("Goodput of all flows, bit/s.")
-    requested_bps: float = described("Goodput that all flows have asked for, bit/s.")
-    switch_rules: dict[str, int] = described("Rules that a switch should have.")
-    switch_dropped_group_packets: dict[str, int] = described(
+    flows: int = api_field("Flows.")
+    degraded_flows: int = api_field("Flows that carry less than before a link was lost.")
+    links_down: int = api_field("Links of the topology file that are down.")
+    connected_switches: int = api_field("Switches that are connected.")
+    learned_hosts: int = api_field("Hosts learned from their ARP packets.")
+    allocated_bps: float = api_field("Goodput of all flows, bit/s.")
+    requested_bps: float = api_field("Goodput that all flows have asked for, bit/s.")
+    switch_rules: dict[str, int] = api_field("Rules that a switch should have.")
+    switch_dropped_group_packets: dict[str, int] = api_field(
         "Packets to multicast and broadcast addresses that a switch has dropped."
     )
-    link_capacity_bps: dict[str, float] = described("Of one direction of a link.")
-    link_allocated_bps: dict[str, float] = described("Wire rate of all flows over it, with acknowledgements.")
-    link_measured_bps: dict[str, float | None] = described("Wire rate that its switch has counted.")
-    link_unrequested_bps: dict[str, float | None] = described(
+    link_capacity_bps: dict[str, float] = api_field("Of one direction of a link.")
+    link_allocated_bps: dict[str, float] = api_field("Wire rate of all flows over it, with acknowledgements.")
+    link_measured_bps: dict[str, float | None] = api_field("Wire rate that its switch has counted.")
+    link_unrequested_bps: dict[str, float | None] = api_field(
         "Wire rate of lasting traffic that belongs to no flow."
     )

@@ -31,7 +31,7 @@ LOG = logging.getLogger("controller.openflow")
 
 _ERROR, _PACKET_IN, _FLOW_REMOVED, _BARRIER_REPLY = 1, 10, 11, 21
 
-_ECHO_PATIENCE_S = 1.0
+_ECHO_TIMEOUT_S = 1.0
 _QUIET_S = 0.25
 _SILENT_S = 1.5
 """Where there are replicas, a switch that says nothing for the first is asked whether it is there, and after
@@ -170,7 +170,7 @@ class Switches:
         for connection in () if self._leadership.has_beats else self._reached:
             if now - connection.heard_at >= _QUIET_S:
                 connection.ask_for_echo()
-        overdue = [each for each, (since, _) in self._claims.items() if now - since >= _ECHO_PATIENCE_S]
+        overdue = [each for each, (since, _) in self._claims.items() if now - since >= _ECHO_TIMEOUT_S]
         for former in overdue:
             if former in self._claims:
                 self._decide(former)

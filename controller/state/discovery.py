@@ -33,7 +33,7 @@ _UNANSWERED = 4
 _LONG_SILENCE_S = 30.0
 """So long where more links are silent than answer: it looks like a machine that is too busy."""
 
-_LATELY = 3
+_RECENT_PROBES = 3
 """A link answers if one of this number of its last probes came back."""
 
 
@@ -47,7 +47,7 @@ class _Answers(Journaled):
     @property
     def is_answering(self) -> bool:
         """Whether one of its last probes came back."""
-        return self.unanswered < _LATELY
+        return self.unanswered < _RECENT_PROBES
 
 
 class Discovery(Journaled):

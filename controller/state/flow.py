@@ -13,6 +13,7 @@ from controller.compile.split import Split, SplitRules, shares_of, stamps
 from controller.model.counters import PinnedBy
 from controller.model.fast_init import fast_init
 from controller.model.journal import Journaled
+from controller.model.next_hops import NextHops
 from controller.model.requests import Protocol
 from controller.model.rules import (
     IP_PROTOCOLS,
@@ -23,7 +24,6 @@ from controller.model.rules import (
     flow_cookie,
 )
 from controller.model.views import FlowSummaryView, FlowView, IngressView, SplitView, StreamView
-from controller.model.ways import Ways
 from controller.state.hosts import Host
 from controller.state.live_network import arcs_of
 from controller.wire import Framing
@@ -31,13 +31,13 @@ from controller.wire import Framing
 ROUNDING = 1e-6
 """A flow that lacks no more than this share of what it asked for has all of it."""
 
-_MOST_FAILED_STREAMS = 3
+_MAX_FAILED_STREAMS = 3
 """A flow whose host could not open this many streams one after the other is given no more."""
 
-OPEN_WITHIN_S = 15.0
+OPEN_TIMEOUT_S = 15.0
 """A stream that was added to a running flow is taken off if its host has not said by then that it is open."""
 
-CLOSE_WITHIN_S = 10.0
+CLOSE_TIMEOUT_S = 10.0
 """The rules of a stream that was taken off go after so long if its host does not say that it is closed."""
 
 
@@ -173,7 +173,7 @@ class Flow(Journaled):
     def most_paths(self) -> int:
         """Over how many paths it may be planned again."""
         have = len(self.streams)
-        if self.failed_streams >= _MOST_FAILED_STREAMS:
+        if self.failed_streams >= _MAX_FAILED_STREAMS:
             return have
         return max(have, min(self.max_streams, have + len(self.spare_ports)))
 
@@ -212,52 +212,54 @@ class Flow(Journaled):
         ends = self.source.ip, self.destination.ip, source_port, self.destination_port
         return TcpConnection(*ends, IP_PROTOCOLS[self.protocol])
 
-    def entries(self, ways: Ways, streams: Collection[int] | None = None) -> list[tuple[str, Rule | Group]]:
+    def entries(
+        self, next_hops: NextHops, streams: Collection[int] | None = None
+    ) -> list[tuple[str, Rule | Group]]:
         """Return its rules and groups, by switch; those of ingresses are last.
 
         With `streams` of these alone, by their index (a split flow has only rules of all); else also of those
         that are leaving.
         """
         if self.split is not None:
-            return self._split_rules(self.split, ways).entries(self.shares)
+            return self._split_rules(self.split, next_hops).entries(self.shares)
         behind: list[tuple[str, Rule | Group]] = []
         ingress: list[tuple[str, Rule | Group]] = []
         wanted = [stream for index, stream in enumerate(self.streams) if streams is None or index in streams]
         for stream in (*wanted, *(self.leaving if streams is None else ())):
-            for switch, rule in self.stream_rules(stream, ways):
+            for switch, rule in self.stream_rules(stream, next_hops):
                 (behind if rule.table == TABLE_DELIVER else ingress).append((switch, rule))
         return [*behind, *ingress]
 
-    def stream_rules(self, stream: Stream, ways: Ways) -> list[tuple[str, Rule]]:
+    def stream_rules(self, stream: Stream, next_hops: NextHops) -> list[tuple[str, Rule]]:
         """Return the rules of a stream in both directions, by switch."""
         connection = self.connection_from(stream.source_port)
         cookie = flow_cookie(self.number, stream.generation)
         return [
-            *pinned_path(stream.path, connection, ways, cookie),
-            *pinned_path(stream.path[::-1], connection.reverse, ways, cookie),
+            *pinned_path(stream.path, connection, next_hops, cookie),
+            *pinned_path(stream.path[::-1], connection.reverse, next_hops, cookie),
         ]
 
-    def rule_count(self, switch: str, ways: Ways) -> int:
+    def rule_count(self, switch: str, next_hops: NextHops) -> int:
         """Return how many rules a switch has of it."""
         streams = (*self.streams, *self.leaving)
-        if self.split is None and self.has_ends_alone(ways):
+        if self.split is None and self.has_ends_alone(next_hops):
             return sum((each.path[1] == switch) + (each.path[-2] == switch) for each in streams)
-        return sum(at == switch and isinstance(entry, Rule) for at, entry in self.entries(ways))
+        return sum(at == switch and isinstance(entry, Rule) for at, entry in self.entries(next_hops))
 
-    def has_ends_alone(self, ways: Ways) -> bool:
+    def has_ends_alone(self, next_hops: NextHops) -> bool:
         """Return whether no label ends on the way: it has rules at the ends of its paths alone."""
-        longest = ways.format.most_fields + 4
+        longest = next_hops.format.most_fields + 4
         return all(len(stream.path) <= longest for stream in (*self.streams, *self.leaving))
 
-    def rule_switches(self, ways: Ways) -> tuple[str, ...]:
+    def rule_switches(self, next_hops: NextHops) -> tuple[str, ...]:
         """Return the switches that have rules of it: the ends of its paths, and where labels end before."""
         routes = [*self.routes(), *(stream.path for stream in self.leaving)]
         if self.split is None:
             routes += [path[::-1] for path in routes]
         found = dict.fromkeys(path[1] for path in routes)
         for path in routes:
-            if len(path) - 4 > ways.format.most_fields:
-                found.update(dict.fromkeys(switch for switch, _, _ in legs(path, ways)))
+            if len(path) - 4 > next_hops.format.most_fields:
+                found.update(dict.fromkeys(switch for switch, _, _ in legs(path, next_hops)))
         return tuple(found)
 
     def moved(self, slots: Sequence[Slot], ack_path: tuple[str, ...] | None) -> Flow:
@@ -301,13 +303,13 @@ class Flow(Journaled):
         changed = [index for index, (stream, slot) in enumerate(pairs) if stream.path != slot.path]
         return [*changed, *range(len(self.streams), len(slots))]
 
-    def group(self, ports: Ways) -> Group | None:
+    def group(self, ports: NextHops) -> Group | None:
         """Return the group that splits it, with the weights of its rates; None without."""
         if self.split is None or self.split.mode != "group":
             return None
         return self._split_rules(self.split, ports).group(self.shares)
 
-    def _split_rules(self, split: Split, ports: Ways) -> SplitRules:
+    def _split_rules(self, split: Split, ports: NextHops) -> SplitRules:
         (connection,) = self.tcp_connections()
         return SplitRules(
             split, connection, self.paths, self.source.mac, ports, flow_cookie(self.number, self.generation)

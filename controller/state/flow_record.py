@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from controller.compile.split import Split
-from controller.state.flow import CLOSE_WITHIN_S, OPEN_WITHIN_S, Flow, FlowState, Stream, StreamState
+from controller.state.flow import CLOSE_TIMEOUT_S, OPEN_TIMEOUT_S, Flow, FlowState, Stream, StreamState
 from controller.state.hosts import Host
 from controller.state.live_network import arcs_of
 from controller.state.state import State
@@ -60,10 +60,10 @@ def _growth_of(flow: Flow) -> dict[str, Any]:
     }
 
 
-_WITHIN_S: Mapping[StreamState, float] = {
+_TIMEOUT_S: Mapping[StreamState, float] = {
     StreamState.OPEN: math.inf,
-    StreamState.OPENING: OPEN_WITHIN_S,
-    StreamState.LEAVING: CLOSE_WITHIN_S,
+    StreamState.OPENING: OPEN_TIMEOUT_S,
+    StreamState.LEAVING: CLOSE_TIMEOUT_S,
 }
 
 
@@ -71,7 +71,7 @@ def _stream_of(record: Sequence[Any], now: float) -> Stream:
     """Return the stream of a record; its host has the whole time once more to open or close it."""
     port, path, rate_bps, delay_s, generation, *states = record
     state = StreamState(states[0]) if states else StreamState.OPEN
-    return Stream(port, tuple(path), rate_bps, delay_s, generation, state, now + _WITHIN_S[state])
+    return Stream(port, tuple(path), rate_bps, delay_s, generation, state, now + _TIMEOUT_S[state])
 
 
 def _host_of(record: Mapping[str, Any], end: str, ip: str, state: State) -> Host | None:

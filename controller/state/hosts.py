@@ -41,7 +41,7 @@ class Sighting(Enum):
     """What a message says of its sender."""
 
     NOTHING = "nothing"  # it is none that may be learned
-    SAME = "same"  # a known host, as it is known
+    SYNONYMS = "same"  # a known host, as it is known
     NEW = "new"  # a host that is not known, or a host of the file that has not spoken yet
     OTHER = "other"  # a known host, with another address or at another place
     REFUSED = "refused"  # one too many
@@ -166,7 +166,7 @@ class HostTable(Journaled):
             self._spoken.add(ip)
             if known.learned:
                 self._hear(ip, now)
-            return Sighting.SAME, known
+            return Sighting.SYNONYMS, known
         if not known.learned and not is_there:
             return Sighting.NOTHING, None
         changed = replace(known, mac=mac, switch=switch, port=port)

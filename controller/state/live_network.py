@@ -9,10 +9,10 @@ from itertools import pairwise
 
 from controller.model.journal import Journaled, JournaledDict, JournaledSet
 from controller.model.messages import PacketOut
+from controller.model.next_hops import NextHops
 from controller.model.state_copy import LiveStatus
-from controller.model.ways import Ways
 from controller.state.least_delay import LeastDelay
-from controller.state.strangers import Strangers
+from controller.state.unknown_devices import UnknownDevices
 from topologies.model import Arc, Network
 
 _Port = tuple[int, int]  # datapath id, port number
@@ -42,7 +42,7 @@ class LiveNetwork(Journaled):
         self.arcs: JournaledDict[str, Arc] = JournaledDict(
             {arc_name(arc.tail, arc.head): arc for arc in network.arcs()}
         )
-        self.ports = Ways({(arc.tail, arc.head): arc.tail_port for arc in network.arcs()})
+        self.ports = NextHops({(arc.tail, arc.head): arc.tail_port for arc in network.arcs()})
         self._links = {link.name: arc_name(*link.ends) for link in network.links}
         self._switches = {network.datapath_id(name): name for name in network.switches}
         self._datapath_ids = {name: datapath_id for datapath_id, name in self._switches.items()}
@@ -63,7 +63,7 @@ class LiveNetwork(Journaled):
         self._away: JournaledSet[int] = JournaledSet()
         self._live_ports: JournaledDict[int, frozenset[int]] = JournaledDict()  # by datapath id
         self._seen: JournaledSet[str] = JournaledSet()
-        self._strangers = Strangers(self._switches)
+        self._strangers = UnknownDevices(self._switches)
         self._up: JournaledSet[str] = JournaledSet()
         self._changed: JournaledDict[str, None] = JournaledDict()  # links that went or returned
         self._rebound: JournaledDict[str, None] = JournaledDict()  # switches whose ports are others
@@ -197,7 +197,7 @@ class LiveNetwork(Journaled):
         return len(self._up) == len(self.arcs)
 
     def _refresh(self, arcs: Iterable[Arc | None]) -> None:
-        """Find out whether packets pass these arcs, and the ways back, now that something has changed."""
+        """Find out whether packets pass these arcs, and those back, now that something has changed."""
         for arc in arcs:
             if arc is None:
                 continue

@@ -19,7 +19,7 @@ from controller.state.live_network import LiveNetwork, arc_name
 _INTERVALS = 3
 """Rates of streams, and of traffic that nobody asked for, are averages over this number of intervals."""
 
-_LASTING = 5
+_AVERAGES_COMPARED = 5
 """Averages, one after the other, of which the least is believed."""
 
 _NEGLIGIBLE_SHARE = 0.01
@@ -124,7 +124,7 @@ class MeasuredLoad(Journaled):
         averages = self._averages.get(name)
         if averages is None:
             return None
-        least = min(averages) if len(averages) == _LASTING else 0.0
+        least = min(averages) if len(averages) == _AVERAGES_COMPARED else 0.0
         return least if least >= _NEGLIGIBLE_SHARE * self._live.arcs[name].rate_bps else 0.0
 
     def yielded_bps(self, name: str) -> float:
@@ -188,7 +188,7 @@ class MeasuredLoad(Journaled):
                 counts, flows = (each.sent, each.pinned_out) if is_sent else (each.received, each.pinned_in)
                 total += counts.get(port, 0) - flows.get(port, 0)
             average_bps = max(0.0, 8 * total / elapsed_s)
-            self._averages[name] = (*self._averages.get(name, ()), average_bps)[-_LASTING:]
+            self._averages[name] = (*self._averages.get(name, ()), average_bps)[-_AVERAGES_COMPARED:]
 
     def _arcs_counted_by(self, datapath_id: int) -> dict[tuple[int, bool], str]:
         """Return the arcs that a switch counts, by port and whether it sends them; hosts count nothing."""

@@ -56,19 +56,19 @@ class State(Journaled):
 
     def pinned_rules(self, switch: str) -> tuple[Rule | Group, ...]:
         """Return the rules and groups that a switch should have of the flows that are complete."""
-        ways = self.live.ports
+        next_hops = self.live.ports
         return tuple(
             entry
             for flow in self.flows.through(switch)
-            if flow.is_active and switch in flow.rule_switches(ways)
-            for at, entry in flow.entries(ways)
+            if flow.is_active and switch in flow.rule_switches(next_hops)
+            for at, entry in flow.entries(next_hops)
             if at == switch
         )
 
     def pinned_rule_count(self, switch: str) -> int:
         """Return how many of them are rules."""
-        flows, ways = self.flows.through(switch), self.live.ports
-        return sum(flow.rule_count(switch, ways) for flow in flows if flow.is_active)
+        flows, next_hops = self.flows.through(switch), self.live.ports
+        return sum(flow.rule_count(switch, next_hops) for flow in flows if flow.is_active)
 
     def view(self, flow: Flow, now: float) -> FlowView:
         """Return an immutable copy of a flow for its owner; what it carries is not looked up."""

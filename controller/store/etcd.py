@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from controller.errors import Fenced, StoreError, WrongFormat
-from controller.model.records import Change, Holder, Records, Update
+from controller.model.records import Holder, RecordChange, Records, Update
 from controller.store import etcd_pb2 as pb
 from controller.store.etcd_client import EtcdClient, until
 
@@ -117,7 +117,7 @@ class EtcdStore:
             )
 
     def _updates_of(self, events: Iterable[Any]) -> Iterator[Update]:
-        changes: list[Change] = []
+        changes: list[RecordChange] = []
         for event in events:
             name, is_gone = self._name(event.kv.key), event.kind == pb.Event.DELETE
             if name == "leader":
@@ -126,7 +126,7 @@ class EtcdStore:
             elif name == "format":
                 self._expect_format(event.kv.value)
             elif (record := _record_key(name)) is not None:
-                changes.append(Change(*record, None if is_gone else json.loads(event.kv.value)))
+                changes.append(RecordChange(*record, None if is_gone else json.loads(event.kv.value)))
         if changes:
             yield Update(tuple(changes))
 
@@ -169,7 +169,7 @@ class EtcdStore:
 
     # Who leads
 
-    def write(self, changes: Sequence[Change]) -> None:
+    def write(self, changes: Sequence[RecordChange]) -> None:
         """Apply changes, all or none.
 
         Raises:
@@ -212,7 +212,7 @@ class EtcdStore:
             raise Fenced(self._client.place, "another replica leads")
         self._turn = turn + 1
 
-    def _operation(self, change: Change) -> Any:
+    def _operation(self, change: RecordChange) -> Any:
         key = self._key(f"records/{change.kind}/{change.key}")
         if change.value is None:
             return pb.Operation(delete=pb.DeleteRequest(key=key))

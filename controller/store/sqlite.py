@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from controller.errors import StoreError
-from controller.model.records import Change, Records
+from controller.model.records import RecordChange, Records
 
 _MIGRATIONS = (
     "CREATE TABLE records (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, "
@@ -54,7 +54,7 @@ class SqliteStore:
             raise self._error(error) from None
         return records
 
-    def write(self, changes: Sequence[Change]) -> None:
+    def write(self, changes: Sequence[RecordChange]) -> None:
         """Apply changes in order, all or none."""
         rows = [(c.kind, c.key, None if c.value is None else json.dumps(c.value)) for c in changes]
         try:

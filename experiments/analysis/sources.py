@@ -8,8 +8,8 @@ from typing import Any
 
 from experiments.analysis.samples import SampleSource, Value, leaves
 from experiments.analysis.tables import tables
-from experiments.model.reading import name_of, read_results
 from experiments.model.results import Results
+from experiments.model.results_files import document_name, read_results
 from experiments.sweep.store import CONDITIONS, read_points
 
 
@@ -21,7 +21,7 @@ def read_sources(paths: Sequence[Path]) -> tuple[list[SampleSource], list[str]]:
             sources.append(_of_sweep(path))
             continue
         results = read_results(path)
-        name = name_of(path)
+        name = document_name(path)
         valid = [run for run in results.runs if run.valid]
         if valid and len(valid) < len(results.runs):
             notes.append(f"{name}: {len(results.runs) - len(valid)} runs are not valid and are left out.")

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 
-from experiments.apps import carried
+from experiments.apps import stream_progress
 from experiments.apps.config import SinkConfig, SocketSettings, SourceConfig
 from experiments.apps.path_manager import create_subflow, token_of
 from experiments.apps.transports import Accepting
 from mstcp import ConnectionTransport, ServerLimits, StreamSpec, sockets
-from mstcp.open.opening import open_transport
+from mstcp.open.connect import open_transport
 from mstcp.open.reception import Reception
 from mstcp.options import ClientOptions, ServerOptions
 from topologies.model import ip_version
@@ -61,7 +61,9 @@ async def connect(config: SourceConfig, source_ports: Sequence[int]) -> Connecti
     )
     destinations = [(sock.family, destination)]
     transport = await open_transport(destinations, [StreamSpec(source_port=port)], options, None, [sock])
-    transport.shell.information["subflows"] = partial(carried.by_port, transport.get_extra_info("socket"))
+    transport.shell.information["subflows"] = partial(
+        stream_progress.by_port, transport.get_extra_info("socket")
+    )
     transport.start()
     return transport
 

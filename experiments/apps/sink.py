@@ -25,10 +25,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from experiments import protocols
-from experiments.apps.asking import Asker
 from experiments.apps.config import SinkConfig, load_sinks
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import emit, now_ns, order, run, selector_for
+from experiments.apps.request_client import RequestClient
 from experiments.apps.transports import Accepting
 
 _T = TypeVar("_T")
@@ -83,7 +83,7 @@ class Sink(Accepting):
         self._config = config
         self._run_pattern = pattern
         self._pattern = pattern.of(2 * config.number)
-        self._asker: Asker | None = None
+        self._request_client: RequestClient | None = None
         self._offset = 0
         self._wrong = 0
         self._offsets = array("q")
@@ -97,8 +97,8 @@ class Sink(Accepting):
 
     def begin(self, start_ns: int, stop_ns: int) -> None:
         """Begin to ask, if that is what this sink does."""
-        if self._asker is not None:
-            self._asker.begin(start_ns, stop_ns)
+        if self._request_client is not None:
+            self._request_client.begin(start_ns, stop_ns)
 
     def failed(self, error: Exception) -> None:
         """End with what went wrong."""
@@ -115,7 +115,7 @@ class Sink(Accepting):
         self._serving = asyncio.ensure_future(self._serve(transport))
         if not self.can_ask.done():
             self.can_ask.set_result(None)
-            self._asker = Asker(self._config, transport, self._run_pattern, self.failed)
+            self._request_client = RequestClient(self._config, transport, self._run_pattern, self.failed)
 
     async def _serve(self, transport: Any) -> None:
         try:
@@ -136,7 +136,7 @@ class Sink(Accepting):
         return {
             "bytes_read": self._offset,
             "bytes_wrong": self._wrong,
-            "request_bytes_written": self._asker.bytes_written if self._asker else 0,
+            "request_bytes_written": self._request_client.bytes_written if self._request_client else 0,
             "frames_received": counters.frames_received,
             "out_of_order_frames": counters.out_of_order_frames,
             "reorder_max_bytes": counters.reorder_max_bytes,
@@ -152,8 +152,8 @@ class Sink(Accepting):
         self._offset += len(data)
         self._offsets.append(self._offset)
         self._times_ns.append(stamp)
-        if self._asker is not None:
-            self._asker.received(self._offset)
+        if self._request_client is not None:
+            self._request_client.received(self._offset)
 
     def eof_received(self) -> bool:
         """Note the end; the connection stays open until it is closed here."""
@@ -172,8 +172,8 @@ class Sink(Accepting):
             "offset": np.frombuffer(self._offsets, dtype=np.int64),
             "time_ns": np.frombuffer(self._times_ns, dtype=np.int64),
         }
-        if self._asker is not None:
-            arrays.update(self._asker.log())
+        if self._request_client is not None:
+            arrays.update(self._request_client.log())
         np.savez(self._config.log, **arrays)
 
 

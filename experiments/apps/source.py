@@ -27,8 +27,8 @@ from experiments import protocols
 from experiments.apps.config import SourceConfig, load_sources
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import emit, emit_if_there_is_room, order, run, selector_for
+from experiments.apps.senders import BacklogSource, Source, TickSource
 from experiments.apps.transports import SharedClients
-from experiments.apps.writing import BacklogSource, Source, TickSource
 from experiments.errors import reason_of
 
 

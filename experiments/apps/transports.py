@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import mstcp
-from experiments.apps.carried import Carried
 from experiments.apps.config import SinkConfig, SourceConfig
+from experiments.apps.stream_progress import StreamProgress
 from mstcp.control import ControllerClient
 from mstcp.transport import SCHEDULER
 
@@ -113,7 +113,7 @@ class Wrapped(asyncio.Protocol):
         payload_bytes: int,
         protocol: asyncio.Protocol | None = None,
         streams: Sequence[mstcp.StreamInfo] | None = None,
-        subflows: Callable[[], Mapping[int, Carried]] | None = None,
+        subflows: Callable[[], Mapping[int, StreamProgress]] | None = None,
     ) -> None:
         self._protocol = protocol or asyncio.Protocol()
         self._inner: asyncio.Transport | None = None

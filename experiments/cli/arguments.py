@@ -13,7 +13,7 @@ from experiments.runner import SEED_LIMIT
 from topologies.formats.raw import ReadOptions
 from topologies.units import UnitError, parse_rate_bps, rate_unit_bps, time_unit_us
 
-MOST_LOAD = 1e6
+MAX_LOAD = 1e6
 DAY_S = 86_400.0
 MTU_LIMITS = (68, 65535)
 """RFC 791: every host forwards 68 bytes; the longest IPv4 packet."""
@@ -103,8 +103,8 @@ simulated_seconds = _number(f"a number of seconds above 0, {DAY_S:g} at most", D
 def load_number(text: str) -> float:
     """Read a load."""
     load = positive(text)
-    if load > MOST_LOAD:
-        raise argparse.ArgumentTypeError(f"{text} is beyond the largest load of {MOST_LOAD:g}")
+    if load > MAX_LOAD:
+        raise argparse.ArgumentTypeError(f"{text} is beyond the largest load of {MAX_LOAD:g}")
     return load
 
 

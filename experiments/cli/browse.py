@@ -28,7 +28,7 @@ def main(args: argparse.Namespace) -> int:
     """Serve results until Ctrl-C; returns the exit status."""
     # FastAPI takes half a second to import.
     from experiments.web.app import Content
-    from experiments.web.opening import open_documents
+    from experiments.web.open_documents import open_documents
     from experiments.web.server import ANY_PORT, PageServer
 
     documents = [document for path in args.results for document in open_documents(path)]

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from experiments.cli.arguments import JSON, Arguments, argument, repeatable
 from experiments.errors import ScenarioError
-from experiments.model.reading import name_of, read_results
+from experiments.model.results_files import document_name, read_results
 
 NAME = "compare"
 HELP = "compare results: which settings and figures differ, and whether significantly"
@@ -33,13 +33,13 @@ ARGUMENTS: Arguments = (
 def main(args: argparse.Namespace) -> int:
     """Compare results documents; returns the exit status."""
     # Matplotlib takes a second to import, which only those should wait for who compare.
-    from experiments.report.comparison import MOST, NotComparable, compare
+    from experiments.report.comparison import MAX_DOCUMENTS, NotComparable, compare
     from experiments.report.comparison_json import to_json
     from experiments.report.comparison_terminal import print_comparison
 
-    if not 2 <= len(args.documents) <= MOST:
-        raise ScenarioError("compare", "", f"takes 2 to {MOST} results, not {len(args.documents)}")
-    named = [(name_of(path), read_results(path)) for path in args.documents]
+    if not 2 <= len(args.documents) <= MAX_DOCUMENTS:
+        raise ScenarioError("compare", "", f"takes 2 to {MAX_DOCUMENTS} results, not {len(args.documents)}")
+    named = [(document_name(path), read_results(path)) for path in args.documents]
     try:
         comparison = compare(named, args.measure)
     except NotComparable as error:

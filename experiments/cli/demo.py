@@ -28,7 +28,7 @@ HELP = "simulate the paper's Table I, then run the butterfly live or in virtual 
 ALL = "all"
 ENGINES = ("auto", "live", "virtual")
 TABLE_SEEDS, TABLE_DURATION_S = 2, 60.0
-MOST_REPEATED = 2
+MAX_REPEATED = 2
 """Live runs that may have to be rerun before the rest is done in virtual time."""
 
 
@@ -96,7 +96,7 @@ def _run(job: Job, engine: str, out: Path) -> list[str]:
     def watch(event: Event) -> None:
         nonlocal repeated
         repeated += isinstance(event, RunRepeated)
-        if repeated > MOST_REPEATED:
+        if repeated > MAX_REPEATED:
             raise _TooSlow
 
     try:

@@ -12,8 +12,8 @@ from experiments.analysis.tables import Table, tables
 from experiments.cli.arguments import Arguments, argument, repeatable
 from experiments.errors import MissingRequirement, ScenarioError
 from experiments.installation import extra_command
-from experiments.model.reading import read_results
-from experiments.model.whole_files import whole_file, write_atomically, writing
+from experiments.model.atomic_files import atomic_file, output_errors, write_output
+from experiments.model.results_files import read_results
 
 NAME = "export"
 HELP = "export a results document as tables, in CSV, Parquet or LaTeX"
@@ -52,16 +52,16 @@ def main(args: argparse.Namespace) -> int:
     if args.latex:
         from experiments.report.latex import latex_table
 
-        write_atomically(args.latex, latex_table(results, args.measure or MEASURES), "--latex")
+        write_output(args.latex, latex_table(results, args.measure or MEASURES), "--latex")
         sys.stdout.write(f"{args.latex}\n")
     return 0
 
 
 def _write_all(by_name: dict[str, Table], folder: Path, suffix: str, write: Writer) -> None:
-    with writing(folder, f"--{suffix}"):
+    with output_errors(folder, f"--{suffix}"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in by_name.items():
-            with whole_file(folder / f"{name}.{suffix}") as partial:
+            with atomic_file(folder / f"{name}.{suffix}") as partial:
                 write(table, partial)
 
 

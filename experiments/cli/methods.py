@@ -23,7 +23,7 @@ from experiments.cli.arguments import (
 )
 from experiments.engines.sim.methods import absolute, is_own
 from experiments.engines.sim.process import SimulationFailed
-from experiments.engines.together import run_together
+from experiments.engines.thread_pool import run_together
 from experiments.errors import RunFailed, ScenarioError
 from experiments.report.terminal import filled, printing
 from experiments.scheduling.progress import RunsProgress

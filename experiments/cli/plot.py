@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from experiments.cli.arguments import Arguments, argument, flag, positive, repeatable
 from experiments.errors import ScenarioError
-from experiments.model.whole_files import write_atomically, writing
+from experiments.model.atomic_files import output_errors, write_output
 
 if TYPE_CHECKING:
     from experiments.analysis.samples import Question, Sample
@@ -92,7 +92,7 @@ def main(args: argparse.Namespace) -> int:
     )
     plot = draw(samples, question, form)
     for path in args.out:
-        with writing(path):
+        with output_errors(path):
             plot.write_as(path)
     if args.csv:
         _write_csv(args.csv, samples, question)
@@ -112,4 +112,4 @@ def _write_csv(path: Path, samples: Sequence[Sample], question: Question) -> Non
         mean = sample.mean
         values = " ".join(map(repr, sample.values))
         writer.writerow([sample.group, *at, mean.mean, mean.half_width, mean.count, values])
-    write_atomically(path, text.getvalue(), "--csv")
+    write_output(path, text.getvalue(), "--csv")

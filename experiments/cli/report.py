@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments.cli.arguments import Arguments, argument
 from experiments.cli.run_and_report import report
-from experiments.model.reading import read_results
+from experiments.model.results_files import read_results
 
 NAME = "report"
 HELP = "rewrite the report of a results folder"

@@ -18,8 +18,8 @@ from rich.console import Console
 from experiments.cli.arguments import JSON, SCHEDULER, Arguments, argument, flag, seeds_argument
 from experiments.cli.messages import resume_command, stop_on
 from experiments.errors import Interrupted, ScenarioError
+from experiments.model.atomic_files import write_output
 from experiments.model.problems import first_problem
-from experiments.model.whole_files import write_atomically
 from experiments.scheduling.progress import RunsProgress
 from experiments.scheduling.simulator import simulator
 from experiments.studies import kernel, measure, schema
@@ -85,7 +85,7 @@ def _write(studies: Sequence[tuple[schema.Study, StudyDocument]], text: str, see
     # Matplotlib takes a second to import, which calls without a folder should not wait for.
     from experiments.report.study_page import write_studies
 
-    write_atomically(out / STUDY, text)
+    write_output(out / STUDY, text)
     return write_studies(studies, seeds, out)
 
 

@@ -13,8 +13,8 @@ from experiments.cli.messages import EXIT_FAILED, complain, say
 from experiments.cli.run_and_report import make_runs
 from experiments.engines.base import Clock
 from experiments.model.job import Job
-from experiments.model.reading import read_results
 from experiments.model.results import Results
+from experiments.model.results_files import read_results
 from experiments.registry import extension_files
 from experiments.rerunning import differences, rerun_of
 

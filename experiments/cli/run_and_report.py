@@ -19,7 +19,7 @@ from experiments.model.events import Event
 from experiments.model.job import Job
 from experiments.model.results import Results
 
-AROUND_A_RUN_S = 4.0
+RUN_OVERHEAD_S = 4.0
 """What the live engine takes to build a network, to drain and to tear it down."""
 
 
@@ -73,7 +73,7 @@ def how_long(job: Job) -> str:
     stop = "Ctrl-C ends it early and keeps what is complete."
     if engines.get(job.engine).abilities.clock is not Clock.MACHINE:
         return f"{runs} of {job.duration_s:g} s. {stop}"
-    minutes = count * (job.scenario.warm_up_s + job.duration_s + AROUND_A_RUN_S) / 60
+    minutes = count * (job.scenario.warm_up_s + job.duration_s + RUN_OVERHEAD_S) / 60
     about = f"about {minutes:.0f} minutes" if round(minutes) > 1 else "about a minute"
     return f"{runs} of {job.duration_s:g} s: {about}. {stop}"
 

@@ -132,9 +132,9 @@ def _terminal_restored() -> Iterator[None]:
 def inside(network: Network, mtu: int, number: int) -> int:
     """Build the network in this namespace, show the prompt or run the commands, and take everything down."""
     # They need Mininet, which `requirements` has found by now.
-    from topologies.mininet_builder import LEAST_MTU, Emulation
+    from topologies.mininet_builder import MIN_MTU, Emulation
 
-    version: IpVersion = 6 if IPV6_SETTINGS.exists() and mtu >= LEAST_MTU[6] else 4
+    version: IpVersion = 6 if IPV6_SETTINGS.exists() and mtu >= MIN_MTU[6] else 4
     signal.signal(signal.SIGINT, signal.default_int_handler)
     lines = None if os.isatty(0) else _commands()
     prepare_namespaces(Path.cwd())

@@ -75,8 +75,8 @@ def main(args: argparse.Namespace) -> int:
     from gomr import ENGINES, OBJECTIVES, Engine
     from gomr.solving import allocate
 
-    from experiments.routing.ahead import look_ahead, measure
     from experiments.routing.case import make_case
+    from experiments.routing.contingencies import add_contingencies, add_event_times
     from experiments.routing.document import Solved, summary
     from experiments.routing.files import to_json, write_files
     from experiments.routing.page import print_page
@@ -107,9 +107,9 @@ def main(args: argparse.Namespace) -> int:
     solved = Solved(case.network, problem, allocation, *cpu_ms, notes=case.notes)
     if args.events is not None:
         live = Engine(problem, objective=args.objective, engine=args.engine)
-        solved = measure(solved, case, live, args.events, args.seed, time_limit)
+        solved = add_event_times(solved, case, live, args.events, args.seed, time_limit)
     if args.failures is not None:
-        solved = look_ahead(solved, args.failures, args.objective, time_limit)
+        solved = add_contingencies(solved, args.failures, args.objective, time_limit)
     if args.out:
         write_files(solved, case.described, args.out)
     if args.json:

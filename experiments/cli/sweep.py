@@ -27,7 +27,7 @@ from experiments.cli.arguments import (
 )
 from experiments.cli.messages import resume_command, stop_on
 from experiments.errors import Interrupted, RunFailed, UnknownName
-from experiments.model.whole_files import write_whole, writing
+from experiments.model.atomic_files import output_errors, write_atomically
 
 if TYPE_CHECKING:
     from experiments.sweep.plan import Sweep
@@ -88,14 +88,14 @@ def main(args: argparse.Namespace) -> int:
     from experiments.report import units
     from experiments.scheduling.progress import RunsProgress
     from experiments.scheduling.simulator import simulator
-    from experiments.sweep.offer import Offers
+    from experiments.sweep.offered_load import OfferedLoads
     from experiments.sweep.runner import run
     from experiments.sweep.store import SweepStore
 
     sweep = sweep_from(args)
     simulations = simulator(args.scheduler)
     workers = args.workers or simulations.at_once
-    offers = Offers(sweep.conditions, kept=workers + 1)
+    offers = OfferedLoads(sweep.conditions, kept=workers + 1)
     offers.flows(sweep.loads[0], 1)  # what is wrong with the demands shows before anything is written
     store = SweepStore(args.out, sweep.conditions, resume=args.resume)
     stop_on(signal.SIGTERM)
@@ -164,11 +164,11 @@ def _write(sweep: Sweep, store: SweepStore, args: argparse.Namespace) -> None:
     title = f"{Path(args.network).stem}, {results[0].flows} flows ({Path(args.demands).name})"
     plot = plot_sweep(rows(sweep, results), title, seeds)
     text = json.dumps(document(sweep, results), indent=1, allow_nan=False) + "\n"
-    with writing(args.out):
-        write_whole(args.out / "sweep.json", text)
-        write_whole(args.out / "sweep.csv", points_csv(results))
+    with output_errors(args.out):
+        write_atomically(args.out / "sweep.json", text)
+        write_atomically(args.out / "sweep.csv", points_csv(results))
         plot.write(args.out)
-        write_whole(args.out / "sweep.html", render_sweep(sweep, results, plot, title))
+        write_atomically(args.out / "sweep.html", render_sweep(sweep, results, plot, title))
     if args.json:
         sys.stdout.write(text)
     else:

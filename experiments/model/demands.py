@@ -20,7 +20,7 @@ from experiments.workloads import Bulk, Cbr, Workload
 from experiments.workloads.base import Size
 
 GROUP = "demands"
-MOST_ROWS = 10_000
+MAX_ROWS = 10_000
 
 
 class Demand(Data):
@@ -73,8 +73,8 @@ def read(path: Path, settings: Demands, hosts: Collection[str]) -> dict[str, Flo
     """Return the flows of a file by name (DemandError: it cannot be read, or a row is wrong)."""
     flows = {}
     for number, (place, row) in enumerate(_rows(path), start=1):
-        if number > MOST_ROWS:
-            raise DemandError(path.name, place, f"more than {MOST_ROWS} rows are too many for a run")
+        if number > MAX_ROWS:
+            raise DemandError(path.name, place, f"more than {MAX_ROWS} rows are too many for a run")
         flows[f"d{number}"] = _flow(path.name, place, row, settings, hosts)
     if not flows:
         raise DemandError(path.name, "", "it holds no demand")

@@ -16,7 +16,7 @@ from experiments.traces import LinkSettings, Trace
 from experiments.traces.base import SETTINGS
 from topologies.model import Link, Network
 
-MOST_STEPS = 100_000
+MAX_STEPS = 100_000
 """Of a link's trace in a run."""
 
 
@@ -86,7 +86,7 @@ class LinkTrace(Data):
         """Yield what changes in a run."""
         name = network.link(self.link).name
         before: dict[str, Any] = {}
-        for step in itertools.islice(self.trace.steps(seed), MOST_STEPS):
+        for step in itertools.islice(self.trace.steps(seed), MAX_STEPS):
             if step.time_s >= duration_s:
                 return
             if step.settings != before:

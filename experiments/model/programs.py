@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from experiments.model.data import Data
 from experiments.model.settings import Seconds
 
-MOST_TIMES = 10_000
+MAX_TIMES = 10_000
 Span = Annotated[float, Field(gt=0, le=86400, allow_inf_nan=False)]
 
 
@@ -52,7 +52,7 @@ class Program(Data):
         if self.every_s is None:
             return [self.at_s] if self.at_s < duration_s else []
         count = 0 if self.at_s >= duration_s else int((duration_s - self.at_s) / self.every_s) + 1
-        times = (self.at_s + number * self.every_s for number in range(min(count, MOST_TIMES)))
+        times = (self.at_s + number * self.every_s for number in range(min(count, MAX_TIMES)))
         return [time_s for time_s in times if time_s < duration_s]
 
     def words(self, addresses: Mapping[str, str]) -> list[str]:

@@ -22,13 +22,13 @@ from typing import IO
 from experiments.engines.base import Engine
 from experiments.errors import MissingRequirement, RunFailed
 from experiments.installation import ROOT
+from experiments.model.atomic_files import output_errors
 from experiments.model.events import Report, from_line
 from experiments.model.job import Job
-from experiments.model.whole_files import writing
 from experiments.places.base import WorkerEvents, last_line
 from switch.capabilities import NAMESPACES, probe_rights
 
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 """How long a worker that was told to stop may take before it is killed."""
 UNSHARE = ("unshare", *NAMESPACES, "--fork", "--kill-child", "--mount-proc", "--")
 
@@ -85,7 +85,7 @@ class Namespaces:
                     process.stdin.flush()
                 for line in process.stdout:
                     events.take(from_line(line))
-                code = process.wait(PATIENCE_S)
+                code = process.wait(TIMEOUT_S)
             except BaseException:
                 _stop(process)
                 raise
@@ -94,7 +94,7 @@ class Namespaces:
 
 
 def _opened(log: Path) -> IO[bytes]:
-    with writing(log):
+    with output_errors(log):
         return log.open("ab")
 
 
@@ -104,7 +104,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     assert process.stdout is not None
     with suppress(OSError):
         process.stdin.close()
-    killer = threading.Timer(PATIENCE_S, process.kill)
+    killer = threading.Timer(TIMEOUT_S, process.kill)
     killer.start()
     try:
         process.stdout.read()  # or a worker with much to say would block on a full pipe

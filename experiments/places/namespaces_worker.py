@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-STOP_WITHIN_S = 8.0
+STOP_TIMEOUT_S = 8.0
 """After the order to stop; then the worker ends as it is, and its namespaces with it."""
 
 
@@ -69,7 +69,7 @@ def _stop_when_parent_goes() -> None:
     while os.read(0, 4096):  # not sys.stdin: its lock would be held when the interpreter ends
         pass
     os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(STOP_WITHIN_S)
+    time.sleep(STOP_TIMEOUT_S)
     os._exit(130)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from experiments.apps.config import SocketSettings
 from experiments.model.scenario import Case, Flow, Scenario
-from experiments.protocols.look import Look
+from experiments.protocols.plot_style import PlotStyle
 from experiments.registry import Registry
 
 if TYPE_CHECKING:  # engines import protocols
@@ -44,7 +44,7 @@ class ProtocolSpec:
 
     name: str
     description: str
-    look: Look | None = None
+    plot_style: PlotStyle | None = None
     """None: one that no other protocol of the report has."""
     header_bytes: int = 0
     """What the protocol takes of each full segment's payload."""

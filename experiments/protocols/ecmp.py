@@ -18,7 +18,7 @@ from experiments.engines.live.arc_counts import Arc, peel_paths
 from experiments.model.evidence import FlowEvidence, PathEvidence
 from experiments.model.results import PathAllocation
 from experiments.protocols.base import FlowPlan, ProtocolSpec, register
-from experiments.protocols.look import ORANGE
+from experiments.protocols.plot_style import ORANGE
 from topologies.model import ip_version
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Ecmp(ProtocolSpec):
 
     name = "ecmp"
     description = "plain TCP, each connection hashed to one of the shortest paths by delay"
-    look = ORANGE
+    plot_style = ORANGE
     default_routing: Literal["shortest", "ecmp"] = "ecmp"
 
     def agent(self, lab: Lab) -> Agent:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.engines.live.agent import Agent, Lab
 from experiments.protocols.allocated import AllocatedAgent, flow_request
 from experiments.protocols.base import FlowPlan, register
-from experiments.protocols.look import YELLOW
+from experiments.protocols.plot_style import YELLOW
 from experiments.protocols.quic import UDP_OVERHEAD_BYTES, Quic
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Mpquic(Quic):
 
     name = "mpquic"
     description = "multipath QUIC of single-homed hosts over the allocated paths"
-    look = YELLOW
+    plot_style = YELLOW
     reads = (*Quic.reads, "allocation")
     writes_at_assigned_rate = True
     most_paths = 16

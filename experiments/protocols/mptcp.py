@@ -11,7 +11,7 @@ from experiments.engines.live.agent import Agent, Lab
 from experiments.engines.live.child import ChildFailed
 from experiments.model.scenario import Scenario
 from experiments.protocols.base import FlowPlan, ProtocolSpec, register
-from experiments.protocols.look import PINK, Look
+from experiments.protocols.plot_style import PINK, PlotStyle
 
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
@@ -62,7 +62,7 @@ class Mptcp(ProtocolSpec):
 
     name = "mptcp"
     description = "kernel MPTCP of single-homed hosts: one subflow on the shortest path"
-    look: Look | None = PINK
+    plot_style: PlotStyle | None = PINK
     header_bytes = DSS_BYTES
     reads: tuple[str, ...] = ("mptcp", "sim.mptcp")
     kernel_settings: Mapping[str, str | None] = {"net.mptcp.enabled": "1"}

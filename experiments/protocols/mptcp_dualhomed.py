@@ -10,8 +10,8 @@ from experiments.engines.live.agent import Agent, CarriedPath, Lab
 from experiments.model.evidence import FlowEvidence, PathEvidence
 from experiments.model.results import PathAllocation
 from experiments.protocols.base import register
-from experiments.protocols.look import WINE
 from experiments.protocols.mptcp import MAX_SUBFLOWS, Mptcp, MptcpAgent
+from experiments.protocols.plot_style import WINE
 from topologies.model import ip_version
 from topologies.second_interfaces import second_name
 
@@ -122,7 +122,7 @@ class MptcpDualhomed(Mptcp):
 
     name = "mptcp-dualhomed"
     description = "kernel MPTCP of hosts with a second interface: a subflow on each one's shortest path"
-    look = WINE
+    plot_style = WINE
     set_apart = (
         "its hosts have second interfaces, which is another network: not counted where protocols are ranked"
     )

@@ -10,8 +10,8 @@ from experiments.model.evidence import FlowEvidence, PathEvidence
 from experiments.model.scenario import Scenario
 from experiments.protocols.allocated import AllocatedAgent, flow_request
 from experiments.protocols.base import FlowPlan, register
-from experiments.protocols.look import VIOLET
 from experiments.protocols.mptcp import DSS_BYTES, MAX_SUBFLOWS, Mptcp, MptcpAgent
+from experiments.protocols.plot_style import VIOLET
 
 if TYPE_CHECKING:
     from experiments.engines.sim.routing import Route, Routing
@@ -82,7 +82,7 @@ class MptcpSdn(Mptcp):
 
     name = "mptcp-sdn"
     description = "kernel MPTCP of single-homed hosts, its subflows pinned to the allocated paths"
-    look = VIOLET
+    plot_style = VIOLET
     reads = (*Mptcp.reads, "allocation")
     writes_at_assigned_rate = True
     kernel_settings: Mapping[str, str | None] = {**Mptcp.kernel_settings, PATH_MANAGER: None}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.model.scenario import OBJECTIVES, Scenario
 from experiments.protocols.base import FlowPlan, ProtocolSpec, register
-from experiments.protocols.look import BLUE
+from experiments.protocols.plot_style import BLUE
 from mstcp.options import DEFAULT_MAX_PATHS
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Mstcp(ProtocolSpec):
 
     name = "mstcp"
     description = "Multi-Stream TCP over the paths that the controller allocates"
-    look = BLUE
+    plot_style = BLUE
     header_bytes = 8
     reads = (
         *("allocation", "mstcp", "sim.binding", "sim.identify_single", "sim.reorder_buffer_bytes"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.protocols.base import ProtocolSpec, register
-from experiments.protocols.look import VERMILION
+from experiments.protocols.plot_style import VERMILION
 
 
 class Ospf(ProtocolSpec):
@@ -11,7 +11,7 @@ class Ospf(ProtocolSpec):
 
     name = "ospf"
     description = "plain TCP on the shortest path by delay"
-    look = VERMILION
+    plot_style = VERMILION
 
 
 register(Ospf())

@@ -18,7 +18,7 @@ from experiments.model.evidence import FlowEvidence, PathEvidence
 from experiments.model.settings import SPLIT_ACKS
 from experiments.protocols.allocated import AllocatedAgent, flow_request
 from experiments.protocols.base import FlowPlan, ProtocolSpec, register
-from experiments.protocols.look import GREEN, Look
+from experiments.protocols.plot_style import GREEN, PlotStyle
 from switch.ppfs import FlowKey, Splitter
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class Ppfs(ProtocolSpec):
 
     name = "ppfs"
     description = "plain TCP whose packets the ingress switch spreads over the allocated paths at random"
-    look: Look | None = GREEN
+    plot_style: PlotStyle | None = GREEN
     splitting: Literal["packets", "group"] = "packets"
     programs_ports = True
     reads = ("allocation", "ppfs", "sim.pacing=allocated")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from experiments.protocols.base import register
-from experiments.protocols.look import SKY
+from experiments.protocols.plot_style import SKY
 from experiments.protocols.ppfs import Ppfs
 
 
@@ -14,7 +14,7 @@ class PpfsGroup(Ppfs):
 
     name = "ppfs-group"
     description = "plain TCP over a weighted select group of the ingress switch, as stock Open vSwitch splits"
-    look = SKY
+    plot_style = SKY
     splitting: Literal["packets", "group"] = "group"
     programs_ports = False
     is_simulated = False

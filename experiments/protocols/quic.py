@@ -14,12 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.apps.carried import Carried
 from experiments.apps.config import SocketSettings
+from experiments.apps.stream_progress import StreamProgress
 from experiments.errors import MissingRequirement
 from experiments.model.scenario import Scenario
 from experiments.protocols.base import ProtocolSpec, register
-from experiments.protocols.look import BLACK, Look
+from experiments.protocols.plot_style import BLACK, PlotStyle
 
 if TYPE_CHECKING:
     from experiments.apps.config import FlowConfig, SinkConfig, SourceConfig
@@ -30,7 +30,7 @@ PROGRAM = "mpquic"
 BUILT = Path(__file__).parents[1] / "apps" / PROGRAM
 """Where `make mpquic` leaves it, and wheels have it."""
 UDP_OVERHEAD_BYTES = 14 + 20 + 8
-LEAST_PACKET_BYTES = UDP_OVERHEAD_BYTES + 1200
+MIN_PACKET_BYTES = UDP_OVERHEAD_BYTES + 1200
 """A frame with a datagram of the size that QUIC's first packets need (RFC 9000, section 14)."""
 CONTROLS = ("reno", "cubic", "bbr")
 ANY_PORT = 0
@@ -42,7 +42,7 @@ class Quic(ProtocolSpec):
 
     name = "quic"
     description = "QUIC of single-homed hosts: one path on the shortest path"
-    look: Look | None = BLACK
+    plot_style: PlotStyle | None = BLACK
     is_simulated = False
     is_named_alone = True
     has_tcp_sockets = False
@@ -59,8 +59,8 @@ class Quic(ProtocolSpec):
         if program() is None:
             what = "The program that speaks multipath QUIC is not built."
             raise MissingRequirement(what, "Build it with Rust 1.88 or newer: make mpquic.")
-        if plan.scenario.packet_bytes < LEAST_PACKET_BYTES:
-            what = f"QUIC needs packets of {LEAST_PACKET_BYTES} bytes at least (RFC 9000, section 14)."
+        if plan.scenario.packet_bytes < MIN_PACKET_BYTES:
+            what = f"QUIC needs packets of {MIN_PACKET_BYTES} bytes at least (RFC 9000, section 14)."
             raise MissingRequirement(what, "Set packet_bytes: --set packet_bytes=1514.")
         if plan.scenario.ip_version == 6:
             raise MissingRequirement("The program that speaks QUIC has IPv4 alone.", "Leave ip_version out.")
@@ -77,7 +77,7 @@ class Quic(ProtocolSpec):
 
         ports = ports or [ANY_PORT]
         unknown = [StreamInfo(index, port, None, None, None, None) for index, port in enumerate(ports)]
-        carried = dict.fromkeys(ports, Carried(0))
+        carried = dict.fromkeys(ports, StreamProgress(0))
         ends = ["--from", ",".join(map(str, ports))]
         process, sock = await _start("client", config, (config.host, config.port), ends, session.stack)
         await _told(process)
@@ -143,13 +143,13 @@ async def _told(process: asyncio.subprocess.Process) -> None:
         raise ConnectionError(f"mpquic ended with status {await process.wait()} (its log says why)")
 
 
-async def _follow(process: asyncio.subprocess.Process, carried: dict[int, Carried]) -> None:
+async def _follow(process: asyncio.subprocess.Process, carried: dict[int, StreamProgress]) -> None:
     """Note what each path has carried, as the program tells it."""
     assert process.stdout is not None
     while line := await process.stdout.readline():
         for word in line.split():
             port, *numbers = map(int, word.split(b":"))
-            carried[port] = Carried(*numbers)
+            carried[port] = StreamProgress(*numbers)
 
 
 async def _accept(

@@ -15,12 +15,12 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from experiments.model.whole_files import write_whole
-from experiments.report.palette import FAINT, INK, MUTED, PAPER, Look
+from experiments.model.atomic_files import write_atomically
+from experiments.report.palette import FAINT, INK, MUTED, PAPER, PlotStyle
 
 POINTS_PER_INCH = 72
 CSS_PX_PER_INCH = 96
-LEAST_SCALE = 0.65
+MIN_SCALE = 0.65
 """Of a figure on a small screen: letters of 9 points are 8 pixels high then."""
 WIDTH_IN = 5.2
 PNG_DPI = 160
@@ -79,14 +79,14 @@ class Plot:
 
     def write(self, folder: Path) -> None:
         """Write the plot as SVG, PNG and PDF, named after it; raises OSError."""
-        write_whole(folder / f"{self.name}.svg", self.svg)
-        write_whole(folder / f"{self.name}.png", self.png)
-        write_whole(folder / f"{self.name}.pdf", self.pdf)
+        write_atomically(folder / f"{self.name}.svg", self.svg)
+        write_atomically(folder / f"{self.name}.png", self.png)
+        write_atomically(folder / f"{self.name}.pdf", self.pdf)
 
     def write_as(self, path: Path) -> None:
         """Write the plot to one file in the form of its ending (.pdf, .svg or .png); raises OSError."""
         forms: dict[str, str | bytes] = {".pdf": self.pdf, ".svg": self.svg, ".png": self.png}
-        write_whole(path, forms[path.suffix])
+        write_atomically(path, forms[path.suffix])
 
 
 @dataclass(frozen=True)
@@ -94,14 +94,14 @@ class Bar:
     """A bar of a chart, in the axis's unit: the text stands behind all bars, or alone without a length."""
 
     name: str
-    look: Look
+    style: PlotStyle
     length: float | None
     half_width: float | None
     text: str
 
 
 @contextmanager
-def style(font_size_pt: float = FONT_SIZE_PT) -> Iterator[None]:
+def plot_context(font_size_pt: float = FONT_SIZE_PT) -> Iterator[None]:
     """Draw in the report's style within this context, quiet about letters that the font lacks."""
     scale = font_size_pt / FONT_SIZE_PT
     sizes = {key: _STYLE[key] * scale for key in _STYLE if key.endswith("size")}
@@ -111,7 +111,7 @@ def style(font_size_pt: float = FONT_SIZE_PT) -> Iterator[None]:
 
 
 def new_figure(width_in: float, height_in: float) -> Any:
-    """Return a figure that fits its contents by itself; call it, draw and `finish` within `style()`."""
+    """Return a figure that fits its contents by itself; draw and `finish` within `plot_context()`."""
     return Figure(figsize=(width_in, height_in), layout="constrained")
 
 
@@ -125,7 +125,7 @@ def finish(figure: Any, name: str, title: str, caption: str) -> Plot:
     figure.savefig(png, format="png", dpi=PNG_DPI, metadata={"Software": None})
     none = {"Creator": None, "Producer": None, "CreationDate": None}
     figure.savefig(pdf, format="pdf", metadata={"Title": title, **none})
-    min_width_px = round(figure.get_figwidth() * CSS_PX_PER_INCH * LEAST_SCALE)
+    min_width_px = round(figure.get_figwidth() * CSS_PX_PER_INCH * MIN_SCALE)
     return Plot(name, title, caption, svg.getvalue(), png.getvalue(), pdf.getvalue(), min_width_px)
 
 
@@ -147,8 +147,8 @@ def draw_bars(axes: Any, bars: Sequence[Bar], reach: float) -> None:
     """Draw bars with their intervals and texts; `reach` is the end of the longest."""
     for row, bar in enumerate(bars):
         if bar.length is not None:
-            look, size = bar.look, {"height": 0.68}
-            colours = {"color": look.colour, "hatch": look.hatch, "edgecolor": PAPER}
+            style, size = bar.style, {"height": 0.68}
+            colours = {"color": style.colour, "hatch": style.hatch, "edgecolor": PAPER}
             axes.barh(row, bar.length, linewidth=0, **size, **colours)
             axes.barh(row, bar.length, fill=False, edgecolor=INK, linewidth=0.7, **size)
             if bar.half_width is not None:

@@ -20,10 +20,10 @@ from experiments.report.summary import FlowSummary, summarise, unique
 
 NOT_SET = "\N{EN DASH}"
 DEFAULT = "default"
-TOLD_OTHERWISE = {"format", "name", "description", "network", "variant", "duration_s", "protocols"}
+IGNORED_KEYS = {"format", "name", "description", "network", "variant", "duration_s", "protocols"}
 """Keys of a scenario that a document has elsewhere, or that say nothing of how it was run."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-MOST = len(LETTERS)
+MAX_DOCUMENTS = len(LETTERS)
 Key = tuple[str, str, str]
 
 
@@ -132,10 +132,10 @@ def compare(named: Sequence[tuple[str, Results]], measures: Sequence[str] = ()) 
     Raises:
         UnknownName: There is no such metric.
         NotComparable: The scenario or the nodes of the network differ, or nothing was run in both.
-        ValueError: There are fewer than two or more than `MOST` documents.
+        ValueError: There are fewer than two or more than `MAX_DOCUMENTS` documents.
     """
-    if not 2 <= len(named) <= MOST:
-        raise ValueError(f"2 to {MOST} documents can be compared, not {len(named)}")
+    if not 2 <= len(named) <= MAX_DOCUMENTS:
+        raise ValueError(f"2 to {MAX_DOCUMENTS} documents can be compared, not {len(named)}")
     documents = tuple(
         ComparedResults(letter, name, results)
         for letter, (name, results) in zip(LETTERS, named, strict=False)
@@ -220,7 +220,7 @@ def _settings(results: Results) -> Iterator[tuple[str, str]]:
     yield "variant", results.variant or NOT_SET
     yield "duration", _either(f"{run.duration_s:g} s" for run in runs)
     yield "seeds", ", ".join(str(seed) for seed in sorted({run.seed for run in runs}))
-    told_here = {key: value for key, value in results.settings.items() if key not in TOLD_OTHERWISE}
+    told_here = {key: value for key, value in results.settings.items() if key not in IGNORED_KEYS}
     for name, value in leaves(told_here):
         yield name, DEFAULT if value is None else _text(value)
     yield from _links(results)

@@ -10,7 +10,7 @@ from typing import Any
 
 import jinja2
 
-from experiments.model.whole_files import write_whole, writing
+from experiments.model.atomic_files import output_errors, write_atomically
 from experiments.report import units
 from experiments.report.canvas import Plot, inline
 from experiments.report.summary import unique
@@ -43,11 +43,11 @@ def write_page(page: str, plots: Iterable[Plot], out_dir: Path, name: str) -> Pa
     """Write a page and its plots, each as SVG, PNG and PDF; returns its path (OutputError: it fails)."""
     path = out_dir / name
     folder = out_dir / PLOTS
-    with writing(out_dir):
+    with output_errors(out_dir):
         folder.mkdir(parents=True, exist_ok=True)
         for plot in plots:
             plot.write(folder)
-        write_whole(path, page)
+        write_atomically(path, page)
     return path
 
 

@@ -8,13 +8,13 @@ from typing import Any
 from matplotlib.lines import Line2D
 
 from experiments.analysis.statistics import Estimate
-from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, label_rows, new_figure, style
+from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, label_rows, new_figure, plot_context
 from experiments.report.comparison import ComparedResults, Comparison
-from experiments.report.palette import MUTED, path_look
+from experiments.report.palette import MUTED, path_style
 from experiments.report.summary import unique
 
 ROW_IN = 0.18
-AROUND_IN = 1.15
+MARGIN_IN = 1.15
 """Title, axis and legend."""
 GOODPUT = "Goodput"
 DELAY = "Mean delay"
@@ -55,8 +55,8 @@ def _plot(
 ) -> Plot:
     label, scale = _AXES[kind]
     count = len(documents)
-    with style():
-        figure = new_figure(WIDTH_IN, ROW_IN * len(estimates) * (count + 1) + AROUND_IN)
+    with plot_context():
+        figure = new_figure(WIDTH_IN, ROW_IN * len(estimates) * (count + 1) + MARGIN_IN)
         axes = figure.subplots()
         for row, sides in enumerate(estimates.values()):
             for index, side in enumerate(sides):
@@ -77,14 +77,14 @@ def _plot(
 
 
 def _mark(axes: Any, side: Estimate, height: float, index: int, scale: float) -> None:
-    look = path_look(index)
+    style = path_style(index)
     axes.plot([0, side.mean * scale], [height, height], color=MUTED, linewidth=0.6)
     axes.errorbar(
         side.mean * scale,
         height,
         xerr=None if side.half_width is None else side.half_width * scale,
-        color=look.colour,
-        marker=look.marker,
+        color=style.colour,
+        marker=style.marker,
         markersize=6,
         linewidth=1.3,
         capsize=3,
@@ -92,8 +92,8 @@ def _mark(axes: Any, side: Estimate, height: float, index: int, scale: float) ->
 
 
 def _legend(documents: Sequence[ComparedResults], drawn: Sequence[int]) -> list[Any]:
-    looks = {documents[index].letter: path_look(index) for index in drawn}
+    styles = {documents[index].letter: path_style(index) for index in drawn}
     return [
-        Line2D([], [], color=look.colour, marker=look.marker, linestyle="none", label=letter)
-        for letter, look in looks.items()
+        Line2D([], [], color=style.colour, marker=style.marker, linestyle="none", label=letter)
+        for letter, style in styles.items()
     ]

@@ -5,49 +5,58 @@ from __future__ import annotations
 import numpy as np
 
 from experiments.report import units
-from experiments.report.canvas import WIDTH_IN, Bar, Plot, draw_bars, file_stem, finish, new_figure, style
+from experiments.report.canvas import (
+    WIDTH_IN,
+    Bar,
+    Plot,
+    draw_bars,
+    file_stem,
+    finish,
+    new_figure,
+    plot_context,
+)
 from experiments.report.completions import Completions, completions
-from experiments.report.palette import Look, protocol_looks
+from experiments.report.palette import PlotStyle, protocol_styles
 from experiments.report.plot_delay import SMALLEST_MS, cumulative_plot
 from experiments.report.summary import CaseSummary
 
 BAR_IN = 0.3
-AROUND_IN = 0.85
+MARGIN_IN = 0.85
 """Title and axis."""
 
 
 def plot_completions(case: CaseSummary) -> list[Plot]:
     """Draw the completion times of a case, one plot for each flow that completed any transfer."""
-    looks = protocol_looks(case.protocols)
+    styles = protocol_styles(case.protocols)
     plots = []
     for flow, group in completions(case.flows).items():
         drawn = [each for each in group if each.times]
         if drawn and all(each.is_single for each in drawn):
-            plots.append(_bars(case.name, flow, group, looks))
+            plots.append(_bars(case.name, flow, group, styles))
         elif drawn:
-            plots.append(_curves(case.name, flow, drawn, looks))
+            plots.append(_curves(case.name, flow, drawn, styles))
     return plots
 
 
-def _curves(case: str, flow: str, drawn: list[Completions], looks: dict[str, Look]) -> Plot:
+def _curves(case: str, flow: str, drawn: list[Completions], styles: dict[str, PlotStyle]) -> Plot:
     curves = [
         (each.flow, np.maximum(np.array([t.quantiles for t in each.times]) * 1e3, SMALLEST_MS))
         for each in drawn
     ]
     return cumulative_plot(
         curves,
-        looks,
+        styles,
         file_stem("completion", case, flow),
         f"Flow completion times of flow {flow}, case {case}",
         ("share of transfers", "flow completion time in ms", "Share of the transfers that took no longer."),
     )
 
 
-def _bars(case: str, flow: str, drawn: list[Completions], looks: dict[str, Look]) -> Plot:
-    with style():
-        figure = new_figure(WIDTH_IN, BAR_IN * len(drawn) + AROUND_IN)
+def _bars(case: str, flow: str, drawn: list[Completions], styles: dict[str, PlotStyle]) -> Plot:
+    with plot_context():
+        figure = new_figure(WIDTH_IN, BAR_IN * len(drawn) + MARGIN_IN)
         axes = figure.subplots()
-        bars = [_bar(each, looks[each.flow.protocol]) for each in drawn]
+        bars = [_bar(each, styles[each.flow.protocol]) for each in drawn]
         draw_bars(axes, bars, max((bar.length or 0.0) + (bar.half_width or 0.0) for bar in bars))
         axes.set_title(drawn[0].flow.heading)
         axes.set_xlabel("completion time in s")
@@ -58,11 +67,11 @@ def _bars(case: str, flow: str, drawn: list[Completions], looks: dict[str, Look]
         return finish(figure, file_stem("completion", case, flow), title, caption)
 
 
-def _bar(each: Completions, look: Look) -> Bar:
+def _bar(each: Completions, style: PlotStyle) -> Bar:
     mean, protocol = each.mean_s, each.flow.protocol
     if mean is None:
-        return Bar(protocol, look, None, None, "not completed within the measurement")
+        return Bar(protocol, style, None, None, "not completed within the measurement")
     text = units.decimal(mean.mean)
     if each.completed < each.started:
         text += f" ({each.completed} of {each.started})"
-    return Bar(protocol, look, mean.mean, mean.half_width, text + each.flow.mark)
+    return Bar(protocol, style, mean.mean, mean.half_width, text + each.flow.mark)

@@ -15,9 +15,9 @@ from experiments.report.canvas import (
     legend_label,
     logarithmic_ticks,
     new_figure,
-    style,
+    plot_context,
 )
-from experiments.report.palette import Look, protocol_looks
+from experiments.report.palette import PlotStyle, protocol_styles
 from experiments.report.summary import CaseSummary, FlowSummary
 
 TEXTS = (
@@ -35,14 +35,14 @@ SMALLEST_MS = 1e-3
 
 def plot_delays(case: CaseSummary) -> list[Plot]:
     """Draw the delay distributions of a case, one plot for each flow in which anything arrived."""
-    looks = protocol_looks(case.protocols)
+    styles = protocol_styles(case.protocols)
     plots = []
     for flow, group in case.flows.items():
         drawn = [(summary, curves) for summary in group if (curves := quantile_curves(summary)).size]
         if drawn:
             name = file_stem("delay", case.name, flow)
             plots.append(
-                cumulative_plot(drawn, looks, name, f"Delay of flow {flow}, case {case.name}", TEXTS)
+                cumulative_plot(drawn, styles, name, f"Delay of flow {flow}, case {case.name}", TEXTS)
             )
     return plots
 
@@ -55,7 +55,7 @@ def quantile_curves(flow: FlowSummary) -> npt.NDArray[np.float64]:
 
 def cumulative_plot(
     drawn: list[tuple[FlowSummary, npt.NDArray[np.float64]]],
-    looks: dict[str, Look],
+    styles: dict[str, PlotStyle],
     name: str,
     title: str,
     texts: tuple[str, str, str],
@@ -65,11 +65,11 @@ def cumulative_plot(
     `texts` are the labels of both axes, upright first, and the caption.
     """
     share, value, caption = texts
-    with style():
+    with plot_context():
         figure = new_figure(WIDTH_IN, HEIGHT_IN + LEGEND_ROW_IN * -(-len(drawn) // LEGEND_COLUMNS))
         axes = figure.subplots()
         for summary, curves in drawn:
-            _curve(axes, summary, curves, looks[summary.protocol])
+            _curve(axes, summary, curves, styles[summary.protocol])
         axes.set_title(drawn[0][0].heading)
         axes.set_ylim(0, 1.01)
         axes.set_ylabel(share)
@@ -82,14 +82,14 @@ def cumulative_plot(
         return finish(figure, name, title, caption)
 
 
-def _curve(axes: Any, flow: FlowSummary, curves: npt.NDArray[np.float64], look: Look) -> None:
+def _curve(axes: Any, flow: FlowSummary, curves: npt.NDArray[np.float64], style: PlotStyle) -> None:
     if len(curves) > 1:
         for curve in curves:
-            axes.plot(curve, np.linspace(0, 1, curve.size), color=look.colour, linewidth=0.6, alpha=0.45)
+            axes.plot(curve, np.linspace(0, 1, curve.size), color=style.colour, linewidth=0.6, alpha=0.45)
     mean = curves.mean(axis=0)
     axes.plot(
-        mean, np.linspace(0, 1, mean.size), color=look.colour, linestyle=look.dashes, linewidth=2,
-        marker=look.marker, markersize=4.5, markevery=(5, 15), markeredgewidth=0,
+        mean, np.linspace(0, 1, mean.size), color=style.colour, linestyle=style.dashes, linewidth=2,
+        marker=style.marker, markersize=4.5, markevery=(5, 15), markeredgewidth=0,
         label=legend_label(flow.protocol + flow.mark),
     )  # fmt: skip
 

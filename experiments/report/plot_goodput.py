@@ -8,12 +8,21 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from experiments.report import units
-from experiments.report.canvas import WIDTH_IN, Bar, Plot, draw_bars, file_stem, finish, new_figure, style
-from experiments.report.palette import INK, MUTED, PAPER, Look, protocol_looks
+from experiments.report.canvas import (
+    WIDTH_IN,
+    Bar,
+    Plot,
+    draw_bars,
+    file_stem,
+    finish,
+    new_figure,
+    plot_context,
+)
+from experiments.report.palette import INK, MUTED, PAPER, PlotStyle, protocol_styles
 from experiments.report.summary import CaseSummary, FlowSummary
 
 BAR_IN = 0.3
-AROUND_IN = 1.15
+MARGIN_IN = 1.15
 """Title, axis and legend."""
 REQUESTED: dict[str, Any] = {"color": INK, "linewidth": 1.3, "linestyle": (0, (3, 1.5))}
 DIAMOND: dict[str, Any] = {
@@ -27,15 +36,15 @@ DIAMOND: dict[str, Any] = {
 
 def plot_goodputs(case: CaseSummary) -> list[Plot]:
     """Draw the goodput of a case, a plot for each flow and a bar for each protocol."""
-    looks = protocol_looks(case.protocols)
-    return [_plot(case.name, flow, group, looks) for flow, group in case.flows.items()]
+    styles = protocol_styles(case.protocols)
+    return [_plot(case.name, flow, group, styles) for flow, group in case.flows.items()]
 
 
-def _plot(case: str, flow: str, group: list[FlowSummary], looks: dict[str, Look]) -> Plot:
-    with style():
-        figure = new_figure(WIDTH_IN, BAR_IN * len(group) + AROUND_IN)
+def _plot(case: str, flow: str, group: list[FlowSummary], styles: dict[str, PlotStyle]) -> Plot:
+    with plot_context():
+        figure = new_figure(WIDTH_IN, BAR_IN * len(group) + MARGIN_IN)
         axes = figure.subplots()
-        draw_bars(axes, [_bar(each, looks) for each in group], (max(map(_reach, group)) or 1.0) / 1e6)
+        draw_bars(axes, [_bar(each, styles) for each in group], (max(map(_reach, group)) or 1.0) / 1e6)
         for row, each in enumerate(group):
             if each.goodput_ratio is not None:
                 requested = each.requested_bps / 1e6
@@ -49,10 +58,10 @@ def _plot(case: str, flow: str, group: list[FlowSummary], looks: dict[str, Look]
         return finish(figure, file_stem("goodput", case, flow), title, _caption(group))
 
 
-def _bar(flow: FlowSummary, looks: dict[str, Look]) -> Bar:
-    goodput, look = flow.goodput_bps, looks[flow.protocol]
+def _bar(flow: FlowSummary, styles: dict[str, PlotStyle]) -> Bar:
+    goodput, style = flow.goodput_bps, styles[flow.protocol]
     half = None if goodput.half_width is None else goodput.half_width / 1e6
-    return Bar(flow.protocol, look, goodput.mean / 1e6, half, units.mbps(goodput.mean) + flow.mark)
+    return Bar(flow.protocol, style, goodput.mean / 1e6, half, units.mbps(goodput.mean) + flow.mark)
 
 
 def _reach(flow: FlowSummary) -> float:

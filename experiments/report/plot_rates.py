@@ -8,8 +8,16 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from experiments.model.results import FlowResult
-from experiments.report.canvas import WIDTH_IN, Plot, file_stem, finish, legend_label, new_figure, style
-from experiments.report.palette import INK, path_look
+from experiments.report.canvas import (
+    WIDTH_IN,
+    Plot,
+    file_stem,
+    finish,
+    legend_label,
+    new_figure,
+    plot_context,
+)
+from experiments.report.palette import INK, path_style
 from experiments.report.summary import CaseSummary, FlowSummary
 
 PANEL_IN = 1.2
@@ -30,7 +38,7 @@ def _plot(case: str, flow: str, group: list[FlowSummary]) -> Plot:
     named = list(indices)[:PATHS_NAMED]
     columns = 2 if len(group) > 1 else 1
     rows = -(-len(group) // columns)
-    with style():
+    with plot_context():
         figure = new_figure(WIDTH_IN, PANEL_IN * rows + LEGEND_ROW_IN * (len(named) + 2) + 0.6)
         figure.suptitle(group[0].heading, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
         panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
@@ -68,12 +76,12 @@ def _panel(axes: Any, flow: FlowSummary, indices: dict[PathKey, int]) -> None:
         axes.text(0.5, 0.5, "no series recorded", transform=axes.transAxes, ha="center", va="center")
         return
     for stream in series.streams:
-        look = path_look(indices[tuple(stream.path or ())])
+        style = path_style(indices[tuple(stream.path or ())])
         axes.plot(
             series.time_s,
             [rate / 1e6 for rate in stream.rate_bps],
-            color=look.colour,
-            linestyle=look.dashes,
+            color=style.colour,
+            linestyle=style.dashes,
             linewidth=1.3,
         )
     axes.plot(series.time_s, [rate / 1e6 for rate in series.goodput_bps], color=INK, linewidth=0.8)
@@ -82,10 +90,12 @@ def _panel(axes: Any, flow: FlowSummary, indices: dict[PathKey, int]) -> None:
 def _legend(indices: dict[PathKey, int], named: list[PathKey]) -> list[Any]:
     handles = [Line2D([], [], color=INK, linewidth=0.8, label="received in order (goodput)")]
     for key in named:
-        look = path_look(indices[key])
+        style = path_style(indices[key])
         label = " → ".join(key) if key else UNKNOWN_PATH
         handles.append(
-            Line2D([], [], color=look.colour, linestyle=look.dashes, linewidth=1.6, label=legend_label(label))
+            Line2D(
+                [], [], color=style.colour, linestyle=style.dashes, linewidth=1.6, label=legend_label(label)
+            )
         )
     if len(indices) > len(named):
         handles.append(Line2D([], [], linestyle="none", label=f"and {len(indices) - len(named)} more paths"))

@@ -7,15 +7,23 @@ from typing import Any
 
 from matplotlib.lines import Line2D
 
-from experiments.report.canvas import Plot, file_stem, finish, label_rows, legend_label, new_figure, style
-from experiments.report.palette import INK, LOOKS
+from experiments.report.canvas import (
+    Plot,
+    file_stem,
+    finish,
+    label_rows,
+    legend_label,
+    new_figure,
+    plot_context,
+)
+from experiments.report.palette import INK, PLOT_STYLES
 from experiments.report.study_tables import StudyTable
 
 PANELS_A_ROW = 3
 PANEL_WIDTH_IN = 2.6
 LABELS_WIDTH_IN = 0.8
 ROW_IN = 0.22
-AROUND_PANEL_IN = 0.75
+PANEL_MARGIN_IN = 0.75
 """Title and axis of a panel."""
 LEGEND_IN = 0.4
 MARGIN = 1.06
@@ -26,8 +34,8 @@ def plot_table(study: str, table: StudyTable) -> Plot:
     across = min(PANELS_A_ROW, len(table.columns))
     down = math.ceil(len(table.columns) / across)
     width_in = LABELS_WIDTH_IN + across * PANEL_WIDTH_IN
-    height_in = down * (ROW_IN * len(table.rows) + AROUND_PANEL_IN) + LEGEND_IN
-    with style():
+    height_in = down * (ROW_IN * len(table.rows) + PANEL_MARGIN_IN) + LEGEND_IN
+    with plot_context():
         figure = new_figure(width_in, height_in)
         panels = figure.subplots(down, across, squeeze=False, sharey=True).flat
         for column, axes in zip(table.columns, panels, strict=False):
@@ -44,7 +52,7 @@ def _draw(axes: Any, table: StudyTable, column: str) -> None:
         cell = table.cells.get((row, column))
         if cell is None:
             continue
-        ours = LOOKS[0]
+        ours = PLOT_STYLES[0]
         axes.errorbar(
             cell.ours,
             height,
@@ -80,7 +88,7 @@ _PAPER_MARK: dict[str, Any] = {
 
 
 def _legend(table: StudyTable) -> list[Any]:
-    ours = LOOKS[0]
+    ours = PLOT_STYLES[0]
     marks = [Line2D([], [], color=ours.colour, marker=ours.marker, linestyle="none", label="ours")]
     if table.has_paper:
         marks.append(Line2D([], [], label="paper", **_PAPER_MARK))

@@ -16,24 +16,32 @@ from matplotlib.patches import Circle, FancyArrow, Rectangle
 from matplotlib.textpath import text_to_path
 
 from experiments.report import units
-from experiments.report.canvas import POINTS_PER_INCH, WIDTH_IN, Plot, file_stem, finish, new_figure, style
+from experiments.report.canvas import (
+    POINTS_PER_INCH,
+    WIDTH_IN,
+    Plot,
+    file_stem,
+    finish,
+    new_figure,
+    plot_context,
+)
 from experiments.report.map_labels import Array, Point, are_crossed, around, place_names
 from experiments.report.palette import FAINT, INK, MUTED, PAPER
 from experiments.report.summary import CaseSummary, summarise_links
 from topologies import Link, Network, positions
 
 COLOURS = "cividis"
-MOST_LABELS = 40
-MOST_NAMES = 60
+MAX_LABELS = 40
+MAX_NAMES = 60
 CROWDED_RADIUS_PT = 2.2
 CROWDED_WIDTH_PT = 1600.0
 BESIDE_RADIUS_PT = 5.0
 """Of nodes whose names stand beside them."""
-LEAST_INSIDE_PT = 5.5
+MIN_INSIDE_PT = 5.5
 """Names that would have to be smaller within their node stand beside it."""
 BESIDE_PT = 8.5
 CROWDED_PT = 6.5
-MOST_SIDE_PT = 80.0
+MAX_SIDE_PT = 80.0
 TEXT_ROOM = 1.1
 """Of a text's width: the reader's font may be wider than the one that is measured."""
 CROWDED_LINE_PT = 1.5
@@ -63,7 +71,7 @@ class Canvas:
     @property
     def is_crowded(self) -> bool:
         """Whether there are too many nodes for text, so that colours alone speak."""
-        return len(self.places) > MOST_NAMES
+        return len(self.places) > MAX_NAMES
 
     @property
     def line(self) -> float:
@@ -107,7 +115,7 @@ def draw_network(
     canvas = arrange(network)
     labelled = set() if canvas.is_crowded else labelled_links(network, links, canvas)
     beside = {} if canvas.names_inside else names_beside(network, links, canvas, labelled)
-    with style():
+    with plot_context():
         figure = new_figure(canvas.width / POINTS_PER_INCH, canvas.height / POINTS_PER_INCH)
         figure.set_layout_engine("none")
         axes = figure.add_axes((0, 0, 1, 1))
@@ -141,10 +149,10 @@ def draw_network(
 def arrange(network: Network) -> Canvas:
     """Place the nodes on a page in points, both axes to the same scale where that leaves no thin strip."""
     crowd = max(1.0, math.sqrt(len(network.nodes) / 12))
-    is_crowded = len(network.nodes) > MOST_NAMES
+    is_crowded = len(network.nodes) > MAX_NAMES
     radius = CROWDED_RADIUS_PT if is_crowded else 11.0 / crowd
     longest = max(len(node.name) for node in network.nodes)
-    inside = not is_crowded and _size_inside(radius, longest) >= LEAST_INSIDE_PT
+    inside = not is_crowded and _size_inside(radius, longest) >= MIN_INSIDE_PT
     width = min(WIDTH_IN * POINTS_PER_INCH * math.sqrt(crowd), 900.0)
     if is_crowded:
         width = CROWDED_WIDTH_PT
@@ -152,7 +160,7 @@ def arrange(network: Network) -> Canvas:
         radius, width = min(radius, BESIDE_RADIUS_PT), width * 2
     margin = radius + 14
     # Names beside the nodes at the edge need their room; a few long ones can go elsewhere.
-    side = margin if inside else radius + min(14 + text_size("n" * longest, BESIDE_PT)[0], MOST_SIDE_PT)
+    side = margin if inside else radius + min(14 + text_size("n" * longest, BESIDE_PT)[0], MAX_SIDE_PT)
     coordinates = positions(network)
     xs, ys = [x for x, _ in coordinates.values()], [y for _, y in coordinates.values()]
     span_x, span_y = max(xs) - min(xs), max(ys) - min(ys)
@@ -248,7 +256,7 @@ def labelled_links(network: Network, links: Shares, canvas: Canvas) -> set[str]:
         roomy = [link for link in roomy if not _is_crowded_in(network, link, canvas)]
     for link in sorted(roomy, key=lambda link: most_used(link.ends), reverse=True):
         middle = canvas.middle(*link.ends)
-        if len(kept) < MOST_LABELS and all(math.dist(middle, other) >= LABEL_PT for other in kept.values()):
+        if len(kept) < MAX_LABELS and all(math.dist(middle, other) >= LABEL_PT for other in kept.values()):
             kept[link.name] = middle
     return set(kept)
 
@@ -370,7 +378,7 @@ def _scale(axes: Any, canvas: Canvas, full_scale: float) -> None:
 
 
 def _caption(network: Network, labelled: set[str], named: int) -> str:
-    if len(network.nodes) > MOST_NAMES:
+    if len(network.nodes) > MAX_NAMES:
         return (
             "Each line is one direction of a link, on the right of its way; the mouse shows its use, and the "
             f"name of every node. {named} of {len(network.nodes)} names have room, the busiest first."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.report.canvas import WIDTH_IN, Plot, finish, new_figure, style
-from experiments.report.palette import INK, LOOKS, PAPER
+from experiments.report.canvas import WIDTH_IN, Plot, finish, new_figure, plot_context
+from experiments.report.palette import INK, PAPER, PLOT_STYLES
 
 STEPS = 20
 HEIGHT_IN = 2.6
@@ -16,7 +16,7 @@ def plot_utilisations(utilisations: Sequence[float]) -> Plot:
     counts = [0] * STEPS
     for used in utilisations:
         counts[min(STEPS - 1, max(0, int(used * STEPS + 1e-9)))] += 1
-    with style():
+    with plot_context():
         figure = new_figure(WIDTH_IN, HEIGHT_IN)
         axes = figure.subplots()
         lefts = [step * 100 / STEPS for step in range(STEPS)]
@@ -25,7 +25,7 @@ def plot_utilisations(utilisations: Sequence[float]) -> Plot:
             counts,
             width=100 / STEPS,
             align="edge",
-            color=LOOKS[0].colour,
+            color=PLOT_STYLES[0].colour,
             edgecolor=PAPER,
             linewidth=0.8,
         )

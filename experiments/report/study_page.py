@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.model.whole_files import write_atomically
+from experiments.model.atomic_files import write_output
 from experiments.report.canvas import Plot
 from experiments.report.pages import distinct, render_template, write_page
 from experiments.report.plot_study import plot_table
@@ -52,7 +52,7 @@ def write_studies(studies: Sequence[tuple[Study, StudyDocument]], seeds: int, ou
     )
     plots = [plot for section in sections for _, plot in section.tables]
     path = write_page(page, plots, out_dir, PAGE)
-    write_atomically(out_dir / MARKDOWN, to_markdown(studies, seeds))
+    write_output(out_dir / MARKDOWN, to_markdown(studies, seeds))
     return path
 
 

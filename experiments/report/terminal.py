@@ -23,8 +23,8 @@ WIDTH = 120
 _ASCII = str.maketrans({"±": "+-", units.MISSING: "-", "→": "->"})
 Rows: TypeAlias = Iterator["list[str] | None"]
 _ENDS = ("flow", "protocol")
-_LEAST_WIDTHS = {"protocol": len("mptcp-dualhomed a"), "method": 10}
-_OURS = ("asked\nMbit/s", "got\nMbit/s", "got\n%", "delay\nmean ms", "delay\np95 ms")
+_MIN_WIDTHS = {"protocol": len("mptcp-dualhomed a"), "method": 10}
+_MEASURED_COLUMNS = ("asked\nMbit/s", "got\nMbit/s", "got\n%", "delay\nmean ms", "delay\np95 ms")
 _ACTIVE = ("active\nMbit/s",)
 _PAPER = ("paper\nMbit/s", "paper\nmean ms")
 
@@ -107,7 +107,7 @@ def filled(
         box=box.ASCII if plain else box.SIMPLE_HEAD,
     )
     for name in texts:
-        table.add_column(name, overflow="fold", min_width=_LEAST_WIDTHS.get(name))
+        table.add_column(name, overflow="fold", min_width=_MIN_WIDTHS.get(name))
     for name in numbers:
         table.add_column(name, justify="right", overflow="fold")
     for cells in rows:
@@ -142,7 +142,9 @@ def _table(results: Results, case: CaseSummary, notes: Notes, plain: bool) -> Ta
                 shown = (units.with_interval(summary.over_seeds(m), m.text, m.scale) for m in further)
                 yield ["" if row else flow, *cells, *shown]
 
-    return filled(title, _ENDS, _OURS + active + (_PAPER if with_paper else ()) + headings, rows(), plain)
+    return filled(
+        title, _ENDS, _MEASURED_COLUMNS + active + (_PAPER if with_paper else ()) + headings, rows(), plain
+    )
 
 
 def _cells(flow: FlowSummary, notes: Notes, *, with_paper: bool, with_active: bool) -> list[str]:

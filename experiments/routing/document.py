@@ -16,7 +16,7 @@ from gomr.failures import Outcome, Survey
 from experiments.routing.events import EventTimes, percentiles_ms
 from topologies import Network
 
-MOST_FAILURES = 10
+MAX_FAILURES = 10
 """How many of the worst failures the summary names."""
 
 
@@ -123,7 +123,7 @@ def failures_summary(survey: Survey) -> dict[str, Any]:
         "surveyed": len(survey.outcomes),
         "exact": len(survey.outcomes) - survey.unsolved,
         "without_loss": sum(outcome.lost_bps == 0 for outcome in survey.outcomes),
-        "worst": [failure_row(outcome) for outcome in survey.worst_first()[:MOST_FAILURES]],
+        "worst": [failure_row(outcome) for outcome in survey.worst_first()[:MAX_FAILURES]],
     }
 
 

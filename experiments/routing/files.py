@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from experiments.model.whole_files import whole_file, write_whole, writing
+from experiments.model.atomic_files import atomic_file, output_errors, write_atomically
 from experiments.routing.document import Solved, summary
 from experiments.routing.tables import (
     allocation_json,
@@ -33,9 +33,9 @@ def write_files(solved: Solved, described: str, folder: Path) -> None:
 
     plots = plots_of(solved)
     drawing = draw_map(solved, described)
-    with writing(folder):
+    with output_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / "summary.json", to_json(summary(solved)))
+        write_atomically(folder / "summary.json", to_json(summary(solved)))
         for name, lines in (
             ("allocation.json", allocation_json(solved)),
             ("flows.csv", flows_csv(solved)),
@@ -46,7 +46,7 @@ def write_files(solved: Solved, described: str, folder: Path) -> None:
         ):
             if solved.survey is None and name in ("failures.csv", "backups.csv"):
                 continue
-            with whole_file(folder / name) as partial, partial.open("w", encoding="utf-8") as file:
+            with atomic_file(folder / name) as partial, partial.open("w", encoding="utf-8") as file:
                 file.writelines(lines)
         drawing.write(folder)
     write_page(render_page(solved, described, drawing, plots), plots, folder, SOLUTION)

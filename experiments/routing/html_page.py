@@ -13,10 +13,10 @@ from experiments.report.plot_utilisation import plot_utilisations
 from experiments.routing.document import FlowRow, Solved
 from experiments.routing.page import FULL, busiest_links, flow_counts, rate_text, results
 
-MOST_FLOWS = 200
-MOST_LINKS = 100
-MOST_FAILURES = 50
-MOST_PATHS = 4
+MAX_FLOWS = 200
+MAX_LINKS = 100
+MAX_FAILURES = 50
+MAX_PATHS = 4
 
 
 def starved_first(solved: Solved) -> list[FlowRow]:
@@ -92,13 +92,13 @@ def render_page(solved: Solved, described: str, drawing: Plot, plots: list[Plot]
         counts=flow_counts(solved),
         drawing=drawing,
         plots=plots,
-        flows=flows[:MOST_FLOWS],
+        flows=flows[:MAX_FLOWS],
         flows_in_all=len(flows),
-        most_paths=MOST_PATHS,
-        links=busy[:MOST_LINKS],
+        most_paths=MAX_PATHS,
+        links=busy[:MAX_LINKS],
         links_in_all=len(solved.problem.edges),
         survey=survey,
-        outcomes=[] if survey is None else survey.worst_first()[:MOST_FAILURES],
+        outcomes=[] if survey is None else survey.worst_first()[:MAX_FAILURES],
         rate=rate_text,
         joined="-".join,
         files=list(_files(solved)),

@@ -16,8 +16,8 @@ from experiments.report.terminal import filled, printing, visible
 from experiments.routing.document import FlowRow, Solved
 from experiments.routing.events import percentiles_ms
 
-MOST_LINKS = 10
-MOST_FLOWS = 5
+MAX_LINKS = 10
+MAX_FLOWS = 5
 FULL = 1 - 1e-9
 """Share of its capacity from which a link, and of its request from which a flow, counts as full."""
 
@@ -158,7 +158,7 @@ def _links_table(busy: list[BusyLink], plain: bool) -> Table:
             str(link.flows),
             str(link.short),
         ]
-        for link in shown[:MOST_LINKS]
+        for link in shown[:MAX_LINKS]
     )
     title = "Bottlenecks" if full else "Fullest links (none is full)"
     return filled(title, ["link"], ("capacity", "used %", "flows", "of them short"), rows, plain)
@@ -175,7 +175,7 @@ def _flows_table(slow: list[FlowRow], plain: bool) -> Table:
             str(len(flow.paths)),
             units.ms(flow.delay_s or 0.0),
         ]
-        for flow in slow[:MOST_FLOWS]
+        for flow in slow[:MAX_FLOWS]
     )
     return filled("Slowest flows", ("flow", "from", "to"), ("asked", "got", "paths", "delay ms"), rows, plain)
 
@@ -189,7 +189,7 @@ def _failures_table(survey: Survey, plain: bool) -> Table:
             rate_text(outcome.lost_bps),
             units.percent(outcome.lost_bps / survey.admitted_bps if survey.admitted_bps else 0.0, 1),
         ]
-        for outcome in survey.worst_first()[:MOST_LINKS]
+        for outcome in survey.worst_first()[:MAX_LINKS]
     )
     title = f"Worst of {len(survey.outcomes)} failures{known}"
     return filled(title, ["fails"], ("admitted", "lost", "lost %"), rows, plain)

@@ -25,10 +25,10 @@ ANSWER_S = 5.0
 """How long an address has to answer."""
 WORKERS_S = 10.0
 """How long to wait for the first worker, and how long runs wait while there is none."""
-LOOK_S = 1.0
+POLL_S = 1.0
 RUNS_A_THREAD = 2
 """One that is made and one that waits there already."""
-LEAST_AT_ONCE = 64
+MIN_AT_ONCE = 64
 """Enough for workers that join later."""
 
 
@@ -81,7 +81,7 @@ class Cluster:
             reason = f"the simulator of worker {others[0]} is of another version; results would differ"
             raise ClusterUnreachable(self._address, reason)
         threads: dict[str, int] = self._client.nthreads()
-        return max(LEAST_AT_ONCE, RUNS_A_THREAD * sum(threads.values()))
+        return max(MIN_AT_ONCE, RUNS_A_THREAD * sum(threads.values()))
 
     def wait_for(self, workers: int) -> None:
         """Wait until this many workers have joined; ClusterUnreachable if they do not."""
@@ -111,7 +111,7 @@ class Cluster:
         alone_s = 0.0
         while not self._stopped.is_set():
             try:
-                result: tuple[str | None, str, float, int] = future.result(timeout=LOOK_S)
+                result: tuple[str | None, str, float, int] = future.result(timeout=POLL_S)
                 return result
             except distributed.TimeoutError:
                 pass
@@ -123,8 +123,8 @@ class Cluster:
                 if future.status == "error":
                     raise SimulationFailed(f"the cluster gave it up: {error}") from None
                 # Something died while the result was on its way: it is made again, if there is who makes it.
-                self._stopped.wait(LOOK_S)
-            alone_s = 0.0 if self._client.scheduler_info()["workers"] else alone_s + LOOK_S
+                self._stopped.wait(POLL_S)
+            alone_s = 0.0 if self._client.scheduler_info()["workers"] else alone_s + POLL_S
             if self._client.status != "running" or alone_s >= WORKERS_S:
                 raise self._gone()
         raise SimulationFailed("it was stopped")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from experiments.model.whole_files import writing
+from experiments.model.atomic_files import output_errors
 
 
 class Journal:
@@ -17,7 +17,7 @@ class Journal:
 
     def add(self, line: str) -> None:
         """Keep a line, which has no line break; OutputError if that fails."""
-        with writing(self._path), self._path.open("a", encoding="utf-8") as file:
+        with output_errors(self._path), self._path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
             file.flush()
             os.fsync(file.fileno())
@@ -28,7 +28,7 @@ class Journal:
         One that was being written when the machine stopped is dropped, from the file too; OutputError if the
         file cannot be read.
         """
-        with writing(self._path):
+        with output_errors(self._path):
             if not self._path.exists():
                 return
             text = self._path.read_bytes()

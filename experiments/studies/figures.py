@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 DIGITS = 4
-MOST_DECIMALS = 6
+MAX_DECIMALS = 6
 
 
 def number(value: float) -> str:
@@ -25,4 +25,4 @@ def with_interval(mean: float, half_width: float | None) -> str:
 def _decimals(value: float) -> int:
     if not value:
         return 0
-    return min(MOST_DECIMALS, max(0, DIGITS - 1 - math.floor(math.log10(abs(value)))))
+    return min(MAX_DECIMALS, max(0, DIGITS - 1 - math.floor(math.log10(abs(value)))))

@@ -38,7 +38,7 @@ GIVEN = "study"
 HOST_RATE_BPS = 10e9
 ALLOCATED_SHARE = 0.9
 """Of a link, which leaves room for headers: the controller pins subflows to paths that fit."""
-MOST_BYTES = 1 << 44
+MAX_BYTES = 1 << 44
 DRAIN_S = 3600.0
 """Enough for send buffers of megabytes over Wi-Fi at its range; in virtual time waiting costs nothing."""
 KNOWN: Mapping[str, frozenset[str]] = {
@@ -238,7 +238,7 @@ def _flow(flow: Mapping[str, Any], network: Network, controller: OfflineControll
         "src": src,
         "dst": dst,
         "requested_bps": sum(rate_bps),
-        "workload": {"kind": "bulk", "size_bytes": MOST_BYTES},
+        "workload": {"kind": "bulk", "size_bytes": MAX_BYTES},
         "protocol": PROTOCOLS[flow["protocol"]],
         "given": {GIVEN: {"default": paths}},
         **own,

@@ -13,9 +13,9 @@ import netsim_native as sim
 
 from experiments.engines.sim.methods import load
 from experiments.engines.sim.process import SimulationFailed
-from experiments.engines.together import run_together
+from experiments.engines.thread_pool import run_together
 from experiments.errors import OutputError, RunFailed, ScenarioError
-from experiments.model.whole_files import writing
+from experiments.model.atomic_files import output_errors
 from experiments.scheduling.journal import Journal
 from experiments.scheduling.simulator import Simulator
 from experiments.studies.cases import cases
@@ -124,7 +124,7 @@ class StudyStore:
         self._journal: Journal | None = None
         if folder is None:
             return
-        with writing(folder):
+        with output_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         path = folder / RUNS
         if path.exists() and not resume:

@@ -13,7 +13,7 @@ from experiments.engines.sim.description import way
 from experiments.engines.sim.routing import Route
 from experiments.model.plan import RunPlan
 from experiments.model.scenario import Case, Flow, Scenario
-from experiments.sweep.offer import FRAMING, LEAST_RATE_BPS, MSS_BYTES, Offered
+from experiments.sweep.offered_load import FRAMING, MIN_RATE_BPS, MSS_BYTES, OfferedFlow
 from experiments.sweep.plan import Conditions, Point
 from experiments.sweep.routes import DefaultRoutes, SweepRouting
 from topologies.model import Network
@@ -26,7 +26,7 @@ CASE = "sweep"
 class Admitted:
     """A flow with its way, and the goodput at which its application may write."""
 
-    offered: Offered
+    offered: OfferedFlow
     route: Route
 
     @property
@@ -39,10 +39,10 @@ class Admitted:
     @property
     def is_simulated(self) -> bool:
         """Whether it is admitted anything."""
-        return self.rate_bps >= LEAST_RATE_BPS
+        return self.rate_bps >= MIN_RATE_BPS
 
 
-def plan_of(conditions: Conditions, point: Point, network: Network, flows: Iterable[Offered]) -> RunPlan:
+def plan_of(conditions: Conditions, point: Point, network: Network, flows: Iterable[OfferedFlow]) -> RunPlan:
     """Return a point as a run, which is what protocols know."""
     # Names of nodes are those of any network, and were checked when it was read.
     of_point = {
@@ -69,7 +69,7 @@ def plan_of(conditions: Conditions, point: Point, network: Network, flows: Itera
     )
 
 
-def admit(plan: RunPlan, routes: DefaultRoutes, flows: Iterable[Offered]) -> list[Admitted]:
+def admit(plan: RunPlan, routes: DefaultRoutes, flows: Iterable[OfferedFlow]) -> list[Admitted]:
     """Route the flows of a point with its protocol."""
     by_name = {flow.name: flow for flow in flows}
     ways: Mapping[str, Route] = protocols.get(plan.protocol).routes(plan, SweepRouting(plan, routes, by_name))

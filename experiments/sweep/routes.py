@@ -10,7 +10,7 @@ from controller.state.least_delay import LeastDelay
 from controller.state.live_network import arc_name
 from experiments.engines.sim.routing import Route, Routing, unrated
 from experiments.model.plan import RunPlan
-from experiments.sweep.offer import Offered
+from experiments.sweep.offered_load import OfferedFlow
 from experiments.sweep.plan import Metric
 from topologies.model import Network
 
@@ -41,7 +41,7 @@ class DefaultRoutes:
 class SweepRouting(Routing):
     """What protocols are routed by in a sweep: acknowledgements go back along the data's path."""
 
-    def __init__(self, plan: RunPlan, routes: DefaultRoutes, offered: Mapping[str, Offered]) -> None:
+    def __init__(self, plan: RunPlan, routes: DefaultRoutes, offered: Mapping[str, OfferedFlow]) -> None:
         super().__init__(plan.network)
         self._routes = routes
         self._offered = offered

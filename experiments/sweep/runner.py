@@ -9,11 +9,11 @@ from concurrent.futures import Future
 from gomr.errors import SolverError
 
 from experiments.engines.sim.process import SimulationFailed, SimulatorOutput
-from experiments.engines.together import run_together
+from experiments.engines.thread_pool import run_together
 from experiments.errors import Interrupted, RunFailed
 from experiments.scheduling.simulator import Simulator
 from experiments.sweep.description import Admitted, admit, describe, plan_of
-from experiments.sweep.offer import Offers
+from experiments.sweep.offered_load import OfferedLoads
 from experiments.sweep.plan import Point, Sweep
 from experiments.sweep.routes import DefaultRoutes
 from experiments.sweep.store import PointResult, SweepStore
@@ -22,7 +22,7 @@ Report = Callable[[PointResult | RunFailed], None]
 
 
 def run(
-    sweep: Sweep, offers: Offers, store: SweepStore, report: Report, simulator: Simulator, workers: int
+    sweep: Sweep, offers: OfferedLoads, store: SweepStore, report: Report, simulator: Simulator, workers: int
 ) -> None:
     """Run the points that the store does not have, this many at once; `report` is told of each as it ends.
 

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from experiments.errors import OutputError, ScenarioError
+from experiments.model.atomic_files import output_errors
 from experiments.model.data import Data
-from experiments.model.whole_files import writing
 from experiments.scheduling.journal import Journal
 from experiments.sweep.plan import Conditions, Point, Sweep
 
@@ -66,7 +66,7 @@ class SweepStore:
         self._journal = Journal(self._points)
         self.finished: dict[Point, PointResult] = {}
         written = folder / CONDITIONS
-        with writing(folder):
+        with output_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
             if written.exists():
                 if not resume:

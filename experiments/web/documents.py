@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from experiments.model.job import Job
 from experiments.model.results import Results, RunResult
-from experiments.report.palette import LOOKS, protocol_looks
+from experiments.report.palette import PLOT_STYLES, protocol_styles
 from topologies import Network, positions
 
 PARTS = ("row", "flows", "links")
@@ -155,8 +155,9 @@ def looks(protocols: Iterable[str]) -> dict[str, dict[str, int]]:
 
     The page has no others, so that a look from elsewhere becomes the first that no protocol here has.
     """
-    chosen = protocol_looks(protocols)
-    free = [number for number, look in enumerate(LOOKS) if look not in chosen.values()] or [0]
+    chosen = protocol_styles(protocols)
+    free = [number for number, look in enumerate(PLOT_STYLES) if look not in chosen.values()] or [0]
     return {
-        name: {"series": LOOKS.index(look) if look in LOOKS else free[0]} for name, look in chosen.items()
+        name: {"series": PLOT_STYLES.index(look) if look in PLOT_STYLES else free[0]}
+        for name, look in chosen.items()
     }

@@ -14,7 +14,7 @@ from typing import Any
 
 VALUES_KEPT = 400_000
 """Of the samples of one run."""
-MOST_SAMPLES, FEWEST_SAMPLES = 2400, 60
+MAX_SAMPLES, MIN_SAMPLES = 2400, 60
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class EventLog:
 
     def add_sample(self, run: int, fields: Mapping[str, Any], values: int) -> None:
         """Add a sample of a run, of this number of values; the oldest are dropped when there are too many."""
-        most = max(FEWEST_SAMPLES, min(MOST_SAMPLES, VALUES_KEPT // max(1, values)))
+        most = max(MIN_SAMPLES, min(MAX_SAMPLES, VALUES_KEPT // max(1, values)))
         samples = self._samples.setdefault(run, deque(maxlen=most))
         self._append(fields, samples.append)
 

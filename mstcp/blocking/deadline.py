@@ -7,15 +7,15 @@ import threading
 import time
 from collections.abc import Iterator
 
-from mstcp.checks import MOST_S
+from mstcp.checks import MAX_S
 
 
 def check_timeout(timeout: object) -> None:
     """Check a timeout; ValueError if it is none, as from `socket.settimeout`."""
     if timeout is None:
         return
-    if not isinstance(timeout, (int, float)) or not 0 <= timeout <= MOST_S:
-        raise ValueError(f"a timeout is a number of seconds from 0 to {MOST_S:g} or None, not {timeout!r}")
+    if not isinstance(timeout, (int, float)) or not 0 <= timeout <= MAX_S:
+        raise ValueError(f"a timeout is a number of seconds from 0 to {MAX_S:g} or None, not {timeout!r}")
 
 
 class Deadline:

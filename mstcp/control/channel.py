@@ -36,7 +36,7 @@ _RENEWALS_A_LEASE = 3
 _RECONNECT_S = (0.1, 2.0)
 _REFUSAL_S = 5.0
 
-_NOT_TAKEN = ("does not lead", "ailed to connect", "Connection refused")
+_RETRIABLE_REASONS = ("does not lead", "ailed to connect", "Connection refused")
 """What is said where nothing of a session was heard: another controller may be asked the same."""
 
 
@@ -349,7 +349,7 @@ class ControllerClient:
                     return f"{address} refuses this client: {told.details()}{hint}", True
                 details = told.details() or told.code().name
                 reason = unreachable(details, self._ca_file)
-                was_taken = self._has_heard or not any(text in details for text in _NOT_TAKEN)
+                was_taken = self._has_heard or not any(text in details for text in _RETRIABLE_REASONS)
                 return f"cannot reach {address}: {reason}", was_taken
             finally:
                 self._outgoing.put_nowait(None)  # gRPC goes on reading what a call sends after its end

@@ -12,15 +12,15 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from mstcp import sockets
-from mstcp.aio.opening import OpeningStreams
+from mstcp.aio.connect_context import ConnectContext
 from mstcp.aio.streams import DEFAULT_LIMIT, StreamProtocol, StreamReader, StreamWriter
-from mstcp.asked import Address
 from mstcp.checks import check_address
 from mstcp.control.allocation import Allocation, AllocationChanged
 from mstcp.errors import ControllerError, LocalProtocolError
-from mstcp.open.growing import GrowingStreams
-from mstcp.open.opening import bind, closing_on_error, open_transport, resolve
+from mstcp.open.allocated_streams import AllocatedStreams
+from mstcp.open.connect import bind, closing_on_error, open_transport, resolve
 from mstcp.options import ClientArguments, ClientOptions, check_limit
+from mstcp.stream_requests import Address
 from mstcp.tls import TlsSettings, client_settings
 from mstcp.transport import ConnectionTransport
 
@@ -39,7 +39,7 @@ def open_connection(
     *,
     limit: int = DEFAULT_LIMIT,
     **options: Unpack[ClientArguments],
-) -> OpeningStreams:
+) -> ConnectContext:
     """Open a connection of one or more streams; use it as one of asyncio's.
 
         reader, writer = await mstcp.open_connection(host, port, streams=streams)
@@ -118,7 +118,7 @@ def open_connection(
         ControllerError: The controller refused the request, or could not be reached.
         OSError: A stream could not be bound or connected; ssl.SSLError if TLS failed on it.
     """
-    return OpeningStreams(_open_streams(host, port, limit, options))
+    return ConnectContext(_open_streams(host, port, limit, options))
 
 
 async def _open_streams(
@@ -221,7 +221,7 @@ class _FlowOpening:
         self._tls = tls
         self._allocation: Allocation | None = None
         self._transport: ConnectionTransport | None = None
-        self._growing: GrowingStreams | None = None
+        self._growing: AllocatedStreams | None = None
         self._spare: dict[int, socket.socket] = {}
         self._closed = asyncio.Event()
         self._keeper: asyncio.Task[None]
@@ -270,10 +270,10 @@ class _FlowOpening:
         self._follow(self._transport, self._allocation)
         return self._transport
 
-    def _grow(self, transport: ConnectionTransport, source: str) -> GrowingStreams:
+    def _grow(self, transport: ConnectionTransport, source: str) -> AllocatedStreams:
         loop, report = asyncio.get_running_loop(), self._client.report_streams
         another = partial(bind, self._family, source, self._options)
-        return GrowingStreams(loop, transport, self._spare, another, report)
+        return AllocatedStreams(loop, transport, self._spare, another, report)
 
     def _follow(self, transport: ConnectionTransport, allocation: Allocation | None) -> None:
         """Give the connection the rates and streams that are allocated.

@@ -13,7 +13,7 @@ from mstcp.transport import ConnectionTransport
 
 IDLE_S = 0.005
 """The loop carries a connection on that no thread has used for so long."""
-_LOOK_S = 50e-6
+_POLL_S = 50e-6
 """With many connections it looks at them less often: so long for each."""
 
 
@@ -73,7 +73,7 @@ class Handovers:
             if use == "idle":
                 _guarded(transport, transport.shell.take_back)
         if self._out:
-            self._timer = self._loop.call_later(max(IDLE_S, _LOOK_S * len(self._out)), self._look)
+            self._timer = self._loop.call_later(max(IDLE_S, _POLL_S * len(self._out)), self._look)
 
 
 def _guarded(transport: ConnectionTransport, act: Callable[[], None]) -> None:

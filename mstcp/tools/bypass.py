@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-EVERY_S = 0.25
+INTERVAL_S = 0.25
 _ESTABLISHED, _SYN_SENT, _LISTEN = 1, 2, 10
 
 
@@ -108,7 +108,7 @@ class BypassWatch:
         """Look until cancelled."""
         while True:
             self.look()
-            await asyncio.sleep(EVERY_S)
+            await asyncio.sleep(INTERVAL_S)
 
     def look(self) -> None:
         """Look once."""

@@ -24,7 +24,7 @@ from mstcp.errors import RemoteProtocolError
 WINDOW_BYTES = 1 << 18
 FRAME_BYTES = 1 << 14
 """Of data in one frame; the channels that send take turns by frames."""
-MOST_CHANNELS = 1 << 12
+MAX_CHANNELS = 1 << 12
 _HEADER = struct.Struct(">IBBH")
 _WINDOW = struct.Struct(">I")
 

@@ -18,7 +18,7 @@ import mstcp
 from mstcp import sockets
 from mstcp.endpoints import Destination, Rule, parse_endpoint, parse_rule
 from mstcp.errors import sentence
-from mstcp.open import opening
+from mstcp.open import connect
 from mstcp.options import DEFAULT_MAX_PATHS
 from mstcp.tools.arguments import (
     add_connection,
@@ -255,7 +255,7 @@ def _add_allocate(commands: Any) -> None:
 async def _allocate(arguments: argparse.Namespace) -> None:
     address = controller_of(arguments)
     assert address is not None, "argparse asks for it"
-    family, destination = (await opening.resolve(arguments.host, arguments.port))[0]
+    family, destination = (await connect.resolve(arguments.host, arguments.port))[0]
     source = arguments.source_address or sockets.local_address(family, destination)
     bound = [sockets.bind_stream(family, source, 0) for _ in range(arguments.max_paths)]
     try:

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TextIO
 
-_EVERY_S = 0.1
+_INTERVAL_S = 0.1
 _WIDTH = 30
 
 
@@ -50,7 +50,7 @@ class Progress:
         """Note that `count` bytes more are done."""
         self.done += count
         now_s = time.monotonic()
-        if self._shows and now_s - self._shown_s >= _EVERY_S:
+        if self._shows and now_s - self._shown_s >= _INTERVAL_S:
             self._shown_s = now_s
             self._show(progress_line(self.done, self._total, now_s - self._begun_s))
 

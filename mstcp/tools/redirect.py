@@ -17,7 +17,7 @@ from mstcp.tools.namespace import Namespace
 from mstcp.tools.preload import Preload
 from mstcp.tools.proxy import SharedUpstream, Upstream
 
-_PATIENCE_S = 1.0
+_TIMEOUT_S = 1.0
 """After so long one is told why the end takes time."""
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -94,7 +94,7 @@ async def _finish(carrier: Carrier, report: Callable[[str], None]) -> bool:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, finishing.cancel)
     try:
-        await asyncio.wait([finishing], timeout=_PATIENCE_S)
+        await asyncio.wait([finishing], timeout=_TIMEOUT_S)
         if not finishing.done():
             report(
                 "the command has ended; what it sent is still on its way, or children of it have connections "

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mstcp.errors import ConnectionLost, RemoteProtocolError
-from mstcp.tools.channels import MOST_CHANNELS, WINDOW_BYTES, Channels, Kind, Received
+from mstcp.tools.channels import MAX_CHANNELS, WINDOW_BYTES, Channels, Kind, Received
 from mstcp.tools.relay import Pair, keep_alive
 
 CHANNEL_LIMIT_BYTES = 1 << 17
@@ -234,7 +234,7 @@ class SharedConnection:
 
     def _take_open(self, what: Received) -> None:
         assert self._on_opened is not None, "else the core refuses it"
-        if len(self.channels) > MOST_CHANNELS:
-            raise RemoteProtocolError(f"the peer opened more than {MOST_CHANNELS} channels at once")
+        if len(self.channels) > MAX_CHANNELS:
+            raise RemoteProtocolError(f"the peer opened more than {MAX_CHANNELS} channels at once")
         channel = self._open[what.channel] = Channel(self, what.channel)
         self._on_opened(channel, what.data)

@@ -10,7 +10,7 @@ from mstcp import sockets
 from mstcp.errors import LocalProtocolError
 from mstcp.stats import ConnectionStats, Meter, tcp_info
 from mstcp.streams import ConnectionCounters, StreamCounters, StreamInfo
-from mstcp.trace import EVERY_S, Trace
+from mstcp.trace import INTERVAL_S, Trace
 from mstcp.transport.open_stream import OpenStream
 from mstcp.transport.shell import Shell
 
@@ -101,7 +101,7 @@ class Health:
     def _trace_metrics(self, meter: Meter) -> None:
         if self._trace is not None and not self.shell.is_closed:
             self._trace.metrics(self._look(meter))
-            self._trace_timer = self.shell.loop.call_later(EVERY_S, self._trace_metrics, meter)
+            self._trace_timer = self.shell.loop.call_later(INTERVAL_S, self._trace_metrics, meter)
 
     def note_event(self, name: str, **data: Any) -> None:
         """Tell the trace, if there is one."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mstcp.asked import ask
 from mstcp.checks import check_ip_addresses
 from mstcp.errors import ConnectionClosed, LocalProtocolError
+from mstcp.stream_requests import stream_request
 from mstcp.streams import StreamSpec, check_specs
 from mstcp.transport.health import Health
 from mstcp.transport.shell import Shell
@@ -160,7 +160,7 @@ class Membership(Health):
         if self.shell.is_closing:
             raise ConnectionClosed("the connection was closed: no stream can be added")
         family = self.shell.streams[0].sock.family
-        return await self.shell.add(ask(spec, family, None), spec)
+        return await self.shell.add(stream_request(spec, family, None), spec)
 
     def announce(self, addresses: Sequence[tuple[str, int]]) -> None:
         """Announce to the client at which further addresses this server accepts streams.

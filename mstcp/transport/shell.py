@@ -18,7 +18,7 @@ from mstcp.transport.open_stream import OpeningStream, OpenStream, strerror
 from mstcp.transport.setup import Setup, wake_all
 
 if TYPE_CHECKING:
-    from mstcp.asked import AskedStream
+    from mstcp.stream_requests import StreamRequest
     from mstcp.transport.connection import ConnectionTransport
 
 # An error code of docs/protocol.md.
@@ -241,14 +241,14 @@ class Shell:
         if self.is_closed:
             raise self.lost or self._lost_reason
 
-    def dial(self, stream: AskedStream, spec: StreamSpec) -> int:
+    def dial(self, stream: StreamRequest, spec: StreamSpec) -> int:
         """Have the driver open a further stream; return its number."""
         number = self.core.dial(time.monotonic_ns(), stream)
         self.specs[number] = spec
         self.apply()
         return number
 
-    async def add(self, stream: AskedStream, spec: StreamSpec) -> int:
+    async def add(self, stream: StreamRequest, spec: StreamSpec) -> int:
         """As `ConnectionTransport.add_stream` says."""
         added: asyncio.Future[int] = self.loop.create_future()
         number = self.core.dial(time.monotonic_ns(), stream)

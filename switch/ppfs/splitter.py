@@ -20,7 +20,7 @@ Mode = Literal["native", "generic"]
 OBJECT = Path(__file__).with_name("splitter.bpf.o")
 PROGRAM = "split_packets"
 ARRAY_KEY_BYTES = 4
-_TAKEN = (errno.EBUSY, errno.EEXIST)
+_IN_USE_ERRORS = (errno.EBUSY, errno.EEXIST)
 
 
 class Splitter:
@@ -145,7 +145,7 @@ class Splitter:
         try:
             return self._attach_as(index, "native"), "native"
         except BpfFailed as failure:
-            if failure.number in _TAKEN:
+            if failure.number in _IN_USE_ERRORS:
                 raise
         return self._attach_as(index, "generic"), "generic"
 
@@ -165,7 +165,7 @@ class Splitter:
         return link
 
     def _remedy(self, number: int) -> str:
-        if number in _TAKEN:
+        if number in _IN_USE_ERRORS:
             return f"another XDP program is there; see `ip -d link show dev {self.interface}`"
         return "the driver has no such mode for this interface as it is (its MTU counts): try mode generic"
 

@@ -25,12 +25,12 @@ from controller.model.events import (
 )
 from controller.model.messages import (
     Acknowledge,
-    Answer,
     ClientMessage,
     CloseConnection,
     InstallRules,
     Message,
     Notify,
+    Reply,
 )
 from controller.model.settings import Settings
 from controller.model.state_copy import StateCopy
@@ -58,13 +58,13 @@ class SlowCore(Core):
         return self.due
 
 
-def run(core: SlowCore, *events: Event) -> list[Answer | Notify]:
-    delivered: list[Answer | Notify] = []
+def run(core: SlowCore, *events: Event) -> list[Reply | Notify]:
+    delivered: list[Reply | Notify] = []
     done = threading.Event()
 
     def deliver(*messages: ClientMessage) -> None:
-        delivered.extend(each for each in messages if isinstance(each, Answer | Notify))
-        if any(isinstance(each, Answer) and each.token == 99 for each in messages):
+        delivered.extend(each for each in messages if isinstance(each, Reply | Notify))
+        if any(isinstance(each, Reply) and each.token == 99 for each in messages):
             done.set()
 
     loop = ControllerLoop(core, lambda message: None, deliver, clock=lambda: 100.0)
@@ -110,15 +110,15 @@ def test_a_fault_of_the_core_is_told_to_who_waits_and_does_not_end_the_loop(capl
             return super().handle(event, now)
 
     answers = run(Faulty(), CopyRequested(1))
-    assert isinstance(answers[0], Answer)
+    assert isinstance(answers[0], Reply)
     assert "ZeroDivisionError" in str(answers[0].result)
     assert "handling CopyRequested failed" in caplog.text
 
 
 @contextmanager
-def running(core: Any, **arguments: Any) -> Iterator[tuple[ControllerLoop, "Queue[Answer | Notify]"]]:
+def running(core: Any, **arguments: Any) -> Iterator[tuple[ControllerLoop, "Queue[Reply | Notify]"]]:
     """Yield a loop that runs, held up by its first event if its core is slow, and what it answers."""
-    answers: Queue[Answer | Notify] = Queue()
+    answers: Queue[Reply | Notify] = Queue()
     settings: dict[str, Any] = {"send": lambda message: None, "deliver": answers.put, **arguments}
     loop = ControllerLoop(core, **settings)
     loop.start()

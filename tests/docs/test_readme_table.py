@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import readme
 from benchmarks.pages import DOCS
-from experiments.model.reading import read_results
+from experiments.model.results_files import read_results
 
 
 def test_the_tables_are_the_documents() -> None:

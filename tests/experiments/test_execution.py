@@ -15,11 +15,11 @@ from experiments.engines.base import Abilities, Clock
 from experiments.errors import MissingRequirement, OutputError, RunFailed, UnknownName
 from experiments.execution import execute
 from experiments.model import scenario
+from experiments.model.atomic_files import atomic_file, write_output
 from experiments.model.events import Event, PhaseBegun, Report, RunBroken, RunFinished, RunRepeated
 from experiments.model.job import Job
 from experiments.model.plan import RunPlan
 from experiments.model.results import Environment, FlowResult, FlowSeries, Results, RunResult
-from experiments.model.whole_files import whole_file, write_atomically
 from experiments.report.notes import environment_sentences
 
 
@@ -261,7 +261,7 @@ def test_output_folders_that_will_not_do(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_file_that_could_not_be_written_leaves_nothing(tmp_path: Path) -> None:
     def write_half(path: Path) -> None:
-        with whole_file(path) as partial:
+        with atomic_file(path) as partial:
             partial.write_text("half")
             raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -274,11 +274,11 @@ def test_a_file_that_could_not_be_written_leaves_nothing(tmp_path: Path) -> None
 
 
 def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
-    write_atomically(tmp_path / "a.json", "x")
+    write_output(tmp_path / "a.json", "x")
     assert (tmp_path / "a.json").read_text() == "x"
     assert list(tmp_path.iterdir()) == [tmp_path / "a.json"]
     with pytest.raises(OutputError, match="No such file"):
-        write_atomically(tmp_path / "missing" / "a.json", "x")
+        write_output(tmp_path / "missing" / "a.json", "x")
 
 
 def test_runs_of_one_second_have_default_folders_of_their_own(tmp_path: Path) -> None:

@@ -35,7 +35,6 @@ from controller.model.events import (
 from controller.model.messages import (
     Abandoned,
     Acknowledge,
-    Answer,
     CloseConnection,
     DatapathMessage,
     InstallRules,
@@ -45,9 +44,10 @@ from controller.model.messages import (
     Postpone,
     ReadCounters,
     ReadInstalled,
+    Reply,
     Report,
 )
-from controller.model.records import Change, Records
+from controller.model.records import RecordChange, Records
 from controller.model.requests import FlowQuery, ViewName
 from controller.model.rules import (
     COOKIE_GROUPS,
@@ -326,7 +326,7 @@ class ControlledNetwork:
             self.handle(event)
         self.pass_time(0.5)
 
-    def handle(self, event: Event) -> list[Answer]:
+    def handle(self, event: Event) -> list[Reply]:
         """Hand an event to the core, and to it the barriers of the switches, until nothing is left to do."""
         answers = []
         events = [event]
@@ -336,11 +336,11 @@ class ControlledNetwork:
             self.core.sent(self.now)
             for message in messages:
                 assert not isinstance(message, Abandoned), "there are no replicas"
-                if isinstance(message, Answer):
+                if isinstance(message, Reply):
                     answers.append(message)
                 elif isinstance(message, Notify):
                     self.notifications.append(message)
-                elif isinstance(message, Change):
+                elif isinstance(message, RecordChange):
                     self.write(message)
                 elif isinstance(message, Report):
                     self.reports.append(message)
@@ -355,7 +355,7 @@ class ControlledNetwork:
                         events.append(back)
         return answers
 
-    def write(self, change: Change) -> None:
+    def write(self, change: RecordChange) -> None:
         """Be the store."""
         records = self.records.setdefault(change.kind, {})
         if change.value is None:
@@ -367,7 +367,7 @@ class ControlledNetwork:
         """Let a new controller take over, as after a crash; the switches keep what they have."""
         self.core = Core(self.switches.network, self.settings)
         for message in self.core.restore(json.loads(json.dumps(self.records)), self.now):
-            if isinstance(message, Change):
+            if isinstance(message, RecordChange):
                 self.write(message)
             else:
                 assert isinstance(message, Report | Notify), "no switch has connected yet"
@@ -422,7 +422,7 @@ class ControlledNetwork:
         deadline = self.core.next_deadline()
         return deadline is not None and deadline <= self.now
 
-    def pass_time(self, seconds: float) -> list[Answer]:
+    def pass_time(self, seconds: float) -> list[Reply]:
         """Let time pass."""
         self.now += seconds
         return self.handle(TimePassed())
@@ -456,7 +456,7 @@ class ControlledNetwork:
         return Snapshot(cast(FlowPage, page.result).flows, *views)
 
     @staticmethod
-    def _flow(answers: list[Answer]) -> FlowView:
+    def _flow(answers: list[Reply]) -> FlowView:
         (answer,) = answers
         if isinstance(answer.result, RequestError):
             raise answer.result

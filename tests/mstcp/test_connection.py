@@ -328,7 +328,7 @@ async def test_drain_waits_above_the_high_water_mark() -> None:
 
 
 async def test_an_application_that_never_drains_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mstcp.open.opening.HARD_QUEUE_BYTES", 100_000)
+    monkeypatch.setattr("mstcp.open.connect.HARD_QUEUE_BYTES", 100_000)
     async with connected([StreamSpec(rate_bps=1e5)] * 2) as ((_, writer), _):
         with pytest.raises(mstcp.BufferLimitExceeded, match="await writer.drain") as caught:
             for _ in range(1000):

@@ -17,8 +17,8 @@ from topologies.management import management_ip
 from topologies.mininet_path import find_mininet
 from topologies.model import NAME_PATTERN, Link, Network, Node
 from topologies.netem import UNLIMITED_PACKETS, netem_difference, netem_limit, netem_options
+from topologies.port_numbering import link_parameters
 from topologies.wires import End, Wire
-from topologies.wiring import link_parameters
 
 names = st.lists(st.from_regex(NAME_PATTERN, fullmatch=True), min_size=2, max_size=12, unique=True)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from experiments.web.app import Content
-from experiments.web.opening import open_documents
+from experiments.web.open_documents import open_documents
 from experiments.web.server import PageServer
 from tests.paths import ROOT
 from tests.web.browser import PATIENCE_MS, chromium, open_page

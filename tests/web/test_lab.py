@@ -18,6 +18,7 @@ from experiments import runner
 from experiments.cli.command_line import make_parser
 from experiments.cli.run import job_from
 from experiments.cli.watch import watching
+from experiments.model.atomic_files import write_output
 from experiments.model.events import (
     ConnectedFlow,
     ConnectedStream,
@@ -32,7 +33,6 @@ from experiments.model.events import (
 )
 from experiments.model.job import Job
 from experiments.model.results import FlowResult, Results
-from experiments.model.whole_files import write_atomically
 from experiments.web.app import Content
 from experiments.web.documents import FinishedResults, GrowingResults
 from experiments.web.event_log import EventLog
@@ -291,7 +291,7 @@ def test_a_live_run_is_caught_up_without_a_gap(tmp_path: Path, browser: Browser)
         assert [float(row["time_s"]) for row in rows] == [0.25, 0.5, 0.75, 1.0]
 
         run = make_run("mstcp", "1", 1, 1.0, job.network)
-        write_atomically(job.result_path(1), run.model_dump_json())
+        write_output(job.result_path(1), run.model_dump_json())
         watch.take(RunFinished(run=job.plans()[0].label, summary="flow 1 8.50 Mbit/s"), 0.0)
         watch.end("finished", "", 0.0)
         expect(page.get_by_role("heading", name="All runs have ended")).to_be_visible()

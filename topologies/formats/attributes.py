@@ -36,9 +36,9 @@ LENGTHS_KM = ("dist",)
 LIGHT_IN_FIBRE_M_PER_S = 299_792_458 * 2 / 3
 LONGITUDES = ("longitude", "lon")
 LATITUDES = ("latitude", "lat")
-OF_EDGES = {*RATES_IN_BPS, *RATES, *ZOO_RATE, *DELAYS_US, *DELAYS, "source", "target", "key", "id"}
-OF_NODES = {"label", "name", "id", "x", "y", "pos", *LONGITUDES, *LATITUDES}
-MOST_NAMED = 6
+EDGE_ATTRIBUTES = {*RATES_IN_BPS, *RATES, *ZOO_RATE, *DELAYS_US, *DELAYS, "source", "target", "key", "id"}
+NODE_ATTRIBUTES = {"label", "name", "id", "x", "y", "pos", *LONGITUDES, *LATITUDES}
+MAX_NAMED = 6
 _TRUE, _FALSE = ("1", "True"), ("0", "False")
 _PLANNED = "planned"
 _BARE = re.compile(r"\s*[\d.]+([eE][+-]?\d+)?\s*")
@@ -84,7 +84,7 @@ def network_of(
     if lengths:
         said.append("delays are those of the links' lengths (dist, in km, as TopoHub has it)")
     said += _kept_all_the_same(graph, options)
-    said += _passed_over(graph, {*OF_EDGES, *lengths})
+    said += _passed_over(graph, {*EDGE_ATTRIBUTES, *lengths})
     title = str(graph.graph.get("Network") or graph.graph.get("label") or graph.graph.get("name") or "")
     return RawNetwork(title.strip(), nodes, edges, tuple(said), options.rate_unit_bps)
 
@@ -207,8 +207,8 @@ def _passed_over(graph: Any, known_of_edges: set[str]) -> Iterator[str]:
     """Yield what attributes were not read."""
     of_edges = {str(name) for *_, data in graph.edges(data=True) for name in data}
     of_nodes = {str(name) for _, data in graph.nodes(data=True) for name in data}
-    for what, names, known in (("edges", of_edges, known_of_edges), ("nodes", of_nodes, OF_NODES)):
+    for what, names, known in (("edges", of_edges, known_of_edges), ("nodes", of_nodes, NODE_ATTRIBUTES)):
         left = sorted(name for name in names if name.lower() not in known)
         if left:
-            more = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
-            yield f"attributes of {what} that are not read: {', '.join(left[:MOST_NAMED])}{more}"
+            more = f" and {len(left) - MAX_NAMED} more" if len(left) > MAX_NAMED else ""
+            yield f"attributes of {what} that are not read: {', '.join(left[:MAX_NAMED])}{more}"

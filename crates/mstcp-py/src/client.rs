@@ -33,7 +33,7 @@ impl<'py> FromPyObject<'py> for Address {
     }
 }
 
-/// A stream to be opened (`mstcp.asked.AskedStream`).
+/// A stream to be opened (`mstcp.stream_requests.AskedStream`).
 #[derive(FromPyObject)]
 pub(crate) struct AskedStream {
     source: Option<Address>,
@@ -57,7 +57,7 @@ impl AskedStream {
     }
 }
 
-/// How a client's connection is to be (`mstcp.open.opening.Options`).
+/// How a client's connection is to be (`mstcp.open.connect.Options`).
 #[derive(FromPyObject)]
 pub(crate) struct Options {
     secret: Vec<u8>,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # protocols import agents, also where none is used
     from topologies.mininet_builder import Emulation
 
 
-MOST_FLOWS = 10_000
+MAX_FLOWS = 10_000
 """Of a case; the controller's REST service lists as many on a page."""
 
 
@@ -157,7 +157,7 @@ class Agent:
         self.lab.forget_rules()
         granted = {
             (flow["source"], flow["destination"], flow["destination_port"]): flow["streams"]
-            for flow in self.lab.controller.get(f"/v1/flows?limit={MOST_FLOWS}")
+            for flow in self.lab.controller.get(f"/v1/flows?limit={MAX_FLOWS}")
         }
         paths = {}
         for name, flow in self.lab.plan.case.flows.items():

@@ -21,9 +21,9 @@ _SO_TIMESTAMPNS = 35
 _OUTGOING = 4
 _ETHERNET = 1
 _BUFFER_BYTES = 16 << 20
-_LONGEST_BYTES = 65_536
+_MAX_BYTES = 65_536
 _WAIT_S = 0.1
-_HELD_NS = round(_WAIT_S * 1e9)
+_REORDER_WAIT_NS = round(_WAIT_S * 1e9)
 """A packet waits this long for earlier ones, since processors hand packets over in an order of their own."""
 _TIMESPEC = struct.Struct("=qq")
 _INBOUND, _OUTBOUND = 1, 2
@@ -61,13 +61,13 @@ class Captures:
         with sock, file:
             while not self._ended.is_set():
                 try:
-                    data, extra, _, address = sock.recvmsg(_LONGEST_BYTES, 64)
+                    data, extra, _, address = sock.recvmsg(_MAX_BYTES, 64)
                 except TimeoutError:
                     continue
                 seconds, nanoseconds = _TIMESPEC.unpack_from(extra[0][2])
                 time_ns = seconds * 1_000_000_000 + nanoseconds
                 heapq.heappush(held, (time_ns, packet(data, time_ns, is_outgoing=address[2] == _OUTGOING)))
-                while held[0][0] < time_ns - _HELD_NS:
+                while held[0][0] < time_ns - _REORDER_WAIT_NS:
                     file.write(heapq.heappop(held)[1])
             file.writelines(block for _, block in sorted(held))
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from experiments.engines.live.forked import ForkedProgram
-from switch.processes import PATIENCE_S, end_process
+from switch.processes import TIMEOUT_S, end_process
 
 Running: TypeAlias = "ForkedProgram | subprocess.Popen[bytes]"
 READ_BYTES = 65536
 SAMPLED = "sampled"
 """The event that may come at any time: what a source has sent so far."""
-MOST_SAMPLES = 4096
+MAX_SAMPLES = 4096
 """Kept until they are asked for; the oldest go first."""
 
 
@@ -45,7 +45,7 @@ class Child:
         self._stdin = process.stdin
         self._stdout = process.stdout
         self._pending = b""
-        self._samples: deque[dict[str, Any]] = deque(maxlen=MOST_SAMPLES)
+        self._samples: deque[dict[str, Any]] = deque(maxlen=MAX_SAMPLES)
         os.set_blocking(self._stdout.fileno(), False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._stdout, selectors.EVENT_READ)
@@ -123,7 +123,7 @@ class Child:
 
     def _end_text(self) -> str:
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(PATIENCE_S)
+            self._process.wait(TIMEOUT_S)
         return f"{self.name} ended with status {self._process.returncode}.{self._tail()}"
 
     def _tail(self) -> str:

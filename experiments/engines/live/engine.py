@@ -27,9 +27,9 @@ from experiments.engines.live.hosts import configure_hosts
 from experiments.engines.live.machine_drops import MachineDrops
 from experiments.engines.live.program_times import ProgramMeter
 from experiments.engines.live.programs import Programs
+from experiments.engines.live.progress_events import ProgressEvents
 from experiments.engines.live.results import flow_result
 from experiments.engines.live.sampling import LinkSampler
-from experiments.engines.live.telling import Telling
 from experiments.engines.live.traffic import Traffic, Transfer
 from experiments.errors import MissingRequirement, RunFailed, reason_of
 from experiments.model.events import PhaseBegun, Report, TimeMeasured
@@ -45,7 +45,7 @@ from topologies.mininet_builder import Emulation
 LEAD_S = 0.3
 """From the order to start to the first byte: time for the order to reach every source."""
 
-LOOK_S = 0.6
+POLL_S = 0.6
 """How long before the end of the measurement the connections are looked at: `ss` takes some 20 ms a host."""
 
 
@@ -229,7 +229,7 @@ def _measure(
     start_ns = begin_ns + round(plan.scenario.warm_up_s * 1e9)
     window = Window(start_ns, plan.duration_s, settings.sample_s)
     traffic.start(begin_ns, window.end_ns)
-    telling = Telling(plan, traffic, sampler, agent, window, report, busy=takes_time)
+    telling = ProgressEvents(plan, traffic, sampler, agent, window, report, busy=takes_time)
     telling.connected()
     meters: tuple[CpuMeter, ProgramMeter] | None = None
     looked = False
@@ -253,14 +253,14 @@ def _measure(
         telling.sampled(now_ns, meters[1] if meters else None)
         traffic.check_alive()
         left_s = (window.end_ns - now_ns) * 1e-9
-        if not looked and left_s < LOOK_S:
+        if not looked and left_s < POLL_S:
             looked = True
             agent.look()
         to_change_s = min(((at_ns - now_ns) * 1e-9 for at_ns, _ in pending), default=left_s)
         if program_s is not None:
             to_change_s = min(to_change_s, program_s - elapsed_s)
         # A long interval passes over the time to look, but does not end the measurement without it.
-        to_end_s = left_s if looked or left_s > settings.sample_s else left_s - LOOK_S
+        to_end_s = left_s if looked or left_s > settings.sample_s else left_s - POLL_S
         time.sleep(min(settings.sample_s, max(min(to_end_s, to_change_s), 0.001)))
 
 

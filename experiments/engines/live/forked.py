@@ -24,7 +24,7 @@ from typing import IO, NoReturn
 from topologies.commands import join_namespace
 
 _PR_SET_NAME = 15
-_MOST_NAME_BYTES = 15
+_MAX_NAME_BYTES = 15
 _STACK_SLOTS = 40_000
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -117,7 +117,7 @@ def _be_program(
     """Be the program, in the forked process."""
     status = 1
     try:
-        _libc.prctl(_PR_SET_NAME, name.encode()[:_MOST_NAME_BYTES], 0, 0, 0)
+        _libc.prctl(_PR_SET_NAME, name.encode()[:_MAX_NAME_BYTES], 0, 0, 0)
         errors = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         streams = streams or (os.open(os.devnull, os.O_RDONLY), errors)
         for number, descriptor in enumerate((*streams, errors)):

@@ -70,7 +70,7 @@ class Transfer:
     def samples_by_port(self) -> dict[int, np.ndarray]:
         """Return the samples of each stream or subflow by its source port.
 
-        A row has the time (ns), the port, and what `experiments.apps.carried.Carried` has.
+        A row has the time (ns), the port, and what `experiments.apps.stream_progress.StreamProgress` has.
         """
         with np.load(self.source.log) as arrays:
             rows = arrays["samples_by_port"]

@@ -10,7 +10,7 @@ from experiments.model.plan import RunPlan
 from experiments.model.results import PathAllocation
 from topologies.model import Network
 
-TOLD_S = 0.001
+FAILOVER_S = 0.001
 """From a port that goes down to the detour on which the switch itself puts what comes for it."""
 SILENT_S = 0.5
 """From a link that fails without its ports to new rules: probes have to stay away."""
@@ -40,7 +40,7 @@ def reroutes(plan: RunPlan, before: Mapping[str, Route]) -> dict[str, list[Rerou
         for name, route in _routes_without(plan, failed, latest).items():
             if route != latest[name]:
                 latest[name] = route
-                reaction_s = SILENT_S if change.silent else TOLD_S
+                reaction_s = SILENT_S if change.silent else FAILOVER_S
                 found[name].append(Reroute(change.time_s + reaction_s, route))
     return found
 

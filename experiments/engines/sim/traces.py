@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from experiments.model.whole_files import whole_file
+from experiments.model.atomic_files import atomic_file
 
 ROWS = "packets.csv"
 PARQUET = "packets.parquet"
@@ -81,7 +81,7 @@ def to_parquet(folder: Path, *, keep_csv: bool) -> None:
     types = {**text, **times, **dict.fromkeys(numbers, pa.int64())}
     source = folder / ROWS
     reader = pa_csv.open_csv(source, convert_options=pa_csv.ConvertOptions(column_types=types))
-    with whole_file(folder / PARQUET) as partial, pa_parquet.ParquetWriter(partial, reader.schema) as writer:
+    with atomic_file(folder / PARQUET) as partial, pa_parquet.ParquetWriter(partial, reader.schema) as writer:
         for batch in reader:
             writer.write_batch(batch)
     if not keep_csv:

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from experiments.engines.base import Engine
-from experiments.engines.together import run_together
+from experiments.engines.thread_pool import run_together
 from experiments.errors import OutputError, RunFailed, reason_of
 from experiments.model.events import (
     Event,

@@ -19,7 +19,7 @@ from experiments.errors import ScenarioError
 from topologies.routable import NodeNames, UnknownNode
 from topologies.units import UnitError, parse_rate_bps
 
-MOST_BPS = 1e18
+MAX_BPS = 1e18
 """A larger rate is a mistake: all the world's links together carry less."""
 NO_UNIT = "rates without a unit are read as bit/s (--rate-unit says otherwise)"
 
@@ -113,8 +113,8 @@ def rate_of(value: object, unit_bps: float, file: str, place: str) -> float:
         raise ScenarioError(file, place, str(error)) from None
     if not rate_bps >= 0:
         raise ScenarioError(file, place, f"must be a finite number of at least 0, not {value}")
-    if rate_bps > MOST_BPS:
-        raise ScenarioError(file, place, f"{rate_bps:g} bit/s is beyond {MOST_BPS:g}: check the unit")
+    if rate_bps > MAX_BPS:
+        raise ScenarioError(file, place, f"{rate_bps:g} bit/s is beyond {MAX_BPS:g}: check the unit")
     return rate_bps
 
 
@@ -168,10 +168,10 @@ def _check_matrix(matrix: NDArray[np.float64], count: int, unit_bps: float, file
         raise ScenarioError(file, "", f"a traffic matrix is square: a row and a column a node, not {shape}")
     if matrix.shape[0] != count:
         raise ScenarioError(file, "", f"the matrix has {matrix.shape[0]} rows, but there are {count} nodes")
-    wrong = ~((matrix >= 0) & (matrix <= MOST_BPS / unit_bps))
+    wrong = ~((matrix >= 0) & (matrix <= MAX_BPS / unit_bps))
     if wrong.any():
         row, column = map(int, np.argwhere(wrong)[0])
-        reason = f"{matrix[row, column]:g} is no rate: it has to be from 0 to {MOST_BPS:g} bit/s"
+        reason = f"{matrix[row, column]:g} is no rate: it has to be from 0 to {MAX_BPS:g} bit/s"
         raise ScenarioError(file, f"row {row + 1}, column {column + 1}", reason)
 
 

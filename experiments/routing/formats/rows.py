@@ -29,7 +29,7 @@ COLUMNS: Mapping[str, Callable[[str], Any]] = {
     "ack_ratio": float,
 }
 REQUIRED = ("source", "destination", "rate_bps")
-SAME = {
+SYNONYMS = {
     "src": "source",
     "from": "source",
     "dst": "destination",
@@ -44,7 +44,7 @@ RATES = ("rate", "demand", "value", "bandwidth", "bw")
 def column_of(name: str) -> str:
     """Return what a name stands for: a column, `rate`, or itself where it is neither."""
     lowered = name.strip().lower()
-    return "rate" if lowered in RATES else SAME.get(lowered, lowered)
+    return "rate" if lowered in RATES else SYNONYMS.get(lowered, lowered)
 
 
 def check_header(names: Iterable[str], file: str, place: str) -> list[str]:

@@ -12,7 +12,7 @@ from controller.model.client_events import ClientEvent, ClientEventKind
 from controller.model.event_log import EventLog
 from controller.model.events import PortCameUp, PortWentDown, SwitchDisconnected
 from controller.model.messages import Report
-from controller.model.records import Change
+from controller.model.records import RecordChange
 from tests.fakes.requests import FIRST as REQUEST
 from tests.fakes.served_controller import Controller
 
@@ -157,14 +157,14 @@ async def test_events_are_told_once_whichever_way_they_come() -> None:
 
 
 def test_the_log_keeps_the_last_events_with_their_numbers() -> None:
-    log, kept = EventLog(), dict[str, Change]()
+    log, kept = EventLog(), dict[str, RecordChange]()
     follower, heard = EventLog(), list[ClientEvent]()
     for turn in range(700):
         reports = [Report("info", f"{turn}.{k}", {"k": k}, ClientEventKind.LINK_UP) for k in range(turn % 7)]
         told = log.numbered([Report("info", "no event"), *reports, Report("info", "no event")], 1.5)
         changes = json.loads(json.dumps([vars(each) for each in log.records(told)]))
         log.took(told)
-        records = [Change(**each) for each in changes]
+        records = [RecordChange(**each) for each in changes]
         heard += follower.follow([*records, *records])
         kept |= {each.key: each for each in records}
     assert [each.number for each in heard] == list(range(1, 2101)), "each once, in order"

@@ -11,7 +11,7 @@ from gomr.solving import allocate
 import topologies
 from controller.decide.preview import preview
 from controller.model.events import CopyRequested
-from controller.model.requests import Failure, FlowRequest, PreviewRequest, Scaling
+from controller.model.requests import FailedElements, FlowRequest, PreviewRequest, ScaledDemands
 from controller.model.settings import Settings
 from controller.model.state_copy import StateCopy
 from controller.state.live_network import arc_name
@@ -26,7 +26,7 @@ def controlled(topology: str = "butterfly") -> ControlledNetwork:
     return ControlledNetwork.brought_up(topologies.load(topology), Settings(lease_s=1e6))
 
 
-def copy_of(net: ControlledNetwork) -> StateCopy:
+def copy_state(net: ControlledNetwork) -> StateCopy:
     (answer,) = net.handle(CopyRequested(1))
     assert isinstance(answer.result, StateCopy)
     return answer.result
@@ -43,7 +43,7 @@ def request(**fields: Any) -> FlowRequest:
 def test_what_a_flow_would_be_given_is_what_it_is_given() -> None:
     net = controlled()
     before = net.request(**OTHER)
-    expected = preview(copy_of(net), PreviewRequest(add=(request(),)))
+    expected = preview(copy_state(net), PreviewRequest(add=(request(),)))
     granted = net.request(**REQUEST)
     (added,) = expected.added
     assert added.granted
@@ -60,7 +60,7 @@ def test_what_a_flow_would_be_given_is_what_it_is_given() -> None:
 def test_what_would_be_refused_says_why_and_the_next_is_tried_beside_it() -> None:
     net = controlled()
     answer = preview(
-        copy_of(net), PreviewRequest(add=(request(streams=9), request(destination="T9"), request()))
+        copy_state(net), PreviewRequest(add=(request(streams=9), request(destination="T9"), request()))
     )
     assert [flow.granted for flow in answer.added] == [False, False, True]
     assert [flow.refusal.field for flow in answer.added if flow.refusal] == ["streams", "destination"]
@@ -72,7 +72,7 @@ def test_what_a_failure_would_do_is_what_it_does(link: str) -> None:
     net = controlled()
     net.request(**REQUEST)
     net.request(**OTHER)
-    expected = preview(copy_of(net), PreviewRequest(fail=Failure(links=(link,))))
+    expected = preview(copy_state(net), PreviewRequest(fail=FailedElements(links=(link,))))
     net.switches.silent_arcs = frozenset({link.replace("-", "->"), "->".join(link.split("-")[::-1])})
     before = rates(net)
     for _ in range(20):
@@ -97,7 +97,7 @@ def test_a_failure_on_a_larger_network_is_the_optimum_that_the_solver_finds() ->
             source=one, destination=other, destination_port=5000 + number, rate_bps=9e6, objective="fair"
         )
     link = next(link.name for link in net.switches.network.links if not set(link.ends) & set(hosts))
-    answer = preview(copy_of(net), PreviewRequest(fail=Failure(links=(link,))))
+    answer = preview(copy_state(net), PreviewRequest(fail=FailedElements(links=(link,))))
     kept = {flow.flow_id: flow for flow in net.snapshot().flows}
     lost = {flow for flow, view in kept.items() if any(_uses(stream.path, link) for stream in view.streams)}
     assert lost
@@ -136,7 +136,7 @@ def _uses(path: tuple[str, ...], link: str) -> bool:
 def test_demands_that_grow() -> None:
     net = controlled()
     flow = net.request(**REQUEST | {"rate_bps": 2e6})
-    grown = preview(copy_of(net), PreviewRequest(scale=(Scaling(factor=2.0),)))
+    grown = preview(copy_state(net), PreviewRequest(scale=(ScaledDemands(factor=2.0),)))
     assert grown.flows[0].requested_bps == 4e6
     assert grown.flows[0].rate_after_bps == pytest.approx(net.change(flow.flow_id, 4e6).rate_bps)
 
@@ -145,9 +145,9 @@ def test_nothing_is_touched_by_asking(controller: Controller) -> None:
     net = controlled()
     net.request(**OTHER)
     before, tables = net.snapshot(), {name: dict(table.rules) for name, table in net.switches.tables.items()}
-    failure = Failure(links=("S2-S3",), switches=("S1",))
+    failure = FailedElements(links=("S2-S3",), switches=("S1",))
     answer = preview(
-        copy_of(net), PreviewRequest(fail=failure, scale=(Scaling(factor=3.0),), add=(request(),))
+        copy_state(net), PreviewRequest(fail=failure, scale=(ScaledDemands(factor=3.0),), add=(request(),))
     )
     assert answer.summary.lost == 1
     assert net.snapshot() == before

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 import topologies
 from controller.compile.default_routes import equal_paths
 from controller.model.messages import InstallRules
+from controller.model.next_hops import NextHops
 from controller.model.rules import Group, GroupChange, TcpConnection, ToGroup, port_of_group
 from controller.model.settings import Settings
-from controller.model.ways import Ways
 from controller.state.live_network import LiveNetwork
 from tests.controller.decide.test_properties import networks
 from tests.fakes.openflow_table import ControlledNetwork, Packet
@@ -145,9 +145,9 @@ def test_a_group_has_a_bounded_number_of_paths_that_spread() -> None:
     """Ten layers of three switches have 19,683 paths."""
     layers = [["a"], *([f"{k}{side}" for side in "xyz"] for k in range(9)), ["b"]]
     nearer = {node: tuple(after) for before, after in pairwise(layers) for node in before}
-    ways = Ways()
-    ways.number_links((node, to) for node, after in nearer.items() for to in after)
-    paths = equal_paths("a", "b", nearer, ways)
+    next_hops = NextHops()
+    next_hops.number_links((node, to) for node, after in nearer.items() for to in after)
+    paths = equal_paths("a", "b", nearer, next_hops)
     assert 32 <= len(paths) <= 64
     for layer in layers[1:-1]:
         assert {node for path in paths for node in path} >= set(layer)

@@ -13,7 +13,7 @@ from controller.errors import Conflict, InvalidRequest, RequestError
 from controller.model.callers import Caller
 from controller.model.client_events import ClientEventKind
 from controller.model.events import LinkChanged, RulesRefused, StreamsReported
-from controller.model.requests import Failure, LinkChange, PreviewRequest
+from controller.model.requests import FailedElements, LinkChange, PreviewRequest
 from controller.model.views import FlowView
 from tests.controller.decide.failing_links import Soak, bring_up, check, installed_is_desired, only_flow
 from tests.fakes.growing_host import GrowingHost
@@ -339,7 +339,7 @@ def test_a_client_that_asks_for_more_gets_more_streams(net: ControlledNetwork, h
 
 def test_a_preview_shows_the_streams_that_a_failure_would_add(net: ControlledNetwork) -> None:
     GrowingHost(net, **REQUEST)
-    view = preview(net.core._flows.copy(), PreviewRequest(fail=Failure(links=("S0-S1",))))
+    view = preview(net.core._flows.copy(), PreviewRequest(fail=FailedElements(links=("S0-S1",))))
     (moved,) = view.flows
     assert moved.outcome == "moved"
     assert len(moved.paths_after) == 2

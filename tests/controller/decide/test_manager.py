@@ -23,7 +23,7 @@ from controller.model.events import (
     SwitchDisconnected,
     Together,
 )
-from controller.model.messages import AllocationChanged, Answer, FlowEnded, InstallRules, LeaseResult
+from controller.model.messages import AllocationChanged, FlowEnded, InstallRules, LeaseResult, Reply
 from controller.model.rules import TcpConnection, is_flow_cookie
 from controller.model.settings import Settings
 from controller.model.views import FlowView
@@ -492,7 +492,7 @@ def together(**fields: Any) -> tuple[FlowRequested, ...]:
     )
 
 
-def granted_bps(answers: list[Answer]) -> list[float]:
+def granted_bps(answers: list[Reply]) -> list[float]:
     return [answer.result.rate_bps for answer in answers if isinstance(answer.result, FlowView)]
 
 

@@ -11,7 +11,7 @@ import topologies
 from controller.errors import RequestError
 from controller.model.client_events import ClientEventKind
 from controller.model.events import ConfigurationChanged, CountersRefused, SwitchDisconnected
-from controller.model.messages import Answer
+from controller.model.messages import Reply
 from controller.model.rules import TcpConnection
 from controller.model.settings import Counters, Settings
 from controller.model.views import FlowView, LinkView
@@ -203,7 +203,7 @@ def test_counters_are_read_no_more_once_it_is_so_configured() -> None:
     net.send_by_default("T0", "T2", 5e6)
     net.run(10)
     (answer,) = net.handle(ConfigurationChanged(1, Settings(counters=Counters(interval_s=0.0)), {}))
-    assert isinstance(answer, Answer) and not isinstance(answer.result, RequestError)
+    assert isinstance(answer, Reply) and not isinstance(answer.result, RequestError)
     net.run(3)
     assert {link.measured_bps for link in net.links().values()} == {None}
 

@@ -15,7 +15,7 @@ from controller.decide.preview import preview
 from controller.errors import RequestError
 from controller.model.events import CopyRequested, PortWentDown, StreamsReported
 from controller.model.preview_views import PreviewView
-from controller.model.requests import Failure, PreviewRequest
+from controller.model.requests import FailedElements, PreviewRequest
 from controller.model.settings import Settings
 from controller.model.state_copy import StateCopy
 from tests.controller.decide.failing_links import BUTTERFLY
@@ -69,7 +69,7 @@ def prepared(draw: random.Random, case: int) -> ControlledNetwork:
     return net
 
 
-def fail(draw: random.Random, net: ControlledNetwork) -> Failure | None:
+def fail(draw: random.Random, net: ControlledNetwork) -> FailedElements | None:
     """Choose what fails: mostly what carries a flow."""
     hosts = set(net.switches.network.hosts)
     links = [link.name for link in net.switches.network.links if not set(link.ends) & hosts]
@@ -85,10 +85,12 @@ def fail(draw: random.Random, net: ControlledNetwork) -> Failure | None:
         if set(link.split("-")) == set(step)
     }
     candidates = sorted(used) or links
-    return Failure(links=tuple(draw.sample(candidates, min(len(candidates), 1)))) if candidates else None
+    return (
+        FailedElements(links=tuple(draw.sample(candidates, min(len(candidates), 1)))) if candidates else None
+    )
 
 
-def expected_of(net: ControlledNetwork, failure: Failure) -> PreviewView:
+def expected_of(net: ControlledNetwork, failure: FailedElements) -> PreviewView:
     (answer,) = net.handle(CopyRequested(1))
     assert isinstance(answer.result, StateCopy)
     return preview(answer.result, PreviewRequest(fail=failure))
@@ -137,7 +139,7 @@ def test_the_acknowledgements_of_a_split_flow_leave_a_link_that_fails() -> None:
     request = FIRST | {"rate_bps": 3e6}
     net.request(**request, splitting="packets", source_ports=[40001])
     before = net.snapshot()
-    expected = expected_of(net, Failure(links=("S0-S4",)))
+    expected = expected_of(net, FailedElements(links=("S0-S4",)))
     net.break_link("S0-S4")
     same(expected, before, net.snapshot())
     loads = {link.link: link.allocated_after_bps for link in expected.links}
@@ -149,7 +151,7 @@ def test_switches_that_fail_together_are_as_they_would_be() -> None:
     """Ports of several links go one after the other: the preview is of all of them at once."""
     net = ControlledNetwork.brought_up(BUTTERFLY, replace(Settings(), lease_s=1e6))
     net.request(source="T0", destination="T2", destination_port=5001, rate_bps=3e6, packet_bytes=590)
-    expected = expected_of(net, Failure(switches=("S4",)))
+    expected = expected_of(net, FailedElements(switches=("S4",)))
     (flow,) = expected.flows
     assert flow.outcome == "lost"
     datapath_id = BUTTERFLY.datapath_id("S4")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import topologies
-from controller.decide.part import Shared
+from controller.decide.component import Context
 from controller.decide.protection import Protection
 from controller.install.outbox import Outbox
 from controller.install.transactions import Transactions
@@ -153,7 +153,7 @@ def test_switches_without_such_groups_get_none() -> None:
 
 def test_each_link_that_comes_up_costs_the_same() -> None:
     state = State(topologies.load("waxman:30:seed=1"), Settings())
-    protection = Protection(Shared(state, Outbox(), Transactions(state, Outbox())))
+    protection = Protection(Context(state, Outbox(), Transactions(state, Outbox())))
     state.live.assume_all()
     for link in state.live.take_changed_links():
         with Journal() as journal:
@@ -168,7 +168,7 @@ def test_each_link_that_comes_up_costs_the_same() -> None:
 def test_bypasses_are_found_in_a_tenth_of_the_time_at_most(cost_s: float) -> None:
     """`cost_s` is that of one bypass."""
     state = State(topologies.load("waxman:30:seed=1"), Settings())
-    protection = Protection(Shared(state, Outbox(), Transactions(state, Outbox())))
+    protection = Protection(Context(state, Outbox(), Transactions(state, Outbox())))
     state.live.assume_all()
     protection.links_changed(sorted(state.live.take_changed_links()), now=0.0)
     began = protection.next_deadline()

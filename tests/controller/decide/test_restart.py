@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import topologies
 from controller.api.schema import parse
-from controller.decide.difference import difference
+from controller.decide.rule_difference import rule_difference
 from controller.errors import InvalidRequest
 from controller.model.events import FlowRequested, LeaseRenewed, SwitchDisconnected
 from controller.model.installed import Installed
@@ -183,7 +183,7 @@ def test_the_difference_leads_from_anything_to_what_is_wanted(
     for rule in has:
         table.install(rule)
     installed = Installed(tuple(has), (), frozenset(foreign), meters=tuple(former))
-    missing = difference(1, installed, [*meters, *wanted])
+    missing = rule_difference(1, installed, [*meters, *wanted])
     for message in missing.first:
         table.take_away(message)
     kept = set(table.rules.values()) & set(wanted)

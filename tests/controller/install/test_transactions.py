@@ -25,7 +25,7 @@ from controller.model.events import (
     TimePassed,
 )
 from controller.model.journal import Journal, Journaled, JournaledDict, JournaledSet
-from controller.model.messages import Answer, InstallRules
+from controller.model.messages import InstallRules, Reply
 from controller.state.hosts import HostTable
 from tests.fakes.openflow_table import ControlledNetwork
 from tests.fakes.requests import WITH_PORTS as REQUEST
@@ -116,7 +116,7 @@ def test_a_host_is_not_half_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     assert table.all() == before
 
 
-def refused(net: ControlledNetwork, message: InstallRules, times: int) -> list[Answer]:
+def refused(net: ControlledNetwork, message: InstallRules, times: int) -> list[Reply]:
     event = RulesRefused(message.datapath_id, message.barrier, "TABLE_FULL")
     return [answer for _ in range(times) for answer in net.handle(event)]
 

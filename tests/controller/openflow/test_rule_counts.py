@@ -10,7 +10,7 @@ from controller.errors import NotFound
 from controller.model.counters import RuleCount
 from controller.model.events import InstalledRead, SwitchDisconnected, TimePassed, ViewRequested
 from controller.model.installed import Installed
-from controller.model.messages import Answer, InstallRules, Message, ReadInstalled
+from controller.model.messages import InstallRules, Message, ReadInstalled, Reply
 from controller.model.requests import ViewName
 from controller.model.rules import Match, Output, Rule, RuleKey, TcpConnection, flow_cookie
 from controller.model.views import RulesView
@@ -70,7 +70,7 @@ def asked(messages: list[Message]) -> list[int]:
 
 def counts_of(messages: list[Message]) -> dict[int, set[int | None]]:
     """Return the packets of the rules in each answer, by token."""
-    answers = [message for message in messages if isinstance(message, Answer)]
+    answers = [message for message in messages if isinstance(message, Reply)]
     views = [(answer.token, answer.result) for answer in answers]
     return {token: {r.packets for r in view.rules} for token, view in views if isinstance(view, RulesView)}
 
@@ -113,5 +113,5 @@ def test_few_switches_are_asked_at_once(net: ControlledNetwork) -> None:
 
 def test_an_unknown_switch_is_not_found(net: ControlledNetwork) -> None:
     (answer,) = look(net, 1, "S9")
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, Reply)
     assert isinstance(answer.result, NotFound)

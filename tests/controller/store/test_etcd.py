@@ -15,7 +15,7 @@ import pytest
 import trustme
 
 from controller.errors import Fenced, StoreError
-from controller.model.records import Change, Holder, Update
+from controller.model.records import Holder, RecordChange, Update
 from controller.store import etcd
 from controller.store import etcd_pb2 as pb
 from controller.store.etcd import EtcdStore
@@ -68,20 +68,26 @@ def test_what_the_leader_writes_is_there_whole_and_others_are_refused(
     assert one.load() == {}
     first = lead(one)
     assert not other.claim(other.grant_lease(forever), "", "", forever), "the key is taken"
-    one.write([Change("flow", "f1", BIG), Change("link", "S0-S1", {"rate_bps": 5e6})])
-    one.write([Change("flow", "f1", None), Change("flow", "f2", BIG), Change("flow", "f2", {"a": 2})])
+    one.write([RecordChange("flow", "f1", BIG), RecordChange("link", "S0-S1", {"rate_bps": 5e6})])
+    one.write(
+        [
+            RecordChange("flow", "f1", None),
+            RecordChange("flow", "f2", BIG),
+            RecordChange("flow", "f2", {"a": 2}),
+        ]
+    )
     assert other.load() == {"flow": {"f2": {"a": 2}}, "link": {"S0-S1": {"rate_bps": 5e6}}}
     other.depose(first + 1000, forever)  # of another epoch: nothing happens
-    one.write([Change("flow", "f3", {})])
+    one.write([RecordChange("flow", "f3", {})])
     other.depose(first, forever)
     assert lead(other) > first
     with pytest.raises(Fenced, match="another replica leads"):
-        one.write([Change("flow", "f4", {})])
-    other.write([Change("flow", "f5", {})])
+        one.write([RecordChange("flow", "f4", {})])
+    other.write([RecordChange("flow", "f5", {})])
     assert set(one.load()["flow"]) == {"f2", "f3", "f5"}
     one.deciding_epoch = lambda: 0
     with pytest.raises(Fenced):
-        one.write([Change("flow", "f4", {})])
+        one.write([RecordChange("flow", "f4", {})])
 
 
 def test_thousands_of_records_are_one_transaction_and_are_read_in_pages(
@@ -91,10 +97,10 @@ def test_thousands_of_records_are_one_transaction_and_are_read_in_pages(
     lead(one)
     one.load()
     before = one.revision
-    one.write([Change("flow", f"{number:04}", {"number": number}) for number in range(2500)])
+    one.write([RecordChange("flow", f"{number:04}", {"number": number}) for number in range(2500)])
     assert len(other.load()["flow"]) == 2500
     assert other.revision == before + 1
-    one.write([Change("flow", f"{number:04}", {"x": "y" * 2000}) for number in range(1500)])  # 3 MB
+    one.write([RecordChange("flow", f"{number:04}", {"x": "y" * 2000}) for number in range(1500)])  # 3 MB
     assert len(other.load()["flow"]["0007"]["x"]) == 2000
 
 
@@ -115,12 +121,12 @@ def test_a_repeated_transaction_that_arrives_late_changes_nothing(
         return result
 
     monkeypatch.setattr(one._client, "call", lossy)
-    one.write([Change("flow", "f", {"rate": 1})])
-    one.write([Change("flow", "f", {"rate": 2})])
+    one.write([RecordChange("flow", "f", {"rate": 1})])
+    one.write([RecordChange("flow", "f", {"rate": 2})])
     monkeypatch.undo()
     assert not call("KV/Txn", sent[0], pb.TransactionResult, forever).succeeded
     assert one.load()["flow"]["f"] == {"rate": 2}
-    one.write([Change("flow", "f", {"rate": 3})])
+    one.write([RecordChange("flow", "f", {"rate": 3})])
 
 
 def test_a_watch_tells_records_and_leaders_in_order_and_goes_on_where_it_was(
@@ -139,21 +145,21 @@ def test_a_watch_tells_records_and_leaders_in_order_and_goes_on_where_it_was(
     thread = threading.Thread(target=follow)
     thread.start()
     epoch = lead(one)
-    one.write([Change("flow", "f1", {"a": 1}), Change("flow", "f2", {})])
-    one.write([Change("flow", "f1", None)])
+    one.write([RecordChange("flow", "f1", {"a": 1}), RecordChange("flow", "f2", {})])
+    one.write([RecordChange("flow", "f1", None)])
     one.depose(epoch, forever)
     wait_until(lambda: len(heard) == 4, "four updates")
     assert one.holder is not None
     holder = Holder(epoch, one.holder.lease, "192.0.2.1:8080", "192.0.2.1:50051")
     assert heard[0] == Update((), holder, is_of_holder=True)
-    assert heard[1] == Update((Change("flow", "f1", {"a": 1}), Change("flow", "f2", {})))
-    assert heard[2:] == [Update((Change("flow", "f1", None),)), Update((), None, is_of_holder=True)]
+    assert heard[1] == Update((RecordChange("flow", "f1", {"a": 1}), RecordChange("flow", "f2", {})))
+    assert heard[2:] == [Update((RecordChange("flow", "f1", None),)), Update((), None, is_of_holder=True)]
     watch.cancel()
     thread.join()
     lead(other)
-    other.write([Change("flow", "f3", {})])
+    other.write([RecordChange("flow", "f3", {})])
     following = iter(other.watch(watch.revision))
-    assert next(following).is_of_holder and next(following).changes == (Change("flow", "f3", {}),)
+    assert next(following).is_of_holder and next(following).changes == (RecordChange("flow", "f3", {}),)
 
 
 def test_the_leaders_key_goes_with_its_lease(stores: tuple[EtcdStore, EtcdStore]) -> None:
@@ -182,15 +188,15 @@ def test_servers_that_are_gone_are_a_bounded_wait_and_nothing_half_done(tmp_path
     with EtcdServers(tmp_path, 3) as servers:
         store = EtcdStore(EtcdClient(EtcdAccess(servers.endpoints)), "/test", LEASE_S)
         epoch = lead(store)
-        store.write([Change("flow", "f1", {})])
+        store.write([RecordChange("flow", "f1", {})])
         servers.processes[0].kill()  # one of three: it goes on
-        store.write([Change("flow", "f2", {})])
+        store.write([RecordChange("flow", "f2", {})])
         servers.processes[1].kill()
         began = time.monotonic()
         goes_on = until(began + 1.0)
         store.deciding_epoch = lambda: epoch if goes_on() else 0
         with pytest.raises(Fenced, match="no server has answered in time"):
-            store.write([Change("flow", "f3", {})])
+            store.write([RecordChange("flow", "f3", {})])
         for number in (0, 1):
             servers.processes[number].wait()
             servers.processes[number] = servers.start(number)
@@ -222,14 +228,14 @@ def test_certificates_and_a_user_are_asked_for_and_given(
         )
         store = EtcdStore(EtcdClient(access), "/mt", LEASE_S)
         lead(store)
-        store.write([Change("flow", "f1", {"a": 1})])
+        store.write([RecordChange("flow", "f1", {"a": 1})])
         watch = store.watch(store.revision)
-        assert next(iter(watch)).changes == (Change("flow", "f1", {"a": 1}),)
+        assert next(iter(watch)).changes == (RecordChange("flow", "f1", {"a": 1}),)
         watch.cancel()
         servers.processes[0].kill()  # it forgets the tokens that it has given
         servers.processes[0].wait()
         servers.processes[0] = servers.start(0)
-        store.write([Change("flow", "f2", {})])
+        store.write([RecordChange("flow", "f2", {})])
         assert set(store.load()["flow"]) == {"f1", "f2"}
         store.close()
         with pytest.raises(StoreError, match="permission denied"):

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.apps import carried, config, pattern
+from experiments.apps import config, pattern, stream_progress
 from experiments.engines.live.child import Child, ChildFailed
 from experiments.workloads import Bulk, Cbr, OnOff, Requests, Workload
 from experiments.workloads.sizes import ExponentialSize, FixedSize
@@ -215,7 +215,7 @@ def test_what_a_stream_has_carried_is_what_has_arrived_at_its_peer() -> None:
             return int(count)
 
         wait_until(
-            lambda: carried.by_stream([near])[0].arrived_bytes == arrived() and arrived() > 0,
+            lambda: stream_progress.by_stream([near])[0].arrived_bytes == arrived() and arrived() > 0,
             "the counts to agree",
         )
         assert arrived() < written

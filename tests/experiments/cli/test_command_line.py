@@ -106,7 +106,7 @@ def test_all_stands_for_every_protocol_and_the_time_is_told(tmp_path: Path) -> N
     job = job_from(make_parser().parse_args(argv), 0.0)
     assert job.protocols == tuple(protocols.usual())
     runs = 2 * len(protocols.usual())
-    minutes = runs * (1 + 20 + run_and_report.AROUND_A_RUN_S) / 60
+    minutes = runs * (1 + 20 + run_and_report.RUN_OVERHEAD_S) / 60
     assert f"{runs} runs of 20 s: about {minutes:.0f} minutes" in run_and_report.how_long(job)
     one = job.model_copy(update={"cases": ("1",), "protocols": ("ospf",)})
     assert run_and_report.how_long(one).startswith("1 run of 20 s: about a minute")

@@ -104,7 +104,7 @@ def test_little_memory_or_disk_degrades() -> None:
 
 def test_whatever_is_not_ok_has_a_meaning_and_a_remedy() -> None:
     checks = [
-        *(doctor.from_capability(lacks(name)) for name in doctor.LACKS),
+        *(doctor.from_capability(lacks(name)) for name in doctor.CONSEQUENCES),
         doctor.check_datapaths({}),
         doctor.check_programs(lambda name: None),
         doctor.check_mininet(None),

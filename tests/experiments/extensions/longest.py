@@ -15,7 +15,7 @@ from experiments.model.plan import RunPlan
 from experiments.model.results import PathAllocation
 from experiments.protocols import FlowPlan, ProtocolSpec
 from experiments.protocols.allocated import LEASE_S
-from experiments.protocols.look import YELLOW
+from experiments.protocols.plot_style import YELLOW
 from topologies.model import Network
 
 
@@ -53,7 +53,7 @@ class Longest(ProtocolSpec):
 
     name = "longest"
     description = "plain TCP on the longest simple path by delay"
-    look = YELLOW
+    plot_style = YELLOW
 
     def agent(self, lab: Lab) -> Agent:
         """Return what pins the paths."""

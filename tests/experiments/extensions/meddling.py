@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from experiments.engines.live.agent import Agent, Lab
 from experiments.protocols import ProtocolSpec, register
-from experiments.protocols.look import YELLOW
+from experiments.protocols.plot_style import YELLOW
 
 
 class MeddlingAgent(Agent):
@@ -29,7 +29,7 @@ class Meddling(ProtocolSpec):
 
     name = "meddling"
     description = "plain TCP over links that change"
-    look = YELLOW
+    plot_style = YELLOW
 
     def agent(self, lab: Lab) -> Agent:
         """Return what changes links."""

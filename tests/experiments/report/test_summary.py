@@ -11,7 +11,7 @@ from experiments.protocols import PROTOCOLS
 from experiments.report import units
 from experiments.report.comparison import compare
 from experiments.report.notes import Notes, flow_notes, general_notes, validity_sentences
-from experiments.report.palette import protocol_looks
+from experiments.report.palette import protocol_styles
 from experiments.report.reference import load_reference
 from experiments.report.summary import summarise, summarise_links
 from tests.fakes.results import make_results
@@ -166,12 +166,14 @@ def test_footnotes_are_lettered_in_order_and_each_text_once() -> None:
 
 
 def test_a_protocol_looks_alike_whatever_stands_beside_it() -> None:
-    alone, among = protocol_looks(["mstcp"]), protocol_looks(["lia", "ospf", "mstcp", "olia"])
+    alone, among = protocol_styles(["mstcp"]), protocol_styles(["lia", "ospf", "mstcp", "olia"])
     assert alone["mstcp"] == among["mstcp"]
-    many = protocol_looks(["ospf", "ecmp", "ppfs", "mstcp", "mptcp", "lia", "olia", "balia"])
-    assert len({look.colour for look in many.values()}) == len(many) == 8
-    assert len({look.hatch for look in many.values()}) == len({look.marker for look in many.values()}) == 8
-    assert len(protocol_looks([f"p{i}" for i in range(30)])) == 30
+    many = protocol_styles(["ospf", "ecmp", "ppfs", "mstcp", "mptcp", "lia", "olia", "balia"])
+    assert len({style.colour for style in many.values()}) == len(many) == 8
+    assert (
+        len({style.hatch for style in many.values()}) == len({style.marker for style in many.values()}) == 8
+    )
+    assert len(protocol_styles([f"p{i}" for i in range(30)])) == 30
 
 
 # Machado, Oliveira and Fernandes (2009): severity 1, on linear RGB.
@@ -195,11 +197,11 @@ def seen(colour: str, vision: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("vision", VISIONS)
 def test_built_in_protocols_are_told_apart_without_colour_vision(vision: str) -> None:
-    looks = protocol_looks(PROTOCOLS)
-    colours = [seen(look.colour, VISIONS[vision]) for look in looks.values()]
+    styles = protocol_styles(PROTOCOLS)
+    colours = [seen(style.colour, VISIONS[vision]) for style in styles.values()]
     assert min(float(np.linalg.norm(a - b)) for a, b in itertools.combinations(colours, 2)) > 15
-    assert len({look.marker for look in looks.values()}) == len({look.hatch for look in looks.values()})
-    assert len({look.marker for look in looks.values()}) == len(PROTOCOLS)
+    assert len({style.marker for style in styles.values()}) == len({style.hatch for style in styles.values()})
+    assert len({style.marker for style in styles.values()}) == len(PROTOCOLS)
 
 
 @pytest.mark.parametrize(

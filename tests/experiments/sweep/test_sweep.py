@@ -18,7 +18,7 @@ from experiments.engines.sim.process import Processes
 from experiments.errors import Interrupted, OutputError, RunFailed, ScenarioError
 from experiments.report.terminal import WIDTH
 from experiments.sweep.description import Admitted, admit, describe, plan_of
-from experiments.sweep.offer import FRAMING, PACKETS_PER_ACK, Offers
+from experiments.sweep.offered_load import FRAMING, PACKETS_PER_ACK, OfferedLoads
 from experiments.sweep.plan import Conditions, Metric, Point, Sweep
 from experiments.sweep.routes import DefaultRoutes
 from experiments.sweep.runner import run
@@ -46,7 +46,7 @@ def swept(
         ran.append(ended)
 
     store = SweepStore(folder, sweep.conditions, resume=resume)
-    run(sweep, Offers(sweep.conditions, kept=workers + 1), store, report, Processes(), workers)
+    run(sweep, OfferedLoads(sweep.conditions, kept=workers + 1), store, report, Processes(), workers)
     return store.results(sweep), ran
 
 
@@ -107,7 +107,7 @@ def test_all_protocols_are_asked_for_the_same(results: list[PointResult]) -> Non
 
 
 def test_an_allocation_in_goodput_fits_the_links_with_headers_and_acknowledgements() -> None:
-    offers = Offers(CONDITIONS, kept=1)
+    offers = OfferedLoads(CONDITIONS, kept=1)
     flows = offers.flows(1.6, 1)
     wire_bps: dict[tuple[str, str], float] = {}
     ratio = FRAMING.ack_ratio(66, PACKETS_PER_ACK)
@@ -126,7 +126,7 @@ def test_an_allocation_in_goodput_fits_the_links_with_headers_and_acknowledgemen
 
 
 def test_flows_that_get_nothing_are_not_simulated() -> None:
-    offers = Offers(CONDITIONS, kept=1)
+    offers = OfferedLoads(CONDITIONS, kept=1)
     flows = offers.flows(4.0, 1)
     nothing = {flow.name for flow in flows if not flow.paths}
     assert nothing, "a load at which flows get nothing"
@@ -196,7 +196,7 @@ def test_stopping_keeps_what_is_finished(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(Interrupted) as stopped:
-        run(SWEEP, Offers(CONDITIONS, kept=2), store, report, Processes(), 1)
+        run(SWEEP, OfferedLoads(CONDITIONS, kept=2), store, report, Processes(), 1)
     assert (stopped.value.finished, stopped.value.planned) == (1, 12)
     assert len(SweepStore(tmp_path, CONDITIONS, resume=True).results(SWEEP)) == 1
 

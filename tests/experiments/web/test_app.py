@@ -30,7 +30,7 @@ from experiments.sweep.store import PointResult
 from experiments.sweep.summary import document
 from experiments.web.app import Content
 from experiments.web.documents import FinishedResults
-from experiments.web.opening import open_documents
+from experiments.web.open_documents import open_documents
 from experiments.web.server import PageServer, PortTaken
 from experiments.web.watching import Watch
 from tests.fakes.results import make_results

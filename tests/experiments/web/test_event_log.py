@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.web.event_log import FEWEST_SAMPLES, VALUES_KEPT, EventLog
+from experiments.web.event_log import MIN_SAMPLES, VALUES_KEPT, EventLog
 
 LASTING, SAMPLE, LATEST, FORGET = "lasting", "sample", "latest", "forget"
 STEPS = st.lists(
@@ -80,10 +80,10 @@ def test_a_reader_that_came_late_or_went_away_shows_the_same_as_one_that_stayed(
 
 def test_samples_are_bounded_by_their_values() -> None:
     log = EventLog()
-    for number in range(FEWEST_SAMPLES + 10):
+    for number in range(MIN_SAMPLES + 10):
         log.add_sample(1, {"number": number}, values=VALUES_KEPT)
     kept = [json.loads(entry.text)["number"] for entry in log.after(0)]
-    assert kept == list(range(10, FEWEST_SAMPLES + 10))
+    assert kept == list(range(10, MIN_SAMPLES + 10))
 
 
 def test_what_changes_is_told_after_each_addition() -> None:

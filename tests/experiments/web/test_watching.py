@@ -8,6 +8,7 @@ from typing import Any
 
 import topologies
 from experiments.model import overrides, scenario
+from experiments.model.atomic_files import write_output
 from experiments.model.events import (
     Event,
     InRun,
@@ -24,7 +25,6 @@ from experiments.model.events import (
     to_line,
 )
 from experiments.model.job import Job
-from experiments.model.whole_files import write_atomically
 from experiments.web.event_log import EventLog
 from experiments.web.watching import Watch
 from tests.fakes.results import make_run
@@ -150,9 +150,9 @@ def test_the_plan_says_what_is_there_and_what_is_to_come(tmp_path: Path) -> None
     job = job_of(tmp_path)
     (tmp_path / "runs").mkdir()
     valid = make_run("ospf", "1", 1, 2.0, job.network)
-    write_atomically(job.result_path(1), valid.model_dump_json())
+    write_output(job.result_path(1), valid.model_dump_json())
     watch = Watch(job, EventLog())
-    write_atomically(job.result_path(2), valid.model_dump_json())  # while it is watched
+    write_output(job.result_path(2), valid.model_dump_json())  # while it is watched
     plan = watch.plan()
     check_answer("Session", {"documents": 1, "watch": plan})
     assert [(run["number"], run["protocol"], run["seed"], run["kept"]) for run in plan["runs"]] == [

@@ -12,7 +12,7 @@ from controller.leader.machine import Times
 from controller.model import events
 from controller.model.event_log import EVENT
 from controller.model.messages import DatapathMessage as ToSwitch
-from controller.model.records import Change, Holder, Records, Update
+from controller.model.records import Holder, RecordChange, Records, Update
 
 if TYPE_CHECKING:
     from tests.fakes.replicated.replica import SimReplica
@@ -81,7 +81,7 @@ class EtcdModel:
         if self.holder is not None and self.holder.epoch == epoch:
             self._hold(None)
 
-    def write(self, epoch: int, turn: int, changes: tuple[Change, ...]) -> bool:
+    def write(self, epoch: int, turn: int, changes: tuple[RecordChange, ...]) -> bool:
         if self.holder is None or self.holder.epoch != epoch or self.turn not in (turn - 1, turn):
             return False
         if self.turn == turn:
@@ -98,7 +98,7 @@ class EtcdModel:
         self._changed(Update(changes))
         return True
 
-    def _note_told(self, change: Change) -> None:
+    def _note_told(self, change: RecordChange) -> None:
         if change.kind == EVENT and change.value is not None:
             assert change.value["number"] == len(self.told) + 1, "the log has a gap, or a number twice"
             self.told += [tuple(each) for each in json.loads(json.dumps(change.value["told"]))]

@@ -19,9 +19,9 @@ from controller.loop import refusals
 from controller.model import events
 from controller.model.client_events import ClientEvent
 from controller.model.event_log import EventLog
-from controller.model.messages import Abandoned, Acknowledge, Answer, Message, Postpone
+from controller.model.messages import Abandoned, Acknowledge, Message, Postpone, Reply
 from controller.model.messages import DatapathMessage as ToSwitch
-from controller.model.records import Change, Update
+from controller.model.records import RecordChange, Update
 from controller.model.settings import Counters, Settings
 from tests.fakes.replicated.models import DATAPATHS, NETWORK, TIMES
 
@@ -59,7 +59,7 @@ class SimReplica:
         self.deferred: list[Callable[[], None]] = []
         self.inbox: deque[events.Event] = deque()
         self.writing = False
-        self.waiting: dict[int, Callable[[Answer], None]] = {}
+        self.waiting: dict[int, Callable[[Reply], None]] = {}
         self.connections: dict[int, int] = {}
         self.announced: dict[int, int] = {}  # by datapath id, as `Switches` does
         self.acknowledged: dict[int, int] = {}
@@ -86,7 +86,7 @@ class SimReplica:
         self.world.etcd.watchers.pop(self, None)
         waiting, self.waiting = self.waiting, {}
         for token, done in waiting.items():
-            done(Answer(token, Unavailable("", "the connection ended")))
+            done(Reply(token, Unavailable("", "the connection ended")))
         epoch = self.machine.epoch
         for other in self.world.replicas if epoch else ():
             if other is not self and self.world.rng.random() < 0.7:
@@ -302,14 +302,16 @@ class SimReplica:
 
     def _carry_out(self, messages: list[Message]) -> None:
         told = self.log.numbered(messages, self.world.now)
-        records = [message for message in messages if isinstance(message, Change)]
+        records = [message for message in messages if isinstance(message, RecordChange)]
         changes = (*records, *self.log.records(told))
         if changes:
             self._write(messages, changes, told)
         else:
             self._send(messages)
 
-    def _write(self, messages: list[Message], changes: tuple[Change, ...], told: list[ClientEvent]) -> None:
+    def _write(
+        self, messages: list[Message], changes: tuple[RecordChange, ...], told: list[ClientEvent]
+    ) -> None:
         epoch, life = self.core.epoch(self.now()), self.life
         self.turn = self.turn + 1 if epoch == self.written_epoch else 1
         self.written_epoch, turn = epoch, self.turn
@@ -357,13 +359,13 @@ class SimReplica:
         for message in messages:
             if not self.is_alive:
                 return
-            if isinstance(message, Answer):
+            if isinstance(message, Reply):
                 done = self.waiting.pop(message.token, None)
                 if done is not None:  # else it was told already that nobody would answer
                     done(message)
             elif isinstance(message, Abandoned):
                 for token in list(self.waiting):
-                    self.waiting.pop(token)(Answer(token, Unavailable("", "it leads no more")))
+                    self.waiting.pop(token)(Reply(token, Unavailable("", "it leads no more")))
             elif isinstance(message, Postpone):
                 self.inbox.extendleft(reversed(message.events))
             elif isinstance(message, ToSwitch):

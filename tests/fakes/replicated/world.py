@@ -15,7 +15,7 @@ from controller.api.schema import parse
 from controller.errors import RequestError, Unavailable
 from controller.leader.machine import Standing
 from controller.model import events
-from controller.model.messages import Answer
+from controller.model.messages import Reply
 from controller.model.rules import Rule, is_flow_cookie
 from controller.model.views import FlowView
 from tests.fakes.openflow_table import FakeSwitches
@@ -132,7 +132,7 @@ class World:
         replica, token = self.replicas[client.replica], next(self.numbers)
         self.answered[token] = 0
 
-        def answered(answer: Answer) -> None:
+        def answered(answer: Reply) -> None:
             self.answered[token] += 1
             assert self.answered[token] == 1, "two answers"
             if isinstance(answer.result, Unavailable):
@@ -140,7 +140,7 @@ class World:
             done(answer.result)
 
         if not replica.is_alive:
-            answered(Answer(token, Unavailable("", "nobody listens")))
+            answered(Reply(token, Unavailable("", "nobody listens")))
             return
         replica.waiting[token] = answered
         replica.post(event(token))

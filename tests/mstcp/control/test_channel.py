@@ -18,7 +18,7 @@ import trustme
 
 import mstcp
 from mstcp import StreamWriter
-from mstcp.aio.opening import OpeningStreams
+from mstcp.aio.connect_context import ConnectContext
 from mstcp.background import background
 from mstcp.control import ControllerAddress, ControllerClient
 from mstcp.proto import control_pb2 as pb
@@ -27,7 +27,7 @@ from tests.fakes.flow_controller import FlowController, split_evenly
 from tests.fakes.tcp_server import tcp_server, wire
 from tests.fakes.waiting import until
 
-Connect = Callable[..., OpeningStreams]
+Connect = Callable[..., ConnectContext]
 
 
 async def drain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

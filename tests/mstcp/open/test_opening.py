@@ -12,7 +12,7 @@ import pytest
 
 import mstcp
 from mstcp import StreamSpec
-from mstcp.open import opening as client_opening
+from mstcp.open import connect as client_connect
 from tests.fakes.connections import serving
 
 CONNECT_S = 0.8
@@ -75,7 +75,7 @@ async def test_a_long_path_opens_one_connection_with_all_its_streams(monkeypatch
             await reader.read()
             writer.close()
 
-    resolve = client_opening.resolve
+    resolve = client_connect.resolve
 
     async def twice(host: str, port: int) -> Any:
         return 2 * await resolve(host, port)  # as a name with two addresses of one server

@@ -10,7 +10,7 @@ import pytest
 
 import mstcp
 from mstcp import ConnectionLost, LocalProtocolError, StreamSpec, sockets
-from mstcp.open.opening import open_transport
+from mstcp.open.connect import open_transport
 from mstcp.options import ClientOptions
 from tests.fakes.transport import Raw
 from tests.fakes.waiting import until

@@ -17,7 +17,7 @@ export interface components {
             requested_bps: number;
             source: string;
         };
-        Failure: {
+        FailedElements: {
             /** @default [] */
             links?: string[];
             /** @default [] */
@@ -194,9 +194,9 @@ export interface components {
              *       "switches": []
              *     }
              */
-            fail?: components["schemas"]["Failure"];
+            fail?: components["schemas"]["FailedElements"];
             /** @default [] */
-            scale?: components["schemas"]["Scaling"][];
+            scale?: components["schemas"]["ScaledDemands"][];
         };
         PreviewSummaryView: {
             admitted: number;
@@ -225,7 +225,7 @@ export interface components {
             nodes: string[];
             rate_bps: number;
         };
-        Scaling: {
+        ScaledDemands: {
             factor: number;
             flow_id?: string | null;
         };
@@ -276,7 +276,7 @@ export interface components {
     pathItems: never;
 }
 export type AddedFlowView = components['schemas']['AddedFlowView'];
-export type Failure = components['schemas']['Failure'];
+export type FailedElements = components['schemas']['FailedElements'];
 export type Figures = components['schemas']['Figures'];
 export type FlowRequest = components['schemas']['FlowRequest'];
 export type FlowSummaryView = components['schemas']['FlowSummaryView'];
@@ -295,7 +295,7 @@ export type PreviewSummaryView = components['schemas']['PreviewSummaryView'];
 export type PreviewView = components['schemas']['PreviewView'];
 export type RefusalView = components['schemas']['RefusalView'];
 export type RequestedPath = components['schemas']['RequestedPath'];
-export type Scaling = components['schemas']['Scaling'];
+export type ScaledDemands = components['schemas']['ScaledDemands'];
 export type SplitView = components['schemas']['SplitView'];
 export type StreamView = components['schemas']['StreamView'];
 export type TopologyLinkView = components['schemas']['TopologyLinkView'];

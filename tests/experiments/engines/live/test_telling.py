@@ -16,8 +16,8 @@ import pytest
 import topologies
 from experiments.analysis.logs import Window
 from experiments.engines.live.child import Child
+from experiments.engines.live.progress_events import ProgressEvents
 from experiments.engines.live.sampling import LinkSampler
-from experiments.engines.live.telling import Telling
 from experiments.model import scenario
 from experiments.model.events import Event, FlowsConnected, RatesMeasured, ValidityMeasured
 from experiments.model.plan import RunPlan
@@ -120,7 +120,7 @@ class Run:
         self.sampler = LinkSampler(self._counters)
         window = Window(2 * SECOND, 10.0)
         parts: Any = (self.plan, self.traffic, self.sampler, self.agent, window, self.heard.append)
-        self.telling = Telling(*parts, busy=False)
+        self.telling = ProgressEvents(*parts, busy=False)
 
     def _counters(self) -> list[DirectionCounters]:
         late = Lateness(1.0, 1.0, p99_us=2.0 * self.packets, max_us=3.0 * self.packets)

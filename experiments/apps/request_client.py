@@ -16,7 +16,7 @@ from experiments.apps.pattern import Pattern
 from experiments.apps.process import now_ns
 
 
-class Asker:
+class RequestClient:
     """Makes a flow's requests.
 
     A request counts from when its user wanted it, even where it left later, so that a source that falls

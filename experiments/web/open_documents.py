@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from experiments.errors import ScenarioError
 from experiments.model.data import Data
 from experiments.model.problems import what_is_wrong
-from experiments.model.reading import DOCUMENT, name_of, read_results
+from experiments.model.results_files import RESULTS_FILE, document_name, read_results
 from experiments.sweep.plan import Sweep
 from experiments.sweep.store import PointResult
 from experiments.sweep.summary import SweepRow
@@ -20,13 +20,13 @@ from experiments.web.documents import FinishedResults, NoSuchRun, OpenDocument, 
 
 SWEEP = "sweep.json"
 SOLUTION = "solution.html"
-MOST_FILES = 50
+MAX_FILES = 50
 """Of the documents in a folder that has none itself."""
 
 
 def open_documents(path: Path) -> list[OpenDocument]:
     """Open a document, a folder with one, or all below a folder without (ScenarioError: there is none)."""
-    if path.is_dir() and not (path / DOCUMENT).exists():
+    if path.is_dir() and not (path / RESULTS_FILE).exists():
         files = list(_below(path))
         if files:
             return [_open(file) for file in files]
@@ -42,10 +42,10 @@ def _below(folder: Path) -> Iterator[Path]:
         return
     depths = ("*", "*/*")
     files = sorted(
-        f for depth in depths for name in (DOCUMENT, SWEEP) for f in folder.glob(f"{depth}/{name}")
+        f for depth in depths for name in (RESULTS_FILE, SWEEP) for f in folder.glob(f"{depth}/{name}")
     )
-    if len(files) > MOST_FILES:
-        reason = f"holds {len(files)} folders with results, and a page shows {MOST_FILES}: name some of them"
+    if len(files) > MAX_FILES:
+        reason = f"holds {len(files)} folders with results, and a page shows {MAX_FILES}: name some of them"
         raise ScenarioError(str(folder), "", reason)
     yield from files
 
@@ -53,7 +53,7 @@ def _below(folder: Path) -> Iterator[Path]:
 def _open(path: Path) -> OpenDocument:
     if path.name == SWEEP:
         return FinishedSweep(path)
-    return FinishedResults(read_results(path), name_of(path))
+    return FinishedResults(read_results(path), document_name(path))
 
 
 class _Document(Data):

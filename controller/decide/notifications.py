@@ -9,7 +9,7 @@ from controller.state.flow import Flow
 from topologies.model import Network
 
 
-def facts_of(flow: Flow) -> dict[str, object]:
+def flow_fields(flow: Flow) -> dict[str, object]:
     """Return whose a flow is, from where to where it leads, its rates and paths."""
     return {
         "flow": flow.id,
@@ -32,7 +32,7 @@ def refuse(outbox: Outbox, token: int, error: AnyFailure) -> RequestError:
     return error
 
 
-def tell_refused(outbox: Outbox, source: str, destination: str, error: RequestError, owner: str) -> None:
+def notify_refused(outbox: Outbox, source: str, destination: str, error: RequestError, owner: str) -> None:
     """Tell that a request for a flow was refused, and why."""
     facts = {
         "source": source,
@@ -46,7 +46,7 @@ def tell_refused(outbox: Outbox, source: str, destination: str, error: RequestEr
     outbox.tell(ClientEventKind.FLOW_REFUSED, text, facts)
 
 
-def tell_topology(outbox: Outbox, before: Network, after: Network) -> None:
+def notify_topology_changed(outbox: Outbox, before: Network, after: Network) -> None:
     """Tell which switches, hosts and links the topology file has and had not, or has no more."""
     links = {link.name for link in before.links}, {link.name for link in after.links}
     parts = (

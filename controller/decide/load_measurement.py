@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from controller.compile.split import is_stamp
+from controller.decide.component import Component, Context
 from controller.decide.dropped_groups import DroppedGroups
-from controller.decide.part import Part, Shared
 from controller.model.client_events import ClientEventKind
 from controller.model.counters import PinnedBy
 from controller.model.events import CountersRead, CountersRefused
@@ -15,11 +15,11 @@ from controller.model.rules import TcpConnection
 from controller.state.counter_polling import CounterPolling
 
 
-class Measuring(Part):
+class LoadMeasurement(Component):
     """Asks for counters and records them."""
 
     def __init__(
-        self, shared: Shared, capacity_returned: Callable[[float], None], asked: Callable[[str], None]
+        self, shared: Context, capacity_returned: Callable[[float], None], asked: Callable[[str], None]
     ) -> None:
         super().__init__(shared)
         self._capacity_returned = capacity_returned

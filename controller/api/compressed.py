@@ -14,20 +14,20 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 @dataclass(frozen=True)
-class Packed:
+class CompressedBody:
     """A body, ready to be sent."""
 
     plain: bytes
     gzipped: bytes
 
 
-def pack(plain: bytes, level: int) -> Packed:
+def compress(plain: bytes, level: int) -> CompressedBody:
     """Return a body with its compressed form; the same bytes give the same."""
     packer = zlib.compressobj(level, zlib.DEFLATED, _GZIP)
-    return Packed(plain, packer.compress(plain) + packer.flush())
+    return CompressedBody(plain, packer.compress(plain) + packer.flush())
 
 
-def send(packed: Packed, media_type: str, accept_encoding: str, headers: dict[str, str]) -> Response:
+def send(packed: CompressedBody, media_type: str, accept_encoding: str, headers: dict[str, str]) -> Response:
     """Return the answer in the form that the client takes."""
     headers = headers | {"Vary": "Accept-Encoding"}
     if "gzip" not in accept_encoding.lower():

@@ -22,10 +22,10 @@ from experiments.model.events import (
 from experiments.model.plan import RunPlan
 from experiments.model.results import ProgramTimes
 
-VALIDITY_EVERY_S = 1.0
+VALIDITY_INTERVAL_S = 1.0
 
 
-class Telling:
+class ProgressEvents:
     """Makes events of what the engine has sampled anyway: nothing is measured for it but the processor.
 
     `busy` says whether the processor's load matters, as it does where programs take time.
@@ -81,7 +81,7 @@ class Telling:
         links = self._sampler.latest_utilisation(self._plan.network)
         self._report(RatesMeasured(seconds=seconds, links=links, streams_bps=streams_bps))
         if now_ns >= self._next_validity_ns:
-            self._next_validity_ns = now_ns + round(VALIDITY_EVERY_S / NANOSECONDS)
+            self._next_validity_ns = now_ns + round(VALIDITY_INTERVAL_S / NANOSECONDS)
             times = programs.read(seconds) if programs is not None and seconds > 0 else []
             self._report(self._validity(seconds, times))
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from controller.decide.component import Component, Context
 from controller.decide.leases import Leases
-from controller.decide.part import Part, Shared
 from controller.model.client_events import ClientEventKind
 from controller.model.journal import JournaledDict
 from controller.model.messages import FlowEnded, Notify
@@ -16,10 +16,10 @@ from controller.state.flow_record import FLOW, flow_of
 from controller.state.lost_paths import on_paths_of_file
 
 
-class Succession(Part):
+class Takeover(Component):
     """Takes flows over from their records."""
 
-    def __init__(self, shared: Shared, leases: Leases, capacity_changed: Callable[[float], None]) -> None:
+    def __init__(self, shared: Context, leases: Leases, capacity_changed: Callable[[float], None]) -> None:
         super().__init__(shared)
         self._leases = leases
         self._capacity_changed = capacity_changed

@@ -10,12 +10,12 @@ from experiments.errors import ScenarioError
 from experiments.model.problems import what_is_wrong
 from experiments.model.results import Results
 
-DOCUMENT = "results.json"
+RESULTS_FILE = "results.json"
 
 
-def name_of(path: Path) -> str:
+def document_name(path: Path) -> str:
     """Return what sentences call a document: its folder, unless the file has another name."""
-    return str(path.parent if path.name == DOCUMENT and path.parent.name else path)
+    return str(path.parent if path.name == RESULTS_FILE and path.parent.name else path)
 
 
 def read_results(path: Path) -> Results:
@@ -24,11 +24,11 @@ def read_results(path: Path) -> Results:
     Raises:
         ScenarioError: there is none, or it is not a results document; with the place of what is wrong.
     """
-    file = path / DOCUMENT if path.is_dir() else path
+    file = path / RESULTS_FILE if path.is_dir() else path
     try:
         return Results.read(file)
     except OSError as error:
-        reason = f"cannot be read: {error.strerror}; give a results folder or its {DOCUMENT}"
+        reason = f"cannot be read: {error.strerror}; give a results folder or its {RESULTS_FILE}"
         raise ScenarioError(str(file), "", reason) from None
     except UnicodeDecodeError:
         raise ScenarioError(str(file), "", "is not a results document: it is not text") from None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from controller.model.records import Change, Records
+from controller.model.records import RecordChange, Records
 
 
-class NoStore:
+class NullStore:
     """Takes records and forgets them."""
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class NoStore:
         """Return that there are none."""
         return {}
 
-    def write(self, _: Sequence[Change]) -> None:
+    def write(self, _: Sequence[RecordChange]) -> None:
         """Forget them."""
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from controller.model.labels import LabelFormat
 from controller.model.rules import Output, ToGroup, port_group_number
 
 
-class Ways(JournaledDict[tuple[str, str], int]):
+class NextHops(JournaledDict[tuple[str, str], int]):
     """The port of each node towards each neighbour, by (node, neighbour).
 
     Attributes:

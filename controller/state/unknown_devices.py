@@ -12,7 +12,7 @@ _MAX = 64
 """Switches, and ports with links, that are kept."""
 
 
-class Strangers(Journaled):
+class UnknownDevices(Journaled):
     """Remembers them, up to a number of each.
 
     Attributes:

@@ -31,12 +31,12 @@ PACKETS_PER_ACK = 1
 FRAMING = Framing(packet_bytes=MSS_BYTES + HEADER_BYTES, segment_overhead_bytes=HEADER_BYTES)
 NEGLIGIBLE_SHARE = 1e-6
 """A path with less than this share of a flow's request is the solver's rounding, not a path."""
-LEAST_RATE_BPS = 1.0
+MIN_RATE_BPS = 1.0
 """The slowest application that the simulator has."""
 
 
 @dataclass(frozen=True)
-class Offered:
+class OfferedFlow:
     """A flow: the goodput it asks for, and the paths that the optimum gives it, with theirs."""
 
     name: str
@@ -46,7 +46,7 @@ class Offered:
     paths: tuple[PathAllocation, ...]
 
 
-class Offers:
+class OfferedLoads:
     """The flows of each load and seed, from any number of threads: the last few are kept."""
 
     def __init__(self, conditions: Conditions, kept: int) -> None:
@@ -57,10 +57,10 @@ class Offers:
         check_symmetric(network)
         self.network = scaled(network, conditions)
         self._kept = kept
-        self._futures: dict[tuple[float, int], Future[tuple[Offered, ...]]] = {}
+        self._futures: dict[tuple[float, int], Future[tuple[OfferedFlow, ...]]] = {}
         self._lock = threading.Lock()
 
-    def flows(self, load: float, seed: int) -> tuple[Offered, ...]:
+    def flows(self, load: float, seed: int) -> tuple[OfferedFlow, ...]:
         """Return the flows between two nodes, computed by the first thread that asks for them.
 
         Raises:
@@ -82,7 +82,7 @@ class Offers:
                 future.set_exception(error)
         return future.result()
 
-    def _compute(self, load: float, seed: int) -> tuple[Offered, ...]:
+    def _compute(self, load: float, seed: int) -> tuple[OfferedFlow, ...]:
         given = self.conditions
         ratio = FRAMING.ack_ratio(HEADER_BYTES, PACKETS_PER_ACK)
         case = make_case(
@@ -110,7 +110,7 @@ def scaled(network: Network, conditions: Conditions) -> Network:
     return network.model_copy(update={"links": links})
 
 
-def _offered(demand: Demand, path_rates: list[tuple[tuple[str, ...], float]]) -> Offered:
+def _offered(demand: Demand, path_rates: list[tuple[tuple[str, ...], float]]) -> OfferedFlow:
     """Return a demand (wire rates) as a flow (goodput)."""
     # A request must be met over several paths too, so it leaves room for their identifiers.
     requested_bps = FRAMING.goodput_bps(demand.rate_bps, streams=2)
@@ -119,4 +119,4 @@ def _offered(demand: Demand, path_rates: list[tuple[tuple[str, ...], float]]) ->
     # What a single path saves by having no identifiers is not asked for.
     most = requested_bps / max(requested_bps, math.fsum(bps for _, bps in goodput))
     paths = tuple(PathAllocation(path=list(nodes), rate_bps=bps * most) for nodes, bps in goodput)
-    return Offered(demand.id, demand.source, demand.destination, requested_bps, paths)
+    return OfferedFlow(demand.id, demand.source, demand.destination, requested_bps, paths)

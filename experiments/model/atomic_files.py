@@ -11,7 +11,7 @@ from experiments.errors import OutputError
 
 
 @contextmanager
-def writing(path: Path, option: str = "--out") -> Iterator[None]:
+def output_errors(path: Path, option: str = "--out") -> Iterator[None]:
     """Say of an OSError in this block that what an option names cannot be written (OutputError)."""
     try:
         yield
@@ -22,7 +22,7 @@ def writing(path: Path, option: str = "--out") -> Iterator[None]:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a path beside `path` to write to; it takes the place of `path` at the end of the block.
 
     If the block raises, `path` stays as it was and nothing is left beside it.
@@ -39,13 +39,13 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
+def write_atomically(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all, text in UTF-8; raises OSError."""
-    with whole_file(path) as partial:
+    with atomic_file(path) as partial:
         partial.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def write_atomically(path: Path, content: str | bytes, option: str = "--out") -> None:
-    """Write a file as `write_whole` does (OutputError: it cannot be written where an option says)."""
-    with writing(path, option):
-        write_whole(path, content)
+def write_output(path: Path, content: str | bytes, option: str = "--out") -> None:
+    """Write a file as `write_atomically` does (OutputError: it cannot be written where an option says)."""
+    with output_errors(path, option):
+        write_atomically(path, content)

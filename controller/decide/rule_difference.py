@@ -10,7 +10,7 @@ from controller.model.messages import DatapathMessage, RemoveGroup, RemoveMeter,
 from controller.model.rules import Entry, Group, GroupChange, Meter, MeterChange, Rule, is_flow_meter
 
 
-class Difference(NamedTuple):
+class RuleDifference(NamedTuple):
     """What is to be done, in this order.
 
     Attributes:
@@ -24,7 +24,9 @@ class Difference(NamedTuple):
     then: tuple[DatapathMessage, ...]
 
 
-def difference(datapath_id: int, installed: Installed, desired: Sequence[Rule | Group | Meter]) -> Difference:
+def rule_difference(
+    datapath_id: int, installed: Installed, desired: Sequence[Rule | Group | Meter]
+) -> RuleDifference:
     """Return how a switch gets from what it has to what it should have.
 
     A rule that is right is not sent again, so its counters go on and no packet notices.
@@ -38,7 +40,7 @@ def difference(datapath_id: int, installed: Installed, desired: Sequence[Rule | 
     wanted_meters = {entry.number: entry for entry in desired if isinstance(entry, Meter)}
     cookies = {rule.cookie for rule in rules.values()}
     extra = [rule for key, rule in present.items() if key not in rules]
-    return Difference(
+    return RuleDifference(
         (
             *(RemoveRules(datapath_id, cookie) for cookie in sorted(foreign_rules)),
             *(RemoveGroup(datapath_id, number) for number in sorted(foreign_groups)),

@@ -11,19 +11,19 @@ from controller.state.flow_record import flow_of, record_of
 from controller.state.state import State
 
 
-def copy_of(state: State, optima: LiveOptima) -> StateCopy:
+def copy_state(state: State, optima: LiveOptima) -> StateCopy:
     """Return a copy; it takes some microseconds for each flow."""
     return StateCopy(
         state.live.network,
         state.settings,
         state.live.status(),
-        tuple(records_of(state).items()),
+        tuple(flow_records(state).items()),
         state.measured.all_yielded(),
         optima.copies(),
     )
 
 
-def records_of(state: State) -> dict[str, dict[str, Any]]:
+def flow_records(state: State) -> dict[str, dict[str, Any]]:
     """Return the records of all flows by their ids, of those that are being moved as they will be."""
     return {
         flow.id: record_of(moved_flow(state, flow, flow.reserved) if flow.reserved else flow)
@@ -31,7 +31,7 @@ def records_of(state: State) -> dict[str, dict[str, Any]]:
     }
 
 
-def state_of(copy: StateCopy) -> State:
+def state_from_copy(copy: StateCopy) -> State:
     """Return a state of its own, like the one that was copied."""
     state = State(copy.network, copy.settings)
     state.live.become(copy.status)

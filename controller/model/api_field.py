@@ -6,8 +6,8 @@ from dataclasses import MISSING, field
 from typing import Any
 
 
-def described(description: str, default: Any = MISSING, **schema: Any) -> Any:
-    """Return a field that is described in the OpenAPI document and checked by it.
+def api_field(description: str, default: Any = MISSING, **schema: Any) -> Any:
+    """Return a field that is api_field in the OpenAPI document and checked by it.
 
     Args:
         description: A text; empty where the name says it.

@@ -11,7 +11,7 @@ from mstcp.aio.streams import StreamReader, StreamWriter, leave
 T = TypeVar("T")
 
 
-class Opening(Coroutine[Any, Any, T], Generic[T]):
+class ConnectCoroutine(Coroutine[Any, Any, T], Generic[T]):
     """A coroutine that opens something; `await` gives it, and tasks can be made of it."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
@@ -33,7 +33,7 @@ class Opening(Coroutine[Any, Any, T], Generic[T]):
         self._coroutine.close()
 
 
-class OpeningStreams(Opening[tuple[StreamReader, StreamWriter]]):
+class ConnectContext(ConnectCoroutine[tuple[StreamReader, StreamWriter]]):
     """Opens a connection; as a context manager it closes it too, at once if the block raises."""
 
     async def __aenter__(self) -> tuple[StreamReader, StreamWriter]:

@@ -12,7 +12,7 @@ from controller.model.rules import Rule
 from controller.state.state import State
 
 
-class Shared(NamedTuple):
+class Context(NamedTuple):
     """What all parts work on: network and flows, where messages go, and what installs rules."""
 
     state: State
@@ -20,10 +20,10 @@ class Shared(NamedTuple):
     transactions: Transactions
 
 
-class Part(Journaled):
+class Component(Journaled):
     """A part of the core. `_due` is the time at which its `tick` has something to do."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Context) -> None:
         self._state, self._outbox, self._transactions = shared
         self._due: float | None = None
 

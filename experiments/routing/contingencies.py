@@ -20,7 +20,7 @@ _SURVEY_SHARE = 0.9
 _MORE = "give more by --time-limit"
 
 
-def measure(
+def add_event_times(
     solved: Solved, case: RoutingCase, live: Engine, count: int, seed: int, time_limit: TimeLimit
 ) -> Solved:
     """Return what was solved with the times of events, and a note where time was short of all of them."""
@@ -34,7 +34,7 @@ def measure(
     return replace(solved, events=events, notes=notes)
 
 
-def look_ahead(solved: Solved, kinds: str, objective: str, time_limit: TimeLimit) -> Solved:
+def add_contingencies(solved: Solved, kinds: str, objective: str, time_limit: TimeLimit) -> Solved:
     """Return what was solved with failures and backups, and notes on what there was no time for."""
     survey = _survey(solved, kinds, objective, time_limit)
     backups = tuple(

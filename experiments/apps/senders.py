@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from experiments.apps.carried import Carried, by_stream
 from experiments.apps.config import SourceConfig
 from experiments.apps.pattern import Pattern
 from experiments.apps.process import now_ns
+from experiments.apps.stream_progress import StreamProgress, by_stream
 
 CHUNK_PAYLOADS = 8
 """What a source with much before it writes at once, in payloads of a packet."""
 FIRST_RETRY_NS, LAST_RETRY_NS = 1_000_000, 16_000_000
 """When to try a full send buffer again: sooner than a buffer of 128 KiB drains at 64 Mbit/s."""
-MOST_CATCH_UP_NS = 50_000_000
+MAX_CATCH_UP_NS = 50_000_000
 """A source that keeps to a rate makes up for this much time, and no more, in which it could not write."""
 
 
@@ -49,7 +49,9 @@ class Source(asyncio.Protocol):
         self._streams: list[tuple[int, int, int, int, int]] = []
         self._ports = [stream.source_port for stream in transport.get_extra_info("streams")]
         self._carried = [0] * len(self._ports)
-        self._subflows: Callable[[], Mapping[int, Carried]] | None = transport.get_extra_info("subflows")
+        self._subflows: Callable[[], Mapping[int, StreamProgress]] | None = transport.get_extra_info(
+            "subflows"
+        )
         self.on_sample: Callable[..., None] = _ignore
         """Told `time_ns`, the bytes of all `streams` and those of `subflows` by port, at each sample."""
         transport.set_protocol(self)
@@ -300,7 +302,7 @@ class BacklogSource(Source):
             self._backlog -= size
             self._retry_ns = max(self._retry_ns // 2, FIRST_RETRY_NS)
             if self._ns_per_byte:
-                self._allowed_ns = max(self._allowed_ns, now - MOST_CATCH_UP_NS) + size * self._ns_per_byte
+                self._allowed_ns = max(self._allowed_ns, now - MAX_CATCH_UP_NS) + size * self._ns_per_byte
 
     def _wait_until(self, time_ns: int) -> None:
         self._waiting = True

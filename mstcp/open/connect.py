@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from mstcp import _core, sockets
-from mstcp.asked import STREAM, Address, AskedStream, ask, found
 from mstcp.options import ClientOptions
+from mstcp.stream_requests import STREAM, Address, StreamRequest, socket_addresses, stream_request
 from mstcp.streams import StreamSpec
 from mstcp.tls import TlsSettings
 from mstcp.transport import HARD_QUEUE_BYTES, ConnectionTransport, Setup
 
 
-class Options(NamedTuple):
+class DriverOptions(NamedTuple):
     """How the connection is to be, as the driver takes it."""
 
     secret: bytes
@@ -35,7 +35,7 @@ class Options(NamedTuple):
     seed: int | None
     send_queue_bytes: int
     reorder_buffer_bytes: int
-    interfaces: tuple[int, list[tuple[str, AskedStream]]] | None
+    interfaces: tuple[int, list[tuple[str, StreamRequest]]] | None
     most_announced: int
 
 
@@ -45,8 +45,8 @@ async def resolve(host: str, port: int) -> list[Address]:
     try:
         # An address needs no thread, which would cost more than all the rest of opening a connection.
         with contextlib.suppress(socket.gaierror):
-            return found(socket.getaddrinfo(host, port, flags=socket.AI_NUMERICHOST, **STREAM))
-        return found(await loop.getaddrinfo(host, port, **STREAM))
+            return socket_addresses(socket.getaddrinfo(host, port, flags=socket.AI_NUMERICHOST, **STREAM))
+        return socket_addresses(await loop.getaddrinfo(host, port, **STREAM))
     except socket.gaierror as error:
         raise socket.gaierror(error.errno, f"{host}: {error.strerror}") from None
 
@@ -69,7 +69,10 @@ async def open_transport(
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             sockets.set_options(probe, options.congestion_control, None)
     given: Sequence[socket.socket | None] = socks or [None] * len(specs)
-    asked = [ask(spec, family, options.source_host, sock) for spec, sock in zip(specs, given, strict=True)]
+    asked = [
+        stream_request(spec, family, options.source_host, sock)
+        for spec, sock in zip(specs, given, strict=True)
+    ]
     # When nothing can fail any more: a descriptor that is detached is nobody's.
     asked = [stream if sock is None else stream.over(sock) for stream, sock in zip(asked, given, strict=True)]
     may_grow = options.may_grow or options.max_announced > 0
@@ -101,8 +104,8 @@ async def open_transport(
     return transport
 
 
-def _options(family: socket.AddressFamily, options: ClientOptions, is_plain: bool) -> Options:
-    return Options(
+def _options(family: socket.AddressFamily, options: ClientOptions, is_plain: bool) -> DriverOptions:
+    return DriverOptions(
         options.secret or b"",
         options.authenticate_frames,
         options.packet_bytes - sockets.segment_overhead_bytes(family),
@@ -123,12 +126,12 @@ def _options(family: socket.AddressFamily, options: ClientOptions, is_plain: boo
     )
 
 
-def _interfaces(options: ClientOptions) -> tuple[int, list[tuple[str, AskedStream]]] | None:
+def _interfaces(options: ClientOptions) -> tuple[int, list[tuple[str, StreamRequest]]] | None:
     if (interfaces := options.interfaces) is None:
         return None
     specs = interfaces.specs.items()
     return options.max_paths, [
-        (name, AskedStream(None, None, spec.rate_bps, spec.priority)) for name, spec in specs
+        (name, StreamRequest(None, None, spec.rate_bps, spec.priority)) for name, spec in specs
     ]
 
 

@@ -11,21 +11,21 @@ import logging
 import socket
 from collections.abc import Callable
 
-from mstcp.asked import ask
 from mstcp.control.allocation import Allocation
 from mstcp.errors import LocalProtocolError, MstcpError
+from mstcp.stream_requests import stream_request
 from mstcp.streams import StreamSpec
 from mstcp.transport import ConnectionTransport
 
 LOGGER = logging.getLogger("mstcp")
 
-_AGAIN_S = 1.0
+_RETRY_S = 1.0
 """A stream that is the last one alive is tried to be closed again after so long."""
 
 Report = Callable[[str, list[int], list[int], list[int]], None]
 
 
-class GrowingStreams:
+class AllocatedStreams:
     """Opens and closes streams as an allocation says.
 
     Args:
@@ -93,7 +93,7 @@ class GrowingStreams:
             self._failed.add(spec.source_port)
             return
         try:
-            self._transport.shell.dial(ask(spec, sock.family, None, sock).over(sock), spec)
+            self._transport.shell.dial(stream_request(spec, sock.family, None, sock).over(sock), spec)
         except (MstcpError, OSError) as error:
             sock.close()
             self._give_up(spec.source_port, error)
@@ -125,7 +125,7 @@ class GrowingStreams:
             self._leaving.add(port)
         except LocalProtocolError:
             # The others are being opened again: it carries on without a rate until one is back.
-            self._again = self._again or self._loop.call_later(_AGAIN_S, self._follow_again)
+            self._again = self._again or self._loop.call_later(_RETRY_S, self._follow_again)
 
     def _follow_again(self) -> None:
         self._again = None

@@ -13,7 +13,7 @@ Address = tuple[socket.AddressFamily, Any]
 STREAM: dict[str, Any] = {"type": socket.SOCK_STREAM}
 
 
-class AskedStream(NamedTuple):
+class StreamRequest(NamedTuple):
     """A stream to open, as the driver takes it.
 
     Attributes:
@@ -30,12 +30,12 @@ class AskedStream(NamedTuple):
     priority: int
     descriptor: int | None = None
 
-    def over(self, sock: socket.socket) -> AskedStream:
+    def over(self, sock: socket.socket) -> StreamRequest:
         """Return it with a socket to use first, which is the driver's from now on."""
         return self._replace(descriptor=sock.detach())
 
 
-def found(addresses: Iterable[tuple[Any, ...]]) -> list[Address]:
+def socket_addresses(addresses: Iterable[tuple[Any, ...]]) -> list[Address]:
     """Return the families and socket addresses of what `getaddrinfo` returned."""
     return [(family, address) for family, _, _, _, address in addresses]
 
@@ -49,21 +49,23 @@ def source_address(family: socket.AddressFamily, host: str | None, port: int) ->
     if host is None and not port:
         return None
     try:
-        own = found(socket.getaddrinfo(host, port, flags=socket.AI_PASSIVE, **STREAM))
+        own = socket_addresses(socket.getaddrinfo(host, port, flags=socket.AI_PASSIVE, **STREAM))
     except socket.gaierror as error:
         raise socket.gaierror(error.errno, f"cannot connect from address {host}: {error.strerror}") from None
     return next((address for one, address in own if one == family), own[0][1])
 
 
-def ask(
+def stream_request(
     spec: StreamSpec, family: socket.AddressFamily, host: str | None, sock: socket.socket | None = None
-) -> AskedStream:
+) -> StreamRequest:
     """Return a stream as the driver takes it: from its socket, else from an own host where it names none."""
     remote = None
     if spec.remote is not None:
-        ((family, remote),) = found(socket.getaddrinfo(*spec.remote, flags=socket.AI_NUMERICHOST, **STREAM))
+        ((family, remote),) = socket_addresses(
+            socket.getaddrinfo(*spec.remote, flags=socket.AI_NUMERICHOST, **STREAM)
+        )
     if sock is not None:
         source = (*sock.getsockname()[:1], spec.source_port, *sock.getsockname()[2:])
     else:
         source = source_address(family, spec.local or host, spec.source_port)
-    return AskedStream(source, remote, spec.rate_bps, spec.priority)
+    return StreamRequest(source, remote, spec.rate_bps, spec.priority)
