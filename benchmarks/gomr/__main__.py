@@ -38,12 +38,12 @@ from pathlib import Path
 
 from benchmarks.command_line import command_line
 from benchmarks.gomr import independent, live, regular, sizes
-from benchmarks.gomr.cells import ENGINE_NAMES, Cell, Effort, as_dict, measure
+from benchmarks.gomr.cells import ENGINE_NAMES, Cell, RunSize, as_dict, measure
 from benchmarks.gomr.networks import Size
 from benchmarks.gomr.tables import markdown
 
-FULL = Effort(budget_s=20, repeats=5, events=100, failures=30)
-QUICK = Effort(budget_s=3, repeats=3, events=20, failures=5)
+FULL = RunSize(budget_s=20, repeats=5, events=100, failures=30)
+QUICK = RunSize(budget_s=3, repeats=3, events=20, failures=5)
 BUILT_IN = {
     size.spec: size
     for size in (
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _compare(parser, args)
     effort = QUICK if args.quick else FULL
     if args.budget is not None:
-        effort = Effort(args.budget, effort.repeats, effort.events, effort.failures)
+        effort = RunSize(args.budget, effort.repeats, effort.events, effort.failures)
     engines = args.engines.split(",")
     for engine in engines:
         if engine not in ENGINE_NAMES:
@@ -157,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _write(cells: Sequence[Cell], effort: Effort, out: Path, *, as_json: bool) -> None:
+def _write(cells: Sequence[Cell], effort: RunSize, out: Path, *, as_json: bool) -> None:
     table = markdown(cells, effort.budget_s)
     document = {
         "format": 1,

@@ -30,7 +30,7 @@ ENGINE_NAMES = (*ENGINES, PATH_FORM)
 
 
 @dataclass(frozen=True)
-class Effort:
+class RunSize:
     """How much to measure.
 
     Attributes:
@@ -87,13 +87,13 @@ def in_own_process(measure: Callable[..., Result], *args: object) -> Result | No
 NO_ANSWER = "the process ended without an answer"
 
 
-def measure(size: Size, engine: str, effort: Effort) -> Cell:
+def measure(size: Size, engine: str, effort: RunSize) -> Cell:
     """Measure an engine on a network, in a process of its own."""
     cell = Cell(size.name, 0, 0, size.flows, engine)
     return in_own_process(_loaded, cell, size, effort) or replace(cell, failure=NO_ANSWER)
 
 
-def _loaded(cell: Cell, size: Size, effort: Effort) -> Cell:
+def _loaded(cell: Cell, size: Size, effort: RunSize) -> Cell:
     loaded = load(size)
     cell = replace(
         cell, nodes=loaded.nodes, edges=len(loaded.problem.edges), flows=len(loaded.problem.demands)
@@ -105,7 +105,7 @@ def _loaded(cell: Cell, size: Size, effort: Effort) -> Cell:
     return replace(cell, peak_mb=peak_memory_mib())
 
 
-def _measured(cell: Cell, loaded: Loaded, engine: str, effort: Effort) -> Cell:
+def _measured(cell: Cell, loaded: Loaded, engine: str, effort: RunSize) -> Cell:
     run = _runner(engine, effort.budget_s)
     problem = loaded.problem
     run(problem if len(problem.demands) < 10 else replace(problem, demands=problem.demands[:10]))  # warms up
@@ -143,7 +143,7 @@ def over_shortest(problem: Problem, count: int = 8) -> Problem:
     return replace(problem, demands=demands)
 
 
-def _timed(run: Callable[[], Allocation], effort: Effort) -> tuple[float | None, Allocation | None]:
+def _timed(run: Callable[[], Allocation], effort: RunSize) -> tuple[float | None, Allocation | None]:
     """Return the median of some runs in ms, and the last answer; None for over the budget."""
     times_s: list[float] = []
     allocation = None
@@ -157,7 +157,7 @@ def _timed(run: Callable[[], Allocation], effort: Effort) -> tuple[float | None,
     return statistics.median(times_s) * 1e3, allocation
 
 
-def _with_events(cell: Cell, loaded: Loaded, engine: str, effort: Effort) -> Cell:
+def _with_events(cell: Cell, loaded: Loaded, engine: str, effort: RunSize) -> Cell:
     live = Engine(loaded.problem, engine=engine, time_limit_s=effort.budget_s)
     _ = live.allocation
     rng = random.Random(SEED)

@@ -47,7 +47,7 @@ MIN_S, MAX_S = 5.0, 30.0
 """Seconds of processor time that other solvers have, however quick `native` is, and however slow below it."""
 MAX_VARIABLES = 3_000_000
 """Sources times edges beyond which the programme over edges is not stated."""
-ALONE = {"hipo": ("highspy[extras]", "scipy"), OR_TOOLS: ("ortools", "scipy")}
+OWN_ENVIRONMENTS = {"hipo": ("highspy[extras]", "scipy"), OR_TOOLS: ("ortools", "scipy")}
 """Packages of methods that have an environment of their own."""
 REPOSITORY = Path(__file__).parents[2]
 METHODS = {
@@ -60,8 +60,8 @@ METHODS = {
 }
 """Their names in the table."""
 PERMUTATION = "permutation"
-SPACES = str.maketrans(":_", "  ")
-BY_SIGNAL = (-signal.SIGXCPU, -signal.SIGKILL, 128 + signal.SIGXCPU, 128 + signal.SIGKILL)
+TO_SPACES = str.maketrans(":_", "  ")
+TIME_LIMIT_CODES = (-signal.SIGXCPU, -signal.SIGKILL, 128 + signal.SIGXCPU, 128 + signal.SIGKILL)
 """What a process ends with whose processor time is up, also below `uv`."""
 
 
@@ -85,7 +85,7 @@ class Row:
         """A short name."""
         load = "" if self.load is None else f" at {self.load:g}"
         matrix = Path(self.traffic).name.removeprefix(f"{Path(self.network).name}_").partition("_1.0_")[0]
-        return f"{Path(self.network).name.translate(SPACES)}, {matrix.translate(SPACES)}{load}"
+        return f"{Path(self.network).name.translate(TO_SPACES)}, {matrix.translate(TO_SPACES)}{load}"
 
 
 BUILT_IN: Sequence[Row] = (
@@ -251,18 +251,18 @@ def _others(native: Cell, methods: Sequence[str], budget_s: float) -> list[Cell]
 def _other(cell: Cell, model: Path, limit_s: float, unit_bps: float) -> Cell:
     print(f"{cell.row.name}, {cell.method}", file=sys.stderr)
     command = [sys.executable]
-    if cell.method in ALONE:
+    if cell.method in OWN_ENVIRONMENTS:
         uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin")
         if uv is None:
             return replace(cell, failure="uv is not installed")
-        packages = [word for package in ALONE[cell.method] for word in ("--with", package)]
+        packages = [word for package in OWN_ENVIRONMENTS[cell.method] for word in ("--with", package)]
         command = [uv, "run", "--isolated", "--no-project", *packages, "python"]
     ran = subprocess.run(
         [*command, "-m", "benchmarks.gomr.one_program", str(model), cell.method, str(limit_s)],
         capture_output=True, text=True, check=False, cwd=REPOSITORY,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )  # fmt: skip
-    if ran.returncode in BY_SIGNAL:
+    if ran.returncode in TIME_LIMIT_CODES:
         return replace(cell, failure=f"not in {limit_s:.0f} s")
     if ran.returncode != 0:
         said = ran.stderr.strip().splitlines() or [f"ended with {ran.returncode}"]

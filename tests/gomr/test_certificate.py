@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from gomr import Demand, Edge, Problem
-from gomr.engines.answer import Answer
-from gomr.engines.assembly import NumberedAnswer
+from gomr.engines.assembly import NativeResult
+from gomr.engines.result import EngineResult
 from gomr.objectives import PLAIN
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,8 +14,8 @@ from tests.gomr.gomr_oracles import problems_with_fixed_paths, unit_of, unlimite
 
 
 def upper_bound_bps(problem: Problem, prices: dict[str, float]) -> float:
-    nothing = Answer({demand.id: () for demand in problem.demands}, prices)
-    return NumberedAnswer.of(problem, nothing).audit(PLAIN).upper_bound
+    nothing = EngineResult({demand.id: () for demand in problem.demands}, prices)
+    return NativeResult.of(problem, nothing).audit(PLAIN).upper_bound
 
 
 @given(problems_with_fixed_paths(), st.data())

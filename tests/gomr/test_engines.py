@@ -12,11 +12,11 @@ import gomr
 import pytest
 from gomr import DEFAULT_ENGINE, ENGINES, OBJECTIVES, Demand, Edge, PathRate, Problem, from_network, solving
 from gomr.demands import Traffic
-from gomr.engines.answer import Answer
-from gomr.engines.assembly import NumberedAnswer
+from gomr.engines.assembly import NativeResult
 from gomr.engines.by_edges import engine as by_edges
 from gomr.engines.by_edges.highs_program import HighsProgram
 from gomr.engines.by_edges.pulp_program import PulpProgram
+from gomr.engines.result import EngineResult
 from gomr.engines.time_budget import OutOfTime, TimeBudget
 from gomr.errors import InvalidProblem, SolverError
 from gomr.even_split import spread
@@ -33,7 +33,7 @@ PROBLEM = Problem((EDGE,), (Demand("f", "A", "B", 8e6), Demand("g", "A", "B", 8e
 
 def answering(monkeypatch: pytest.MonkeyPatch, f_bps: float, g_bps: float) -> None:
     """Put an engine in place that gives these rates."""
-    answer = Answer({"f": [((EDGE,), f_bps)], "g": [((EDGE,), g_bps)]}, {"e": 1.0})
+    answer = EngineResult({"f": [((EDGE,), f_bps)], "g": [((EDGE,), g_bps)]}, {"e": 1.0})
     monkeypatch.setattr(solving, "ENGINES", {"given": lambda: lambda *_: answer})
 
 
@@ -45,11 +45,11 @@ def test_public_names() -> None:
         "Allocation",
         "Backup",
         "Certificate",
-        "Change",
         "Demand",
         "DemandColumns",
         "Edge",
         "Engine",
+        "EventResult",
         "FailureProof",
         "GomrError",
         "InvalidProblem",
@@ -127,7 +127,7 @@ def test_time_that_runs_out_midway_leaves_rates_within_the_limits(engine: str, o
         tick = partial(lambda count: float(next(count)), seconds)
         answer = solve(PROBLEM, OBJECTIVES[objective], limit_s, clock=tick)
         assert not answer.complete
-        audit = NumberedAnswer.of(PROBLEM, answer).audit(OBJECTIVES[objective])
+        audit = NativeResult.of(PROBLEM, answer).audit(OBJECTIVES[objective])
         assert audit.max_violation_bps <= 1e-9 * PROBLEM.unit_bps
         reached.append(sum(rate_bps for paths in answer.rates.values() for _, rate_bps in paths))
     assert whole_s < 6 or reached[-1] > 0

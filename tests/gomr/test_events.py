@@ -12,10 +12,10 @@ import pytest
 from gomr import (
     ENGINES,
     OBJECTIVES,
-    Change,
     Demand,
     DemandColumns,
     Engine,
+    EventResult,
     Problem,
     from_network,
 )
@@ -158,7 +158,7 @@ class Events(RuleBasedStateMachine):
         )
         return st.builds(lambda rate, own: replace(flow, rate_bps=rate, fixed_paths=own), rates_bps, paths)
 
-    def settled(self, change: Change) -> None:
+    def settled(self, change: EventResult) -> None:
         assert change.allocation is self.live.allocation
         assert len(change.moved) + change.reallocation.unchanged <= len(change.allocation.paths)
         assert change.wall_s >= 0
@@ -257,7 +257,7 @@ def test_limits_are_kept_through_events() -> None:
 def test_refused_events_change_nothing(engine: str) -> None:
     live = Engine(NETWORK, engine=engine)
     before = live.allocation
-    refused: list[tuple[Callable[[], Change], str]] = [
+    refused: list[tuple[Callable[[], EventResult], str]] = [
         (lambda: live.add_flow(Demand("f", "A", "B", 1e6)), "demands[f].id"),
         (lambda: live.add_flow(Demand("n", "A", "Z", 1e6)), "demands[n].destination"),
         (lambda: live.add_flow(Demand("n", "A", "B", math.nan)), "demands[n].rate_bps"),
@@ -313,7 +313,7 @@ def test_without_time_events_happen_and_rates_keep_within_all_limits(
         NETWORK, objective=objective, engine=engine, min_reallocation=min_reallocation, time_limit_s=0.0
     )
     assert live.allocation.timed_out
-    events: list[Callable[[], Change]] = [
+    events: list[Callable[[], EventResult]] = [
         lambda: live.add_flow(Demand("h", "B", "A", 3e6)),
         lambda: live.fail_link("A->B"),
         lambda: live.set_rate("f", 5e6),

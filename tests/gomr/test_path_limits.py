@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from gomr import Demand, Edge, Problem
-from gomr.engines.answer import Answer
+from gomr.engines.result import EngineResult
 from gomr.objectives import OBJECTIVES, Objective
 from gomr.paths.limits import keeps_limits, solve_within_limits
 from gomr.solving import ENGINES, allocate
@@ -116,7 +116,7 @@ def test_without_time_for_the_search_the_gap_is_told() -> None:
 def test_time_that_ends_after_the_choice_leaves_the_optimum_cut_to_the_limits() -> None:
     engine = ENGINES["native"]()
 
-    def ending(problem: Problem, objective: Objective, time_limit_s: float | None) -> Answer:
+    def ending(problem: Problem, objective: Objective, time_limit_s: float | None) -> EngineResult:
         answer = engine(problem, objective, time_limit_s)
         if not any(demand.fixed_paths for demand in problem.demands):
             return answer

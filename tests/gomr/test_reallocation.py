@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-from gomr import Allocation, Change, Demand, Edge, Engine, PathRate, Problem
+from gomr import Allocation, Demand, Edge, Engine, EventResult, PathRate, Problem
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +21,7 @@ from tests.gomr.gomr_oracles import (
     unit_of,
 )
 
-Event = Callable[[Engine], Change]
+Event = Callable[[Engine], EventResult]
 
 
 def any_event(data: st.DataObject, problem: Problem, unit_bps: float) -> tuple[Event, str]:
@@ -250,7 +250,7 @@ def test_a_flow_that_asks_for_far_more_than_its_link_keeps_it(objective: str, as
     edges = (Edge("thin", "A", "B", 1e3, 1e-3), Edge("wide", "A", "C", 4e14, 1e-3))
     problem = Problem(edges, (Demand("f", "A", "B", asked * 1e3),))
     live = Engine(problem, objective=objective, min_reallocation=True)
-    events: list[Callable[[], Change]] = [
+    events: list[Callable[[], EventResult]] = [
         lambda: live.add_flow(Demand("g", "A", "C", 5e14)),
         lambda: live.remove_flow("g"),
         lambda: live.add_flow(Demand("g", "A", "B", 0.1)),

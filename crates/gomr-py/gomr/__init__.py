@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gomr.errors import GomrError, InvalidProblem, SolverError
     from gomr.failures import link_failures, node_failures, survey_failures
     from gomr.graphs import from_networkx
-    from gomr.live.engine import Change, Engine
+    from gomr.live.engine import Engine, EventResult
     from gomr.live.moves import Moves, bounded_moves
     from gomr.live.reallocation import Reallocation
     from gomr.load import at_load
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gomr.solution import Certificate, Solution
     from gomr.solving import DEFAULT_ENGINE, ENGINES
 
-_HOMES = {
+_NAMES_OF_MODULE = {
     "allocation": ("Allocation", "PathRate"),
     "api": ("problem_of", "solve", "solve_series"),
     "backups": ("Backup", "backup_paths"),
@@ -44,7 +44,7 @@ _HOMES = {
     "failures": ("link_failures", "node_failures", "survey_failures"),
     "graphs": ("from_networkx",),
     "live.reallocation": ("Reallocation",),
-    "live.engine": ("Change", "Engine"),
+    "live.engine": ("EventResult", "Engine"),
     "live.moves": ("Moves", "bounded_moves"),
     "load": ("at_load",),
     "networks": ("from_network",),
@@ -58,7 +58,7 @@ _HOMES = {
     "solving": ("DEFAULT_ENGINE", "ENGINES"),
 }
 """Where each name is; it is loaded when it is first used, so that importing `gomr.errors` loads no NumPy."""
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: home for home, names in _NAMES_OF_MODULE.items() for name in names}
 
 __all__ = [
     "DEFAULT_ENGINE",
@@ -67,11 +67,11 @@ __all__ = [
     "Allocation",
     "Backup",
     "Certificate",
-    "Change",
     "Demand",
     "DemandColumns",
     "Edge",
     "Engine",
+    "EventResult",
     "FailureProof",
     "GomrError",
     "InvalidProblem",
@@ -106,9 +106,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Load what a name stands for (PEP 562)."""
-    if name not in _HOME:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'gomr' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"gomr.{_HOME[name]}"), name)
+    value = globals()[name] = getattr(import_module(f"gomr.{_MODULE_OF[name]}"), name)
     return value
 
 

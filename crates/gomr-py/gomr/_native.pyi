@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 
 __all__ = [
-    "Answer",
     "Audit",
     "Engine",
     "Flows",
@@ -15,6 +14,7 @@ __all__ = [
     "LeastDelayTrees",
     "Network",
     "NotSolved",
+    "PathRates",
     "Summary",
     "TimeIsUp",
     "audit",
@@ -131,7 +131,7 @@ class Network:
 
     def route_by_source(
         self, flows: Flows, *, threads: int = 1, time_limit_s: float | None = None
-    ) -> tuple[Answer, list[float], bool] | None:
+    ) -> tuple[PathRates, list[float], bool] | None:
         """Route flows as `max_throughput_min_delay`, those of one source together.
 
         Returns the paths, the price of each arc, and whether it is the optimum; else the time was up, and
@@ -141,7 +141,7 @@ class Network:
 
     def solve_by_symmetry(
         self, flows: Flows, objective: str, *, time_limit_s: float | None = None
-    ) -> tuple[Answer, list[float], list[_Cut]] | None:
+    ) -> tuple[PathRates, list[float], list[_Cut]] | None:
         """Solve over classes of edges and demands: paths, the price of each arc, and the cuts of `max_min`.
 
         None where there are too many classes, the time is up, or flows are not plain.
@@ -161,10 +161,10 @@ class Flows:
     def __len__(self) -> int: ...
 
 @final
-class Answer:
+class PathRates:
     """Paths of all flows: flow (uint32), rate in bit/s (float64), where its arcs begin, arcs (uint32)."""
 
-    def __new__(cls, flow: bytes, rate_bps: bytes, start: bytes, arcs: bytes) -> Answer:
+    def __new__(cls, flow: bytes, rate_bps: bytes, start: bytes, arcs: bytes) -> PathRates:
         """Take paths, those of a flow one after another; `start` has one number more than there are paths."""
 
     @property
@@ -195,13 +195,13 @@ class Audit:
     @property
     def loads_bps(self) -> list[float]: ...
 
-def fit(network: Network, flows: Flows, answer: Answer) -> Answer:
+def fit(network: Network, flows: Flows, answer: PathRates) -> PathRates:
     """Return the answer with rates scaled down to the limits that rounding has put them over."""
 
 def audit(
     network: Network,
     flows: Flows,
-    answer: Answer,
+    answer: PathRates,
     objective: str,
     prices: list[float],
     cuts: list[_Cut],
@@ -279,10 +279,10 @@ class Engine:
     def change_rates(self, rates_bps: bytes, /) -> None:
         """Let flows 0, 1, … ask for these rates (float64)."""
 
-    def answer(self, *, time_limit_s: float | None = None, most_looks: int | None = None) -> Answer:
+    def path_rates(self, *, time_limit_s: float | None = None, most_looks: int | None = None) -> PathRates:
         """Solve and return the paths of all flows."""
 
-    def answer_so_far(self) -> Answer:
+    def path_rates_so_far(self) -> PathRates:
         """Return what a solve that ended early has come to; `fit` brings it within all limits."""
 
     def prices_so_far(self) -> tuple[list[float], list[_Cut]]:

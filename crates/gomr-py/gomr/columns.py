@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.uint32]
 Value = TypeVar("Value")
-LARGEST = 1e100
+LARGEST_RATE = 1e100
 """Sums and products of larger numbers would not be finite."""
 
 
@@ -95,10 +95,10 @@ class DemandColumns(Sequence["Demand"]):
         )
 
     def _check_rates(self) -> None:
-        wrong = np.flatnonzero(~((self.rate_bps >= 0) & (self.rate_bps <= LARGEST)))
+        wrong = np.flatnonzero(~((self.rate_bps >= 0) & (self.rate_bps <= LARGEST_RATE)))
         if len(wrong):
             first = int(wrong[0])
-            reason = f"must be a number from 0 to {LARGEST:g}, not {self.rate_bps[first]}"
+            reason = f"must be a number from 0 to {LARGEST_RATE:g}, not {self.rate_bps[first]}"
             raise InvalidProblem(f"demands[{self.ids[first]}].rate_bps", reason)
 
     def asking(self, rate_bps: ArrayLike) -> DemandColumns:

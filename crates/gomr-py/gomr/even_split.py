@@ -70,7 +70,7 @@ def _evenly(paths: Sequence[tuple[Path, float]]) -> list[tuple[Path, float]]:
 
 
 @dataclass
-class _Group:
+class _SplitGroup:
     """Demands that are split together.
 
     Attributes:
@@ -84,7 +84,7 @@ class _Group:
 
 def _groups(
     problem: Problem, rates: Rates, split: Sequence[Demand], kept: Mapping[str, float]
-) -> list[_Group]:
+) -> list[_SplitGroup]:
     """Group demands by the edges that they could overload together, beside loads that stay."""
     most_bps: dict[str, dict[str, float]] = {}
     for demand in split:
@@ -110,9 +110,9 @@ def _groups(
         first, *others = own
         for other in others:
             root[find(other)] = find(first)
-    groups: dict[str, _Group] = {}
+    groups: dict[str, _SplitGroup] = {}
     for demand in split:
-        groups.setdefault(find(demand.id), _Group()).demands.append(demand)
+        groups.setdefault(find(demand.id), _SplitGroup()).demands.append(demand)
     for edge_id, own in tight.items():
         groups[find(next(iter(own)))].edges.append(edge_id)
     return list(groups.values())
@@ -126,7 +126,7 @@ def _summed(loads: Sequence[tuple[str, float]]) -> dict[str, float]:
 
 
 def _as_evenly_as_fits(
-    problem: Problem, rates: Rates, group: _Group, kept: Mapping[str, float], budget: TimeBudget
+    problem: Problem, rates: Rates, group: _SplitGroup, kept: Mapping[str, float], budget: TimeBudget
 ) -> dict[str, list[tuple[Path, float]]]:
     from gomr.engines.linear_program import LinearProgram  # HiGHS is loaded when it is first needed
 
@@ -161,7 +161,7 @@ def _add_limits(
     program: LinearProgram,
     problem: Problem,
     rates: Rates,
-    group: _Group,
+    group: _SplitGroup,
     variables: Mapping[str, Sequence[int]],
     kept: Mapping[str, float],
     unit_bps: float,

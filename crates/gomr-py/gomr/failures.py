@@ -136,7 +136,7 @@ def survey_failures(
     """
     check_names(objective, native.NAME, time_limit_s)
     until_s = math.inf if time_limit_s is None else clock() + time_limit_s
-    base = _Base(problem, objective, lambda: None if math.isinf(until_s) else until_s - clock())
+    base = _Baseline(problem, objective, lambda: None if math.isinf(until_s) else until_s - clock())
     waiting = [index for index, failure in enumerate(failures) if base.load_of(failure) > 0]
     waiting.sort(key=lambda index: base.load_of(failures[index]))  # the last is taken first
     outcomes = [base.estimate(failure) for failure in failures]
@@ -168,7 +168,7 @@ def survey_failures(
     return Survey(base.admitted_bps, base.requested_bps, tuple(outcomes))
 
 
-class _Base:
+class _Baseline:
     """The optimum without failures, and what it says of each failure."""
 
     def __init__(self, problem: Problem, objective: str, left_s: Callable[[], float | None]) -> None:

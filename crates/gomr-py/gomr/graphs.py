@@ -18,7 +18,7 @@ from gomr.problem import Demand, Edge, Problem
 if TYPE_CHECKING:
     import networkx as nx
 
-_KNOWN = (
+_GRAPH_FORMS = (
     "a networkx graph, a dict of capacities, tuples (tail, head, capacity[, delay]), a capacity matrix, a "
     "network of topologies.load, or a Problem"
 )
@@ -164,7 +164,7 @@ def _links(
     elif isinstance(graph, Iterable) and not isinstance(graph, str):
         links = list(_of_tuples(graph))
     else:
-        raise InvalidProblem("graph", f"must be {_KNOWN}, not {type(graph).__name__}")
+        raise InvalidProblem("graph", f"must be {_GRAPH_FORMS}, not {type(graph).__name__}")
     ends = (end for link in links for end in (link.tail, link.head))
     return list(dict.fromkeys([*(nodes or ()), *ends])), iter(links)
 
@@ -211,7 +211,7 @@ def _of_tuples(graph: Iterable[Any]) -> Iterator[_Link]:
     for one in graph:
         edge = (one.tail, one.head, one.capacity_bps, one.delay_s) if isinstance(one, Edge) else one
         if not isinstance(edge, Sequence) or isinstance(edge, str) or len(edge) not in (3, 4):
-            raise InvalidProblem("graph", f"must be {_KNOWN}; it holds {one!r}")
+            raise InvalidProblem("graph", f"must be {_GRAPH_FORMS}; it holds {one!r}")
         tail, head, capacity = edge[:3]
         key = seen[tail, head] = seen.get((tail, head), -1) + 1
         yield _Link(tail, head, key, capacity, edge[3] if len(edge) == 4 else None)

@@ -35,13 +35,13 @@ from gomr.solving import without_local
 TOLERANCE = 1e-9
 """Of the load that is reached, relative."""
 _MOST_STEPS = 100
-_BEYOND_SHORTEST = 2.0
+_FIRST_GUESS_OF_SHORTEST = 2.0
 """The first guess, in what the shortest paths alone can carry; below the root it is doubled."""
-_BEYOND_FITTING = 1.2
+_FIRST_GUESS_OF_FITTING = 1.2
 """The first guess where it is known what just fits, in that factor times the load: the root is above that."""
 _FEW_DEMANDS = 4
 """For each node; of so few a programme over paths, raised together, is faster than steps."""
-_AT_ONCE = 1.5
+_MOST_LOAD_AT_ONCE = 1.5
 """Up to this load a single programme is faster than steps, whatever the demands."""
 
 
@@ -139,7 +139,7 @@ def _root(curve: _Admission, search: _Search, largest: float) -> float:
     if curve.starts_fresh:
         with curve.half_of_the_time():
             return _by_steps(curve, search, largest)
-    is_at_once = search.load <= _AT_ONCE or curve.is_matrix
+    is_at_once = search.load <= _MOST_LOAD_AT_ONCE or curve.is_matrix
     at_once = curve.largest_factor(search.load if is_at_once else 1.0)
     if at_once is not None and is_at_once:
         if at_once.most == 0:
@@ -150,14 +150,14 @@ def _root(curve: _Admission, search: _Search, largest: float) -> float:
         return at_once.factor
     if at_once is not None and at_once.factor > 0:
         search.least = max(search.least, search.load * at_once.factor * (1 - TOLERANCE))
-        return search.root(_BEYOND_FITTING * search.load * at_once.factor)
+        return search.root(_FIRST_GUESS_OF_FITTING * search.load * at_once.factor)
     return _by_steps(curve, search, largest)
 
 
 def _by_steps(curve: _Admission, search: _Search, largest: float) -> float:
     shortest = curve.factor_of_shortest_paths(largest)
     search.least = max(search.least, shortest * (1 - TOLERANCE))
-    return search.root(_BEYOND_SHORTEST * search.load * shortest)
+    return search.root(_FIRST_GUESS_OF_SHORTEST * search.load * shortest)
 
 
 @dataclass

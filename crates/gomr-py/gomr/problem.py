@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from gomr.columns import LARGEST, DemandColumns
+from gomr.columns import LARGEST_RATE, DemandColumns
 from gomr.errors import InvalidProblem
 
 
@@ -295,5 +295,5 @@ def check_number(field: str, value: float) -> None:
         raise InvalidProblem(field, f"must be a number, not {value!r}")
     if not (math.isfinite(value) and value >= 0):
         raise InvalidProblem(field, f"must be a finite number of at least 0, not {value}")
-    if value > LARGEST:
-        raise InvalidProblem(field, f"must be a number of at most {LARGEST:g}, not {value}")
+    if value > LARGEST_RATE:
+        raise InvalidProblem(field, f"must be a number of at most {LARGEST_RATE:g}, not {value}")

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from gomr.allocation import Allocation
 from gomr.columns import DemandColumns
-from gomr.engines.answer import Solver
 from gomr.engines.assembly import assemble
+from gomr.engines.result import Solver
 from gomr.errors import InvalidProblem
 from gomr.objectives import objective_of
 from gomr.paths.limits import solve_within_limits

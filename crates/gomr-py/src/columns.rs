@@ -1,6 +1,6 @@
 //! Flows and answers as flat arrays: bytes of native numbers, which NumPy reads without a copy.
 
-use ::gomr::{Answer as Paths, Cut, Flow, Objective};
+use ::gomr::{Cut, Flow, Objective};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -83,15 +83,15 @@ impl Flows {
 
 /// Paths of all flows.
 #[pyclass(module = "gomr._native", frozen)]
-pub(crate) struct Answer {
-    pub paths: Paths,
+pub(crate) struct PathRates {
+    pub paths: ::gomr::PathRates,
 }
 
 #[pymethods]
-impl Answer {
+impl PathRates {
     #[new]
     fn new(flow: &[u8], rate_bps: &[u8], start: &[u8], arcs: &[u8]) -> PyResult<Self> {
-        let paths = Paths {
+        let paths = ::gomr::PathRates {
             flow: indices("flow", flow)?,
             rate_bps: floats("rate_bps", rate_bps)?,
             start: indices("start", start)?,
@@ -148,13 +148,13 @@ pub(crate) fn fit(
     py: Python<'_>,
     network: &Network,
     flows: &Flows,
-    answer: &Answer,
-) -> PyResult<Answer> {
+    answer: &PathRates,
+) -> PyResult<PathRates> {
     check_answer(network, flows, &answer.paths)?;
     let problem = network.with(flows);
     let mut paths = answer.paths.clone();
     py.detach(|| paths.fit(&problem));
-    Ok(Answer { paths })
+    Ok(PathRates { paths })
 }
 
 /// Checks an answer and computes what its prices prove.
@@ -164,7 +164,7 @@ pub(crate) fn audit(
     py: Python<'_>,
     network: &Network,
     flows: &Flows,
-    answer: &Answer,
+    answer: &PathRates,
     objective: &str,
     prices: Vec<f64>,
     cuts: Vec<CutFields>,
@@ -197,7 +197,7 @@ pub(crate) fn objective_of(name: &str) -> PyResult<Objective> {
     Objective::from_name(name).ok_or_else(|| invalid("objective", format!("{name:?} is not known")))
 }
 
-fn check_answer(network: &Network, flows: &Flows, paths: &Paths) -> PyResult<()> {
+fn check_answer(network: &Network, flows: &Flows, paths: &::gomr::PathRates) -> PyResult<()> {
     let arcs = network.problem.arcs.len();
     if paths.arcs.iter().any(|&arc| arc as usize >= arcs) {
         return Err(invalid(

@@ -14,7 +14,7 @@ use pyo3::exceptions::{PyLookupError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use columns::{floats, objective_of, Answer, Audit, Flows};
+use columns::{floats, objective_of, Audit, Flows, PathRates};
 
 pyo3::create_exception!(gomr._native, InvalidInput, PyValueError);
 pyo3::create_exception!(gomr._native, NotSolved, PyRuntimeError);
@@ -91,7 +91,7 @@ pub(crate) fn flow_of(fields: FlowFields) -> ::gomr::Flow {
 pub(crate) type CutFields = (Vec<f64>, Vec<u32>);
 
 /// An answer with prices and cuts.
-type Proved = (Answer, Vec<f64>, Vec<CutFields>);
+type Proved = (PathRates, Vec<f64>, Vec<CutFields>);
 
 /// The number of a flow, and its paths: what stands for their arcs, and rate (bit/s).
 type FlowPaths<'py> = (usize, Vec<(Bound<'py, PyTuple>, f64)>);
@@ -247,14 +247,14 @@ impl Network {
         flows: &Flows,
         threads: usize,
         time_limit_s: Option<f64>,
-    ) -> PyResult<Option<(Answer, Vec<f64>, bool)>> {
+    ) -> PyResult<Option<(PathRates, Vec<f64>, bool)>> {
         let problem = self.with(flows);
         let halt = halt_after(time_limit_s, None);
         let routed = py.detach(|| ::gomr::route_by_source(&problem, threads, halt));
         let routed = routed.map_err(refuse)?;
         Ok(routed.map(|routed| {
             let paths = routed.answer;
-            (Answer { paths }, routed.prices, routed.complete)
+            (PathRates { paths }, routed.prices, routed.complete)
         }))
     }
 
@@ -272,7 +272,7 @@ impl Network {
         Ok(solved.map_err(refuse)?.map(|solved| {
             let cuts = solved.cuts.into_iter().map(|cut| (cut.prices, cut.stopped));
             let paths = solved.answer;
-            (Answer { paths }, solved.prices, cuts.collect())
+            (PathRates { paths }, solved.prices, cuts.collect())
         }))
     }
 
@@ -317,22 +317,22 @@ impl Engine {
     }
 
     #[pyo3(signature = (*, time_limit_s=None, most_looks=None))]
-    fn answer(
+    fn path_rates(
         &mut self,
         py: Python<'_>,
         time_limit_s: Option<f64>,
         most_looks: Option<u64>,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<PathRates> {
         self.inner.set_halt(halt_after(time_limit_s, most_looks));
         let inner = &mut self.inner;
-        let paths = py.detach(|| inner.answer_arrays()).map_err(refuse)?;
-        Ok(Answer { paths })
+        let paths = py.detach(|| inner.path_rates()).map_err(refuse)?;
+        Ok(PathRates { paths })
     }
 
-    fn answer_so_far(&self, py: Python<'_>) -> Answer {
+    fn path_rates_so_far(&self, py: Python<'_>) -> PathRates {
         let inner = &self.inner;
-        let paths = py.detach(|| inner.answer_so_far());
-        Answer { paths }
+        let paths = py.detach(|| inner.path_rates_so_far());
+        PathRates { paths }
     }
 
     fn prices_so_far(&self) -> (Vec<f64>, Vec<CutFields>) {
@@ -484,7 +484,7 @@ fn halt_after(time_limit_s: Option<f64>, most_looks: Option<u64>) -> Option<Halt
 #[pyo3(name = "_native")]
 fn gomr_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    module.add_class::<Answer>()?;
+    module.add_class::<PathRates>()?;
     module.add_class::<Audit>()?;
     module.add_class::<Engine>()?;
     module.add_class::<Flows>()?;

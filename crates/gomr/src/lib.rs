@@ -31,8 +31,8 @@ mod start;
 mod symmetry;
 
 pub use allocation::{Allocation, Certificate, Changes, FlowAllocation, FlowId, PathRate, Summary};
-pub use by_source::{max_concurrent, route_by_source, Concurrent, Routing};
-pub use certificate::audit::{audit, Answer, Audit, Cut};
+pub use by_source::{max_concurrent, route_by_source, ConcurrentFlow, Routing};
+pub use certificate::audit::{audit, Audit, Cut, PathRates};
 pub use halt::HaltTest;
 pub use incremental::engine::Engine;
 pub use incremental::optimal_face::{FaceCommodity, FacePath, OptimalFace};

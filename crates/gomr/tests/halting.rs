@@ -29,7 +29,7 @@ type Call = fn(&mut Engine) -> Result<(), Error>;
 const CALLS: [Call; 5] = [
     |engine| engine.changes().map(|_| ()),
     |engine| engine.allocation().map(|_| ()),
-    |engine| engine.answer_arrays().map(|_| ()),
+    |engine| engine.path_rates().map(|_| ()),
     |engine| engine.prices().map(|_| ()),
     |engine| engine.minimum_reallocation(&[]).map(|_| ()),
 ];

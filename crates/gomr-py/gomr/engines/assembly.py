@@ -16,19 +16,19 @@ import numpy as np
 import gomr._native
 from gomr.allocation import ROUNDING, Allocation, PathRate, Rates, path_rates
 from gomr.columns import DemandColumns, Floats, PathColumns, PathTable
-from gomr.engines.answer import Answer
 from gomr.engines.native.network import NativeNetwork
+from gomr.engines.result import EngineResult
 from gomr.errors import SolverError
 from gomr.objectives import Objective
 from gomr.problem import Demand, Problem
 
-_TRUSTED = 1e-6
+_MOST_VIOLATION = 1e-6
 """An engine whose rates are over a limit by more than this share of the largest capacity has failed."""
 Paths: TypeAlias = tuple[PathRate, ...]
 
 
 @dataclass(frozen=True)
-class NumberedAnswer:
+class NativeResult:
     """An answer in the terms of the compiled engine.
 
     Attributes:
@@ -42,16 +42,16 @@ class NumberedAnswer:
 
     network: NativeNetwork
     flows: gomr._native.Flows
-    paths: gomr._native.Answer
+    paths: gomr._native.PathRates
     prices: list[float]
     cuts: list[tuple[list[float], list[int]]]
     complete: bool = True
 
     @classmethod
-    def of(cls, problem: Problem, answer: Answer) -> NumberedAnswer:
+    def of(cls, problem: Problem, answer: EngineResult) -> NativeResult:
         """Return any engine's answer in these terms."""
-        if answer.numbered is not None:
-            return answer.numbered
+        if answer.native is not None:
+            return answer.native
         network, ids = NativeNetwork(problem), ids_of(problem.demands)
         number, place = network.number, {name: at for at, name in enumerate(ids)}
         paths = [
@@ -69,7 +69,7 @@ class NumberedAnswer:
         return cls(
             network,
             network.flows(problem.demands),
-            gomr._native.Answer(*(column.tobytes() for column in columns)),
+            gomr._native.PathRates(*(column.tobytes() for column in columns)),
             [answer.prices.get(name, 0.0) for name in number],
             [
                 ([cut.prices.get(name, 0.0) for name in number], [place[name] for name in cut.stopped])
@@ -78,10 +78,10 @@ class NumberedAnswer:
             answer.complete,
         )
 
-    def answer(self, problem: Problem) -> Answer:
+    def answer(self, problem: Problem) -> EngineResult:
         """Return it as an engine's answer to a problem."""
         prices = dict(zip(self.network.number, self.prices, strict=True))
-        return Answer(self.rates(problem), prices, complete=self.complete, numbered=self)
+        return EngineResult(self.rates(problem), prices, complete=self.complete, native=self)
 
     @cached_property
     def columns(self) -> PathColumns:
@@ -95,11 +95,11 @@ class NumberedAnswer:
             ids_of(problem.demands), lambda flow: [(path(edges), rate) for edges, rate in columns.of(flow)]
         )
 
-    def with_paths_of(self, other: NumberedAnswer) -> NumberedAnswer:
+    def with_paths_of(self, other: NativeResult) -> NativeResult:
         """Return the answer with the paths of another one, to the same demands with tighter limits."""
         return replace(self, paths=other.paths, complete=other.complete)
 
-    def fitted(self) -> NumberedAnswer:
+    def fitted(self) -> NativeResult:
         """Return it with rates scaled down to every limit."""
         return replace(self, paths=gomr._native.fit(self.network.network, self.flows, self.paths))
 
@@ -116,11 +116,11 @@ def ids_of(demands: Sequence[Demand]) -> Sequence[str]:
 
 def fit(problem: Problem, rates: Rates) -> Rates:
     """Scale rates down where rounding put them over a limit, each path by the tightest of its edges."""
-    return NumberedAnswer.of(problem, Answer(rates)).fitted().rates(problem)
+    return NativeResult.of(problem, EngineResult(rates)).fitted().rates(problem)
 
 
 def assemble(
-    problem: Problem, routed: Problem, objective: Objective, engine: str, answer: Answer
+    problem: Problem, routed: Problem, objective: Objective, engine: str, answer: EngineResult
 ) -> Allocation:
     """Check an engine's answer and put the allocation together.
 
@@ -137,18 +137,18 @@ def assemble(
     Raises:
         SolverError: The rates are far over a limit.
     """
-    numbered = NumberedAnswer.of(routed, answer)
-    capacity_bps = numbered.network.capacity_bps
+    native = NativeResult.of(routed, answer)
+    capacity_bps = native.network.capacity_bps
     largest_bps = float(capacity_bps.max())
-    if not numbered.complete:
-        numbered = numbered.fitted()
-    audit = numbered.audit(objective)
-    if audit.max_violation_bps > _TRUSTED * largest_bps:
+    if not native.complete:
+        native = native.fitted()
+    audit = native.audit(objective)
+    if audit.max_violation_bps > _MOST_VIOLATION * largest_bps:
         over = f"its rates are over a limit by {audit.max_violation_bps:.6g} bit/s"
         raise SolverError(engine, f"{over}; please report the problem")
     if audit.max_violation_bps > ROUNDING * largest_bps or _is_over(capacity_bps, audit.loads_bps):
-        numbered = numbered.fitted()
-        audit = numbered.audit(objective)
+        native = native.fitted()
+        audit = native.audit(objective)
     bound_bps = audit.upper_bound if answer.bound_bps is None else answer.bound_bps
     if answer.most_bps is not None:
         bound_bps = max(audit.value, min(bound_bps, answer.most_bps))
@@ -156,7 +156,7 @@ def assemble(
     shares = np.array(audit.loads_bps)[is_open] / capacity_bps[is_open]
     every = problem.demands if routed is not problem else ()
     local = LocalDemands.of([demand for demand in every if demand.is_local], objective)
-    columns, path = numbered.columns, numbered.network.path
+    columns, path = native.columns, native.network.path
     paths: PathTable[Paths] = PathTable(
         ids_of(routed.demands),
         lambda flow: path_rates([(path(edges), rate) for edges, rate in columns.of(flow)]),
@@ -165,7 +165,7 @@ def assemble(
     most = float(shares.max(initial=0.0))
     return replace(
         allocation_of(audit, objective, engine, every_path, local, bound_bps, most),
-        timed_out=not numbered.complete,
+        timed_out=not native.complete,
         columns=None if local.demands else columns,
         prices=answer.prices,
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from gomr.problem import Demand, Edge, Path
 
-NEGLIGIBLE = 1e-13
+FLOW_ROUNDING = 1e-13
 """Flow at or below this is rounding (in units of the problem's scale)."""
 
 
@@ -27,7 +27,7 @@ def decompose(
     Returns:
         Paths and rates by demand id.
     """
-    entering = _Entering(flow)
+    entering = _ResidualFlow(flow)
     paths: dict[str, list[tuple[Path, float]]] = {}
     for demand, wanted in admitted:
         paths[demand.id] = []
@@ -38,13 +38,13 @@ def decompose(
     return paths
 
 
-class _Entering:
+class _ResidualFlow:
     """What is left of a flow, by the node that each edge leads to."""
 
     def __init__(self, flow: Mapping[Edge, float]) -> None:
         self._left: dict[str, dict[Edge, float]] = defaultdict(dict)
         for edge, rate in flow.items():
-            if rate > NEGLIGIBLE:
+            if rate > FLOW_ROUNDING:
                 self._left[edge.head][edge] = rate
 
     def path(self, demand: Demand) -> list[Edge]:
@@ -73,7 +73,7 @@ class _Entering:
         rate = min(most, *(self._left[edge.head][edge] for edge in edges))
         for edge in edges:
             self._left[edge.head][edge] -= rate
-            if self._left[edge.head][edge] <= NEGLIGIBLE:
+            if self._left[edge.head][edge] <= FLOW_ROUNDING:
                 self._forget(edge)
         return rate
 

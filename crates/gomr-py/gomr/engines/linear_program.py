@@ -18,11 +18,11 @@ Numbers = NDArray[np.float64]
 
 _TOLERANCE = 1e-10
 """HiGHS's smallest, for feasibility and for optimality."""
-_INTEGER = 1e-7
+_INTEGER_TOLERANCE = 1e-7
 """Tolerance of programmes with integers: at 1e-9 HiGHS cuts optima off in its presolve (1.15)."""
-_GAP = 1e-9
+_INTEGER_GAP = 1e-9
 """An integer solution this close to its bound, relative, counts as optimal."""
-_SOLVED = (
+_OPTIMAL_STATUSES = (
     highspy.HighsModelStatus.kOptimal,
     highspy.HighsModelStatus.kModelEmpty,
     highspy.HighsModelStatus.kSolutionLimit,
@@ -64,9 +64,9 @@ class LinearProgram:
     def binaries(self, count: int) -> range:
         """Add variables that are 0 or 1; return their numbers."""
         self._highs.setOptionValue("mip_abs_gap", 0.0)
-        self._highs.setOptionValue("mip_rel_gap", _GAP)
+        self._highs.setOptionValue("mip_rel_gap", _INTEGER_GAP)
         for option in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
-            self._highs.setOptionValue(option, _INTEGER)
+            self._highs.setOptionValue(option, _INTEGER_TOLERANCE)
         every = self.variables(count, 1.0)
         kinds = np.full(count, highspy.HighsVarType.kInteger)
         self._highs.changeColsIntegrality(count, np.array(every, dtype=np.int32), kinds)
@@ -89,7 +89,7 @@ class LinearProgram:
         info = self._highs.getInfo()
         if self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
             value = float(info.objective_function_value)
-            return value - _GAP * abs(value)
+            return value - _INTEGER_GAP * abs(value)
         return float(info.mip_dual_bound) if info.valid else -math.inf
 
     def columns(self, costs: Sequence[float], entries: Sequence[Mapping[int, float]]) -> range:
@@ -171,7 +171,7 @@ class LinearProgram:
         status = self._highs.getModelStatus()
         if status == highspy.HighsModelStatus.kTimeLimit:
             raise self.budget.out_of_time()
-        if status not in _SOLVED:
+        if status not in _OPTIMAL_STATUSES:
             state = self._highs.modelStatusToString(status).lower()
             raise self.budget.failure(f"HiGHS found no optimum: {state}")
         self.budget.solved(

@@ -15,8 +15,8 @@ from typing import TypeVar
 import numpy as np
 
 from gomr.allocation import Rates
-from gomr.engines.answer import Answer
-from gomr.engines.assembly import NumberedAnswer
+from gomr.engines.assembly import NativeResult
+from gomr.engines.result import EngineResult
 from gomr.engines.time_budget import OutOfTime, TimeBudget
 from gomr.errors import SolverError
 from gomr.objectives import PLAIN
@@ -28,14 +28,14 @@ FEW_LOOKS = 500
 """Looks at the time of the compiled engine before HiGHS has its turn: half a second, the same anywhere ..."""
 MOST_LOOKS = 4_000
 """... and where demands have far to go, which leaves them few paths of a length, and HiGHS many steps."""
-_FAR = 4.0
+_LONG_MEAN_HOPS = 4.0
 """Mean number of edges between the ends of demands, ..."""
 _SOURCES_LOOKED_AT = 16
 """... those of this number of sources or of twice as many."""
 _MOST_VARIABLES = 250_000
 """Sources times edges up to which HiGHS ends within half a minute."""
-_INTERIOR = {"solver": "ipm", "run_crossover": "off", "ipm_optimality_tolerance": 1e-10}
-_TO_VERTEX = {"run_crossover": "on"}
+_INTERIOR_POINT = {"solver": "ipm", "run_crossover": "off", "ipm_optimality_tolerance": 1e-10}
+_CROSSOVER = {"run_crossover": "on"}
 _ROUNDING = 1e-10
 """By so much the largest factor is lowered before the delay is minimised, relative."""
 
@@ -65,7 +65,7 @@ def raced(
         by_pivots: Returns what it finds within looks (None: no limit), and whether that is optimal.
         by_interior_point: Returns the optimum, given what pivots found.
     """
-    found, is_optimal = by_pivots(MOST_LOOKS if _mean_hops(problem) > _FAR else FEW_LOOKS)
+    found, is_optimal = by_pivots(MOST_LOOKS if _mean_hops(problem) > _LONG_MEAN_HOPS else FEW_LOOKS)
     if is_optimal:
         return found
     try:
@@ -98,16 +98,16 @@ def _mean_hops(problem: Problem) -> float:
     return math.fsum(lengths) / max(1, len(lengths))
 
 
-def least_utilisation(problem: Problem, budget: TimeBudget) -> Answer:
+def least_utilisation(problem: Problem, budget: TimeBudget) -> EngineResult:
     """Return what serves all demands with the fullest edge as empty as can be, and of that the least delay.
 
     Raises:
         SolverError: They do not fit, HiGHS failed, or the time is up.
     """
-    rise = _Rise(problem, 1 / _least_by_ends(problem), budget)
+    rise = _ConcurrentFlowProgram(problem, 1 / _least_by_ends(problem), budget)
     if rise.factor < 1:
         raise budget.failure("all demands together do not fit")
-    return Answer(rise.of_least_delay())
+    return EngineResult(rise.of_least_delay())
 
 
 def _least_by_ends(problem: Problem) -> float:
@@ -132,11 +132,11 @@ def largest_factor(problem: Problem, most: float, budget: TimeBudget) -> tuple[f
     Raises:
         SolverError: HiGHS failed, or the time is up.
     """
-    rise = _Rise(problem, most, budget)
+    rise = _ConcurrentFlowProgram(problem, most, budget)
     return rise.factor, _proven(problem, rise.model.prices())
 
 
-class _Rise:
+class _ConcurrentFlowProgram:
     """The programme that multiplies all demands by the same factor, solved.
 
     Attributes:
@@ -157,7 +157,7 @@ class _Rise:
         )
         rising = replace(problem, demands=demands)
         self._problem = problem
-        self._program = HighsProgram(budget, _INTERIOR)
+        self._program = HighsProgram(budget, _INTERIOR_POINT)
         self.model = RoutingModel(rising, rising.unit_bps, fixed_path_sets(rising), self._program)
         with_path = [demand for demand in demands if self.model.can_get_something(demand)]
         self._level, _ = self.model.raise_together(with_path, 2 * most * total_bps)
@@ -167,7 +167,7 @@ class _Rise:
     def of_least_delay(self) -> Rates:
         """Return the paths of the demands, and rates that leave the fullest edge as empty as can be."""
         factor = self.factor * (1 - _ROUNDING)
-        self._program.keep_unpriced(_TO_VERTEX)
+        self._program.keep_unpriced(_CROSSOVER)
         self.model.hold_admitted({demand.id: factor * demand.rate_bps for demand in self._problem.demands})
         self._program.minimise(self.model.delay)
         found, by_id = self.model.rates(), self._problem.edges_by_id
@@ -184,9 +184,9 @@ def _proven(problem: Problem, prices: Mapping[str, float]) -> float:
     """Return what prices prove of the largest factor: the price of all capacity over that of all ways."""
     total = math.fsum(max(0.0, price) for price in prices.values())
     per_edge = {name: max(0.0, price) / total for name, price in prices.items()}
-    nothing = Answer({demand.id: () for demand in problem.demands}, per_edge)
-    numbered = NumberedAnswer.of(problem, nothing)
-    audit = numbered.audit(PLAIN)
-    room_bps = float(np.dot(numbered.network.capacity_bps, numbered.prices))
+    nothing = EngineResult({demand.id: () for demand in problem.demands}, per_edge)
+    native = NativeResult.of(problem, nothing)
+    audit = native.audit(PLAIN)
+    room_bps = float(np.dot(native.network.capacity_bps, native.prices))
     # No way is longer than all edges together: each demand adds its rate, less the price of its way.
     return room_bps / (audit.requested_bps - (audit.upper_bound - room_bps))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from gomr.engines.answer import Answer
+from gomr.engines.result import EngineResult
 from gomr.errors import SolverError
 from gomr.problem import Problem
 
@@ -32,7 +32,7 @@ class TimeBudget:
         self.engine = engine
         self.stage = "throughput"
         self.clock = clock
-        self.best: Callable[[], Answer] | None = None
+        self.best: Callable[[], EngineResult] | None = None
         self._limit_s = limit_s
         self._started_s = clock()
         self._known: dict[str, float] = {"solves": 0}
@@ -68,15 +68,15 @@ class TimeBudget:
         """Note what is known by now, by name."""
         self._known |= known
 
-    def keep(self, best: Callable[[], Answer]) -> None:
+    def keep(self, best: Callable[[], EngineResult]) -> None:
         """Note how to make the best answer so far; where there is no limit nobody asks for it."""
         if self._limit_s is not None:
             self.best = best
 
-    def answer_so_far(self, problem: Problem) -> Answer:
+    def result_so_far(self, problem: Problem) -> EngineResult:
         """Return the best answer so far; nothing for nobody where there is none."""
         if self.best is None:
-            return Answer({demand.id: () for demand in problem.demands}, complete=False)
+            return EngineResult({demand.id: () for demand in problem.demands}, complete=False)
         return replace(self.best(), complete=False)
 
     def out_of_time(self) -> OutOfTime:

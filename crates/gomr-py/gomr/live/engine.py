@@ -20,8 +20,8 @@ from typing import Any
 
 from gomr.allocation import Allocation, rates_of_allocation
 from gomr.columns import DemandColumns
-from gomr.engines.answer import Answer
-from gomr.engines.assembly import NumberedAnswer
+from gomr.engines.assembly import NativeResult
+from gomr.engines.result import EngineResult
 from gomr.errors import InvalidProblem
 from gomr.graphs import problem_of
 from gomr.live.reallocation import Reallocation, reallocation_between
@@ -34,7 +34,7 @@ from gomr.solving import DEFAULT_ENGINE, allocate, check_names, check_time_limit
 
 
 @dataclass(frozen=True)
-class Change:
+class EventResult:
     """What an event did.
 
     Attributes:
@@ -97,8 +97,8 @@ class Engine:
                 scratch at each event.
             min_reallocation: Of all optima choose one that moves no flow without need (docs/gomr.md).
             time_limit_s: Seconds that an event may take; None for no limit.
-            clock: Seconds, for `Change.wall_s`.
-            cpu_clock: Seconds, for `Change.cpu_s`.
+            clock: Seconds, for `EventResult.wall_s`.
+            cpu_clock: Seconds, for `EventResult.cpu_s`.
             **reading: As `gomr.problem_of`.
 
         Raises:
@@ -183,8 +183,8 @@ class Engine:
         fresh = allocate(self.problem, kept.objective, kept.engine)
         bound_bps = fresh.upper_bound_bps
         gap = max(0.0, 1 - kept.value_bps / bound_bps) if bound_bps > 0 else 0.0
-        answer = Answer(rates_of_allocation(self.problem, kept))
-        audit = NumberedAnswer.of(without_local(self.problem), answer).audit(objective_of(kept.objective))
+        answer = EngineResult(rates_of_allocation(self.problem, kept))
+        audit = NativeResult.of(without_local(self.problem), answer).audit(objective_of(kept.objective))
         over_bps = audit.max_violation_bps
         return replace(kept, upper_bound_bps=bound_bps, gap=gap, max_violation_bps=over_bps)
 
@@ -205,7 +205,7 @@ class Engine:
         _ = self.allocation  # what was found is there from here on
         self._session.start_from(rates)
 
-    def add_flow(self, flow: Demand) -> Change:
+    def add_flow(self, flow: Demand) -> EventResult:
         """Let a flow arrive.
 
         Raises:
@@ -222,7 +222,7 @@ class Engine:
 
         return self._change(f"flow {flow.id} arrives", apply)
 
-    def remove_flow(self, flow_id: str) -> Change:
+    def remove_flow(self, flow_id: str) -> EventResult:
         """Let a flow leave.
 
         Raises:
@@ -237,7 +237,7 @@ class Engine:
 
         return self._change(f"flow {flow_id} leaves", apply)
 
-    def set_rate(self, flow_id: str, rate_bps: float) -> Change:
+    def set_rate(self, flow_id: str, rate_bps: float) -> EventResult:
         """Let a flow ask for another wire rate (bit/s).
 
         Raises:
@@ -253,7 +253,7 @@ class Engine:
 
         return self._change(f"flow {flow_id} asks for {rate_bps:g} bit/s", apply, own=flow_id)
 
-    def fix_paths(self, flow_id: str, paths: Sequence[tuple[str, ...]] | None) -> Change:
+    def fix_paths(self, flow_id: str, paths: Sequence[tuple[str, ...]] | None) -> EventResult:
         """Bind a flow to some paths, over which its rates are free, or let it take any again.
 
         It counts as the last to arrive from now on.
@@ -280,7 +280,7 @@ class Engine:
         self,
         flows: Iterable[Demand] | DemandColumns | Matrix,
         capacity_bps: Mapping[str, float] = MappingProxyType({}),
-    ) -> Change:
+    ) -> EventResult:
         """Let flows and links become what is given, in one event with one solve.
 
         Flows that are not given leave, new ones arrive. One that differs in more than its rate counts as the
@@ -312,7 +312,7 @@ class Engine:
 
         return self._change("rates and links change", apply)
 
-    def _become(self, flows: Iterable[Demand], capacities: Mapping[str, float]) -> Change:
+    def _become(self, flows: Iterable[Demand], capacities: Mapping[str, float]) -> EventResult:
         after: dict[str, Demand] = {}
         for flow in flows:
             if flow.id in after:
@@ -364,7 +364,7 @@ class Engine:
         del self._problem.demands[flow.id]
         self._problem.demands[flow.id] = flow
 
-    def fail_link(self, link: str, *, one_way: bool = False) -> Change:
+    def fail_link(self, link: str, *, one_way: bool = False) -> EventResult:
         """Let a link fail: its edges carry nothing until it is restored.
 
         Args:
@@ -378,7 +378,7 @@ class Engine:
         edges = self._edges(link, one_way)
         return self._change(f"link {link} fails", lambda: self._apply_down(edges, down=True))
 
-    def restore_link(self, link: str, *, one_way: bool = False) -> Change:
+    def restore_link(self, link: str, *, one_way: bool = False) -> EventResult:
         """Let a link return with the capacity it last had.
 
         Args:
@@ -392,7 +392,7 @@ class Engine:
         edges = self._edges(link, one_way)
         return self._change(f"link {link} returns", lambda: self._apply_down(edges, down=False))
 
-    def set_link_rate(self, link: str, rate_bps: float, *, one_way: bool = False) -> Change:
+    def set_link_rate(self, link: str, rate_bps: float, *, one_way: bool = False) -> EventResult:
         """Give a link another capacity (bit/s); while it is down, for later.
 
         Args:
@@ -425,7 +425,7 @@ class Engine:
         for edge_id in edges:
             self._session.set_capacity(edge_id, self._problem.usable_bps(edge_id))
 
-    def _change(self, event: str, apply: Callable[[], None], own: str | None = None) -> Change:
+    def _change(self, event: str, apply: Callable[[], None], own: str | None = None) -> EventResult:
         """Let an event happen and solve; the flow `own` caused it and counts as no reallocation."""
         before = self.allocation
         started, cpu_started = self._clock(), self._cpu_clock()
@@ -435,7 +435,7 @@ class Engine:
         allocation = self._session.solve()
         wall_s, cpu_s = self._clock() - started, self._cpu_clock() - cpu_started
         self._allocation = replace(allocation, wall_s=wall_s)
-        return Change(event, self._allocation, before, own, wall_s, cpu_s)
+        return EventResult(event, self._allocation, before, own, wall_s, cpu_s)
 
     def _flow(self, flow_id: str) -> Demand:
         try:

@@ -20,7 +20,7 @@ from gomr.solving import allocate
 Paths = tuple[tuple[str, ...], ...]
 """Paths as edge ids."""
 
-_TRIES = 4
+_FREED_PER_MOVE = 4
 """This many times as many flows as may move are freed to see which of them gain."""
 
 
@@ -84,7 +84,7 @@ def bounded_moves(
     wanted = allocate(problem, objective, time_limit_s=time_limit_s)
     if most_moves == 0 or _gain(before, wanted) < least_gain:
         return Moves(before, before, ())
-    chosen = _most_different(before, wanted, running)[: _TRIES * most_moves]
+    chosen = _most_different(before, wanted, running)[: _FREED_PER_MOVE * most_moves]
     tried = best(set(chosen))
     final = best(set(_most_different(before, tried, running)[:most_moves]))
     moved = tuple(name for name in running if _edges(final, name) - set(running[name]))

@@ -16,10 +16,10 @@ from typing import TypeAlias
 from gomr._native import InvalidInput, NotSolved, Summary, TimeIsUp
 from gomr.allocation import Allocation, PathRate, Rates, path_rates
 from gomr.columns import DemandColumns
-from gomr.engines.answer import Answer
 from gomr.engines.assembly import LocalDemands, allocation_of, assemble, local_paths
-from gomr.engines.native.engine import NAME, answer_of, failure, refusal, start
+from gomr.engines.native.engine import NAME, failure, refusal, result_of, start
 from gomr.engines.native.network import NativeNetwork, finite_bps
+from gomr.engines.result import EngineResult
 from gomr.engines.time_budget import TimeBudget
 from gomr.even_split import spread_in_time
 from gomr.live.sessions import LiveProblem, Session
@@ -216,7 +216,7 @@ class NativeSession(Session):
             self._network, self._capacities_changed = NativeNetwork(problem), False
         network = self._network
         try:
-            answer = answer_of(self._engine, network, network.flows(problem.demands), self.time_limit_s)
+            answer = result_of(self._engine, network, network.flows(problem.demands), self.time_limit_s)
         except NotSolved as error:
             raise failure(error, self.time_limit_s) from error
         return assemble(problem, problem, self._objective, NAME, answer.answer(problem))
@@ -292,7 +292,7 @@ class NativeSession(Session):
         self, problem: Problem, routed: Problem, rates: Rates, summary: Summary, *, complete: bool
     ) -> Allocation:
         """Put an allocation together with the bound that the engine keeps up."""
-        answer = Answer(rates, complete=complete, bound_bps=summary.upper_bound)
+        answer = EngineResult(rates, complete=complete, bound_bps=summary.upper_bound)
         return assemble(problem, routed, self._objective, NAME, answer)
 
     def _allocation(self, summary: Summary) -> Allocation:

@@ -10,7 +10,7 @@ from operator import is_not
 
 from gomr.allocation import Allocation, PathRate
 
-SAME = 1e-9
+SAME_RATE = 1e-9
 """Rates of a path that differ by less than this share of the flow's rate count as the same."""
 
 
@@ -71,7 +71,7 @@ def is_same(one: Sequence[PathRate], other: Sequence[PathRate]) -> bool:
     if len(one) != len(other):
         return False
     rates = {path.edges: path.rate_bps for path in one}
-    rounding_bps = SAME * math.fsum(rates.values())
+    rounding_bps = SAME_RATE * math.fsum(rates.values())
     return all(
         path.edges in rates and abs(path.rate_bps - rates[path.edges]) <= rounding_bps for path in other
     )

@@ -28,7 +28,7 @@ from gomr.paths.finder import PathFinder
 from gomr.paths.limits import Choice, first_within, is_limited, within_limits
 from gomr.problem import Demand, Edge, Path, Problem
 
-_SHORTEST = 8
+_SHORTEST_PATHS = 8
 """Shortest paths offered to a demand."""
 _MOST_WIDTHS = 8
 """Widths over which a demand's disjoint paths are looked for."""
@@ -38,15 +38,15 @@ _MOST_NODES = 50
 """Nodes of a search over all paths whose time has no limit."""
 _ROUNDING = 3e-9
 """Share of a programme's value by which its bound is raised: the solver's tolerance."""
-_SLACK = 1e-7
+_DELAY_TOLERANCE = 1e-7
 """Share of the first objective that the least delay may cost: the integer solver's tolerance."""
-_IS_USED = 0.5
-_WEIGHT = 1e4
+_BINARY_THRESHOLD = 0.5
+_COST_WEIGHT = 1e4
 """Of all costs: HiGHS's integer solver takes values for equal that differ by less than about 1e-7."""
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search over all paths found.
 
     Attributes:
@@ -75,7 +75,7 @@ def candidates_of(problem: Problem, rates: Rates) -> Choice:
             return
         yield from (path for path, rate_bps in rates[demand.id] if rate_bps > 0)
         ends = demand.source, demand.destination
-        yield from over(0.0).shortest(*ends, _SHORTEST)
+        yield from over(0.0).shortest(*ends, _SHORTEST_PATHS)
         for width_bps in _widths(problem, demand) if demand.disjoint is not None else ():
             most = demand.max_paths or len(problem.edges)
             yield from over(width_bps).disjoint(*ends, most, nodes=demand.disjoint == "nodes")
@@ -104,7 +104,7 @@ def choices(
     if all(within_limits(d, candidates[d.id]) for d in problem.demands if is_limited(d)):
         yield candidates
         return
-    model = _Model(problem, objective, candidates, {}, time_limit_s)
+    model = _PathChoiceProgram(problem, objective, candidates, {}, time_limit_s)
 
     def chosen() -> Choice:
         # What gets nothing here may get something by another objective, within its limit too.
@@ -129,13 +129,15 @@ def can_search(problem: Problem) -> bool:
     return len(problem.edges) * sum(_copies(problem).values()) <= _MOST_BINARIES
 
 
-def search(problem: Problem, objective: Objective, candidates: Choice, time_limit_s: float | None) -> Found:
+def search(
+    problem: Problem, objective: Objective, candidates: Choice, time_limit_s: float | None
+) -> SearchResult:
     """Look for the best choice among all paths, where `can_search`.
 
     Raises:
         SolverError: HiGHS failed.
     """
-    model = _Model(problem, objective, candidates, _copies(problem), time_limit_s)
+    model = _PathChoiceProgram(problem, objective, candidates, _copies(problem), time_limit_s)
     # Restarts took a fifth to a half of the time, and led to no other answer.
     model.program.set_option("mip_allow_restart", False)
     if time_limit_s is None:
@@ -146,7 +148,7 @@ def search(problem: Problem, objective: Objective, candidates: Choice, time_limi
     except OutOfTime:
         timed_out = True
     paths = model.chosen() if model.program.has_solution else {}
-    return Found(paths, model.bound_bps(), timed_out)
+    return SearchResult(paths, model.bound_bps(), timed_out)
 
 
 def _copies(problem: Problem) -> dict[str, int]:
@@ -162,7 +164,7 @@ def _copies(problem: Problem) -> dict[str, int]:
     return copies
 
 
-class _Model:
+class _PathChoiceProgram:
     """A routing problem's programme, with rates in units of the problem's.
 
     Attributes:
@@ -210,28 +212,28 @@ class _Model:
 
     def maximise(self) -> None:
         """Maximise the first objective; OutOfTime at the end of the time."""
-        self.program.minimise({part: -_WEIGHT * worth for part, worth in self._value.items()})
+        self.program.minimise({part: -_COST_WEIGHT * worth for part, worth in self._value.items()})
 
     def minimise_delay(self) -> None:
         """Minimise the delay, with what was maximised kept to the solver's tolerance."""
         values = self.program.values()
         least = math.fsum(worth * float(values[part]) for part, worth in self._value.items())
-        self.program.row(self._value, lower=least * (1 - _SLACK), upper=math.inf)
-        self.program.minimise({rate: _WEIGHT * cost for rate, cost in self._delay.items()})
+        self.program.row(self._value, lower=least * (1 - _DELAY_TOLERANCE), upper=math.inf)
+        self.program.minimise({rate: _COST_WEIGHT * cost for rate, cost in self._delay.items()})
 
     def bound_bps(self) -> float:
         """Return what the first objective cannot exceed."""
-        return -self.program.bound * self._unit_bps / _WEIGHT * (1 + _ROUNDING)
+        return -self.program.bound * self._unit_bps / _COST_WEIGHT * (1 + _ROUNDING)
 
     def chosen(self) -> Choice:
         """Return the paths that limited demands may use in the last solution."""
         values = self.program.values()
         chosen = {
-            name: tuple(path for path, used in own if used is None or values[used] > _IS_USED)
+            name: tuple(path for path, used in own if used is None or values[used] > _BINARY_THRESHOLD)
             for name, own in self._candidates.items()
         }
         for demand, copies in self._copies:
-            after = ({e.tail: e for e, used in own if values[used] > _IS_USED} for own in copies)
+            after = ({e.tail: e for e, used in own if values[used] > _BINARY_THRESHOLD} for own in copies)
             paths = (_follow(demand.source, edges) for edges in after)
             chosen[demand.id] = tuple(dict.fromkeys(path for path in paths if path))
         return chosen

@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from gomr.allocation import Rates
 from gomr.columns import DemandColumns
-from gomr.engines.answer import Answer, Solver
 from gomr.engines.assembly import fit
+from gomr.engines.result import EngineResult, Solver
 from gomr.engines.time_budget import OutOfTime
 from gomr.errors import SolverError
 from gomr.objectives import Objective
@@ -32,7 +32,7 @@ def solve_within_limits(
     engine: Solver,
     time_limit_s: float | None,
     clock: Callable[[], float] = time.perf_counter,
-) -> Answer:
+) -> EngineResult:
     """Solve with an engine that knows neither `max_paths` nor `disjoint`, and keep both.
 
     Args:
@@ -56,7 +56,7 @@ def solve_within_limits(
     def left_s() -> float | None:
         return None if time_limit_s is None else max(0.0, time_limit_s - (clock() - started))
 
-    def over(chosen: Choice) -> Answer:
+    def over(chosen: Choice) -> EngineResult:
         """Return the best rates on chosen paths; prices and bound stay those of `free`.
 
         Raises:
@@ -69,8 +69,8 @@ def solve_within_limits(
         bound = engine(replace(problem, demands=demands), objective, left_s())
         if not bound.complete:
             raise OutOfTime("limits", "the time is up before the best rates on the chosen paths")
-        numbered = free.numbered and bound.numbered and free.numbered.with_paths_of(bound.numbered)
-        return replace(free, rates=bound.rates, numbered=numbered)
+        native = free.native and bound.native and free.native.with_paths_of(bound.native)
+        return replace(free, rates=bound.rates, native=native)
 
     if free.complete:
         try:
@@ -78,20 +78,20 @@ def solve_within_limits(
         except OutOfTime:
             pass
     trimmed = trimmed_to_limits(problem, fit(problem, free.rates))
-    return replace(free, rates=trimmed, complete=False, numbered=None)
+    return replace(free, rates=trimmed, complete=False, native=None)
 
 
 def _best_choice(
     problem: Problem,
     objective: Objective,
-    free: Answer,
-    over: Callable[[Choice], Answer],
+    free: EngineResult,
+    over: Callable[[Choice], EngineResult],
     left_s: Callable[[], float | None],
-) -> Answer:
+) -> EngineResult:
     """Return the best rates on paths chosen among candidates and, where that can be done, among all paths."""
     from gomr.paths.choice import can_search, candidates_of, choices, search  # loads HiGHS
 
-    def worth(answer: Answer) -> list[float]:
+    def worth(answer: EngineResult) -> list[float]:
         """Return what the objective compares first, without rounding: the value, or the levels by size."""
         admitted = {name: math.fsum(rate for _, rate in paths) for name, paths in answer.rates.items()}
         values = [objective.value_bps(problem.demands, admitted)]
@@ -108,7 +108,7 @@ def _best_choice(
         widest = {name: tuple(path for path, _ in kept[name]) or chosen[name] for name in candidates}
         best = max(best, over(widest), key=worth)
 
-    def with_least_delay(best: Answer) -> Answer:
+    def with_least_delay(best: EngineResult) -> EngineResult:
         """Return an answer, or one as good on the choices that follow, for which a search need not wait."""
         try:
             return max([best, *map(over, steps)][::-1], key=worth)

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gomr.engines.answer import Answer
 from gomr.engines.assembly import assemble
 from gomr.engines.linear_program import Numbers
+from gomr.engines.result import EngineResult
 from gomr.errors import InvalidProblem
 from gomr.graphs import problem_of
 from gomr.matrices import Matrix
@@ -23,7 +23,7 @@ from gomr.planning.columns import NAME, PathProgram, gap_of, positive
 from gomr.problem import Demand, Path, Problem
 from gomr.solution import Certificate, Solution
 
-_KEPT = 1 - 1e-13
+_KEPT_SHARE = 1 - 1e-13
 """Share of what a class gets that the classes after it leave, and the delay."""
 
 
@@ -64,15 +64,15 @@ def solve_priorities(
         for number, problem in enumerate(read, start=1)
     ]
     problem = replace(read[0], demands=tuple(demand for own in of_class for demand in own))
-    question = _Classes(problem, time_limit_s)
+    question = _PriorityProgram(problem, time_limit_s)
     proofs = tuple(question.admit(own) for own in of_class)
     rates = question.least_delay()
     bound_bps = math.fsum(proof.upper_bound_bps for proof in proofs)
-    answer = Answer(rates, question.prices, bound_bps=bound_bps)
+    answer = EngineResult(rates, question.prices, bound_bps=bound_bps)
     return Priorities(Solution.of(problem, assemble(problem, problem, PLAIN, NAME, answer)), proofs)
 
 
-class _Classes(PathProgram):
+class _PriorityProgram(PathProgram):
     """Capacities, what each demand gets, and what each class has to get.
 
     Attributes:
@@ -118,8 +118,8 @@ class _Classes(PathProgram):
         values = self.program.values()
         got = math.fsum(float(values[variable]) for variable in variables)
         bound_bps = max(got * self.unit_bps, self._bound_bps(own, duals))
-        row = self.program.row(dict.fromkeys(variables, 1.0), lower=got * _KEPT, upper=math.inf)
-        self._held.append((own, row, got * _KEPT))
+        row = self.program.row(dict.fromkeys(variables, 1.0), lower=got * _KEPT_SHARE, upper=math.inf)
+        self._held.append((own, row, got * _KEPT_SHARE))
         self.prices = self.prices or {name: positive(-duals[row]) for name, row in self._edge.items()}
         return Certificate(got * self.unit_bps, bound_bps, gap_of(got * self.unit_bps, bound_bps), 0.0)
 

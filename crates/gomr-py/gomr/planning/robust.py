@@ -86,7 +86,7 @@ def robust_splits(
     if not every:
         raise InvalidProblem("matrices", "ask for nothing; give at least one rate above 0")
     rates = [{demand.id: demand.rate_bps for demand in problem.demands} for problem in read]
-    question = _Shares(replace(read[0], demands=tuple(every.values())), rates, time_limit_s)
+    question = _SplitProgram(replace(read[0], demands=tuple(every.values())), rates, time_limit_s)
     duals = question.minimise({question.largest: 1.0})
     shares = question.values()
     utilisation = tuple(question.utilisation(shares, own) for own in rates)
@@ -118,7 +118,9 @@ def failure_proof(
         SolverError: HiGHS failed, or the time was up.
     """
     problem = problem_of(graph, demands, **reading)
-    question = _Surviving(problem, link_failures(problem) if failures is None else failures, time_limit_s)
+    question = _FailureProgram(
+        problem, link_failures(problem) if failures is None else failures, time_limit_s
+    )
     duals = question.minimise(dict.fromkeys(question.granted.values(), -1.0))
     values = question.program.values()
     unit_bps = question.unit_bps
@@ -136,7 +138,7 @@ def _named(paths: Mapping[str, Sequence[tuple[Path, float]]], factor: float) -> 
     }
 
 
-class _Shares(PathProgram):
+class _SplitProgram(PathProgram):
     """The shares of each demand are 1 in all, and no edge carries more than the largest under any matrix.
 
     Attributes:
@@ -212,7 +214,7 @@ class _Shares(PathProgram):
         return math.fsum(one[0] for one in found if one is not None) / weight
 
 
-class _Surviving(PathProgram):
+class _FailureProgram(PathProgram):
     """After each failure the paths that are left carry what each demand is granted.
 
     Attributes:

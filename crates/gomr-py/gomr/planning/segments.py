@@ -22,8 +22,8 @@ from gomr.planning.columns import NAME, check_plain, gap_of
 from gomr.problem import Edge, Problem
 from gomr.solving import allocate
 
-_USED = 1e-11
-_EQUAL = 1e-12
+_RATE_ROUNDING = 1e-11
+_LENGTH_TOLERANCE = 1e-12
 """Lengths that differ by less than this share are equal."""
 
 
@@ -102,7 +102,7 @@ def _most(
     values = program.values()
     made: dict[str, list[tuple[tuple[str, ...], float]]] = {demand.id: [] for demand in problem.demands}
     for column, (name, nodes) in columns.items():
-        if values[column] > _USED:
+        if values[column] > _RATE_ROUNDING:
             made[name].append((nodes, float(values[column]) * unit_bps))
     return {name: tuple(own) for name, own in made.items()}
 
@@ -156,7 +156,7 @@ class _Ecmp:
         if edge.head not in distance:
             return False
         along = distance[edge.head] + self._weight[edge.id]
-        return along <= distance[edge.tail] * (1 + _EQUAL)
+        return along <= distance[edge.tail] * (1 + _LENGTH_TOLERANCE)
 
     def _to(self, destination: str) -> dict[str, float]:
         """Return the length of the shortest path to a node from each that has one."""

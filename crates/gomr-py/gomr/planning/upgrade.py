@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gomr.engines.answer import Answer
 from gomr.engines.assembly import assemble
 from gomr.engines.linear_program import Numbers
+from gomr.engines.result import EngineResult
 from gomr.errors import InvalidProblem
 from gomr.failures import link_failures
 from gomr.graphs import problem_of
@@ -24,9 +24,9 @@ from gomr.planning.columns import NAME, PathProgram, gap_of, positive
 from gomr.problem import Demand, Path, Problem, check_number
 from gomr.solution import Solution
 
-_MISSING = 1e-9
+_SERVED_TOLERANCE = 1e-9
 """A demand that misses less than this, in units, is served."""
-_NOTHING = 1e-11
+_ROUNDING = 1e-11
 """An upgrade of less than this, in units, is rounding."""
 
 
@@ -80,7 +80,7 @@ def least_upgrade(
             raise InvalidProblem(f"cost[{name}]", "there is no such edge")
         check_number(f"cost[{name}]", value)
     groups = _groups(problem, cost, links=links)
-    question = _Adding(problem, groups, time_limit_s)
+    question = _UpgradeProgram(problem, groups, time_limit_s)
     duals = question.minimise(question.costs)
     added_bps = question.added_bps()
     edges = tuple(
@@ -91,7 +91,7 @@ def least_upgrade(
         name: [(path, value * question.unit_bps) for path, value in own]
         for name, own in question.values().items()
     }
-    answer = Answer(rates, {}, bound_bps=math.fsum(demand.rate_bps for demand in problem.demands))
+    answer = EngineResult(rates, {}, bound_bps=math.fsum(demand.rate_bps for demand in problem.demands))
     total = math.fsum(added_bps[own[0]] * each for own, each in groups if own[0] in added_bps)
     bound = min(total, question.bound(duals))
     solution = Solution.of(upgraded, assemble(upgraded, upgraded, PLAIN, NAME, answer))
@@ -107,7 +107,7 @@ def _groups(
     return [(own.edges, each[0]) for own, each in zip(together, costs, strict=True) if each]
 
 
-class _Adding(PathProgram):
+class _UpgradeProgram(PathProgram):
     """All rates are carried by what is there and what is added.
 
     Attributes:
@@ -167,14 +167,14 @@ class _Adding(PathProgram):
         """
         values = self.program.values()
         for name, missing in self._missing.items():
-            if values[missing] > _MISSING:
+            if values[missing] > _SERVED_TOLERANCE:
                 reason = "is not admitted whatever is added to the edges that have a cost; name more of them"
                 raise InvalidProblem(f"demands[{name}]", reason)
         return {
             name: float(values[at]) * self.unit_bps
             for at, (own, _) in zip(self._added, self._groups, strict=True)
             for name in own
-            if values[at] > _NOTHING
+            if values[at] > _ROUNDING
         }
 
     def bound(self, duals: Numbers) -> float:

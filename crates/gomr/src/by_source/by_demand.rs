@@ -5,12 +5,12 @@
 //! which is Newton's method from below (W. Dinkelbach, Management Science 13, 1967), in each step of which prices stay.
 
 use super::sources::Sources;
-use super::sweeps::Routed;
+use super::sweeps::StartRouting;
 use crate::halt::Halt;
-use crate::start::balance::{Balance, Steepness};
+use crate::start::balance::{Balance, Penalty};
 
 /// Prices are below 1.
-const STEEPNESS: Steepness = Steepness {
+const PENALTY: Penalty = Penalty {
     first: 0.04,
     least: 0.0125,
     most: 50.0,
@@ -18,17 +18,17 @@ const STEEPNESS: Steepness = Steepness {
     settling_rounds: 1,
 };
 /// Cost of an arc, so that paths over free ones do not wander.
-const COST: f64 = 1e-6;
+const ARC_COST: f64 = 1e-6;
 /// Part by which the level is above what is proven, so that what all sources leave out can be less than it may be.
-const ABOVE_PROVEN: f64 = 6e-5;
+const LEVEL_MARGIN: f64 = 6e-5;
 const MOST_DEMAND_SWEEPS: usize = 240;
 const SWEEPS_PER_LOOK: usize = 4;
 /// Weight of earlier sweeps in the mean of loads, which is that of a routing too, without what moves to and fro.
-const SMOOTHING: f64 = 0.8;
+const MEAN_WEIGHT: f64 = 0.8;
 /// Halvings of what is known of a level.
-const HALVINGS: usize = 60;
+const BISECTION_STEPS: usize = 60;
 
-struct LevelSearch {
+struct BalancedFactor {
     balance: Balance,
     left_out_bps: f64,
     /// Mean loads, and mean rate that is not served, bit/s.
@@ -43,8 +43,13 @@ struct LevelSearch {
 
 /// Routes all demands but such a rate, bit/s, until the fullest arc is proven to be as empty as can be but for `gap`, or the
 /// time is up. Sources have no ACK ratio.
-pub(super) fn balance(sources: &mut Sources, left_out_bps: f64, gap: f64, halt: &Halt) -> Routed {
-    let mut search = LevelSearch::new(sources, left_out_bps);
+pub(super) fn balance(
+    sources: &mut Sources,
+    left_out_bps: f64,
+    gap: f64,
+    halt: &Halt,
+) -> StartRouting {
+    let mut search = BalancedFactor::new(sources, left_out_bps);
     for sweep in 0..MOST_DEMAND_SWEEPS {
         if !sources.visit_all(&mut search.balance, halt) {
             break;
@@ -53,7 +58,7 @@ pub(super) fn balance(sources: &mut Sources, left_out_bps: f64, gap: f64, halt: 
         search.smooth(if sweep < SWEEPS_PER_LOOK {
             0.0
         } else {
-            SMOOTHING
+            MEAN_WEIGHT
         });
         if sweep % SWEEPS_PER_LOOK == SWEEPS_PER_LOOK - 1 {
             search.look(sources);
@@ -66,7 +71,7 @@ pub(super) fn balance(sources: &mut Sources, left_out_bps: f64, gap: f64, halt: 
     search.end(sources)
 }
 
-impl LevelSearch {
+impl BalancedFactor {
     /// Begins with nothing routed, at what equal prices prove.
     fn new(sources: &mut Sources, left_out_bps: f64) -> Self {
         let (bound, prices, worth) = by_equal_prices(sources, left_out_bps);
@@ -74,9 +79,9 @@ impl LevelSearch {
         let capacity = sources.capacity.iter().map(|capacity| bound * capacity);
         Self {
             balance: Balance::new(
-                &vec![COST; sources.capacity.len()],
+                &vec![ARC_COST; sources.capacity.len()],
                 &capacity.collect::<Vec<f64>>(),
-                STEEPNESS,
+                PENALTY,
                 requests.map(|demand| (demand.rate_bps, 1.0)),
             ),
             left_out_bps,
@@ -120,7 +125,7 @@ impl LevelSearch {
             let level = least_level(&self.mean_loads, &sources.capacity, spare_bps);
             self.level = self.level.min(level);
         }
-        let next = self.bound * (1.0 + ABOVE_PROVEN);
+        let next = self.bound * (1.0 + LEVEL_MARGIN);
         self.balance
             .set_capacities(sources.capacity.iter().map(|capacity| next * capacity));
     }
@@ -136,14 +141,14 @@ impl LevelSearch {
     }
 
     /// What is routed, with all that has to be; trees must be measured.
-    fn end(mut self, sources: &mut Sources) -> Routed {
+    fn end(mut self, sources: &mut Sources) -> StartRouting {
         sources.serve_rest(&mut self.balance, self.left_out_bps);
         let shares = sources.shares_of(&self.balance);
         let arcs = self.balance.loads().zip(&sources.capacity);
         let utilisation: Vec<f64> = arcs
             .map(|(load, &capacity)| if load > 0.0 { load / capacity } else { 0.0 })
             .collect();
-        Routed {
+        StartRouting {
             sources: shares,
             fullest: utilisation.iter().copied().fold(0.0, f64::max),
             utilisation,
@@ -168,7 +173,7 @@ fn least_level(loads: &[f64], capacity: &[f64], spare_bps: f64) -> f64 {
             .map(|(load, capacity)| load / capacity)
             .fold(0.0, f64::max),
     );
-    for _ in 0..HALVINGS {
+    for _ in 0..BISECTION_STEPS {
         let middle = 0.5 * (below + level);
         match over_bps(middle) <= spare_bps {
             true => level = middle,

@@ -14,10 +14,10 @@
 //! `Σ_k d_k min(dist_k(π), λ) − λ (1 − 1/L) Σ_k d_k`: each look for better trees proves a bound, and the search
 //! ends when the best of them is met.
 
-use super::blocks::{Blocks, Units, Worth, MAY_FILL};
 use super::by_demand;
-use super::sources::{OnTree, Sources};
-use super::sweeps::{self, Aim, Routed};
+use super::source_master::{Coefficients, Scaling, SourceMaster, ROW_UTILISATION};
+use super::sources::{Sources, TreeRouting};
+use super::sweeps::{self, StartRouting, SweepObjective};
 use crate::halt::{Halt, HaltTest};
 use crate::objectives::concurrent::largest_factor;
 use crate::pricing;
@@ -29,19 +29,19 @@ const FACTOR_GAP: f64 = 1e-10;
 const MOST_FACTOR_PASSES: usize = 2000;
 /// What a search may take.
 #[derive(Clone, Copy)]
-struct Limits {
+struct SearchLimits {
     /// Pivots, of all programmes together, after which the factor so far is the answer: minutes on networks of a thousand
     /// links.
     pivots: usize,
     /// Work on raising few demands together by their paths, after which they are routed by source: about a second.
     rise_work: u64,
 }
-const LIMITS: Limits = Limits {
+const LIMITS: SearchLimits = SearchLimits {
     pivots: 1_000_000,
     rise_work: 1_000_000_000,
 };
 /// Relative gap of balanced rates at which the programme begins.
-const NEAR: f64 = 1e-4;
+const BALANCE_GAP: f64 = 1e-4;
 /// Weight of the best prices so far among those that trees are looked for with.
 const CENTER_WEIGHT: f64 = 0.5;
 /// Below this the present prices alone count.
@@ -51,7 +51,7 @@ const LEAST_PRICE: f64 = 1e-15;
 /// Units that the fullest arc holds at first, at least: the optimum must be above one.
 const FEWEST_UNITS: f64 = 100.0;
 /// Every tree settles its source.
-const WORTH: Worth = Worth {
+const WORTH: Coefficients = Coefficients {
     value: 1.0,
     cost: 0.0,
 };
@@ -59,7 +59,7 @@ const FACTOR_STAGE: &str = "concurrent flow";
 
 /// How far demands can be scaled.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Concurrent {
+pub struct ConcurrentFlow {
     /// All demands times this have no more than the load.
     pub factor: f64,
     /// No larger factor is right; proved by prices.
@@ -68,7 +68,7 @@ pub struct Concurrent {
     pub complete: bool,
 }
 
-impl Concurrent {
+impl ConcurrentFlow {
     pub(crate) fn exactly(factor: f64) -> Self {
         Self {
             factor,
@@ -78,7 +78,7 @@ impl Concurrent {
     }
 
     /// What this search and another one know together.
-    fn or_better(self, other: Option<Self>) -> Self {
+    fn combined_with(self, other: Option<Self>) -> Self {
         let Some(other) = other else {
             return self;
         };
@@ -102,7 +102,7 @@ pub fn max_concurrent(
     load: f64,
     threads: usize,
     halt: Option<HaltTest>,
-) -> Result<Option<Concurrent>, Error> {
+) -> Result<Option<ConcurrentFlow>, Error> {
     search_within(problem, load, threads, halt, LIMITS)
 }
 
@@ -111,15 +111,15 @@ fn search_within(
     load: f64,
     threads: usize,
     halt: Option<HaltTest>,
-    limits: Limits,
-) -> Result<Option<Concurrent>, Error> {
+    limits: SearchLimits,
+) -> Result<Option<ConcurrentFlow>, Error> {
     problem.validate()?;
     let cost = vec![1.0; problem.arcs.len()];
     let Some(mut sources) = Sources::new(problem, cost, threads) else {
         return Ok(None);
     };
     if sources.all.is_empty() {
-        return Ok(Some(Concurrent::exactly(f64::INFINITY)));
+        return Ok(Some(ConcurrentFlow::exactly(f64::INFINITY)));
     }
     let mut risen = None;
     if load == 1.0 && sources.have_few_demands() {
@@ -133,26 +133,31 @@ fn search_within(
     let mut most_left_out_bps = (1.0 - 1.0 / load) * sources.rate_bps();
     most_left_out_bps -= sources.drop_pathless();
     if most_left_out_bps < 0.0 {
-        return Ok(Some(Concurrent::exactly(0.0)));
+        return Ok(Some(ConcurrentFlow::exactly(0.0)));
     }
     let trees = sources.route_all(f64::INFINITY);
     let halt = Halt(halt);
     let by_trees = load == 1.0 || sources.have_acks();
     let routed = match by_trees {
-        true => by_trees_of(&mut sources, &trees, most_left_out_bps, &halt),
-        false => by_demand::balance(&mut sources, most_left_out_bps, NEAR, &halt),
+        true => spread_over_trees(&mut sources, &trees, most_left_out_bps, &halt),
+        false => by_demand::balance(&mut sources, most_left_out_bps, BALANCE_GAP, &halt),
     };
     let found = FactorSearch::new(sources, routed, most_left_out_bps, halt).run(limits.pivots);
     match found {
         Err(Error::NotSolved { .. }) => Ok(None),
-        found => found.map(|found| Some(found.or_better(risen))),
+        found => found.map(|found| Some(found.combined_with(risen))),
     }
 }
 
 /// All of the demands, spread over trees, and what its prices prove where such a rate may be left out, bit/s.
-fn by_trees_of(sources: &mut Sources, trees: &[OnTree], left_out_bps: f64, halt: &Halt) -> Routed {
+fn spread_over_trees(
+    sources: &mut Sources,
+    trees: &[TreeRouting],
+    left_out_bps: f64,
+    halt: &Halt,
+) -> StartRouting {
     let (least, ..) = by_demand::by_equal_prices(sources, left_out_bps);
-    let mut routed = sweeps::spread(sources, trees, Aim::LeastFullest, halt);
+    let mut routed = sweeps::spread(sources, trees, SweepObjective::LeastFullest, halt);
     let (bound, worth) = sources.proven(&routed.prices, left_out_bps);
     (routed.bound, routed.worth) = (bound.max(least), worth);
     routed
@@ -165,10 +170,10 @@ struct CutPrices {
     left_out: f64,
 }
 
-/// SourceLoads are in such a unit that `y` is near the number of sources, so that what each of them gains is well
+/// Loads are in such a unit that `y` is near the number of sources, so that what each of them gains is well
 /// above rounding.
 struct FactorSearch {
-    blocks: Blocks,
+    blocks: SourceMaster,
     /// Worth of routing a source: more than it costs on the routing that all begins with.
     big_m: f64,
     unit: f64,
@@ -184,7 +189,7 @@ struct FactorSearch {
 }
 
 impl FactorSearch {
-    fn new(mut sources: Sources, routed: Routed, most_left_out_bps: f64, halt: Halt) -> Self {
+    fn new(mut sources: Sources, routed: StartRouting, most_left_out_bps: f64, halt: Halt) -> Self {
         // The first unit of each arc's capacity is there, the others are relief.
         let count = (sources.all.len() as f64).max(FEWEST_UNITS);
         let unit = routed.fullest / (1.0 + count);
@@ -195,17 +200,17 @@ impl FactorSearch {
         let loads = whole.iter().flat_map(|tree| &tree.loads).chain(began);
         let largest = loads.fold(0.0f64, |most, &(_, load)| most.max(load / unit));
         let big_m = 1.0 + 2.0 * largest;
-        let units = Units {
+        let units = Scaling {
             sources: vec![1.0; sources.all.len()],
             arcs: vec![1.0 / unit; sources.graph.arcs()],
             most: unit,
         };
         let start = routed.sources.into_iter().map(|share| (share, WORTH));
-        let mut blocks = Blocks::new(sources, start.collect(), units, Some(count), halt);
+        let mut blocks = SourceMaster::new(sources, start.collect(), units, Some(count), halt);
         if most_left_out_bps > 0.0 {
             blocks.limit_left_out(most_left_out_bps);
         }
-        blocks.give_rows(&routed.utilisation, MAY_FILL * routed.fullest);
+        blocks.give_rows(&routed.utilisation, ROW_UTILISATION * routed.fullest);
         blocks.build(big_m, FACTOR_STAGE);
         blocks.add_first_trees(|_| WORTH);
         Self {
@@ -223,13 +228,13 @@ impl FactorSearch {
         }
     }
 
-    fn run(mut self, most_pivots: usize) -> Result<Concurrent, Error> {
+    fn run(mut self, most_pivots: usize) -> Result<ConcurrentFlow, Error> {
         let complete = match self.settle(most_pivots) {
             Ok(is_settled) => is_settled,
             Err(Error::Halted { .. }) => false,
             Err(error) => return Err(error),
         };
-        Ok(Concurrent {
+        Ok(ConcurrentFlow {
             factor: 1.0 / self.level,
             upper_bound: 1.0 / self.bound.min(self.level),
             complete,
@@ -246,7 +251,7 @@ impl FactorSearch {
             let level = (1.0 + self.blocks.relief()) * self.unit;
             let utilisation = self.blocks.utilisation_without_rows();
             if self.blocks.misses_row(&utilisation, level) {
-                self.blocks.give_rows(&utilisation, MAY_FILL * level);
+                self.blocks.give_rows(&utilisation, ROW_UTILISATION * level);
                 self.blocks.build(self.big_m, FACTOR_STAGE);
                 continue;
             }
@@ -314,7 +319,7 @@ impl FactorSearch {
     }
 
     /// Adds the trees that gain something, or all of them; returns how many.
-    fn take(&mut self, trees: Vec<OnTree>, all: bool) -> usize {
+    fn take(&mut self, trees: Vec<TreeRouting>, all: bool) -> usize {
         let limit = pricing::gain_limit(&self.blocks.solver);
         let mut gains = 0;
         for tree in trees {
@@ -370,7 +375,7 @@ mod tests {
         let largest = max_concurrent(&problem, 3.0, 1, None);
         let largest = largest.expect("solves").expect("plain demands");
         assert!(largest.complete);
-        let limits = Limits {
+        let limits = SearchLimits {
             pivots: 0,
             ..LIMITS
         };
@@ -405,8 +410,8 @@ mod tests {
     }
 
     /// Raised together by their paths, and after no work at all by source.
-    fn both_ways() -> [Limits; 2] {
-        [1, u64::MAX].map(|rise_work| Limits {
+    fn both_ways() -> [SearchLimits; 2] {
+        [1, u64::MAX].map(|rise_work| SearchLimits {
             rise_work,
             ..LIMITS
         })

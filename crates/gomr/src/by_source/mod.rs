@@ -7,12 +7,12 @@
 //! routing of a source's demands is a mixture of trees. Prices that are mixed with the best ones so far
 //! keep it from jumping about (P. Wentges, Int. Trans. Operational Research 4, 1997).
 
-mod blocks;
 mod by_demand;
 mod concurrent;
+mod source_master;
 mod sources;
 mod sweeps;
 mod throughput;
 
-pub use concurrent::{max_concurrent, Concurrent};
+pub use concurrent::{max_concurrent, ConcurrentFlow};
 pub use throughput::{route_by_source, Routing};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::sweeps::{Share, SOURCES_PER_LOOK};
+use super::sweeps::{SourceRouting, SOURCES_PER_LOOK};
 use crate::graph::{Graph, NONE};
 use crate::halt::Halt;
 use crate::pricing::lengths::Lengths;
@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::start::balance::Balance;
 
 /// Demands for each source that are few.
-const FEW_DEMANDS: usize = 4;
+const FEW_DEMANDS_PER_SOURCE: usize = 4;
 
 /// Loads of arcs as shares of their capacities.
 pub(super) type SourceLoads = Vec<(u32, f64)>;
@@ -35,7 +35,7 @@ pub(super) struct Source {
 
 /// The demands of a source on a tree.
 #[derive(Clone, Debug, Default)]
-pub(super) struct OnTree {
+pub(super) struct TreeRouting {
     /// The source, by its place.
     pub place: usize,
     /// The arc by which the tree enters each node.
@@ -55,7 +55,7 @@ pub(super) struct OnTree {
 
 /// Working memory of a thread.
 #[derive(Clone, Debug, Default)]
-struct Work {
+struct Workspace {
     tree: Scratch,
     through: Vec<f64>,
     children: Vec<u32>,
@@ -73,7 +73,7 @@ pub(super) struct Sources {
     cost: Vec<f64>,
     usable: Vec<bool>,
     lengths: Lengths,
-    work: Vec<Work>,
+    work: Vec<Workspace>,
 }
 
 impl Sources {
@@ -87,7 +87,7 @@ impl Sources {
             capacity,
             cost,
             lengths: Lengths::default(),
-            work: vec![Work::default(); threads.max(1)],
+            work: vec![Workspace::default(); threads.max(1)],
         };
         let mut places = BTreeMap::new();
         for (number, flow) in problem.flows.iter().enumerate() {
@@ -120,7 +120,7 @@ impl Sources {
     /// Whether there are so few demands for each source that trees are hardly more than their paths.
     pub fn have_few_demands(&self) -> bool {
         let demands: usize = self.all.iter().map(|source| source.demands.len()).sum();
-        demands <= FEW_DEMANDS * self.all.len()
+        demands <= FEW_DEMANDS_PER_SOURCE * self.all.len()
     }
 
     /// Whether acknowledgements load arcs as well.
@@ -256,11 +256,11 @@ impl Sources {
     }
 
     /// What a balance routes of each source.
-    pub fn shares_of(&self, balance: &Balance) -> Vec<Share> {
+    pub fn shares_of(&self, balance: &Balance) -> Vec<SourceRouting> {
         let mut splits = balance.splits.iter();
         let share = |source: &Source| {
             let mut loads = vec![0.0; self.graph.arcs()];
-            let mut share = Share::default();
+            let mut share = SourceRouting::default();
             for split in splits.by_ref().take(source.demands.len()) {
                 share.left_out_bps += split.unserved;
                 for route in &split.routes {
@@ -294,13 +294,13 @@ impl Sources {
     }
 
     /// Puts a source on its shortest paths, without the demands whose paths are as long as `worth`.
-    pub fn route_one(&mut self, place: usize, worth: f64) -> OnTree {
+    pub fn route_one(&mut self, place: usize, worth: f64) -> TreeRouting {
         let (sources, terms, work) = self.parts(worth);
         sources[place].route(&terms, &mut work[0])
     }
 
     /// The same for every source, on all threads.
-    pub fn route_all(&mut self, worth: f64) -> Vec<OnTree> {
+    pub fn route_all(&mut self, worth: f64) -> Vec<TreeRouting> {
         let (sources, terms, work) = self.parts(worth);
         let share = sources.len().div_ceil(work.len()).max(1);
         let parts = sources.chunks_mut(share).zip(work);
@@ -323,7 +323,7 @@ impl Sources {
         })
     }
 
-    fn parts(&mut self, worth: f64) -> (&mut [Source], RoutingView<'_>, &mut [Work]) {
+    fn parts(&mut self, worth: f64) -> (&mut [Source], RoutingView<'_>, &mut [Workspace]) {
         let terms = RoutingView {
             graph: &self.graph,
             capacity: &self.capacity,
@@ -335,7 +335,7 @@ impl Sources {
     }
 
     /// The loads of a source's demands on a tree that is known.
-    pub fn loads_on(&mut self, place: usize, on: &OnTree) -> SourceLoads {
+    pub fn loads_on(&mut self, place: usize, on: &TreeRouting) -> SourceLoads {
         let source = &self.all[place];
         let ack_ratio = self.lengths.ratio(source.class);
         let work = &mut self.work[0];
@@ -360,15 +360,15 @@ struct RoutingView<'a> {
 }
 
 impl Source {
-    fn route(&mut self, terms: &RoutingView<'_>, work: &mut Work) -> OnTree {
+    fn route(&mut self, terms: &RoutingView<'_>, work: &mut Workspace) -> TreeRouting {
         let ack_ratio = terms.lengths.ratio(self.class);
         let lengths = terms.lengths.of(self.class);
         self.tree.update(terms.graph, lengths, &mut work.tree);
         self.tree.begin_measuring(&mut work.tree);
         work.begin(terms.graph);
-        let mut on = OnTree {
+        let mut on = TreeRouting {
             place: self.place,
-            ..OnTree::default()
+            ..TreeRouting::default()
         };
         for (at, demand) in self.demands.iter().enumerate() {
             let length = self.tree.distance[demand.target as usize];
@@ -391,7 +391,7 @@ impl Source {
     }
 }
 
-impl Work {
+impl Workspace {
     fn begin(&mut self, graph: &Graph) {
         self.through.clear();
         self.through.resize(graph.nodes, 0.0);

@@ -4,7 +4,7 @@
 //! Where rate is left out, what a full arc costs is learned from sweep to sweep (the exponential method of multipliers;
 //! P. Tseng and D. Bertsekas, Math. Programming 60, 1993), so that prices need not be steep.
 
-use super::sources::{OnTree, SourceLoads, Sources};
+use super::sources::{SourceLoads, Sources, TreeRouting};
 use crate::halt::Halt;
 
 /// Sweeps over all sources, and how often sources are routed at least.
@@ -15,7 +15,7 @@ const FEWEST_ROUTED: usize = 400;
 const MOST_SWEEPS: usize = 1000;
 const MOST_ARCS_LOOKED_AT: usize = 120_000_000;
 /// How steeply prices grow with the utilisation over the largest one, in the first sweep and the last.
-const SLOPES: (f64, f64) = (20.0, 400.0);
+const PRICE_SLOPES: (f64, f64) = (20.0, 400.0);
 /// The last slope where full arcs have prices of their own, how many times as many sweeps there are then, one in how many of
 /// these comes before prices are learned, and the least part of a price that stays.
 const LEARNING_SLOPE: f64 = 60.0;
@@ -23,15 +23,15 @@ const LEARNING_TIMES: usize = 2;
 const BEFORE_LEARNING: usize = 6;
 const LEAST_LEARNED: f64 = 1e-9;
 /// Most that a price is above that of a full arc, as a power of e.
-const MOST_ABOVE: f64 = 30.0;
+const MOST_PRICE_EXPONENT: f64 = 30.0;
 /// Least part of a source that is kept on a tree.
-const LEAST_PART: f64 = 1e-3;
+const LEAST_TREE_SHARE: f64 = 1e-3;
 /// Sources between two looks at the clock and at all prices.
 pub(super) const SOURCES_PER_LOOK: usize = 16;
 
 /// What the sweeps are to come near to.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Aim {
+pub(super) enum SweepObjective {
     /// All is served, and the fullest arc is as empty as can be.
     LeastFullest,
     /// A bit/s is worth so much, less the cost of its path, and no arc is more than full.
@@ -39,8 +39,8 @@ pub(super) enum Aim {
 }
 
 /// Where the sweeps ended.
-pub(super) struct Routed {
-    pub sources: Vec<Share>,
+pub(super) struct StartRouting {
+    pub sources: Vec<SourceRouting>,
     /// Of each arc, and the largest.
     pub utilisation: Vec<f64>,
     pub fullest: f64,
@@ -55,27 +55,32 @@ pub(super) struct Routed {
 
 /// What is routed of a source: a mixture of trees.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Share {
+pub(super) struct SourceRouting {
     pub loads: SourceLoads,
     pub rate_bps: f64,
     pub left_out_bps: f64,
     pub cost_bps: f64,
     /// The trees, without their loads, and the part that each has; parts too small to count are left out.
-    pub trees: Vec<(OnTree, f64)>,
+    pub trees: Vec<(TreeRouting, f64)>,
 }
 
 /// Spreads the load of all sources from the trees that are given, until the time is up.
-pub(super) fn spread(sources: &mut Sources, trees: &[OnTree], aim: Aim, halt: &Halt) -> Routed {
+pub(super) fn spread(
+    sources: &mut Sources,
+    trees: &[TreeRouting],
+    aim: SweepObjective,
+    halt: &Halt,
+) -> StartRouting {
     let mut state = SweepState::new(sources, trees, aim);
     let mut sweeps = sweeps(sources, trees.len().max(1));
-    let (mut steeper, mut last_slope) = (sweeps, SLOPES.1.max(sweeps as f64));
+    let (mut steeper, mut last_slope) = (sweeps, PRICE_SLOPES.1.max(sweeps as f64));
     if state.full.is_some() {
         sweeps *= LEARNING_TIMES;
         (steeper, last_slope) = (sweeps / BEFORE_LEARNING, LEARNING_SLOPE);
     }
     'sweeps: for sweep in 0..sweeps {
         let part = (sweep as f64 / (steeper - 1) as f64).min(1.0);
-        state.slope = SLOPES.0 * (last_slope / SLOPES.0).powf(part);
+        state.slope = PRICE_SLOPES.0 * (last_slope / PRICE_SLOPES.0).powf(part);
         for place in 0..trees.len() {
             if place % SOURCES_PER_LOOK == 0 {
                 if halt.now() {
@@ -105,8 +110,8 @@ fn sweeps(sources: &Sources, routed: usize) -> usize {
     }
 }
 
-fn without_loads(tree: &OnTree) -> OnTree {
-    OnTree {
+fn without_loads(tree: &TreeRouting) -> TreeRouting {
+    TreeRouting {
         loads: SourceLoads::new(),
         ..tree.clone()
     }
@@ -114,7 +119,7 @@ fn without_loads(tree: &OnTree) -> OnTree {
 
 struct SweepState {
     /// Loads of each source on all arcs, and what they serve.
-    mixed: Vec<(Vec<f64>, Share)>,
+    mixed: Vec<(Vec<f64>, SourceRouting)>,
     utilisation: Vec<f64>,
     prices: Vec<f64>,
     /// Price of each arc's capacity where it is as full as it may be, and the largest that this can be: no path over an arc that
@@ -130,24 +135,24 @@ struct SweepState {
 }
 
 impl SweepState {
-    fn new(sources: &Sources, trees: &[OnTree], aim: Aim) -> Self {
+    fn new(sources: &Sources, trees: &[TreeRouting], aim: SweepObjective) -> Self {
         let mut utilisation = vec![0.0; sources.graph.arcs()];
         for &(arc, load) in trees.iter().flat_map(|tree| &tree.loads) {
             utilisation[arc as usize] += load;
         }
         let fullest = utilisation.iter().copied().fold(0.0, f64::max);
         let (full, worth, cost) = match aim {
-            Aim::LeastFullest => (None, f64::INFINITY, 0.0),
-            Aim::MostWorth { big_m } => (Some(1.0), big_m, 1.0),
+            SweepObjective::LeastFullest => (None, f64::INFINITY, 0.0),
+            SweepObjective::MostWorth { big_m } => (Some(1.0), big_m, 1.0),
         };
         let part = full.map_or(1.0, |full| (full / fullest).min(1.0));
         utilisation.iter_mut().for_each(|used| *used *= part);
-        let begin = |tree: &OnTree| {
+        let begin = |tree: &TreeRouting| {
             let mut own = vec![0.0; sources.graph.arcs()];
             for &(arc, load) in &tree.loads {
                 own[arc as usize] = part * load;
             }
-            let share = Share {
+            let share = SourceRouting {
                 loads: SourceLoads::new(),
                 rate_bps: part * tree.rate_bps,
                 left_out_bps: tree.left_out_bps + (1.0 - part) * tree.rate_bps,
@@ -167,7 +172,7 @@ impl SweepState {
             full,
             worth,
             cost,
-            slope: SLOPES.0,
+            slope: PRICE_SLOPES.0,
         }
     }
 
@@ -184,7 +189,7 @@ impl SweepState {
         let arcs = self.utilisation.iter().zip(&self.full_prices);
         for (price, (&used, at_full)) in self.prices.iter_mut().zip(arcs) {
             let above = self.slope * (used / full - 1.0);
-            *price = at_full * above.min(MOST_ABOVE).exp().max(1e-12);
+            *price = at_full * above.min(MOST_PRICE_EXPONENT).exp().max(1e-12);
         }
         if self.full.is_none() {
             let sum: f64 = self.prices.iter().sum();
@@ -203,7 +208,7 @@ impl SweepState {
 
     /// Moves a part of a source's load onto a tree: the step that Newton's method takes on the sum of the
     /// prices, less what is served is worth, as far as no price changes by more than a factor of e.
-    fn shift(&mut self, place: usize, tree: &OnTree) {
+    fn shift(&mut self, place: usize, tree: &TreeRouting) {
         let full = self.full();
         let (own, share) = &self.mixed[place];
         let mut change: Vec<f64> = own.iter().map(|load| -load).collect();
@@ -234,7 +239,7 @@ impl SweepState {
     }
 
     /// Moves a part of a source onto a tree.
-    fn mix(&mut self, place: usize, tree: &OnTree, step: f64) {
+    fn mix(&mut self, place: usize, tree: &TreeRouting, step: f64) {
         let (own, share) = &mut self.mixed[place];
         for (load, used) in own.iter_mut().zip(&mut self.utilisation) {
             *used -= step * *load;
@@ -252,8 +257,8 @@ impl SweepState {
             .trees
             .iter_mut()
             .for_each(|(_, part)| *part *= 1.0 - step);
-        share.trees.retain(|&(_, part)| part > LEAST_PART);
-        let is_same = |(known, _): &&mut (OnTree, f64)| {
+        share.trees.retain(|&(_, part)| part > LEAST_TREE_SHARE);
+        let is_same = |(known, _): &&mut (TreeRouting, f64)| {
             known.parents == tree.parents && known.left_out == tree.left_out
         };
         match share.trees.iter_mut().find(is_same) {
@@ -262,15 +267,15 @@ impl SweepState {
         }
     }
 
-    fn end(self) -> Routed {
-        let sparse = |(own, share): (Vec<f64>, Share)| {
+    fn end(self) -> StartRouting {
+        let sparse = |(own, share): (Vec<f64>, SourceRouting)| {
             let arcs = own.iter().enumerate().filter(|(_, &load)| load > 0.0);
-            Share {
+            SourceRouting {
                 loads: arcs.map(|(arc, &load)| (arc as u32, load)).collect(),
                 ..share
             }
         };
-        Routed {
+        StartRouting {
             level: self.fullest(),
             bound: 0.0,
             fullest: self.fullest(),

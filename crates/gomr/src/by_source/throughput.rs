@@ -2,11 +2,11 @@
 //!
 //! A tree serves those of its source's demands that are worth more than their path costs.
 
-use super::blocks::{Blocks, Units, Worth, MAY_FILL};
 use super::concurrent::next_steadiness;
-use super::sources::{OnTree, Sources};
-use super::sweeps::{self, Aim, Routed, Share};
-use crate::certificate::audit::Answer;
+use super::source_master::{Coefficients, Scaling, SourceMaster, ROW_UTILISATION};
+use super::sources::{Sources, TreeRouting};
+use super::sweeps::{self, SourceRouting, StartRouting, SweepObjective};
+use crate::certificate::audit::PathRates;
 use crate::graph::NONE;
 use crate::halt::{Halt, HaltTest};
 use crate::pricing;
@@ -15,20 +15,20 @@ use crate::problem::{Error, Problem};
 /// Distance of the value to its bound, relative to the cost, at which it is exact.
 const VALUE_GAP: f64 = 1e-10;
 /// Relative gap of the first objective above which its weight is raised.
-const FIRST_GAP: f64 = 1e-11;
+const FIRST_OBJECTIVE_GAP: f64 = 1e-11;
 /// Looks for better trees before the search is given up.
 const MOST_THROUGHPUT_PASSES: usize = 5000;
 /// What is taken off the worth of the routing that all begins with, so that no optimum holds it.
 const START_DISCOUNT: f64 = 0.05;
 /// Share of every capacity that it may take.
-const START_FILL: f64 = 0.999;
+const START_UTILISATION: f64 = 0.999;
 const THROUGHPUT_STAGE: &str = "throughput";
 
 /// Paths and rates of all demands.
 #[derive(Clone, Debug)]
 pub struct Routing {
     /// The paths of each flow; rates may be over limits by rounding, and where it is not `complete` by more.
-    pub answer: Answer,
+    pub answer: PathRates,
     /// Price of each arc for the first objective, which proves the answer.
     pub prices: Vec<f64>,
     /// Whether it is the optimum; false where the time was up.
@@ -71,7 +71,7 @@ pub fn route_by_source(
         // Nothing that is asked for has a way to go.
         return Ok(Some(routing(problem, &sources, &[], free, true)));
     }
-    let aim = Aim::MostWorth { big_m };
+    let aim = SweepObjective::MostWorth { big_m };
     let routed = sweeps::spread(&mut sources, &trees, aim, &halt);
     let mut search = ThroughputSearch::new(sources, trees, routed, big_m, halt);
     let complete = match search.run() {
@@ -95,7 +95,7 @@ pub fn route_by_source(
 }
 
 struct ThroughputSearch {
-    blocks: Blocks,
+    blocks: SourceMaster,
     big_m: f64,
     /// Rate that counts as a value of 1: a source's share of all.
     unit_bps: f64,
@@ -106,36 +106,42 @@ struct ThroughputSearch {
 
 impl ThroughputSearch {
     /// Starts from the shortest trees, and as they were spread.
-    fn new(sources: Sources, trees: Vec<OnTree>, routed: Routed, big_m: f64, halt: Halt) -> Self {
+    fn new(
+        sources: Sources,
+        trees: Vec<TreeRouting>,
+        routed: StartRouting,
+        big_m: f64,
+        halt: Halt,
+    ) -> Self {
         let unit_bps = sources.rate_bps() / sources.all.len() as f64;
-        let part = (START_FILL / routed.fullest).min(1.0);
-        let makeshift = |mut share: Share| {
+        let part = (START_UTILISATION / routed.fullest).min(1.0);
+        let start_column = |mut share: SourceRouting| {
             share.loads.iter_mut().for_each(|(_, load)| *load *= part);
             share.trees.iter_mut().for_each(|(_, own)| *own *= part);
-            let worth = Worth {
+            let worth = Coefficients {
                 value: (1.0 - START_DISCOUNT) * part * share.rate_bps / unit_bps,
                 cost: share.cost_bps / unit_bps,
             };
             (share, worth)
         };
-        let start = routed.sources.into_iter().map(makeshift);
+        let start = routed.sources.into_iter().map(start_column);
         let mut shortest = vec![0.0; sources.graph.arcs()];
         for &(arc, load) in trees.iter().flat_map(|tree| &tree.loads) {
             shortest[arc as usize] += load;
         }
         let center = routed.prices.iter().map(|price| price / unit_bps).collect();
-        let rate = |tree: &OnTree| match tree.rate_bps > 0.0 {
+        let rate = |tree: &TreeRouting| match tree.rate_bps > 0.0 {
             true => tree.rate_bps / unit_bps,
             false => 1.0,
         };
-        let units = Units {
+        let units = Scaling {
             sources: trees.iter().map(rate).collect(),
             arcs: sources.capacity.iter().map(|bps| bps / unit_bps).collect(),
             most: 1.0,
         };
-        let mut blocks = Blocks::new(sources, start.collect(), units, None, halt);
-        blocks.give_rows(&shortest, MAY_FILL);
-        blocks.give_rows(&routed.utilisation, MAY_FILL);
+        let mut blocks = SourceMaster::new(sources, start.collect(), units, None, halt);
+        blocks.give_rows(&shortest, ROW_UTILISATION);
+        blocks.give_rows(&routed.utilisation, ROW_UTILISATION);
         blocks.build(big_m, THROUGHPUT_STAGE);
         let mut search = Self {
             blocks,
@@ -160,7 +166,7 @@ impl ThroughputSearch {
             self.blocks.solve()?;
             let utilisation = self.blocks.utilisation_without_rows();
             if self.blocks.misses_row(&utilisation, 1.0) {
-                self.blocks.give_rows(&utilisation, MAY_FILL);
+                self.blocks.give_rows(&utilisation, ROW_UTILISATION);
                 self.blocks.build(self.big_m, THROUGHPUT_STAGE);
                 continue;
             }
@@ -171,7 +177,7 @@ impl ThroughputSearch {
                 steady = next_steadiness(steady, gains);
                 continue;
             }
-            if self.first_gap() <= FIRST_GAP {
+            if self.first_gap() <= FIRST_OBJECTIVE_GAP {
                 return Ok(());
             }
             self.big_m *= 4.0;
@@ -205,11 +211,11 @@ impl ThroughputSearch {
     }
 
     /// The best trees under prices where a unit of value is worth so much, and the bound that they prove.
-    fn trees(&mut self, prices: &[f64], worth: f64, cost: f64) -> (f64, Vec<OnTree>) {
+    fn trees(&mut self, prices: &[f64], worth: f64, cost: f64) -> (f64, Vec<TreeRouting>) {
         let lengths: Vec<f64> = prices.iter().map(|price| price * self.unit_bps).collect();
         self.blocks.sources.set_lengths(&lengths, cost);
         let trees = self.blocks.sources.route_all(worth);
-        let gained = |tree: &OnTree| (worth * tree.rate_bps - tree.length_bps) / self.unit_bps;
+        let gained = |tree: &TreeRouting| (worth * tree.rate_bps - tree.length_bps) / self.unit_bps;
         let bound = trees.iter().map(gained).sum::<f64>() + prices.iter().sum::<f64>();
         (bound, trees)
     }
@@ -250,8 +256,8 @@ impl ThroughputSearch {
     }
 }
 
-fn tree_worth(tree: &OnTree, unit_bps: f64) -> Worth {
-    Worth {
+fn tree_worth(tree: &TreeRouting, unit_bps: f64) -> Coefficients {
+    Coefficients {
         value: tree.rate_bps / unit_bps,
         cost: tree.cost_bps / unit_bps,
     }
@@ -261,7 +267,7 @@ fn tree_worth(tree: &OnTree, unit_bps: f64) -> Worth {
 fn routing(
     problem: &Problem,
     sources: &Sources,
-    used: &[Vec<(&OnTree, f64)>],
+    used: &[Vec<(&TreeRouting, f64)>],
     prices: Vec<f64>,
     complete: bool,
 ) -> Routing {
@@ -273,9 +279,9 @@ fn routing(
             }
         }
     }
-    let mut answer = Answer {
+    let mut answer = PathRates {
         start: vec![0],
-        ..Answer::default()
+        ..PathRates::default()
     };
     let mut paths: Vec<(Vec<u32>, f64)> = Vec::new();
     for (number, (flow, &(source, at))) in problem.flows.iter().zip(&place).enumerate() {
@@ -313,7 +319,7 @@ fn routing(
 fn add_path(
     paths: &mut Vec<(Vec<u32>, f64)>,
     sources: &Sources,
-    tree: &OnTree,
+    tree: &TreeRouting,
     node: usize,
     rate_bps: f64,
 ) {

@@ -21,7 +21,7 @@ const LEAST_SHARE_OF_CUT: f64 = 1e-9;
 
 /// Paths of all flows in flat arrays.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct PathRates {
     /// Flow of each path, by its place in the problem; not falling.
     pub flow: Vec<u32>,
     /// Rate of each path, bit/s.
@@ -60,7 +60,7 @@ pub struct Audit {
     pub loads_bps: Vec<f64>,
 }
 
-impl Answer {
+impl PathRates {
     /// The arcs of a path.
     #[must_use]
     pub fn path(&self, index: usize) -> &[u32] {
@@ -150,7 +150,7 @@ pub(crate) fn each_load(
 /// A sentence that says which path does not lead from its flow's source to its destination, or is too long.
 pub fn audit(
     problem: &Problem,
-    answer: &Answer,
+    answer: &PathRates,
     objective: Objective,
     prices: &[f64],
     cuts: &[Cut],
@@ -203,7 +203,7 @@ fn value_of(objective: Objective, flow: &Flow, rate_bps: f64) -> f64 {
     value.sum()
 }
 
-fn check_path(problem: &Problem, answer: &Answer, index: usize) -> Result<f64, String> {
+fn check_path(problem: &Problem, answer: &PathRates, index: usize) -> Result<f64, String> {
     let number = answer.flow[index] as usize;
     let flow = &problem.flows[number];
     let mut node = flow.source;

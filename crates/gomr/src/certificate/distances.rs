@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::graph::Graph;
 use crate::pricing::lengths::Lengths;
-use crate::pricing::priced_arcs::{are_few, PricedArcs, Reach};
+use crate::pricing::priced_arcs::{are_few, PricedArcs, SourceDistances};
 use crate::pricing::tree::{Scratch, Tree};
 
 /// What is known of the distances of a class of lengths, where few arcs have one.
@@ -14,7 +14,7 @@ struct DistanceClass {
     has_few_priced_arcs: bool,
     priced_arcs: PricedArcs,
     /// What is known of the paths from each source, and for which version; 0 is none.
-    reached: Vec<(u32, Reach)>,
+    reached: Vec<(u32, SourceDistances)>,
 }
 
 /// Distances under one set of prices.
@@ -55,7 +55,7 @@ impl Distances {
             self.classes.push(DistanceClass {
                 has_few_priced_arcs: false,
                 priced_arcs: PricedArcs::new(graph, vec![0.0; graph.arcs()]),
-                reached: vec![(0, Reach::default()); graph.nodes],
+                reached: vec![(0, SourceDistances::default()); graph.nodes],
             });
         }
         class

@@ -1,7 +1,7 @@
 //! What an engine has when its time is up: rates within every limit, and how far they can be from the optimum.
 
 use crate::allocation::{Certificate, Changes, FlowAllocation, FlowId, PathRate, Summary};
-use crate::certificate::audit::{audit, Answer, Audit};
+use crate::certificate::audit::{audit, Audit, PathRates};
 use crate::incremental::engine::Engine;
 use crate::problem::{Error, Flow, Problem};
 
@@ -16,7 +16,7 @@ pub(crate) fn changes(engine: &mut Engine) -> Result<Changes, Error> {
             .filter_map(|&id| ids.binary_search(&(id as usize)).ok());
         cut.stopped = places.map(|place| place as u32).collect();
     }
-    let mut best: Option<(Answer, Audit)> = None;
+    let mut best: Option<(PathRates, Audit)> = None;
     let mut bound = f64::INFINITY;
     for known in [engine.flow_allocations(), engine.reported.flows.clone()] {
         let mut answer = numbered(&ids, &known);
@@ -90,10 +90,10 @@ fn summary_of(engine: &Engine, problem: &Problem, audited: &Audit, bound: f64) -
     }
 }
 /// The paths of the flows `ids`, which are numbered by their place there.
-fn numbered(ids: &[FlowId], flows: &[FlowAllocation]) -> Answer {
-    let mut answer = Answer {
+fn numbered(ids: &[FlowId], flows: &[FlowAllocation]) -> PathRates {
+    let mut answer = PathRates {
         start: vec![0],
-        ..Answer::default()
+        ..PathRates::default()
     };
     for flow in flows {
         let Ok(place) = ids.binary_search(&flow.flow) else {
@@ -110,7 +110,7 @@ fn numbered(ids: &[FlowId], flows: &[FlowAllocation]) -> Answer {
 }
 
 /// An answer's paths with a rate, flow by flow.
-fn allocations(ids: &[FlowId], problem: &Problem, answer: &Answer) -> Vec<FlowAllocation> {
+fn allocations(ids: &[FlowId], problem: &Problem, answer: &PathRates) -> Vec<FlowAllocation> {
     let nothing = |&flow: &FlowId| FlowAllocation {
         flow,
         rate_bps: 0.0,

@@ -8,7 +8,7 @@ use crate::allocation::{FlowId, Summary};
 use crate::certificate::audit::Cut;
 use crate::certificate::duality::Proof;
 use crate::halt::{Halt, HaltTest};
-use crate::objectives::max_min::{self, Filling, Rising};
+use crate::objectives::max_min::{self, Filling, FillingFlow};
 use crate::objectives::{utilisation, Objective};
 use crate::pricing::introduce;
 use crate::problem::{check_amount, check_flow, Arc, Error, Flow, Problem};
@@ -16,7 +16,7 @@ use crate::solver::Solver;
 
 /// The state after the last stage, with bounds of that stage's own.
 #[derive(Clone, Debug)]
-pub(crate) struct Staged {
+pub(crate) struct StageResult {
     pub(crate) solver: Solver,
     /// Rates of the flows where the stage fixed them.
     pub(crate) rates: BTreeMap<FlowId, f64>,
@@ -36,7 +36,7 @@ pub struct Engine {
     pub(crate) membership: Membership,
     pub(crate) solver: Solver,
     /// Where the answer is read from after objectives of several stages.
-    pub(crate) staged: Option<Box<Staged>>,
+    pub(crate) staged: Option<Box<StageResult>>,
     /// Work of the further stages in the last solve.
     pub(crate) stage_work: u64,
     /// What [`Engine::changes`] reported of each flow.
@@ -104,7 +104,7 @@ impl Engine {
     /// basis.
     fn run_stages(&mut self) -> Result<(), Error> {
         let mut staged = match self.membership.objective {
-            Objective::MaxMin | Objective::MinMaxUtilisation => Box::new(Staged {
+            Objective::MaxMin | Objective::MinMaxUtilisation => Box::new(StageResult {
                 solver: self.solver.clone(),
                 rates: BTreeMap::new(),
                 cuts: Vec::new(),
@@ -126,9 +126,9 @@ impl Engine {
         outcome
     }
 
-    fn fill(&mut self, staged: &mut Staged) -> Result<(), Error> {
+    fn fill(&mut self, staged: &mut StageResult) -> Result<(), Error> {
         staged.solver.run.stage = "levels";
-        let (ids, rising): (Vec<FlowId>, Vec<Rising>) = self.rising().into_iter().unzip();
+        let (ids, rising): (Vec<FlowId>, Vec<FillingFlow>) = self.rising().into_iter().unzip();
         let mut filling = Filling::default();
         let outcome = max_min::fill(&mut staged.solver, &rising, &mut filling);
         for cut in &mut filling.cuts {
@@ -146,7 +146,7 @@ impl Engine {
         outcome
     }
 
-    fn rising(&self) -> Vec<(FlowId, Rising)> {
+    fn rising(&self) -> Vec<(FlowId, FillingFlow)> {
         self.membership
             .present()
             .flat_map(|(id, entry)| {
@@ -154,7 +154,7 @@ impl Engine {
                     let (commodity, request) = (share.commodity, share.request_bps);
                     (
                         id,
-                        Rising {
+                        FillingFlow {
                             commodity,
                             request,
                             weight: entry.flow.weight,

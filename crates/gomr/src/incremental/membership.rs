@@ -8,24 +8,24 @@ use crate::problem::{Error, Flow};
 use crate::solver::{Commodity, Solver};
 
 /// What makes two flows one commodity.
-pub(crate) type Key = (u32, u32, u64, u64, u64);
+pub(crate) type CommodityKey = (u32, u32, u64, u64, u64);
 
 /// A flow's part in a commodity.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct CommodityShare {
     pub commodity: u32,
     pub request_bps: f64,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct FlowRecord {
     pub flow: Flow,
-    pub shares: Vec<Part>,
+    pub shares: Vec<CommodityShare>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Members {
-    pub(crate) key: Option<Key>,
+pub(crate) struct CommodityMembers {
+    pub(crate) key: Option<CommodityKey>,
     /// Flow and requested rate, in order of arrival.
     pub(crate) flows: Vec<(FlowId, f64)>,
 }
@@ -35,10 +35,10 @@ pub(crate) struct Members {
 pub(crate) struct Membership {
     pub objective: Objective,
     /// By their numbers.
-    pub flows: Vec<Option<Entry>>,
-    commodities: BTreeMap<Key, u32>,
+    pub flows: Vec<Option<FlowRecord>>,
+    commodities: BTreeMap<CommodityKey, u32>,
     /// Of each commodity.
-    pub members: Vec<Members>,
+    pub members: Vec<CommodityMembers>,
     /// The commodities that came since the last solve.
     pub fresh: Vec<u32>,
 }
@@ -55,13 +55,13 @@ impl Membership {
     }
 
     /// Checks that the flow is there.
-    pub fn entry(&self, id: FlowId) -> Result<&Entry, Error> {
+    pub fn entry(&self, id: FlowId) -> Result<&FlowRecord, Error> {
         let entry = self.flows.get(id).and_then(Option::as_ref);
         entry.ok_or(Error::UnknownFlow { flow: id })
     }
 
     /// The flows that are there, with their numbers.
-    pub fn present(&self) -> impl Iterator<Item = (FlowId, &Entry)> {
+    pub fn present(&self) -> impl Iterator<Item = (FlowId, &FlowRecord)> {
         let entries = self.flows.iter().enumerate();
         entries.filter_map(|(id, entry)| entry.as_ref().map(|entry| (id, entry)))
     }
@@ -69,7 +69,7 @@ impl Membership {
     /// Admits a checked flow.
     pub fn admit(&mut self, solver: &mut Solver, flow: Flow) -> FlowId {
         let id = self.flows.len();
-        self.flows.push(Some(Entry {
+        self.flows.push(Some(FlowRecord {
             flow,
             shares: Vec::new(),
         }));
@@ -91,7 +91,7 @@ impl Membership {
                 .flows
                 .push((id, request_bps));
             self.total(solver, commodity);
-            shares.push(Part {
+            shares.push(CommodityShare {
                 commodity,
                 request_bps,
             });
@@ -169,9 +169,9 @@ impl Membership {
         let commodity = solver.add_commodity(spec, 0.0);
         self.members.resize(
             self.members.len().max(commodity as usize + 1),
-            Members::default(),
+            CommodityMembers::default(),
         );
-        self.members[commodity as usize] = Members::default();
+        self.members[commodity as usize] = CommodityMembers::default();
         if let Some(paths) = &flow.fixed_paths {
             Self::add_fixed(solver, commodity, flow, paths);
         }

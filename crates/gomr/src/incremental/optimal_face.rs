@@ -17,12 +17,12 @@ use crate::problem::Error;
 const LEAST_LOSS: f64 = 1e-10;
 
 /// The prices of the first objective alone, and when they rule out that an optimum differs.
-struct First<'a> {
+struct FirstObjectivePrices<'a> {
     master: &'a Master,
     price: Vec<f64>,
 }
 
-impl First<'_> {
+impl FirstObjectivePrices<'_> {
     fn is_priced(&self, arc: usize) -> bool {
         self.price[arc] > LEAST_LOSS
     }
@@ -98,7 +98,7 @@ impl OptimalFace {
         ids.dedup();
         optimal_paths::add(engine.answer_mut(), &ids, zero);
         let master = &engine.answer().master;
-        let first = First {
+        let first = FirstObjectivePrices {
             master,
             price: engine.answer().first_prices(),
         };

@@ -14,7 +14,7 @@ use std::ops::Range;
 use crate::allocation::{Allocation, Changes, FlowAllocation, FlowId, PathRate, Summary};
 use crate::certificate::audit::each_load;
 use crate::incremental::engine::Engine;
-use crate::incremental::nearest_rates::{Bounds, End, NearestRates, Rate};
+use crate::incremental::nearest_rates::{Bounds, NearestRates, RateVariable, SearchOutcome};
 use crate::incremental::optimal_face::{FacePath, OptimalFace};
 use crate::objectives::tidy;
 use crate::problem::Error;
@@ -35,7 +35,7 @@ const LEAST_WORK: u64 = 1_000_000;
 const PATH_WORK: u64 = 3000;
 const MOVER_WORK: u64 = 6 * PATH_WORK;
 /// What a bit/s on a path that a flow did not have counts.
-const NEW_PATH: f64 = 2.0;
+const NEW_PATH_COST: f64 = 2.0;
 
 /// What [`Engine::minimum_reallocation`] led to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -75,15 +75,15 @@ impl Engine {
             let solved: Vec<FlowAllocation> = movers.iter().map(|&at| flows[at].clone()).collect();
             let ids: Vec<FlowId> = solved.iter().map(|flow| flow.flow).collect();
             let face = OptimalFace::of_flows(self, &ids)?;
-            let mut choice = Choice::new(self, &face, &solved, resized);
+            let mut choice = OptimumSelection::new(self, &face, &solved, resized);
             choice.limit_work(most_work);
             let (nearest, tried) = choice.settle();
             let work = choice.work();
-            complete = nearest != End::Halted && tried != End::Halted;
-            all_tried = nearest == End::Optimal && tried == End::Optimal;
+            complete = nearest != SearchOutcome::Halted && tried != SearchOutcome::Halted;
+            all_tried = nearest == SearchOutcome::Optimal && tried == SearchOutcome::Optimal;
             // Where rounding or the work defeats the choice, the optimum that the solve met stands.
-            if nearest == End::Optimal {
-                let mut totals = Totals::new(&face);
+            if nearest == SearchOutcome::Optimal {
+                let mut totals = AdjustedTotals::new(&face);
                 for ((at, before), after) in movers.into_iter().zip(&solved).zip(choice.flows()) {
                     totals.shift(self, before, &after);
                     flows[at] = after;
@@ -137,7 +137,7 @@ fn stays(old: &FlowAllocation, flow: &FlowAllocation) -> bool {
 }
 
 /// A flow that may move, with its rates in the programme.
-struct Mover {
+struct MovableFlow {
     flow: FlowId,
     rates: Range<usize>,
     /// The rate that it had, or asks for.
@@ -147,18 +147,18 @@ struct Mover {
 }
 
 /// The choice among all optima.
-struct Choice<'a> {
+struct OptimumSelection<'a> {
     engine: &'a Engine,
     /// The movers in the optimum that the solve met, by their numbers.
     solved: &'a [FlowAllocation],
-    movers: Vec<Mover>,
+    movers: Vec<MovableFlow>,
     paths: Vec<&'a FacePath>,
     nearest: NearestRates,
 }
 
 /// A flow on the face: what every optimum gives it at least, the most that one may give, and the paths.
 #[derive(Default)]
-struct OnFace<'a> {
+struct FaceFlow<'a> {
     least: f64,
     most: f64,
     paths: Vec<&'a FacePath>,
@@ -166,8 +166,8 @@ struct OnFace<'a> {
 
 /// The parts of a flow are paid by the price of its paths alone, so that they share the cheapest: one rate for each path
 /// stands for all parts.
-fn on_face<'a>(face: &'a OptimalFace, flows: &[FlowId]) -> BTreeMap<FlowId, OnFace<'a>> {
-    let mut by_flow: BTreeMap<FlowId, OnFace<'a>> = BTreeMap::new();
+fn on_face<'a>(face: &'a OptimalFace, flows: &[FlowId]) -> BTreeMap<FlowId, FaceFlow<'a>> {
+    let mut by_flow: BTreeMap<FlowId, FaceFlow<'a>> = BTreeMap::new();
     for commodity in &face.commodities {
         for &(flow, asked) in &commodity.members {
             if flows.binary_search(&flow).is_err() {
@@ -194,7 +194,7 @@ fn merged<'a>(mut known: Vec<&'a FacePath>, more: &'a [FacePath]) -> Vec<&'a Fac
     known
 }
 
-impl<'a> Choice<'a> {
+impl<'a> OptimumSelection<'a> {
     /// `solved` are the movers in the optimum that the solve met, by their numbers.
     fn new(
         engine: &'a Engine,
@@ -230,10 +230,10 @@ impl<'a> Choice<'a> {
                 let up = match reported {
                     None => 0.0,
                     Some(_) if rate > 0.0 => 1.0,
-                    Some(_) => NEW_PATH,
+                    Some(_) => NEW_PATH_COST,
                 };
                 tolerance = tolerance.max(LOAD_ROUNDING * narrowest(path));
-                rates.push(Rate {
+                rates.push(RateVariable {
                     base: rate,
                     up,
                     down: f64::from(reported.is_some()),
@@ -248,7 +248,7 @@ impl<'a> Choice<'a> {
                 tolerance,
             });
             let kept = own.paths.iter().filter(|path| rate_of(base, path) > 0.0);
-            movers.push(Mover {
+            movers.push(MovableFlow {
                 flow: now.flow,
                 rates: first..rates.len(),
                 whole,
@@ -291,22 +291,22 @@ impl<'a> Choice<'a> {
     }
 
     /// Looks for the nearest rates, and tries the flows that move there; how each of both ended.
-    fn settle(&mut self) -> (End, End) {
+    fn settle(&mut self) -> (SearchOutcome, SearchOutcome) {
         let end = self.nearest.search();
         match end {
-            End::Optimal => (end, self.try_each()),
+            SearchOutcome::Optimal => (end, self.try_each()),
             _ => (end, end),
         }
     }
 
     /// Holds each flow that moves where it was, if that leaves an optimum.
-    fn try_each(&mut self) -> End {
+    fn try_each(&mut self) -> SearchOutcome {
         let (tried, staying): (Vec<usize>, Vec<usize>) =
             (0..self.movers.len()).partition(|&at| self.has_moved(&self.movers[at]));
         let held = staying.iter().flat_map(|&at| self.movers[at].rates.clone());
         // They are where they are held, but for rounding.
         match self.nearest.hold(held) {
-            End::Optimal | End::Infeasible => (),
+            SearchOutcome::Optimal | SearchOutcome::Infeasible => (),
             end => return end,
         }
         for at in tried {
@@ -314,14 +314,14 @@ impl<'a> Choice<'a> {
                 continue;
             }
             match self.nearest.hold(self.movers[at].rates.clone()) {
-                End::Optimal | End::Infeasible => (),
+                SearchOutcome::Optimal | SearchOutcome::Infeasible => (),
                 end => return end,
             }
         }
-        End::Optimal
+        SearchOutcome::Optimal
     }
 
-    fn has_moved(&self, mover: &Mover) -> bool {
+    fn has_moved(&self, mover: &MovableFlow) -> bool {
         let rounding = (LEAST_MOVE * mover.whole).max(self.nearest.tolerance(mover.rates.clone()));
         !mover.can_stay || self.nearest.moved(mover.rates.clone()) > rounding
     }
@@ -346,7 +346,7 @@ impl<'a> Choice<'a> {
         })
     }
 
-    fn new_rates(&self, mover: &Mover) -> Vec<PathRate> {
+    fn new_rates(&self, mover: &MovableFlow) -> Vec<PathRate> {
         let least = self.nearest.tolerance(mover.rates.clone());
         let used = mover
             .rates
@@ -398,13 +398,13 @@ impl ArcRows {
 }
 
 /// What the totals of an optimum become where flows have other rates.
-struct Totals {
+struct AdjustedTotals {
     load: Vec<f64>,
     admitted_bps: f64,
     cost_bps_s: f64,
 }
 
-impl Totals {
+impl AdjustedTotals {
     fn new(face: &OptimalFace) -> Self {
         let load = face.arcs.iter().zip(&face.free_bps);
         Self {

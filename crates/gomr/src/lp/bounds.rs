@@ -1,7 +1,7 @@
 //! Where the simplex starts and what moves it on: other keys, an empty basis, perturbed bounds.
 
 use super::inverse::Inverse;
-use super::master::{Group, Leave, Master, KEY};
+use super::master::{Group, LeavingVariable, Master, KEY};
 use crate::graph::NONE;
 use crate::lp::{rise, sizes};
 
@@ -87,10 +87,13 @@ pub(crate) fn perturb(master: &mut Master, size: f64) {
         }
     };
     for at in 0..master.x.len() {
-        master.x[at] = push(master.x[at], sizes::size_of(master, Leave::Working(at)));
+        master.x[at] = push(
+            master.x[at],
+            sizes::size_of(master, LeavingVariable::Working(at)),
+        );
     }
     for at in 0..master.key_values.len() {
-        let own = sizes::size_of(master, Leave::Key(at as u32));
+        let own = sizes::size_of(master, LeavingVariable::Key(at as u32));
         master.key_values[at] = push(master.key_values[at], own);
         master.groups[at].rhs = master.key_values[at];
     }
@@ -102,7 +105,7 @@ pub(crate) fn perturb(master: &mut Master, size: f64) {
         if master.tight_at[e] == NONE {
             master.slack[e] = push(
                 master.slack[e],
-                sizes::size_of(master, Leave::Slack(e as u32)),
+                sizes::size_of(master, LeavingVariable::Slack(e as u32)),
             );
         }
         master.rhs[e] = master.slack[e];

@@ -5,15 +5,15 @@
 //! Programming 5, 1973). The row of each pivot is at hand on the saturated arcs, so their weights cost next to nothing;
 //! columns, of which few are looked at, count 1.
 
-use super::master::{Enter, Leave};
+use super::master::{EnteringVariable, LeavingVariable};
 
 /// Squares of lengths, in the space of the variables that were out of the basis at the last reset.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Weights {
+pub(crate) struct DevexWeights {
     arcs: Vec<f64>,
 }
 
-impl Weights {
+impl DevexWeights {
     pub fn new(arcs: usize) -> Self {
         Self {
             arcs: vec![1.0; arcs],
@@ -33,22 +33,22 @@ impl Weights {
     /// Follows a pivot on the entry `alpha`; `row` is that of `leave` on the arcs that are saturated before it.
     pub fn follow(
         &mut self,
-        enter: Enter,
-        leave: Leave,
+        enter: EnteringVariable,
+        leave: LeavingVariable,
         alpha: f64,
         saturated: &[u32],
         row: &[f64],
     ) {
         let entering = match enter {
-            Enter::Slack(arc) => self.of(arc),
-            Enter::Column(_) => 1.0,
+            EnteringVariable::Slack(arc) => self.of(arc),
+            EnteringVariable::Column(_) => 1.0,
         };
         let ratio = entering / (alpha * alpha);
         for (&arc, &entry) in saturated.iter().zip(row) {
             let weight = &mut self.arcs[arc as usize];
             *weight = weight.max(entry * entry * ratio);
         }
-        if let Leave::Slack(arc) = leave {
+        if let LeavingVariable::Slack(arc) = leave {
             self.arcs[arc as usize] = ratio.max(1.0);
         }
     }

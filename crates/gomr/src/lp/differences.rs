@@ -1,7 +1,7 @@
 //! The loads of the working columns less those of their keys, all rows of each: for programmes whose columns load
 //! most rows, where sums over them are faster than over sparse columns.
 
-use super::loads::{Loads, Span};
+use super::loads::{ColumnSpan, Loads};
 
 /// A row for each position of the working basis, filled when it is asked for.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,13 @@ impl Differences {
     }
 
     /// Makes sure that position `at` holds this column, given with its loads, less this key.
-    pub fn fill(&mut self, at: usize, column: (u32, Span), key: (u32, Span), loads: &Loads) {
+    pub fn fill(
+        &mut self,
+        at: usize,
+        column: (u32, ColumnSpan),
+        key: (u32, ColumnSpan),
+        loads: &Loads,
+    ) {
         let of = (column.0, key.0);
         if self.of.get(at) == Some(&of) {
             return;

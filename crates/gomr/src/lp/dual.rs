@@ -5,16 +5,16 @@
 //! loses least. It sees only the paths known so far; new ones are priced afterwards. Devex weights tell which one to
 //! drive out (P. Harris, Mathematical Programming 5, 1973).
 
-use crate::lp::master::{Enter, Leave, Master, LEAST_PIVOT};
+use crate::lp::master::{EnteringVariable, LeavingVariable, Master, LEAST_PIVOT};
 use crate::lp::sizes;
-use crate::lp::sparse::Sparse;
+use crate::lp::sparse::SparseVector;
 
 /// Pivots between two looks at the clock.
 pub(crate) const PIVOTS_PER_LOOK: usize = 32;
 
 /// How the dual simplex ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum DualEnd {
+pub(crate) enum DualOutcome {
     /// All rates are feasible.
     Feasible,
     /// It made too many pivots or met one that is numerically worthless: start from scratch.
@@ -23,55 +23,55 @@ pub(crate) enum DualEnd {
 
 /// Reduced profits and the row of the current pivot.
 #[derive(Default)]
-struct Row {
+struct PivotRow {
     /// Of each column; NaN where no row has asked for it yet.
     reduced: Vec<f64>,
     alpha: Vec<f64>,
     touched: Vec<u32>,
     rho: Vec<f64>,
     /// The row times each column's loads.
-    dot: Sparse,
+    dot: SparseVector,
     /// What the key of each commodity adds to its columns.
-    offset: Sparse,
+    offset: SparseVector,
 }
 
 /// Pivots until no rate is below `-tolerance` and no banned path is in the basis, but gives up after
 /// `limit` pivots or when [`Master::work`] passes `until` (a hot restart can be slower than a cold one).
-pub(crate) fn run(master: &mut Master, tolerance: f64, limit: usize, until: u64) -> DualEnd {
+pub(crate) fn run(master: &mut Master, tolerance: f64, limit: usize, until: u64) -> DualOutcome {
     if replace_banned_keys(master) {
         master.compute_values();
     }
     master.index_arcs();
     let mut banned: Vec<u32> = banned_basics(master);
-    let mut row: Option<Row> = None;
+    let mut row: Option<PivotRow> = None;
     let mut weights = RowWeights::new(master);
     let mut retries = 0;
     for _ in 0..limit {
         let Some((leave, sign)) = infeasible(master, &mut banned, &weights, tolerance) else {
-            return DualEnd::Feasible;
+            return DualOutcome::Feasible;
         };
         let row = row.get_or_insert_with(|| dual_row(master));
         let scanned = master.groups.len() + master.slack.len();
         master.work += (20 * row.dot.touched.len() + 3 * scanned) as u64;
         if master.work > until || (master.pivots % PIVOTS_PER_LOOK == 0 && master.halt.now()) {
-            return DualEnd::Stuck;
+            return DualOutcome::Stuck;
         }
         if !dual_pivot(master, leave, sign, row, &mut weights, tolerance) {
             retries += 1;
             if retries > 3 || !master.renew() {
-                return DualEnd::Stuck;
+                return DualOutcome::Stuck;
             }
             row.reduced.fill(f64::NAN);
             continue;
         }
         if master.pivots % 64 == 0 {
             if master.compute_prices().max(master.compute_values()) > 1e-9 && !master.renew() {
-                return DualEnd::Stuck;
+                return DualOutcome::Stuck;
             }
             row.reduced.fill(f64::NAN);
         }
     }
-    DualEnd::Stuck
+    DualOutcome::Stuck
 }
 
 /// Devex weights of the basic variables, in the reference framework of the basis that a run begins with.
@@ -88,17 +88,23 @@ impl RowWeights {
         }
     }
 
-    fn of(&self, master: &Master, variable: Leave) -> f64 {
+    fn of(&self, master: &Master, variable: LeavingVariable) -> f64 {
         match variable {
-            Leave::Working(p) => self.column[master.working[p] as usize],
-            Leave::Key(g) => self.column[master.keys[g as usize] as usize],
-            Leave::Slack(e) => self.slack[e as usize],
+            LeavingVariable::Working(p) => self.column[master.working[p] as usize],
+            LeavingVariable::Key(g) => self.column[master.keys[g as usize] as usize],
+            LeavingVariable::Slack(e) => self.slack[e as usize],
         }
     }
 
     /// Follows a pivot that is about to be made; [`Master::direction`] is that of `enter`, and `alpha` its entry in the row
     /// of `leave`.
-    fn follow(&mut self, master: &Master, enter: Enter, leave: Leave, alpha: f64) {
+    fn follow(
+        &mut self,
+        master: &Master,
+        enter: EnteringVariable,
+        leave: LeavingVariable,
+        alpha: f64,
+    ) {
         let scale = self.of(master, leave) / (alpha * alpha);
         let direction = &master.direction;
         let raise = |weight: &mut f64, entry: f64| *weight = weight.max(scale * entry * entry);
@@ -116,17 +122,17 @@ impl RowWeights {
             );
         }
         match enter {
-            Enter::Column(c) => self.column[c as usize] = scale.max(1.0),
-            Enter::Slack(e) => self.slack[e as usize] = scale.max(1.0),
+            EnteringVariable::Column(c) => self.column[c as usize] = scale.max(1.0),
+            EnteringVariable::Slack(e) => self.slack[e as usize] = scale.max(1.0),
         }
     }
 }
 
-fn dual_row(master: &Master) -> Row {
-    let mut row = Row {
+fn dual_row(master: &Master) -> PivotRow {
+    let mut row = PivotRow {
         reduced: vec![f64::NAN; master.columns.len()],
         alpha: vec![0.0; master.columns.len()],
-        ..Row::default()
+        ..PivotRow::default()
     };
     row.dot.resize(master.columns.len());
     row.offset.resize(master.groups.len());
@@ -169,13 +175,13 @@ pub(crate) fn banned_basics(master: &Master) -> Vec<u32> {
     banned
 }
 
-fn place_of(master: &Master, column: u32) -> Leave {
+fn place_of(master: &Master, column: u32) -> LeavingVariable {
     let group = master.columns[column as usize].group;
     if master.groups[group as usize].key == column {
-        return Leave::Key(group);
+        return LeavingVariable::Key(group);
     }
     let p = master.working.iter().position(|&c| c == column);
-    Leave::Working(p.unwrap_or_default())
+    LeavingVariable::Working(p.unwrap_or_default())
 }
 
 /// The variable to drive out and the direction it must move in.
@@ -184,7 +190,7 @@ fn infeasible(
     banned: &mut Vec<u32>,
     weights: &RowWeights,
     tolerance: f64,
-) -> Option<(Leave, f64)> {
+) -> Option<(LeavingVariable, f64)> {
     while let Some(&column) = banned.last() {
         if master.is_basic(column) {
             let place = place_of(master, column);
@@ -199,7 +205,7 @@ fn infeasible(
     let mut worst = 0.0;
     let mut leave = None;
     // Sizes are at most 1, so that most variables need no second look.
-    let mut look = |variable: Leave, value: f64| {
+    let mut look = |variable: LeavingVariable, value: f64| {
         if value < 0.0 && value < -tolerance * sizes::size_of(master, variable) {
             let scaled = value / sizes::size_of(master, variable);
             let squared = scaled * scaled / weights.of(master, variable);
@@ -210,22 +216,22 @@ fn infeasible(
         }
     };
     for (p, &value) in master.x.iter().enumerate() {
-        look(Leave::Working(p), value);
+        look(LeavingVariable::Working(p), value);
     }
     for (g, &value) in master.key_values.iter().enumerate() {
-        look(Leave::Key(g as u32), value);
+        look(LeavingVariable::Key(g as u32), value);
     }
     for (e, &value) in master.slack.iter().enumerate() {
-        look(Leave::Slack(e as u32), value);
+        look(LeavingVariable::Slack(e as u32), value);
     }
     leave.map(|leave| (leave, 1.0))
 }
 
 fn dual_pivot(
     master: &mut Master,
-    leave: Leave,
+    leave: LeavingVariable,
     mut sign: f64,
-    row: &mut Row,
+    row: &mut PivotRow,
     weights: &mut RowWeights,
     tolerance: f64,
 ) -> bool {
@@ -250,8 +256,8 @@ fn dual_pivot(
         return false;
     }
     let gain = match enter {
-        Enter::Column(c) => row.reduced[c as usize],
-        Enter::Slack(e) => -master.price[e as usize],
+        EnteringVariable::Column(c) => row.reduced[c as usize],
+        EnteringVariable::Slack(e) => -master.price[e as usize],
     };
     let theta = master.leaving_value(leave) / exact;
     weights.follow(master, enter, leave, exact);
@@ -261,12 +267,12 @@ fn dual_pivot(
 }
 
 /// The leaving variable's row of the tableau, on the columns out of the basis.
-fn fill_row(master: &Master, leave: Leave, row: &mut Row) {
+fn fill_row(master: &Master, leave: LeavingVariable, row: &mut PivotRow) {
     row.touched.clear();
     row.dot.clear();
     row.offset.clear();
     let own = match leave {
-        Leave::Slack(e) => Some((e, 1.0)),
+        LeavingVariable::Slack(e) => Some((e, 1.0)),
         _ => None,
     };
     let tight = master
@@ -279,7 +285,7 @@ fn fill_row(master: &Master, leave: Leave, row: &mut Row) {
             row.dot.add(c, value * load);
         }
     }
-    if let Leave::Key(g) = leave {
+    if let LeavingVariable::Key(g) = leave {
         row.offset.add(g, 1.0);
     }
     for &c in &row.dot.touched {
@@ -308,7 +314,7 @@ fn fill_row(master: &Master, leave: Leave, row: &mut Row) {
 }
 
 /// Harris' ratio test on the prices: least loss first, then the largest pivot.
-fn cheapest(master: &Master, sign: f64, row: &Row) -> Option<(Enter, f64)> {
+fn cheapest(master: &Master, sign: f64, row: &PivotRow) -> Option<(EnteringVariable, f64)> {
     let slack = 1e-11 * master.big_m;
     let mut limit = f64::INFINITY;
     each_candidate(master, sign, row, |_, loss, size, _| {
@@ -325,12 +331,17 @@ fn cheapest(master: &Master, sign: f64, row: &Row) -> Option<(Enter, f64)> {
     best
 }
 
-fn each_candidate(master: &Master, sign: f64, row: &Row, mut f: impl FnMut(Enter, f64, f64, f64)) {
+fn each_candidate(
+    master: &Master,
+    sign: f64,
+    row: &PivotRow,
+    mut f: impl FnMut(EnteringVariable, f64, f64, f64),
+) {
     for &c in &row.touched {
         let alpha = row.alpha[c as usize];
         if -sign * alpha > LEAST_PIVOT {
             f(
-                Enter::Column(c),
+                EnteringVariable::Column(c),
                 (-row.reduced[c as usize]).max(0.0),
                 alpha.abs(),
                 alpha,
@@ -341,7 +352,7 @@ fn each_candidate(master: &Master, sign: f64, row: &Row, mut f: impl FnMut(Enter
         let alpha = row.rho[t];
         if -sign * alpha > LEAST_PIVOT {
             f(
-                Enter::Slack(e),
+                EnteringVariable::Slack(e),
                 master.price[e as usize].max(0.0),
                 alpha.abs(),
                 alpha,
@@ -350,16 +361,22 @@ fn each_candidate(master: &Master, sign: f64, row: &Row, mut f: impl FnMut(Enter
     }
 }
 
-fn update_reduced(master: &Master, enter: Enter, leave: Leave, step: f64, row: &mut Row) {
+fn update_reduced(
+    master: &Master,
+    enter: EnteringVariable,
+    leave: LeavingVariable,
+    step: f64,
+    row: &mut PivotRow,
+) {
     for &c in &row.touched {
         row.reduced[c as usize] -= step * row.alpha[c as usize];
     }
-    if let Enter::Column(c) = enter {
+    if let EnteringVariable::Column(c) = enter {
         row.reduced[c as usize] = 0.0;
     }
     match leave {
-        Leave::Working(p) => row.reduced[master.working[p] as usize] = -step,
-        Leave::Key(g) => row.reduced[master.groups[g as usize].key as usize] = -step,
-        Leave::Slack(_) => {}
+        LeavingVariable::Working(p) => row.reduced[master.working[p] as usize] = -step,
+        LeavingVariable::Key(g) => row.reduced[master.groups[g as usize].key as usize] = -step,
+        LeavingVariable::Slack(_) => {}
     }
 }

@@ -1,8 +1,8 @@
 //! One exchange of basic variables: how all others move, and the new basis.
 
 use super::differences::{axpy, Differences};
-use super::master::{Direction, Enter, Leave, Master, KEY};
-use super::sparse::Sparse;
+use super::master::{Direction, EnteringVariable, LeavingVariable, Master, KEY};
+use super::sparse::SparseVector;
 use crate::graph::NONE;
 use crate::lp::rise;
 
@@ -14,12 +14,12 @@ const MANY_LOADS: usize = 8;
 
 impl Master {
     /// Fills [`Master::direction`] for a variable that enters.
-    pub fn compute_direction(&mut self, enter: Enter) {
+    pub fn compute_direction(&mut self, enter: EnteringVariable) {
         let mut d = std::mem::take(&mut self.direction);
         d.key.clear();
         d.load.clear();
         match enter {
-            Enter::Column(column) => {
+            EnteringVariable::Column(column) => {
                 self.each_entry(column, |row, load| d.load.add(row, load));
                 let b: Vec<(usize, f64)> = d
                     .load
@@ -37,7 +37,7 @@ impl Master {
                 self.inverse.times(&b, &mut d.y);
                 d.key.add(self.columns[column as usize].group, 1.0);
             }
-            Enter::Slack(arc) => {
+            EnteringVariable::Slack(arc) => {
                 let t = self.tight_at[arc as usize] as usize;
                 self.inverse.times(&[(t, 1.0)], &mut d.y);
             }
@@ -101,7 +101,7 @@ impl Master {
         }
     }
 
-    fn add_sparse_loads(&self, column: u32, y: f64, load: &mut Sparse) {
+    fn add_sparse_loads(&self, column: u32, y: f64, load: &mut SparseVector) {
         let key = self.key_of(column);
         if !self.is_plain() || [column, key].contains(&self.rise_column) {
             self.each_entry(column, |row, entry| load.add(row, -entry * y));
@@ -122,32 +122,32 @@ impl Master {
     }
 
     /// Rate of change of the leaving variable (its decrease per unit of the entering one).
-    pub fn pivot_entry(&self, leave: Leave) -> f64 {
+    pub fn pivot_entry(&self, leave: LeavingVariable) -> f64 {
         match leave {
-            Leave::Working(p) => self.direction.y[p],
-            Leave::Key(g) => self.direction.key.values[g as usize],
-            Leave::Slack(e) => self.direction.load.values[e as usize],
+            LeavingVariable::Working(p) => self.direction.y[p],
+            LeavingVariable::Key(g) => self.direction.key.values[g as usize],
+            LeavingVariable::Slack(e) => self.direction.load.values[e as usize],
         }
     }
 
-    pub fn leaving_value(&self, leave: Leave) -> f64 {
+    pub fn leaving_value(&self, leave: LeavingVariable) -> f64 {
         match leave {
-            Leave::Working(p) => self.x[p],
-            Leave::Key(g) => self.key_values[g as usize],
-            Leave::Slack(e) => self.slack[e as usize],
+            LeavingVariable::Working(p) => self.x[p],
+            LeavingVariable::Key(g) => self.key_values[g as usize],
+            LeavingVariable::Slack(e) => self.slack[e as usize],
         }
     }
 
     /// The leaving variable's row of the basis inverse on the saturated arcs, by position.
-    pub fn leaving_row(&mut self, leave: Leave, rho: &mut Vec<f64>) {
+    pub fn leaving_row(&mut self, leave: LeavingVariable, rho: &mut Vec<f64>) {
         let sum = match leave {
-            Leave::Working(p) => vec![(p, 1.0)],
-            Leave::Key(g) => {
+            LeavingVariable::Working(p) => vec![(p, 1.0)],
+            LeavingVariable::Key(g) => {
                 let own = self.groups[g as usize].working.iter();
                 let own = own.map(|&c| (self.columns[c as usize].place as usize, -1.0));
                 own.chain(rise::rows(self, g)).collect()
             }
-            Leave::Slack(e) => {
+            LeavingVariable::Slack(e) => {
                 let mut sum = self.working_loads(e);
                 sum.iter_mut().for_each(|(_, load)| *load = -*load);
                 sum
@@ -178,7 +178,14 @@ impl Master {
 
     /// Exchanges `enter` and `leave`; [`Master::direction`] must be that of `enter`, `rho` the row of
     /// `leave`, `theta` the value of the entering variable and `gain` its reduced profit.
-    pub fn pivot(&mut self, enter: Enter, leave: Leave, theta: f64, gain: f64, rho: &[f64]) {
+    pub fn pivot(
+        &mut self,
+        enter: EnteringVariable,
+        leave: LeavingVariable,
+        theta: f64,
+        gain: f64,
+        rho: &[f64],
+    ) {
         self.pivots += 1;
         self.work += 2000 + self.inverse.work() + 10 * self.direction.load.touched.len() as u64;
         let alpha = self.pivot_entry(leave);
@@ -187,14 +194,14 @@ impl Master {
         for (t, &value) in rho.iter().enumerate() {
             self.price[self.tight[t] as usize] += step * value;
         }
-        if let Leave::Slack(e) = leave {
+        if let LeavingVariable::Slack(e) = leave {
             self.price[e as usize] += step;
         }
         self.move_along(theta);
         match leave {
-            Leave::Working(p) => self.leave_working(enter, p, theta),
-            Leave::Key(g) => self.leave_key(enter, g, theta),
-            Leave::Slack(e) => self.leave_slack(enter, e, theta),
+            LeavingVariable::Working(p) => self.leave_working(enter, p, theta),
+            LeavingVariable::Key(g) => self.leave_key(enter, g, theta),
+            LeavingVariable::Slack(e) => self.leave_slack(enter, e, theta),
         }
         if self.inverse.is_worn() {
             self.refactor();
@@ -225,18 +232,18 @@ impl Master {
         }
     }
 
-    pub fn leave_working(&mut self, enter: Enter, p: usize, theta: f64) {
+    pub fn leave_working(&mut self, enter: EnteringVariable, p: usize, theta: f64) {
         let out = self.working[p];
         self.drop_from_group(out);
         self.columns[out as usize].place = NONE;
         match enter {
-            Enter::Column(column) => {
+            EnteringVariable::Column(column) => {
                 self.inverse.replace_column(p, &self.direction.y);
                 self.working[p] = column;
                 self.x[p] = theta;
                 self.join_group(column, p);
             }
-            Enter::Slack(arc) => {
+            EnteringVariable::Slack(arc) => {
                 let t = self.tight_at[arc as usize] as usize;
                 self.inverse.remove(p, t, &self.direction.y);
                 self.working.swap_remove(p);
@@ -255,10 +262,10 @@ impl Master {
         }
     }
 
-    pub fn leave_key(&mut self, enter: Enter, g: u32, theta: f64) {
+    pub fn leave_key(&mut self, enter: EnteringVariable, g: u32, theta: f64) {
         let Some(&column) = self.groups[g as usize].working.last() else {
             // Nothing else of the commodity is in the basis, so its own column enters as the key.
-            if let Enter::Column(column) = enter {
+            if let EnteringVariable::Column(column) = enter {
                 rise::follow_in_inverse(self, g);
                 self.set_key(column);
                 self.key_values[g as usize] = theta;
@@ -298,14 +305,14 @@ impl Master {
         rise::follow_key(self, g, old, column);
     }
 
-    pub fn leave_slack(&mut self, enter: Enter, e: u32, theta: f64) {
+    pub fn leave_slack(&mut self, enter: EnteringVariable, e: u32, theta: f64) {
         self.expect_prices(std::iter::once(e));
         let (row, pivot) = (
             self.working_loads(e),
             self.direction.load.values[e as usize],
         );
         match enter {
-            Enter::Column(column) => {
+            EnteringVariable::Column(column) => {
                 self.inverse.append(&self.direction.y, &row, pivot);
                 self.join_group(column, self.working.len());
                 self.working.push(column);
@@ -313,7 +320,7 @@ impl Master {
                 self.tight_at[e as usize] = self.tight.len() as u32;
                 self.tight.push(e);
             }
-            Enter::Slack(arc) => {
+            EnteringVariable::Slack(arc) => {
                 let t = self.tight_at[arc as usize];
                 self.inverse
                     .replace_row(t as usize, &self.direction.y, &row, pivot);

@@ -15,12 +15,12 @@ const LEAST_COLUMN: f64 = 1e-9;
 
 /// Sparse vectors one after another.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Vectors {
+pub(crate) struct SparseVectors {
     ends: Vec<usize>,
     pub entries: Vec<(u32, f64)>,
 }
 
-impl Vectors {
+impl SparseVectors {
     pub fn push(&mut self, entries: impl Iterator<Item = (u32, f64)>) {
         self.entries.extend(entries);
         self.ends.push(self.entries.len());
@@ -41,9 +41,9 @@ impl Vectors {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Factors {
     /// Multipliers below each pivot, by row.
-    lower: Vectors,
+    lower: SparseVectors,
     /// Entries above each pivot, by the number of the pivot in their row.
-    upper: Vectors,
+    upper: SparseVectors,
     pivots: Vec<f64>,
     rows: Vec<u32>,
     columns: Vec<u32>,
@@ -51,8 +51,8 @@ pub(crate) struct Factors {
 
 impl Factors {
     /// Factors a square matrix, given by columns; `None` where it is singular.
-    pub fn new(matrix: &Vectors) -> Option<Self> {
-        let mut order = Order::new(matrix);
+    pub fn new(matrix: &SparseVectors) -> Option<Self> {
+        let mut order = PivotOrder::new(matrix);
         let mut factors = Self::default();
         let mut number = vec![NONE; matrix.len()];
         for (column, row) in order.singletons(matrix) {
@@ -168,7 +168,7 @@ impl Factors {
 }
 
 /// Which column comes next, and by which row.
-struct Order {
+struct PivotOrder {
     /// Columns that are left, and the entries that these and the rows have left.
     is_open: Vec<bool>,
     in_column: Vec<u32>,
@@ -178,8 +178,8 @@ struct Order {
     columns: Vec<u32>,
 }
 
-impl Order {
-    fn new(matrix: &Vectors) -> Self {
+impl PivotOrder {
+    fn new(matrix: &SparseVectors) -> Self {
         let size = matrix.len();
         let mut in_row = vec![0; size];
         for &(row, _) in &matrix.entries {
@@ -211,7 +211,7 @@ impl Order {
     }
 
     /// Columns with one entry that is left, then rows with one, as (column, row).
-    fn singletons(&mut self, matrix: &Vectors) -> Vec<(u32, u32)> {
+    fn singletons(&mut self, matrix: &SparseVectors) -> Vec<(u32, u32)> {
         let mut found = Vec::new();
         let mut is_row_open = vec![true; matrix.len()];
         let all = || 0..matrix.len() as u32;
@@ -259,7 +259,7 @@ impl Order {
         found
     }
 
-    fn close(&mut self, column: u32, matrix: &Vectors) {
+    fn close(&mut self, column: u32, matrix: &SparseVectors) {
         self.is_open[column as usize] = false;
         for &(row, _) in matrix.of(column as usize) {
             self.in_row[row as usize] -= 1;

@@ -6,7 +6,7 @@
 //! factors.
 
 use super::dense::DenseInverse;
-use super::factor::{Factors, Vectors};
+use super::factor::{Factors, SparseVectors};
 use super::product::ProductForm;
 
 /// Rows up to which the inverse is dense: sparse factors alone cost 17 % more instructions on 20 nodes with 100 flows, and
@@ -38,7 +38,7 @@ macro_rules! of_form {
 
 impl Inverse {
     /// Inverts a matrix that is given by columns; `None` where it is singular.
-    pub fn new(matrix: &Vectors) -> Option<Self> {
+    pub fn new(matrix: &SparseVectors) -> Option<Self> {
         let factors = Factors::new(matrix)?;
         Some(match matrix.len() <= MOST_DENSE {
             true => Self::Dense(DenseInverse::new(&factors, matrix.len())),

@@ -5,13 +5,13 @@
 
 /// A column's place in the rows.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Span {
+pub(crate) struct ColumnSpan {
     start: u32,
     path_len: u32,
     len: u32,
 }
 
-impl Span {
+impl ColumnSpan {
     fn all(self) -> std::ops::Range<usize> {
         self.start as usize..(self.start + self.len) as usize
     }
@@ -27,7 +27,7 @@ pub(crate) struct Loads {
 
 impl Loads {
     /// Appends a column that loads each arc of `path` with 1, and `extra` beside.
-    pub fn push(&mut self, path: &[u32], extra: &[(u32, f64)]) -> Span {
+    pub fn push(&mut self, path: &[u32], extra: &[(u32, f64)]) -> ColumnSpan {
         let start = self.rows.len();
         if !extra.is_empty() && self.coefficients.is_empty() {
             self.coefficients.resize(start, 1.0);
@@ -45,7 +45,7 @@ impl Loads {
                 }
             }
         }
-        Span {
+        ColumnSpan {
             start: start as u32,
             path_len: path.len() as u32,
             len: (self.rows.len() - start) as u32,
@@ -53,13 +53,13 @@ impl Loads {
     }
 
     /// Appends a column of loads, no arc twice, that has no path.
-    pub fn push_loads(&mut self, loads: &[(u32, f64)]) -> Span {
+    pub fn push_loads(&mut self, loads: &[(u32, f64)]) -> ColumnSpan {
         let start = self.rows.len();
         self.coefficients.resize(start, 1.0);
         self.rows.extend(loads.iter().map(|&(arc, _)| arc));
         self.coefficients
             .extend(loads.iter().map(|&(_, load)| load));
-        Span {
+        ColumnSpan {
             start: start as u32,
             path_len: 0,
             len: loads.len() as u32,
@@ -67,28 +67,28 @@ impl Loads {
     }
 
     /// Appends a column of other loads.
-    pub fn push_from(&mut self, other: &Self, span: Span) -> Span {
+    pub fn push_from(&mut self, other: &Self, span: ColumnSpan) -> ColumnSpan {
         let start = self.rows.len() as u32;
         self.rows.extend_from_slice(&other.rows[span.all()]);
         if !other.coefficients.is_empty() {
             self.coefficients
                 .extend_from_slice(&other.coefficients[span.all()]);
         }
-        Span { start, ..span }
+        ColumnSpan { start, ..span }
     }
 
     /// The arcs of the column's path, in order.
-    pub fn path(&self, span: Span) -> &[u32] {
+    pub fn path(&self, span: ColumnSpan) -> &[u32] {
         &self.rows[span.start as usize..(span.start + span.path_len) as usize]
     }
 
     /// The arcs a column loads.
-    pub fn rows(&self, span: Span) -> &[u32] {
+    pub fn rows(&self, span: ColumnSpan) -> &[u32] {
         &self.rows[span.all()]
     }
 
     /// The arcs a column loads, and how much.
-    pub fn entries(&self, span: Span) -> impl Iterator<Item = (u32, f64)> + '_ {
+    pub fn entries(&self, span: ColumnSpan) -> impl Iterator<Item = (u32, f64)> + '_ {
         let coefficients = match self.coefficients.is_empty() {
             true => &[][..],
             false => &self.coefficients[span.all()],
@@ -98,7 +98,7 @@ impl Loads {
     }
 
     /// `prices · a_column`.
-    pub fn dot(&self, prices: &[f64], span: Span) -> f64 {
+    pub fn dot(&self, prices: &[f64], span: ColumnSpan) -> f64 {
         if self.coefficients.is_empty() {
             return self.rows(span).iter().map(|&e| prices[e as usize]).sum();
         }
@@ -109,7 +109,7 @@ impl Loads {
     }
 
     /// The load on one arc.
-    pub fn on(&self, span: Span, arc: u32) -> f64 {
+    pub fn on(&self, span: ColumnSpan, arc: u32) -> f64 {
         let at = self.rows(span).iter().position(|&row| row == arc);
         let load = |at: usize| self.coefficients.get(span.start as usize + at);
         at.map_or(0.0, |at| load(at).copied().unwrap_or(1.0))

@@ -7,12 +7,12 @@
 //! saturated arcs, need linear algebra: with `w_j = a_j − a_key(j)` they solve `W x = C − Σ_k d_k a_key(k)`
 //! on the saturated arcs. Prices are `π W = c_j − c_key(j)`, `σ_k = c_key(k) − π a_key(k)`.
 
-use super::devex::Weights;
+use super::devex::DevexWeights;
 use super::differences::Differences;
-use super::loads::{Loads, Span};
+use super::loads::{ColumnSpan, Loads};
 use super::rise::RiseColumn;
-use super::sizes::Sizes;
-use super::sparse::Sparse;
+use super::sizes::VariableSizes;
+use super::sparse::SparseVector;
 use crate::graph::NONE;
 use crate::halt::Halt;
 use crate::lp::inverse::Inverse;
@@ -30,7 +30,7 @@ pub(crate) struct Column {
     pub mark: u32,
     /// Bits of the arcs that it loads: most arcs that it does not load are told by theirs.
     pub(crate) mask: u64,
-    pub(crate) span: Span,
+    pub(crate) span: ColumnSpan,
     /// Worth of one unit in the first objective (0 for the rate not served).
     pub value: f64,
     /// Cost of one unit in the second objective.
@@ -63,7 +63,7 @@ pub(crate) struct Group {
 
 /// The variable that enters the basis.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Enter {
+pub(crate) enum EnteringVariable {
     Column(u32),
     /// The slack of a saturated arc.
     Slack(u32),
@@ -71,7 +71,7 @@ pub(crate) enum Enter {
 
 /// The variable that leaves the basis.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Leave {
+pub(crate) enum LeavingVariable {
     /// Position in the working basis.
     Working(usize),
     /// Commodity whose key leaves.
@@ -102,9 +102,9 @@ pub(crate) struct Direction {
     /// Decrease of each working variable per unit.
     pub y: Vec<f64>,
     /// Decrease of each commodity's key per unit.
-    pub key: Sparse,
+    pub key: SparseVector,
     /// Increase of each arc's load per unit.
-    pub load: Sparse,
+    pub load: SparseVector,
 }
 
 /// Simplex state.
@@ -129,7 +129,7 @@ pub(crate) struct Master {
     pub key_values: Vec<f64>,
     /// Price of each arc (zero unless saturated).
     pub price: Vec<f64>,
-    pub weights: Weights,
+    pub weights: DevexWeights,
     /// Unused capacity of each arc.
     pub slack: Vec<f64>,
     pub inverse: Inverse,
@@ -152,12 +152,12 @@ pub(crate) struct Master {
     pub halt: Halt,
     pub(crate) scale: f64,
     /// Where one tolerance does not serve all variables.
-    pub(crate) sizes: Option<Sizes>,
+    pub(crate) sizes: Option<VariableSizes>,
     pub direction: Direction,
     /// Arcs to leave the basis first of those that may; empty where all are alike.
     pub preferred: Vec<bool>,
     /// Working memory of the ratio test: variables that fall, their values and how fast.
-    pub falling: Vec<(Leave, f64, f64)>,
+    pub falling: Vec<(LeavingVariable, f64, f64)>,
     pub(crate) perturbed: bool,
     /// Arcs that failed since the last optimum, with the capacity they had.
     pub(crate) failed: Vec<(u32, f64)>,
@@ -175,7 +175,7 @@ impl Master {
             rhs: capacity.clone(),
             price: vec![0.0; arcs],
             slack: capacity.clone(),
-            weights: Weights::new(arcs),
+            weights: DevexWeights::new(arcs),
             tight_at: vec![NONE; arcs],
             by_arc: vec![Vec::new(); arcs],
             priced: vec![false; arcs],
@@ -233,7 +233,7 @@ impl Master {
         id
     }
 
-    fn place_column(&mut self, group: u32, value: f64, cost: f64, span: Span) -> u32 {
+    fn place_column(&mut self, group: u32, value: f64, cost: f64, span: ColumnSpan) -> u32 {
         let id = self.columns.len() as u32;
         self.columns.push(Column {
             group,

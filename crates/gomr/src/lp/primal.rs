@@ -1,14 +1,14 @@
 //! Primal simplex steps: a variable with a gain enters until another reaches its bound.
 
 use crate::graph::NONE;
-use crate::lp::master::{Enter, Leave, Master, LEAST_PIVOT};
+use crate::lp::master::{EnteringVariable, LeavingVariable, Master, LEAST_PIVOT};
 use crate::lp::{rise, sizes};
 
 /// Lets `enter` into the basis; returns its value there, or `None` when no variable blocks it
 /// (which a bounded problem shows only through rounding).
 pub(crate) fn step(
     master: &mut Master,
-    enter: Enter,
+    enter: EnteringVariable,
     gain: f64,
     tolerance: f64,
     by_bland: bool,
@@ -31,7 +31,7 @@ pub(crate) fn step(
 
 /// Harris' ratio test: of the variables that reach zero within the tolerance first, the one with
 /// the largest pivot (P. Harris, Math. Programming 5, 1973).
-pub(crate) fn blocking(master: &mut Master, tolerance: f64) -> Option<Leave> {
+pub(crate) fn blocking(master: &mut Master, tolerance: f64) -> Option<LeavingVariable> {
     let leeway = master.leeway * tolerance;
     let mut limit = f64::INFINITY;
     let mut falling = std::mem::take(&mut master.falling);
@@ -54,7 +54,7 @@ pub(crate) fn blocking(master: &mut Master, tolerance: f64) -> Option<Leave> {
             continue;
         }
         let prefers = match leave {
-            Leave::Slack(arc) => master.preferred.get(arc as usize) == Some(&true),
+            LeavingVariable::Slack(arc) => master.preferred.get(arc as usize) == Some(&true),
             _ => false,
         };
         if (prefers, alpha) > (is_preferred, largest) {
@@ -68,15 +68,15 @@ pub(crate) fn blocking(master: &mut Master, tolerance: f64) -> Option<Leave> {
 
 /// Bland's rule: of the variables that reach zero first, the one with the lowest number, slacks before columns
 /// (R. Bland, Math. of Operations Research 2, 1977).
-fn first_blocking(master: &Master, tolerance: f64) -> Option<Leave> {
+fn first_blocking(master: &Master, tolerance: f64) -> Option<LeavingVariable> {
     let mut limit = f64::INFINITY;
     each_decrease(master, |_, value, alpha| {
         limit = limit.min(value.max(0.0) / alpha)
     });
-    let number = |leave: Leave| match leave {
-        Leave::Slack(e) => (0, e),
-        Leave::Key(g) => (1, master.keys[g as usize]),
-        Leave::Working(p) => (1, master.working[p]),
+    let number = |leave: LeavingVariable| match leave {
+        LeavingVariable::Slack(e) => (0, e),
+        LeavingVariable::Key(g) => (1, master.keys[g as usize]),
+        LeavingVariable::Working(p) => (1, master.working[p]),
     };
     let mut first = None;
     each_decrease(master, |leave, value, alpha| {
@@ -89,23 +89,27 @@ fn first_blocking(master: &Master, tolerance: f64) -> Option<Leave> {
     first
 }
 
-fn each_decrease(master: &Master, mut f: impl FnMut(Leave, f64, f64)) {
+fn each_decrease(master: &Master, mut f: impl FnMut(LeavingVariable, f64, f64)) {
     let d = &master.direction;
     for (p, &alpha) in d.y.iter().enumerate() {
         if alpha > LEAST_PIVOT {
-            f(Leave::Working(p), master.x[p], alpha);
+            f(LeavingVariable::Working(p), master.x[p], alpha);
         }
     }
     for &g in &d.key.touched {
         let alpha = d.key.values[g as usize];
         if alpha > LEAST_PIVOT {
-            f(Leave::Key(g), master.key_values[g as usize], alpha);
+            f(
+                LeavingVariable::Key(g),
+                master.key_values[g as usize],
+                alpha,
+            );
         }
     }
     for &e in &d.load.touched {
         let alpha = d.load.values[e as usize];
         if alpha > LEAST_PIVOT && master.tight_at[e as usize] == NONE {
-            f(Leave::Slack(e), master.slack[e as usize], alpha);
+            f(LeavingVariable::Slack(e), master.slack[e as usize], alpha);
         }
     }
 }

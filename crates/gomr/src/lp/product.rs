@@ -3,7 +3,7 @@
 //! Each exchange adds a factor to the product form of the inverse (G. Dantzig and W. Orchard-Hays, Math. Tables and Other
 //! Aids to Computation 8, 1954).
 
-use super::factor::{Factors, Vectors, LEAST_FACTOR};
+use super::factor::{Factors, SparseVectors, LEAST_FACTOR};
 
 /// Exchanges after which the basis is factored again, and entries of theirs beyond those of its own factors.
 const MOST_EXCHANGES: usize = 100;
@@ -11,7 +11,7 @@ const MOST_GROWTH: usize = 16;
 
 /// What an exchange makes of a solution.
 #[derive(Clone, Copy, Debug)]
-enum Exchange {
+enum Eta {
     /// Another column in this slot.
     Column { slot: u32, pivot: f64 },
     /// A row and a column more, in the next slot; its row is the exchange's second vector.
@@ -24,9 +24,9 @@ enum Exchange {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProductForm {
     factors: Factors,
-    exchanges: Vec<Exchange>,
+    exchanges: Vec<Eta>,
     /// Two for each exchange.
-    vectors: Vectors,
+    vectors: SparseVectors,
     /// Slot of each position of a column, and of each position of a row.
     columns: Vec<u32>,
     rows: Vec<u32>,
@@ -75,8 +75,8 @@ impl ProductForm {
                     .sum()
             };
             match *exchange {
-                Exchange::Sum { slot } => x[slot as usize] = dot(&x, own),
-                Exchange::Column { slot, pivot } | Exchange::Border { slot, pivot } => {
+                Eta::Sum { slot } => x[slot as usize] = dot(&x, own),
+                Eta::Column { slot, pivot } | Eta::Border { slot, pivot } => {
                     let value = (x[slot as usize] - dot(&x, row)) / pivot;
                     if value != 0.0 {
                         for &(other, entry) in own {
@@ -99,7 +99,7 @@ impl ProductForm {
         for (at, exchange) in self.exchanges.iter().enumerate().rev() {
             let (own, row) = (self.vectors.of(2 * at), self.vectors.of(2 * at + 1));
             match *exchange {
-                Exchange::Sum { slot } => {
+                Eta::Sum { slot } => {
                     let value = std::mem::take(&mut x[slot as usize]);
                     if value != 0.0 {
                         for &(other, factor) in own {
@@ -107,7 +107,7 @@ impl ProductForm {
                         }
                     }
                 }
-                Exchange::Column { slot, pivot } | Exchange::Border { slot, pivot } => {
+                Eta::Column { slot, pivot } | Eta::Border { slot, pivot } => {
                     let known: f64 = own.iter().map(|&(i, entry)| entry * x[i as usize]).sum();
                     let value = (x[slot as usize] - known) / pivot;
                     for &(other, entry) in row {
@@ -124,7 +124,7 @@ impl ProductForm {
 
     pub fn replace_column(&mut self, p: usize, y: &[f64]) {
         let (slot, pivot) = (self.columns[p], y[p]);
-        self.push(Exchange::Column { slot, pivot }, y, slot, &[]);
+        self.push(Eta::Column { slot, pivot }, y, slot, &[]);
     }
 
     pub fn remove(&mut self, p: usize, t: usize, y: &[f64]) {
@@ -146,11 +146,11 @@ impl ProductForm {
     fn border(&mut self, y: &[f64], row: &[(usize, f64)], pivot: f64) -> u32 {
         let slot = self.slots as u32;
         self.slots += 1;
-        self.push(Exchange::Border { slot, pivot }, y, slot, row);
+        self.push(Eta::Border { slot, pivot }, y, slot, row);
         slot
     }
 
-    fn push(&mut self, exchange: Exchange, y: &[f64], slot: u32, row: &[(usize, f64)]) {
+    fn push(&mut self, exchange: Eta, y: &[f64], slot: u32, row: &[(usize, f64)]) {
         let own = self.columns.iter().zip(y);
         let own = own.filter(|&(&other, y)| other != slot && y.abs() > LEAST_FACTOR);
         self.vectors.push(own.map(|(&other, &y)| (other, y)));
@@ -164,6 +164,6 @@ impl ProductForm {
         self.vectors
             .push(terms.iter().map(|&(i, factor)| (columns[i], factor)));
         self.vectors.push(std::iter::empty());
-        self.exchanges.push(Exchange::Sum { slot: columns[p] });
+        self.exchanges.push(Eta::Sum { slot: columns[p] });
     }
 }

@@ -3,8 +3,8 @@
 //! In the rows of the commodities it has entries that no path has. As each commodity's key takes up what the column
 //! adds to its request, the column loads the arcs as the keys do, and is worth what they are.
 
-use super::master::{Direction, Enter, Leave, Master, KEY};
-use super::sparse::Sparse;
+use super::master::{Direction, EnteringVariable, LeavingVariable, Master, KEY};
+use super::sparse::SparseVector;
 use crate::graph::NONE;
 
 /// Where one of this many commodities rises, all are gone through in one sweep.
@@ -107,12 +107,12 @@ pub(crate) fn leave_basis(master: &mut Master) {
         at => {
             // Its value is zero now, so the slack of any arc may take its place.
             let mut row = Vec::new();
-            master.leaving_row(Leave::Working(at as usize), &mut row);
+            master.leaving_row(LeavingVariable::Working(at as usize), &mut row);
             let row = row.iter().zip(&master.tight);
             let largest = row.max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
             if let Some((_, &arc)) = largest {
-                master.compute_direction(Enter::Slack(arc));
-                master.leave_working(Enter::Slack(arc), at as usize, 0.0);
+                master.compute_direction(EnteringVariable::Slack(arc));
+                master.leave_working(EnteringVariable::Slack(arc), at as usize, 0.0);
             }
         }
     }
@@ -129,13 +129,13 @@ pub(crate) fn is_full(master: &Master) -> bool {
 }
 
 /// Whether a key leaves that nothing of its commodity could take the place of.
-pub(crate) fn leaves_gap(master: &Master, enter: Enter, leave: Leave) -> bool {
-    let Leave::Key(group) = leave else {
+pub(crate) fn leaves_gap(master: &Master, enter: EnteringVariable, leave: LeavingVariable) -> bool {
+    let LeavingVariable::Key(group) = leave else {
         return false;
     };
     let own = match enter {
-        Enter::Column(column) => master.columns[column as usize].group == group,
-        Enter::Slack(_) => false,
+        EnteringVariable::Column(column) => master.columns[column as usize].group == group,
+        EnteringVariable::Slack(_) => false,
     };
     !own && master.groups[group as usize].working.is_empty()
 }
@@ -189,12 +189,12 @@ pub(crate) fn follow_in_inverse(master: &mut Master, group: u32) {
 }
 
 /// How much the column decreases per unit of the entering variable.
-pub(crate) fn decrease(master: &Master, enter: Enter, direction: &Direction) -> f64 {
+pub(crate) fn decrease(master: &Master, enter: EnteringVariable, direction: &Direction) -> f64 {
     let Some(level) = &master.rise else {
         return 0.0;
     };
     match master.columns[master.rise_column as usize].place {
-        NONE if enter == Enter::Column(master.rise_column) => -1.0,
+        NONE if enter == EnteringVariable::Column(master.rise_column) => -1.0,
         NONE => 0.0,
         KEY => direction.key.values[level.group as usize],
         at => direction.y[at as usize],
@@ -202,7 +202,7 @@ pub(crate) fn decrease(master: &Master, enter: Enter, direction: &Direction) -> 
 }
 
 /// Adds to a direction what the column's movement makes of the keys; `decrease` is that of the column.
-pub(crate) fn add_risen(master: &Master, decrease: f64, keys: &mut Sparse) {
+pub(crate) fn add_risen(master: &Master, decrease: f64, keys: &mut SparseVector) {
     let Some(level) = &master.rise else { return };
     if decrease == 0.0 {
         return;

@@ -3,7 +3,7 @@
 //! Elsewhere one tolerance serves all. Beside a link of a million times its capacity, what is rounding for that one
 //! is a good part of all that a link carries.
 
-use super::master::{Leave, Master};
+use super::master::{LeavingVariable, Master};
 
 /// Part of the scale of all rates below which a capacity needs a tolerance of its own.
 const UNEVEN: f64 = 1e-4;
@@ -12,7 +12,7 @@ const LEAST_SIZE: f64 = 1e-15;
 
 /// Sizes of variables beside the scale of all rates, from `LEAST_SIZE` to 1.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sizes {
+pub(crate) struct VariableSizes {
     arcs: Vec<f64>,
     groups: Vec<f64>,
     columns: Vec<f64>,
@@ -30,7 +30,7 @@ pub(crate) fn measure(master: &mut Master, least: f64) {
         true => (bps / scale).clamp(least.max(LEAST_SIZE), 1.0),
         false => 1.0,
     };
-    master.sizes = Some(Sizes {
+    master.sizes = Some(VariableSizes {
         arcs: master.capacity.iter().map(|&bps| size(bps)).collect(),
         groups: master.groups.iter().map(|g| size(g.request)).collect(),
         columns: Vec::new(),
@@ -70,13 +70,13 @@ pub(crate) fn measure_columns_again(master: &mut Master) {
 
 /// Size of a variable beside the scale of all rates: its tolerance is that part of the largest.
 #[inline]
-pub(crate) fn size_of(master: &Master, variable: Leave) -> f64 {
+pub(crate) fn size_of(master: &Master, variable: LeavingVariable) -> f64 {
     let Some(sizes) = &master.sizes else {
         return 1.0;
     };
     match variable {
-        Leave::Slack(arc) => sizes.arcs[arc as usize],
-        Leave::Key(group) => sizes.columns[master.keys[group as usize] as usize],
-        Leave::Working(place) => sizes.columns[master.working[place] as usize],
+        LeavingVariable::Slack(arc) => sizes.arcs[arc as usize],
+        LeavingVariable::Key(group) => sizes.columns[master.keys[group as usize] as usize],
+        LeavingVariable::Working(place) => sizes.columns[master.working[place] as usize],
     }
 }

@@ -2,13 +2,13 @@
 
 /// A dense vector that remembers which entries were touched.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sparse {
+pub(crate) struct SparseVector {
     pub values: Vec<f64>,
     pub touched: Vec<u32>,
     seen: Vec<bool>,
 }
 
-impl Sparse {
+impl SparseVector {
     pub fn resize(&mut self, len: usize) {
         self.values.resize(len, 0.0);
         self.seen.resize(len, false);

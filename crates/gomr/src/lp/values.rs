@@ -1,9 +1,9 @@
 //! Prices and rates that belong to a basis, recomputed.
 
-use super::factor::Vectors;
+use super::factor::SparseVectors;
 use super::inverse::Inverse;
-use super::master::{Leave, Master};
-use super::sparse::Sparse;
+use super::master::{LeavingVariable, Master};
+use super::sparse::SparseVector;
 use crate::graph::NONE;
 use crate::lp::{rise, sizes};
 
@@ -110,9 +110,9 @@ impl Master {
 
     /// Inverts the working basis from scratch; false when it is singular.
     pub fn refactor(&mut self) -> bool {
-        let mut own = Sparse::default();
+        let mut own = SparseVector::default();
         own.resize(self.tight.len());
-        let mut matrix = Vectors::default();
+        let mut matrix = SparseVectors::default();
         for &column in &self.working {
             own.clear();
             self.each_entry(column, |row, load| match self.tight_at[row as usize] {
@@ -141,20 +141,20 @@ impl Master {
     /// Largest infeasibility of the basic solution, a negative rate or an overloaded arc, over the variable's size.
     pub fn infeasibility(&self) -> f64 {
         let mut least = 0.0;
-        let mut look = |variable: Leave, value: f64| {
+        let mut look = |variable: LeavingVariable, value: f64| {
             if value < 0.0 {
                 least = f64::min(least, value / sizes::size_of(self, variable));
             }
         };
         for (p, &value) in self.x.iter().enumerate() {
-            look(Leave::Working(p), value);
+            look(LeavingVariable::Working(p), value);
         }
         for (g, &value) in self.key_values.iter().enumerate() {
-            look(Leave::Key(g as u32), value);
+            look(LeavingVariable::Key(g as u32), value);
         }
         for (e, &value) in self.slack.iter().enumerate() {
             if self.tight_at[e] == NONE {
-                look(Leave::Slack(e as u32), value);
+                look(LeavingVariable::Slack(e as u32), value);
             }
         }
         -least

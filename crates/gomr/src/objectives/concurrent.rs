@@ -5,9 +5,9 @@
 //! prove a bound. On large regular networks nearly every pivot on that way is degenerate: where it takes long, demands are
 //! routed by source instead, from rates and prices that are near the optimum ([`crate::by_source`]).
 
-use super::max_min::cuts::Barrier;
+use super::max_min::cuts::MetricCut;
 use super::max_min::rising;
-use crate::by_source::Concurrent;
+use crate::by_source::ConcurrentFlow;
 use crate::halt::HaltTest;
 use crate::incremental::membership::Membership;
 use crate::lp::{bounds, sizes};
@@ -51,19 +51,19 @@ pub(crate) fn largest_factor(
     threads: usize,
     halt: Option<HaltTest>,
     most_work: u64,
-) -> Option<Concurrent> {
+) -> Option<ConcurrentFlow> {
     largest_factor_of(&mut asking_all(problem, threads, halt), most_work)
 }
 
 /// The same of a solver that knows a path of each commodity that has one.
-pub(crate) fn largest_factor_of(solver: &mut Solver, most_work: u64) -> Option<Concurrent> {
+pub(crate) fn largest_factor_of(solver: &mut Solver, most_work: u64) -> Option<ConcurrentFlow> {
     let requests: Vec<f64> = solver.master.groups.iter().map(|g| g.request).collect();
     let mut asking = solver.master.groups.iter().filter(|g| g.request > 0.0);
     if asking.clone().next().is_none() {
-        return Some(Concurrent::exactly(f64::INFINITY));
+        return Some(ConcurrentFlow::exactly(f64::INFINITY));
     }
     if asking.any(|group| group.columns.is_empty()) {
-        return Some(Concurrent::exactly(0.0));
+        return Some(ConcurrentFlow::exactly(0.0));
     }
     solver.master.estimate_scale();
     sizes::measure(&mut solver.master, 0.0);
@@ -75,7 +75,7 @@ pub(crate) fn largest_factor_of(solver: &mut Solver, most_work: u64) -> Option<C
         Err(_) => reached(solver, &requests),
     };
     let upper_bound = proven(solver, &requests).max(factor);
-    Some(Concurrent {
+    Some(ConcurrentFlow {
         factor,
         upper_bound,
         complete: is_largest(factor, upper_bound),
@@ -126,7 +126,7 @@ fn reached(solver: &mut Solver, requests: &[f64]) -> f64 {
 
 /// What the prices of the present basis prove.
 fn proven(solver: &mut Solver, requests: &[f64]) -> f64 {
-    let barrier = Barrier::of(solver);
+    let barrier = MetricCut::of(solver);
     let paid = requests.iter().enumerate();
     let paid: f64 = paid
         .filter(|(_, &request)| request > 0.0)

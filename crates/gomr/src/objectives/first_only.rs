@@ -7,13 +7,13 @@
 use crate::solver::Solver;
 
 /// What [`count_delays`] needs to undo [`ignore_delays`].
-pub(crate) struct Ignored {
+pub(crate) struct SavedCosts {
     cost: Vec<f64>,
     big_m: f64,
 }
 
 /// Lets the first objective alone count from now on.
-pub(crate) fn ignore_delays(solver: &mut Solver) -> Ignored {
+pub(crate) fn ignore_delays(solver: &mut Solver) -> SavedCosts {
     let mut seed = 0x9e37_79b9_7f4a_7c15u64;
     // No arc costs less than before, so that distances at the true costs bound those to come (A*).
     let raised = solver.pricing.cost.iter().map(|&cost| {
@@ -29,12 +29,12 @@ pub(crate) fn ignore_delays(solver: &mut Solver) -> Ignored {
         .master
         .set_big_m(solver.settings.simplex.level_weight * big_m);
     let cost = set_costs(solver, raised);
-    Ignored { cost, big_m }
+    SavedCosts { cost, big_m }
 }
 
 /// Lets delays count again. The next solve goes on from this basis, however long: one from scratch would have to
 /// find once more what all fits by, which took many solves.
-pub(crate) fn count_delays(solver: &mut Solver, ignored: Ignored) {
+pub(crate) fn count_delays(solver: &mut Solver, ignored: SavedCosts) {
     solver.run.least_gain = solver.settings.simplex.least_gain;
     solver.run.cold_work = 0;
     set_costs(solver, ignored.cost);

@@ -22,7 +22,7 @@ pub struct DelayArc {
 }
 
 #[derive(Clone, Debug)]
-struct TreeTo {
+struct DestinationTree {
     distance: Vec<Distance>,
     next: Vec<u32>,
 }
@@ -35,7 +35,7 @@ pub struct LeastDelayTrees {
     arcs: Vec<DelayArc>,
     entering: Vec<Vec<u32>>,
     up: Vec<bool>,
-    trees: Vec<Option<TreeTo>>,
+    trees: Vec<Option<DestinationTree>>,
 }
 
 impl LeastDelayTrees {
@@ -104,7 +104,7 @@ impl LeastDelayTrees {
     }
 
     /// Dijkstra's algorithm from the root, against the arcs.
-    fn grow(&self, root: u32) -> TreeTo {
+    fn grow(&self, root: u32) -> DestinationTree {
         let nodes = self.entering.len();
         let mut distance = vec![UNREACHABLE; nodes];
         let mut heap = BinaryHeap::from([Reverse(((0, 0), root))]);
@@ -123,7 +123,7 @@ impl LeastDelayTrees {
             }
         }
         let next = self.next_arcs(root, &distance);
-        TreeTo { distance, next }
+        DestinationTree { distance, next }
     }
 
     fn next_arcs(&self, root: u32, distance: &[Distance]) -> Vec<u32> {

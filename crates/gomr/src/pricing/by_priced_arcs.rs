@@ -1,7 +1,7 @@
 //! Pricing where few arcs have a price: by the detours around these ([`crate::pricing::priced_arcs`]).
 
 use super::origin::CandidatePath;
-use super::priced_arcs::{are_few, PricedArcs, Reach};
+use super::priced_arcs::{are_few, PricedArcs, SourceDistances};
 use super::{gain_limit, take, PathPricing, Pricing};
 use crate::graph::Graph;
 use crate::solver::{Commodity, Solver};
@@ -11,7 +11,7 @@ use crate::solver::{Commodity, Solver};
 pub(crate) struct PricedArcPaths {
     pub classes: Vec<PricedArcs>,
     /// Distances from one source.
-    reach: Reach,
+    reach: SourceDistances,
     /// That source, and its class.
     reached: Option<(u32, usize)>,
 }

@@ -98,7 +98,7 @@ pub(crate) fn visit(
     solver: &mut Solver,
     block: Range<usize>,
     candidates: &mut Vec<CandidatePath>,
-    visit: impl Visit,
+    visit: impl OriginVisitor,
 ) {
     let mut trees = std::mem::take(&mut solver.pricing.trees);
     let ShortestPathTrees {
@@ -113,7 +113,7 @@ fn on_threads(
     origins: &mut [Origin],
     scratch: &mut [Scratch],
     candidates: &mut Vec<CandidatePath>,
-    visit: impl Visit,
+    visit: impl OriginVisitor,
 ) {
     let sizes = origins.iter().map(|one| solver.graph.nodes + one.len());
     let threads = match sizes.sum::<usize>() < solver.settings.pricing.parallel_work {
@@ -147,9 +147,12 @@ fn on_threads(
 }
 
 /// What is done to an origin, with the candidates that come of it.
-pub(crate) trait Visit:
+pub(crate) trait OriginVisitor:
     Fn(&mut Origin, &Solver, &mut Scratch, &mut Vec<CandidatePath>) + Sync
 {
 }
 
-impl<F: Fn(&mut Origin, &Solver, &mut Scratch, &mut Vec<CandidatePath>) + Sync> Visit for F {}
+impl<F: Fn(&mut Origin, &Solver, &mut Scratch, &mut Vec<CandidatePath>) + Sync> OriginVisitor
+    for F
+{
+}

@@ -18,7 +18,7 @@ pub(crate) struct Detours {
 
 /// Working memory of the repairs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Repair {
+pub(crate) struct RepairScratch {
     /// 0: not looked at; 1: stays; 2: its way is gone.
     state: Vec<u8>,
     walk: Vec<u32>,
@@ -76,7 +76,7 @@ impl Detours {
         avoided: &[bool],
         root: u32,
         changes: &[u32],
-        memory: &mut Repair,
+        memory: &mut RepairScratch,
     ) {
         memory.heap.clear();
         let is_lost = |&arc: &u32| {
@@ -109,7 +109,7 @@ impl Detours {
         free: &[f64],
         avoided: &[bool],
         root: u32,
-        memory: &mut Repair,
+        memory: &mut RepairScratch,
     ) {
         self.list_gone(graph, avoided, root, memory);
         for &node in &memory.gone {
@@ -134,7 +134,7 @@ impl Detours {
     }
 
     /// Lists the nodes whose way is gone, and marks the others that can be reached.
-    fn list_gone(&self, graph: &Graph, avoided: &[bool], root: u32, memory: &mut Repair) {
+    fn list_gone(&self, graph: &Graph, avoided: &[bool], root: u32, memory: &mut RepairScratch) {
         memory.state.clear();
         memory.state.resize(self.parent.len(), 0);
         memory.state[root as usize] = 1;

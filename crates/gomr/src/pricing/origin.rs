@@ -15,7 +15,7 @@ const NO_ARC: u16 = u16::MAX;
 
 /// A commodity as the pricing sees it, with the priced arcs of its key.
 #[derive(Clone, Copy, Debug)]
-struct Member {
+struct PricedCommodity {
     id: u32,
     target: u32,
     /// Neither its paths nor their delay nor its acknowledgements are limited in any way.
@@ -31,7 +31,7 @@ struct Member {
     arcs: [u16; MOST_KEPT_ARCS],
 }
 
-impl Member {
+impl PricedCommodity {
     fn new(id: u32, commodity: &Commodity) -> Self {
         let limited = commodity.fixed || commodity.max_delay_s.is_some();
         Self {
@@ -88,7 +88,7 @@ impl Member {
 pub(crate) struct Origin {
     pub source: u32,
     pub class: usize,
-    members: Vec<Member>,
+    members: Vec<PricedCommodity>,
     tree: Option<Tree>,
     open: Vec<(u32, f64)>,
 }
@@ -154,7 +154,7 @@ impl Origin {
     }
 
     pub fn add(&mut self, id: u32, commodity: &Commodity) {
-        self.members.push(Member::new(id, commodity));
+        self.members.push(PricedCommodity::new(id, commodity));
     }
 
     pub fn remove(&mut self, id: u32) {
@@ -201,7 +201,7 @@ impl Origin {
 
     /// The commodities, their targets and the distances of these in the tree.
     pub fn distances(&self) -> impl Iterator<Item = (u32, u32, f64)> + '_ {
-        let of = |member: &Member| self.distance(member.target);
+        let of = |member: &PricedCommodity| self.distance(member.target);
         self.members
             .iter()
             .map(move |member| (member.id, member.target, of(member)))

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::detours::{Detours, Repair};
+use super::detours::{Detours, RepairScratch};
 use crate::graph::{Graph, NONE};
 
 /// Nodes for each priced arc from which on detours around them are worthwhile.
@@ -29,7 +29,7 @@ struct PricedArc {
 }
 
 /// A priced arc, times 2^32, and a head, by their places: of the size of a distance, so that both are compared at once.
-type Last = u64;
+type ArcAndHead = u64;
 
 /// Whether so few arcs have a price that detours around them are worthwhile, in networks of `least_nodes` and more.
 pub(crate) fn are_few(priced_arcs: usize, nodes: usize, least_nodes: usize) -> bool {
@@ -38,7 +38,7 @@ pub(crate) fn are_few(priced_arcs: usize, nodes: usize, least_nodes: usize) -> b
 
 /// What is known of the paths from one source.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reach {
+pub(crate) struct SourceDistances {
     source: u32,
     /// Least distance of each head by a path whose last arc is the first priced arc on it.
     entry: Vec<f64>,
@@ -65,9 +65,9 @@ pub(crate) struct PricedArcs {
     /// Distance from head to head.
     between: Vec<f64>,
     /// The last priced arc on the way from head to head, and the head from where it is reached around all priced arcs.
-    last: Vec<Last>,
+    last: Vec<ArcAndHead>,
     version: Option<u32>,
-    repair: Repair,
+    repair: RepairScratch,
 }
 
 impl PricedArcs {
@@ -182,7 +182,7 @@ impl PricedArcs {
                 let at = from * size + priced.head as usize;
                 if over < self.between[at] {
                     self.between[at] = over;
-                    self.last[at] = (place as Last) << 32 | from as Last;
+                    self.last[at] = (place as ArcAndHead) << 32 | from as ArcAndHead;
                 }
             }
         }
@@ -232,7 +232,7 @@ impl PricedArcs {
     }
 
     /// Distances from a prepared source to the heads.
-    pub fn reach(&self, source: u32, reach: &mut Reach) {
+    pub fn reach(&self, source: u32, reach: &mut SourceDistances) {
         let size = self.heads.len();
         reach.source = source;
         reach.entry.clear();
@@ -260,7 +260,7 @@ impl PricedArcs {
     }
 
     /// Distance of a node from the source.
-    pub fn distance(&self, reach: &Reach, node: u32) -> f64 {
+    pub fn distance(&self, reach: &SourceDistances, node: u32) -> f64 {
         let direct = self.direct(reach.source, node);
         let size = self.heads.len();
         let around = &self.around[node as usize * size..(node as usize + 1) * size];
@@ -281,7 +281,13 @@ impl PricedArcs {
     }
 
     /// Writes a path of least length to a node that can be reached; returns its length.
-    pub fn path_to(&self, graph: &Graph, reach: &Reach, node: u32, path: &mut Vec<u32>) -> f64 {
+    pub fn path_to(
+        &self,
+        graph: &Graph,
+        reach: &SourceDistances,
+        node: u32,
+        path: &mut Vec<u32>,
+    ) -> f64 {
         path.clear();
         let size = self.heads.len();
         let around = &self.around[node as usize * size..(node as usize + 1) * size];
@@ -347,9 +353,9 @@ impl PricedArcs {
 
 /// Takes the ways over a middle where they are shorter.
 fn shorten(
-    (distances, lasts): (&mut [f64], &mut [Last]),
+    (distances, lasts): (&mut [f64], &mut [ArcAndHead]),
     first: f64,
-    (seconds, over): (&[f64], &[Last]),
+    (seconds, over): (&[f64], &[ArcAndHead]),
 ) {
     let own = distances.iter_mut().zip(lasts);
     // Masks in place of branches: they are hard to foresee, and so several are compared at once.
@@ -439,7 +445,7 @@ mod tests {
                     };
                 }
                 priced_arcs.update(&graph, &length, version);
-                let mut reach = Reach::default();
+                let mut reach = SourceDistances::default();
                 let mut path = Vec::new();
                 for source in 0..graph.nodes as u32 {
                     priced_arcs.prepare(&graph, source);

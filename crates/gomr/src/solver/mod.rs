@@ -11,15 +11,15 @@ pub(crate) mod pool;
 use crate::certificate::distances::Distances;
 use crate::graph::Graph;
 use crate::incremental::eviction;
-use crate::lp::dual::{self, DualEnd, PIVOTS_PER_LOOK};
-use crate::lp::master::{Enter, Master};
+use crate::lp::dual::{self, DualOutcome, PIVOTS_PER_LOOK};
+use crate::lp::master::{EnteringVariable, Master};
 use crate::lp::{bounds, primal, rise, sizes};
 use crate::pricing::introduce;
 use crate::pricing::{self, Pricing};
 use crate::problem::Error;
 use crate::settings::Settings;
 use crate::start::{balanced, crash, least_cost};
-use entering::OpenColumn;
+use entering::EnteringCandidate;
 use pool::ColumnPool;
 pub(crate) use pool::Commodity;
 
@@ -50,12 +50,12 @@ pub(crate) struct Solver {
     pub settings: Settings,
     /// Distances at the prices of the certificate.
     pub proof: Distances,
-    pub run: Run,
+    pub run: RunState,
 }
 
 /// How far a solve has come, and what the last ones took.
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
+pub(crate) struct RunState {
     /// What it solves for, for errors.
     pub stage: &'static str,
     pub effort: Effort,
@@ -84,7 +84,7 @@ pub(crate) struct Run {
     pub bland_from: usize,
 }
 
-impl Run {
+impl RunState {
     fn new(settings: &Settings) -> Self {
         Self {
             stage: "throughput",
@@ -112,7 +112,7 @@ impl Solver {
             master: Master::new(capacity, 1.0),
             pool: ColumnPool::default(),
             proof: Distances::default(),
-            run: Run::new(&settings),
+            run: RunState::new(&settings),
             settings,
             graph,
         }
@@ -276,7 +276,7 @@ impl Solver {
         let limit = 2000 + 4 * size;
         let until = hot_until.min(self.master.work.saturating_add(self.most_dual_work()));
         if self.accurate()
-            && dual::run(&mut self.master, tolerance, limit, until) == DualEnd::Feasible
+            && dual::run(&mut self.master, tolerance, limit, until) == DualOutcome::Feasible
         {
             return Ok(());
         }
@@ -371,11 +371,11 @@ impl Solver {
         };
         for window in windows {
             self.master.weights.reset();
-            let candidate = |&column: &u32| OpenColumn {
+            let candidate = |&column: &u32| EnteringCandidate {
                 column,
                 gain: f64::INFINITY,
             };
-            let mut open: Vec<OpenColumn> = window.iter().map(candidate).collect();
+            let mut open: Vec<EnteringCandidate> = window.iter().map(candidate).collect();
             loop {
                 let by_bland = self.master.pivots >= self.run.bland_from;
                 let Some((enter, gain)) = entering::entering(self, &mut open, by_bland) else {
@@ -383,10 +383,10 @@ impl Solver {
                 };
                 match primal::step(&mut self.master, enter, gain, tolerance, by_bland) {
                     None => {
-                        if enter == Enter::Column(self.master.rise_column) {
+                        if enter == EnteringVariable::Column(self.master.rise_column) {
                             return Err(self.not_solved("a level has no bound"));
                         }
-                        if let Enter::Column(c) = enter {
+                        if let EnteringVariable::Column(c) = enter {
                             open.retain(|other| other.column != c);
                         } else {
                             return Err(self.not_solved("a link's price has no bound"));

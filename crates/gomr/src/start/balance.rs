@@ -9,7 +9,7 @@
 
 /// By how much prices rise when the load grows by the whole capacity.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Steepness {
+pub(crate) struct Penalty {
     /// At first.
     pub first: f64,
     /// Least that it becomes, and most.
@@ -21,7 +21,7 @@ pub(crate) struct Steepness {
     pub settling_rounds: usize,
 }
 
-impl Steepness {
+impl Penalty {
     /// Where costs are in those of the longest arc.
     pub const OF_COSTS: Self = Self {
         first: 3.0,
@@ -32,11 +32,11 @@ impl Steepness {
     };
 }
 
-/// Where an overload keeps its sign and more than `LASTING_OVERLOAD` of its size, its price follows faster; where the sign
+/// Where an overload keeps its sign and more than `PERSISTENT_OVERLOAD` of its size, its price follows faster; where the sign
 /// changes, more slowly.
-const LASTING_OVERLOAD: f64 = 0.5;
-const STEEPENING: f64 = 1.3;
-const FLATTENING: f64 = 0.7;
+const PERSISTENT_OVERLOAD: f64 = 0.5;
+const PENALTY_GROWTH: f64 = 1.3;
+const PENALTY_REDUCTION: f64 = 0.7;
 
 /// A path of a commodity, and its rate.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ pub(crate) struct Split {
 }
 
 impl Split {
-    fn is_whole(&self) -> bool {
+    fn is_unsplit(&self) -> bool {
         self.routes.len() + usize::from(self.unserved > 0.0) <= 1
     }
 }
@@ -82,8 +82,8 @@ struct LoadedArc {
 }
 
 impl LoadedArc {
-    fn new(cost: f64, capacity: f64, steepness: &Steepness) -> Self {
-        let slope = steepness.first / capacity;
+    fn new(cost: f64, capacity: f64, penalty: &Penalty) -> Self {
+        let slope = penalty.first / capacity;
         Self {
             cost,
             capacity,
@@ -114,7 +114,7 @@ impl LoadedArc {
     }
 
     /// Makes the price the multiplier.
-    fn follow(&mut self, steepness: &Steepness) {
+    fn follow(&mut self, penalty: &Penalty) {
         let price = self.price();
         let overload = (self.load - self.capacity) / self.capacity;
         let overload = match price > 0.0 {
@@ -123,9 +123,9 @@ impl LoadedArc {
         };
         let before = std::mem::replace(&mut self.overload, overload);
         if overload * before < 0.0 {
-            self.slope = (FLATTENING * self.slope).max(steepness.least / self.capacity);
-        } else if overload * before > 0.0 && overload.abs() > LASTING_OVERLOAD * before.abs() {
-            self.slope = (STEEPENING * self.slope).min(steepness.most / self.capacity);
+            self.slope = (PENALTY_REDUCTION * self.slope).max(penalty.least / self.capacity);
+        } else if overload * before > 0.0 && overload.abs() > PERSISTENT_OVERLOAD * before.abs() {
+            self.slope = (PENALTY_GROWTH * self.slope).min(penalty.most / self.capacity);
         }
         self.multiplier = price;
     }
@@ -147,10 +147,10 @@ impl ArcPrices {
         self.length[arc] = priced.cost + priced.price();
     }
 
-    fn follow(&mut self, steepness: &Steepness) {
+    fn follow(&mut self, penalty: &Penalty) {
         for arc in 0..self.arcs.len() {
             if self.arcs[arc].capacity > 0.0 {
-                self.arcs[arc].follow(steepness);
+                self.arcs[arc].follow(penalty);
                 self.add(arc, 0.0);
             }
         }
@@ -173,7 +173,7 @@ pub(crate) struct Balance {
     arcs: Vec<u32>,
     pub splits: Vec<Split>,
     marks: Marks,
-    steepness: Steepness,
+    penalty: Penalty,
     /// Rate moved since the last sweep began.
     pub moved: f64,
     /// Arcs looked at.
@@ -185,7 +185,7 @@ impl Balance {
     pub fn new(
         cost: &[f64],
         capacity: &[f64],
-        steepness: Steepness,
+        penalty: Penalty,
         requests: impl Iterator<Item = (f64, f64)>,
     ) -> Self {
         let arcs = cost.len();
@@ -202,7 +202,7 @@ impl Balance {
         Self {
             prices: ArcPrices {
                 arcs: ends()
-                    .map(|(&cost, &capacity)| LoadedArc::new(cost, capacity, &steepness))
+                    .map(|(&cost, &capacity)| LoadedArc::new(cost, capacity, &penalty))
                     .collect(),
                 length: ends().map(length).collect(),
             },
@@ -213,7 +213,7 @@ impl Balance {
                 from: vec![0; arcs],
                 now: 0,
             },
-            steepness,
+            penalty,
             moved: 0.0,
             steps: 0,
         }
@@ -241,7 +241,7 @@ impl Balance {
     pub fn serve(&mut self, commodity: usize, path: &[u32], rate: f64) {
         let rate = rate.min(self.splits[commodity].unserved);
         if rate > 0.0 {
-            self.offer(commodity, path, rate);
+            self.add_route(commodity, path, rate);
             self.splits[commodity].unserved -= rate;
             for &arc in path {
                 self.prices.arcs[arc as usize].load += rate;
@@ -318,18 +318,18 @@ impl Balance {
             self.steps += u64::from(route.len);
             least = least.min(length_of(route, &self.arcs, &self.prices.length));
         }
-        let has_choice = !split.is_whole() || (least > split.worth && !split.routes.is_empty());
-        let is_shorter = distance < least.min(split.worth) - self.steepness.least_saving;
+        let has_choice = !split.is_unsplit() || (least > split.worth && !split.routes.is_empty());
+        let is_shorter = distance < least.min(split.worth) - self.penalty.least_saving;
         let new = if is_shorter { path() } else { None };
         if let Some(path) = new {
-            self.offer(commodity, path, 0.0);
+            self.add_route(commodity, path, 0.0);
         }
         if new.is_some() || has_choice {
-            self.settle(commodity);
+            self.equilibrate(commodity);
         }
     }
 
-    fn offer(&mut self, commodity: usize, path: &[u32], rate: f64) {
+    fn add_route(&mut self, commodity: usize, path: &[u32], rate: f64) {
         let start = self.arcs.len() as u32;
         self.arcs.extend_from_slice(path);
         self.splits[commodity].routes.push(Route {
@@ -341,7 +341,7 @@ impl Balance {
     }
 
     /// Moves rate to the shortest path of a commodity.
-    fn settle(&mut self, commodity: usize) {
+    fn equilibrate(&mut self, commodity: usize) {
         let mut split = std::mem::take(&mut self.splits[commodity]);
         let (mut least, mut to) = (split.worth, None);
         for (at, route) in split.routes.iter_mut().enumerate() {
@@ -363,7 +363,7 @@ impl Balance {
             if Some(from) != to && rate > 0.0 && length > least {
                 let step = self.shift(&split, (Some(from), to), rate, length - least, marked);
                 split.routes[from].rate -= step;
-                give(&mut split, to, step);
+                add_rate(&mut split, to, step);
             }
         }
         if split.unserved > 0.0 && to.is_some() {
@@ -375,7 +375,7 @@ impl Balance {
                 marked,
             );
             split.unserved -= step;
-            give(&mut split, to, step);
+            add_rate(&mut split, to, step);
         }
         let mut at = 0;
         split.routes.retain(|route| {
@@ -434,46 +434,46 @@ impl Balance {
 
     /// Ends a sweep: further rounds over the commodities that have a choice, and the prices become multipliers.
     pub fn end_sweep(&mut self, is_first: bool) {
-        for _ in 0..self.steepness.settling_rounds {
+        for _ in 0..self.penalty.settling_rounds {
             for commodity in 0..self.splits.len() {
-                if !self.splits[commodity].is_whole() {
-                    self.settle(commodity);
+                if !self.splits[commodity].is_unsplit() {
+                    self.equilibrate(commodity);
                 }
             }
         }
         // Where all is still on its way into an empty network, prices say little.
         if !is_first {
-            self.prices.follow(&self.steepness);
+            self.prices.follow(&self.penalty);
         }
     }
 
     /// Gives rates below a part of the request to the commodity's largest one.
-    pub fn sweep_up(&mut self, commodity: usize, least: f64) {
+    pub fn merge_small_rates(&mut self, commodity: usize, least: f64) {
         let split = &mut self.splits[commodity];
         split.routes.sort_by(|a, b| b.rate.total_cmp(&a.rate));
         let Some(first) = split.routes.first() else {
             return;
         };
         let is_served = first.rate >= split.unserved;
-        let mut crumbs = 0.0;
+        let mut small_rates = 0.0;
         if is_served && split.unserved < least {
-            crumbs += std::mem::take(&mut split.unserved);
+            small_rates += std::mem::take(&mut split.unserved);
         }
         let kept = split.routes.iter().filter(|route| route.rate >= least);
         let kept = kept.count().max(usize::from(is_served));
         for route in split.routes.drain(kept..) {
-            crumbs += route.rate;
+            small_rates += route.rate;
             for &arc in route.arcs(&self.arcs) {
                 self.prices.arcs[arc as usize].load -= route.rate;
             }
         }
         if !is_served {
-            split.unserved += crumbs;
+            split.unserved += small_rates;
             return;
         }
-        split.routes[0].rate += crumbs;
+        split.routes[0].rate += small_rates;
         for &arc in split.routes[0].arcs(&self.arcs) {
-            self.prices.arcs[arc as usize].load += crumbs;
+            self.prices.arcs[arc as usize].load += small_rates;
         }
     }
 
@@ -481,7 +481,7 @@ impl Balance {
     /// paths, for they are in the basis already.
     pub fn keep_within_capacity(&mut self) {
         let (split, whole): (Vec<usize>, Vec<usize>) =
-            (0..self.splits.len()).partition(|&commodity| !self.splits[commodity].is_whole());
+            (0..self.splits.len()).partition(|&commodity| !self.splits[commodity].is_unsplit());
         for commodity in split.into_iter().chain(whole) {
             let split = &mut self.splits[commodity];
             for route in split.routes.iter_mut().rev() {
@@ -504,7 +504,7 @@ fn length_of(route: &Route, arcs: &[u32], length: &[f64]) -> f64 {
     arcs.map(|&arc| length[arc as usize]).sum()
 }
 
-fn give(split: &mut Split, to: Option<usize>, rate: f64) {
+fn add_rate(split: &mut Split, to: Option<usize>, rate: f64) {
     match to {
         Some(at) => split.routes[at].rate += rate,
         None => split.unserved += rate,

@@ -5,7 +5,7 @@
 //! finding primal- and dual-optimal bases", ORSA J. Computing 3, 1991), and the basis that it ends with is
 //! about as good as the rates that it began with.
 
-use super::balance::{Balance, Steepness};
+use super::balance::{Balance, Penalty};
 use crate::lp::bounds;
 use crate::lp::dual::PIVOTS_PER_LOOK;
 use crate::lp::master::Column;
@@ -21,7 +21,7 @@ pub(crate) fn start_balanced(solver: &mut Solver) -> Option<Vec<u32>> {
     let (mut balance, is_near) = balance(solver)?;
     fit(solver, &mut balance);
     bounds::reset(&mut solver.master);
-    let aside = lay_out(solver, &balance);
+    let aside = set_keys(solver, &balance);
     solver.master.compute_values();
     let tolerance = solver.master.tolerance();
     for (count, (column, rate)) in aside.into_iter().enumerate() {
@@ -153,7 +153,7 @@ fn balance(solver: &mut Solver) -> Option<(Balance, bool)> {
     let mut balance = Balance::new(
         &solver.pricing.cost,
         &solver.master.capacity,
-        Steepness::OF_COSTS,
+        Penalty::OF_COSTS,
         requests.zip(worth),
     );
     let is_known = !solver.run.last_prices.is_empty();
@@ -241,14 +241,14 @@ fn sweep_origin(solver: &mut Solver, at: usize, balance: &mut Balance, path: &mu
 /// Takes small rates together, and as much away as is too much.
 fn fit(solver: &Solver, balance: &mut Balance) {
     for (commodity, group) in solver.master.groups.iter().enumerate() {
-        balance.sweep_up(commodity, solver.settings.start.least_split * group.request);
+        balance.merge_small_rates(commodity, solver.settings.start.least_split * group.request);
     }
     balance.keep_within_capacity();
 }
 
 /// Makes the largest rate of each commodity its key, in an empty basis; returns the others, taken out of the
 /// bounds.
-fn lay_out(solver: &mut Solver, balance: &Balance) -> Vec<(u32, f64)> {
+fn set_keys(solver: &mut Solver, balance: &Balance) -> Vec<(u32, f64)> {
     let mut aside = Vec::new();
     for (commodity, split) in balance.splits.iter().enumerate() {
         let id = commodity as u32;
@@ -261,7 +261,7 @@ fn lay_out(solver: &mut Solver, balance: &Balance) -> Vec<(u32, f64)> {
             solver.master.set_key(rates[0].0);
         }
         for &(column, rate) in rates[1..].iter().filter(|&&(_, rate)| rate > 0.0) {
-            crossover::lay_aside(&mut solver.master, column, rate);
+            crossover::set_aside(&mut solver.master, column, rate);
             aside.push((column, rate));
         }
     }

@@ -1,6 +1,6 @@
 //! Rates outside the basis, and the way into it or to zero.
 
-use crate::lp::master::{Direction, Enter, Leave, Master, KEY};
+use crate::lp::master::{Direction, EnteringVariable, LeavingVariable, Master, KEY};
 use crate::lp::{primal, rise};
 
 impl Direction {
@@ -16,7 +16,7 @@ impl Direction {
 }
 
 /// Takes a rate of a column outside the basis out of the bounds, which leaves the others what it does not take.
-pub(crate) fn lay_aside(master: &mut Master, column: u32, rate: f64) {
+pub(crate) fn set_aside(master: &mut Master, column: u32, rate: f64) {
     let span = master.columns[column as usize].span;
     for (arc, load) in master.loads.entries(span) {
         master.rhs[arc as usize] -= load * rate;
@@ -27,7 +27,7 @@ pub(crate) fn lay_aside(master: &mut Master, column: u32, rate: f64) {
 /// Lets a rate that was laid aside grow, or where that does not gain shrink, until a basic variable or zero stops
 /// it, and gives it back to the bounds.
 pub(crate) fn push(master: &mut Master, column: u32, rate: f64, tolerance: f64) {
-    let enter = Enter::Column(column);
+    let enter = EnteringVariable::Column(column);
     let gain = master.reduced_profit(column);
     master.compute_direction(enter);
     let (sign, most) = match gain > 0.0 {
@@ -41,7 +41,7 @@ pub(crate) fn push(master: &mut Master, column: u32, rate: f64, tolerance: f64) 
     if sign < 0.0 {
         master.direction.turn();
     }
-    lay_aside(master, column, -rate);
+    set_aside(master, column, -rate);
     let Some((leave, theta)) = leave.filter(|&(leave, _)| !rise::leaves_gap(master, enter, leave))
     else {
         // Nothing stops it before zero; what grows for ever does so by rounding alone.
@@ -58,7 +58,11 @@ pub(crate) fn push(master: &mut Master, column: u32, rate: f64, tolerance: f64) 
 }
 
 /// What stops a variable that enters before it gets to `most`, and where.
-fn blocking_before(master: &mut Master, most: f64, tolerance: f64) -> Option<(Leave, f64)> {
+fn blocking_before(
+    master: &mut Master,
+    most: f64,
+    tolerance: f64,
+) -> Option<(LeavingVariable, f64)> {
     let leave = primal::blocking(master, tolerance)?;
     let entry = master.pivot_entry(leave);
     let theta = (master.leaving_value(leave) / entry).max(0.0);

@@ -134,7 +134,7 @@ fn push_rates(solver: &mut Solver, commodities: Vec<Vec<(u32, f64)>>) -> bool {
         aside.extend(rates.drain(1..).filter(|&(_, rate)| rate > 0.0));
     }
     for &(column, rate) in &aside {
-        crossover::lay_aside(&mut solver.master, column, rate);
+        crossover::set_aside(&mut solver.master, column, rate);
     }
     solver.master.compute_values();
     let tolerance = solver.master.tolerance();

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::partition::Partition;
-use super::reduced::Reduced;
-use crate::certificate::audit::Answer;
+use super::reduced::ReducedProblem;
+use crate::certificate::audit::PathRates;
 use crate::graph::NONE;
 use crate::problem::Problem;
 
@@ -15,7 +15,11 @@ const ROUNDING: f64 = 1e-12;
 type FlowPath = (u32, f64, Vec<u32>);
 
 /// Splits what each source sends over its arcs into paths of its flows; `None` where it goes in circles.
-pub(super) fn lift(problem: &Problem, partition: &Partition, reduced: &Reduced) -> Option<Answer> {
+pub(super) fn lift(
+    problem: &Problem,
+    partition: &Partition,
+    reduced: &ReducedProblem,
+) -> Option<PathRates> {
     let rates: Vec<Vec<f64>> = (0..reduced.members.len())
         .map(|own| reduced.rates(own))
         .collect();
@@ -28,7 +32,7 @@ pub(super) fn lift(problem: &Problem, partition: &Partition, reduced: &Reduced) 
     let mut order = partition.order.iter().copied().peekable();
     for (place, &source) in partition.sources.iter().enumerate() {
         let carried = |at| mean.get(&partition.arc_colour(place, problem, at)).copied();
-        let mut splitter = Splitter {
+        let mut splitter = FlowDecomposition {
             problem,
             entering: &entering,
             carried: (0..problem.arcs.len())
@@ -45,9 +49,9 @@ pub(super) fn lift(problem: &Problem, partition: &Partition, reduced: &Reduced) 
         }
     }
     paths.sort_by_key(|&(flow, ..)| flow);
-    let mut answer = Answer {
+    let mut answer = PathRates {
         start: vec![0],
-        ..Answer::default()
+        ..PathRates::default()
     };
     for (flow, rate_bps, arcs) in paths {
         answer.flow.push(flow);
@@ -62,7 +66,7 @@ pub(super) fn lift(problem: &Problem, partition: &Partition, reduced: &Reduced) 
 fn means(
     problem: &Problem,
     partition: &Partition,
-    reduced: &Reduced,
+    reduced: &ReducedProblem,
     rates: &[Vec<f64>],
 ) -> BTreeMap<u64, (f64, usize)> {
     let mut sums: BTreeMap<u64, (f64, usize)> = BTreeMap::new();
@@ -89,7 +93,7 @@ fn means(
 }
 
 /// Takes paths out of what a source's arcs carry.
-struct Splitter<'a> {
+struct FlowDecomposition<'a> {
     problem: &'a Problem,
     entering: &'a [Vec<u32>],
     /// What is left on each arc, bit/s.
@@ -99,7 +103,7 @@ struct Splitter<'a> {
     source: usize,
 }
 
-impl Splitter<'_> {
+impl FlowDecomposition<'_> {
     /// Each path empties an arc or ends the flow.
     fn split(&mut self, flow: u32, rate_bps: f64, paths: &mut Vec<FlowPath>) -> Option<()> {
         let mut left_bps = rate_bps;

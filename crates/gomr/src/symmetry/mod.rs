@@ -11,14 +11,14 @@ mod lift;
 mod partition;
 mod reduced;
 
-use crate::by_source::Concurrent;
-use crate::certificate::audit::{audit, Answer, Cut};
+use crate::by_source::ConcurrentFlow;
+use crate::certificate::audit::{audit, Cut, PathRates};
 use crate::halt::{Halt, HaltTest};
 use crate::objectives::concurrent::largest_factor_of;
 use crate::objectives::Objective;
 use crate::problem::{Error, Problem};
 use partition::Partition;
-use reduced::Reduced;
+use reduced::ReducedProblem;
 
 /// Gap, and excess over the largest capacity, above which an answer is not this one.
 const MOST_GAP: f64 = 1e-9;
@@ -27,7 +27,7 @@ const MOST_GAP: f64 = 1e-9;
 #[derive(Clone, Debug)]
 pub struct Symmetric {
     /// The paths of each flow: those of a source's flows together are at most as many as these and the arcs.
-    pub answer: Answer,
+    pub answer: PathRates,
     /// Price of each arc for the first objective.
     pub prices: Vec<f64>,
     /// Under `max_min`, what stopped the flows.
@@ -50,7 +50,7 @@ pub fn solve_by_symmetry(
 
 fn solve(problem: &Problem, objective: Objective, halt: Halt) -> Option<Symmetric> {
     let partition = Partition::new(problem)?;
-    let mut reduced = Reduced::new(problem, &partition, objective, halt)?;
+    let mut reduced = ReducedProblem::new(problem, &partition, objective, halt)?;
     reduced.engine.solve().ok()?;
     let (prices, cuts) = reduced.engine.prices_so_far();
     let of_arcs = |of_classes: &[f64]| partition.of_arcs(of_classes);
@@ -85,11 +85,11 @@ fn solve(problem: &Problem, objective: Objective, halt: Halt) -> Option<Symmetri
 pub fn max_concurrent_by_symmetry(
     problem: &Problem,
     halt: Option<HaltTest>,
-) -> Result<Option<Concurrent>, Error> {
+) -> Result<Option<ConcurrentFlow>, Error> {
     problem.validate()?;
     let objective = Objective::MaxThroughputMinDelay;
     let found = Partition::new(problem).and_then(|partition| {
-        let mut reduced = Reduced::new(problem, &partition, objective, Halt(halt))?;
+        let mut reduced = ReducedProblem::new(problem, &partition, objective, Halt(halt))?;
         largest_factor_of(reduced.solver(), u64::MAX)
     });
     Ok(found.filter(|found| found.complete))

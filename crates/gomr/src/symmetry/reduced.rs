@@ -18,7 +18,7 @@ use crate::solver::Solver;
 const MOST_LABELS: usize = 256;
 
 /// The programme, and whom its flows stand for.
-pub(super) struct Reduced {
+pub(super) struct ReducedProblem {
     pub engine: Engine,
     /// Flow of the programme that stands for each flow.
     pub stands_for: Vec<u32>,
@@ -38,7 +38,7 @@ struct PathCounts {
     counts: Vec<(u32, u32)>,
 }
 
-impl Reduced {
+impl ReducedProblem {
     /// The programme; `None` where demands have too many paths that differ.
     pub fn new(
         problem: &Problem,
@@ -99,12 +99,12 @@ impl Reduced {
         flows: &[(usize, u32)],
     ) -> Option<()> {
         let leaving = leaving(problem);
-        let mut labels = Labels::default();
+        let mut labels = PathLabels::default();
         let mut last = usize::MAX;
         for (own, &(place, at)) in flows.iter().enumerate() {
             if place != last {
                 let source = partition.sources[place] as usize;
-                labels = Labels::from(problem, partition, &leaving, source)?;
+                labels = PathLabels::from(problem, partition, &leaving, source)?;
                 last = place;
             }
             let mut paths = Vec::new();
@@ -201,13 +201,13 @@ fn leaving(problem: &Problem) -> Vec<Vec<u32>> {
 
 /// The paths from a source that none is better than.
 #[derive(Default)]
-struct Labels {
+struct PathLabels {
     all: Vec<PathCounts>,
     /// Of each node.
     at: Vec<Vec<usize>>,
 }
 
-impl Labels {
+impl PathLabels {
     /// Finds them in the order of their lengths: of two the longer one is never the better.
     fn from(
         problem: &Problem,

@@ -14,32 +14,32 @@ from functools import partial
 from typing import Protocol
 
 from gomr.allocation import Rates
-from gomr.engines.answer import Answer, Cut, nothing
 from gomr.engines.by_edges.model import RoutingModel, fixed_path_sets
 from gomr.engines.by_edges.program import Program
+from gomr.engines.result import Cut, EngineResult, nothing
 from gomr.engines.span import within_span
 from gomr.engines.time_budget import OutOfTime, TimeBudget
 from gomr.even_split import spread_in_time
 from gomr.objectives import Objective
 from gomr.problem import Demand, Problem
 
-_SMALL = 0.25
+_LEAST_THROUGHPUT = 0.25
 """A throughput below this, in the unit of rates, asks for a smaller unit."""
 _RATE_TOLERANCE = 1e-10
 """A path with less than this share of the largest useful rate is dropped as rounding ..."""
 _REQUEST_TOLERANCE = 1e-3
 """... unless it carries this share of its demand, which is then a small one."""
-_SMALL_LEVEL = 1e-3
+_LEAST_LEVEL = 1e-3
 """A level of `max_min` below this share of its limit is searched again under a lower limit."""
 _SMALLEST_STEP = 1e-6
-_NOTHING = 1e-16
+_ZERO_LIMIT = 1e-16
 """A limit below this share of the unit of rates is 0: acknowledgements without a way back stop all."""
 _ROUNDING = 1e-13
-_FAIR = 1e-9
+_FAIR_TOLERANCE = 1e-9
 """A rate is fair to this share of it ..."""
-_VISIBLE = 1e-12
+_FAIR_TOLERANCE_OF_UNIT = 1e-12
 """... or to this share of the unit of rates."""
-_STOPS = 1e-9
+_LEAST_DUAL = 1e-9
 """A demand whose constraint has a larger dual value than this is one that stops the level of `max_min`."""
 
 
@@ -47,8 +47,8 @@ Programs = Callable[[TimeBudget], Program]
 """Makes an empty programme; the budget has the name of the engine."""
 
 
-class Timed(Protocol):
-    """An engine as `gomr.engines.answer` wants it, whose clock may be another."""
+class ClockedSolver(Protocol):
+    """An engine as `gomr.engines.result` wants it, whose clock may be another."""
 
     def __call__(
         self,
@@ -56,11 +56,11 @@ class Timed(Protocol):
         objective: Objective,
         time_limit_s: float | None,
         clock: Callable[[], float] = time.perf_counter,
-    ) -> Answer:
+    ) -> EngineResult:
         """Solve a problem."""
 
 
-def engine(programs: Programs, name: str) -> Timed:
+def engine(programs: Programs, name: str) -> ClockedSolver:
     """Return the engine of this name that states its programmes in some form."""
     return partial(solve, programs, name)
 
@@ -72,8 +72,8 @@ def solve(
     objective: Objective,
     time_limit_s: float | None,
     clock: Callable[[], float] = time.perf_counter,
-) -> Answer:
-    """Solve a problem; an engine as `gomr.engines.answer` wants it, once it is told its programmes and name.
+) -> EngineResult:
+    """Solve a problem; an engine as `gomr.engines.result` wants it, once it is told its programmes and name.
 
     Raises:
         SolverError: HiGHS failed, or rates are too far apart for it.
@@ -85,7 +85,7 @@ def solve(
         try:
             return _Stages(problem, budget, programs).solve(objective)
         except OutOfTime:
-            return budget.answer_so_far(problem)
+            return budget.result_so_far(problem)
 
 
 class _Stages:
@@ -97,7 +97,7 @@ class _Stages:
         self._programs = programs
         self._path_sets = fixed_path_sets(problem)
 
-    def solve(self, objective: Objective) -> Answer:
+    def solve(self, objective: Objective) -> EngineResult:
         """Return the answer under an objective."""
         if objective.by_level:
             return self._max_min()
@@ -116,18 +116,18 @@ class _Stages:
         while True:
             model = self._model(self._problem, scale)
             admitted = -model.program.minimise(model.unserved)
-            if admitted >= _SMALL or admitted == 0:
+            if admitted >= _LEAST_THROUGHPUT or admitted == 0:
                 return model, scale
             scale *= math.ldexp(1.0, math.frexp(max(admitted, 1e-6))[1])
 
-    def _route(self, objective: Objective) -> Answer:
+    def _route(self, objective: Objective) -> EngineResult:
         """Maximise the first objective, then what comes between, then minimise the delay."""
         model, scale = self._of_most_throughput()
         if objective.by_parts:
             model.program.minimise(model.worthless(objective))
         prices = model.prices()
         if self._budget.has_limit:
-            first = Answer(_without_rounding(self._problem, model.rates(), scale), prices)
+            first = EngineResult(_without_rounding(self._problem, model.rates(), scale), prices)
             self._budget.keep(lambda: first)
         model.program.keep_optimum()
         if objective.evens_load:
@@ -136,9 +136,9 @@ class _Stages:
             model.program.keep_optimum()
         self._budget.stage = "delay"
         model.program.minimise(model.delay)
-        return Answer(_without_rounding(self._problem, model.rates(), scale), prices)
+        return EngineResult(_without_rounding(self._problem, model.rates(), scale), prices)
 
-    def _max_min(self) -> Answer:
+    def _max_min(self) -> EngineResult:
         """Raise all demands together; what stops stays where it is, and the rest rises on."""
         problem, budget = self._problem, self._budget
         budget.stage = "levels"
@@ -155,7 +155,7 @@ class _Stages:
             cuts.append(cut)
             for demand in rising:
                 reached_bps = level_bps * demand.weight
-                at_request = demand.rate_bps <= reached_bps * (1 + _STOPS)
+                at_request = demand.rate_bps <= reached_bps * (1 + _LEAST_DUAL)
                 if at_request or demand.id in cut.stopped:
                     exact = demand.rate_bps <= reached_bps * (1 + _ROUNDING)
                     held[demand.id] = demand.rate_bps if exact else min(demand.rate_bps, reached_bps)
@@ -164,13 +164,13 @@ class _Stages:
         budget.stage = "delay"
         routed = _asking(problem, held)
         if routed.unit_bps == 0:
-            return Answer(nothing(problem).rates, cuts=tuple(cuts))
+            return EngineResult(nothing(problem).rates, cuts=tuple(cuts))
         model = self._model(routed, routed.unit_bps)
         model.hold_admitted(held)
         model.program.minimise(model.delay, refine=True)
         rates = model.rates()
         self._check_fair(held, rates)
-        return Answer(rates, cuts=tuple(cuts))
+        return EngineResult(rates, cuts=tuple(cuts))
 
     def _check_fair(self, fair_bps: Mapping[str, float], rates: Rates) -> None:
         """Check that the rates on paths are the fair ones.
@@ -178,10 +178,10 @@ class _Stages:
         Raises:
             SolverError: One is not; the engine must not pass it off as such.
         """
-        lost_bps = _VISIBLE * self._problem.unit_bps
+        lost_bps = _FAIR_TOLERANCE_OF_UNIT * self._problem.unit_bps
         for demand in self._problem.demands:
             fair, carried_bps = fair_bps[demand.id], math.fsum(rate_bps for _, rate_bps in rates[demand.id])
-            if abs(fair - carried_bps) > max(_FAIR * fair, lost_bps):
+            if abs(fair - carried_bps) > max(_FAIR_TOLERANCE * fair, lost_bps):
                 raise self._budget.failure(
                     f"max_min gives demands[{demand.id}] {fair:.9g} bit/s, but its paths carry "
                     f"{carried_bps:.9g}; use the engine native and report the problem"
@@ -203,8 +203,8 @@ class _Stages:
             level, rows = model.raise_together(rising, limit_bps)
             model.program.minimise([(level, -1.0)], refine=True)
             level_bps = model.program.value(level) * scaled.unit_bps
-            if level_bps >= _SMALL_LEVEL * limit_bps or limit_bps < _NOTHING * self._problem.unit_bps:
-                stopped = tuple(name for name, row in rows.items() if -model.program.dual(row) > _STOPS)
+            if level_bps >= _LEAST_LEVEL * limit_bps or limit_bps < _ZERO_LIMIT * self._problem.unit_bps:
+                stopped = tuple(name for name, row in rows.items() if -model.program.dual(row) > _LEAST_DUAL)
                 return level_bps, Cut(model.prices(), stopped)
             limit_bps *= max(2 * level_bps / limit_bps, _SMALLEST_STEP)
 

@@ -48,7 +48,7 @@ def fixed_path_sets(problem: Problem) -> PathSets:
 
 
 @dataclass
-class _Group:
+class _SourceGroup:
     """Demands of one source that may take any path, and the flow that they share."""
 
     source: str
@@ -182,12 +182,12 @@ class RoutingModel:
         """Return what one more bit/s of each edge would admit (dual values, after minimising `unserved`)."""
         return {edge_id: -self.program.dual(row) for edge_id, row in self._capacity_rows.items()}
 
-    def _make_groups(self, path_sets: PathSets) -> list[_Group]:
-        groups: dict[tuple[str, float], _Group] = {}
+    def _make_groups(self, path_sets: PathSets) -> list[_SourceGroup]:
+        groups: dict[tuple[str, float], _SourceGroup] = {}
         for demand in self._problem.demands:
             if demand.id not in path_sets:
                 key = (demand.source, demand.reverse_ack_ratio)
-                groups.setdefault(key, _Group(*key)).demands.append(demand)
+                groups.setdefault(key, _SourceGroup(*key)).demands.append(demand)
         return list(groups.values())
 
     def _add_paths(self, demand: Demand, paths: tuple[Path, ...]) -> None:
@@ -207,7 +207,7 @@ class RoutingModel:
         for edge_id in demand.ack_edges or ():
             self._loads[edge_id].append((admitted, demand.ack_ratio))
 
-    def _add_arcs(self, group: _Group) -> None:
+    def _add_arcs(self, group: _SourceGroup) -> None:
         """Add arc variables: what enters a node leaves it, but for what is admitted to it."""
         edges = self._edges_from(group.source)
         reached = {edge.head for edge in edges}

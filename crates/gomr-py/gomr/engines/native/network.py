@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gomr._native import Flows, Network
-from gomr.columns import LARGEST, DemandColumns
+from gomr.columns import LARGEST_RATE, DemandColumns
 from gomr.paths.numbering import Numbering
 from gomr.problem import Demand, Edge, Path, Problem
 
@@ -20,7 +20,7 @@ FlowFields: TypeAlias = tuple[
 
 def finite_bps(capacity_bps: float) -> float:
     """Return a capacity as the engine takes it: infinite ones are far beyond all that is asked for."""
-    return min(float(capacity_bps), LARGEST)
+    return min(float(capacity_bps), LARGEST_RATE)
 
 
 class NativeNetwork:

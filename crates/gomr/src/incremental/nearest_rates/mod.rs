@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use crate::graph::NONE;
 use crate::halt::Halt;
-use crate::lp::sparse::Sparse;
+use crate::lp::sparse::SparseVector;
 use state::BasisState;
 
 /// Costs differ by up to this share, so that hardly any two ways out cost the same.
@@ -29,7 +29,7 @@ const PIVOTS_PER_VARIABLE: usize = 20;
 
 /// A rate that may change.
 #[derive(Clone, Debug)]
-pub(crate) struct Rate {
+pub(crate) struct RateVariable {
     /// What it should stay at.
     pub base: f64,
     /// Cost of a unit more.
@@ -53,7 +53,7 @@ pub(crate) struct Bounds {
 
 /// How a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum SearchOutcome {
     /// All limits are kept, at least cost.
     Optimal,
     /// No rates keep all limits.
@@ -71,7 +71,7 @@ pub(crate) enum End {
 /// The variables of rate `w` are `2w`, by which it is more than its base, and `2w + 1`, by which it is less.
 #[derive(Debug)]
 pub(crate) struct NearestRates {
-    rates: Vec<Rate>,
+    rates: Vec<RateVariable>,
     limits: Vec<Bounds>,
     by_row: Vec<Vec<(u32, f64)>>,
     halt: Halt,
@@ -81,9 +81,9 @@ pub(crate) struct NearestRates {
     pub work: u64,
     pub most_work: u64,
     /// The pivot row: change of the leaving variable per unit of each rate.
-    row: Sparse,
+    row: SparseVector,
     /// Change of each row's activity per unit of what enters.
-    load: Sparse,
+    load: SparseVector,
 }
 
 fn sign(variable: u32) -> f64 {
@@ -94,7 +94,7 @@ fn sign(variable: u32) -> f64 {
 }
 
 impl NearestRates {
-    pub fn new(rates: Vec<Rate>, limits: Vec<Bounds>, halt: Halt) -> Self {
+    pub fn new(rates: Vec<RateVariable>, limits: Vec<Bounds>, halt: Halt) -> Self {
         let mut by_row = vec![Vec::new(); limits.len()];
         for (w, rate) in rates.iter().enumerate() {
             for &(row, load) in &rate.entries {
@@ -116,7 +116,7 @@ impl NearestRates {
             activity: vec![0.0; limits.len()],
             ..BasisState::default()
         };
-        let (mut row, mut load) = (Sparse::default(), Sparse::default());
+        let (mut row, mut load) = (SparseVector::default(), SparseVector::default());
         row.resize(rates.len());
         load.resize(limits.len());
         let mut nearest = Self {
@@ -160,45 +160,45 @@ impl NearestRates {
     }
 
     /// Looks for the nearest rates from the last basis on.
-    pub fn search(&mut self) -> End {
+    pub fn search(&mut self) -> SearchOutcome {
         let most_pivots =
             self.pivots + 200 + PIVOTS_PER_VARIABLE * (self.limits.len() + self.rates.len());
         while self.pivots < most_pivots {
             if self.work > self.most_work {
-                return End::Costly;
+                return SearchOutcome::Costly;
             }
             if self.pivots % 32 == 0 && self.halt.now() {
-                return End::Halted;
+                return SearchOutcome::Halted;
             }
             let Some(leave) = self.leaving() else {
                 if self.state.settled {
-                    return End::Optimal;
+                    return SearchOutcome::Optimal;
                 }
                 if !self.settle() {
-                    return End::Stuck;
+                    return SearchOutcome::Stuck;
                 }
                 continue;
             };
             let rows = self.pivot_row(leave.basic);
             let Some(enter) = self.entering(leave, &rows) else {
                 if self.state.settled {
-                    return End::Infeasible;
+                    return SearchOutcome::Infeasible;
                 }
                 if !self.settle() {
-                    return End::Stuck;
+                    return SearchOutcome::Stuck;
                 }
                 continue;
             };
             self.pivot(leave, enter, &rows);
             if self.pivots % PIVOTS_PER_RENEWAL == 0 && !self.settle() {
-                return End::Stuck;
+                return SearchOutcome::Stuck;
             }
         }
-        End::Stuck
+        SearchOutcome::Stuck
     }
 
     /// Holds rates at their base and searches on; where that breaks a limit for good, they are as before again.
-    pub fn hold(&mut self, held: impl Iterator<Item = usize>) -> End {
+    pub fn hold(&mut self, held: impl Iterator<Item = usize>) -> SearchOutcome {
         let before = self.state.clone();
         for w in held {
             for v in [2 * w, 2 * w + 1] {
@@ -208,7 +208,7 @@ impl NearestRates {
         }
         self.compute_values();
         let end = self.search();
-        if end != End::Optimal {
+        if end != SearchOutcome::Optimal {
             self.state = before;
         }
         end

@@ -2,7 +2,7 @@
 
 use super::{sign, NearestRates};
 use crate::graph::NONE;
-use crate::lp::factor::Vectors;
+use crate::lp::factor::SparseVectors;
 use crate::lp::inverse::Inverse;
 
 /// Share of a row's tolerance by which the rows at a bound may miss it.
@@ -32,7 +32,7 @@ impl NearestRates {
     /// Inverts the working basis; false where it is singular.
     pub(super) fn refactor(&mut self) -> bool {
         let state = &self.state;
-        let mut matrix = Vectors::default();
+        let mut matrix = SparseVectors::default();
         for &v in &state.working {
             let entries = self.rates[v as usize / 2].entries.iter();
             let at = |&(row, load): &(u32, f64)| (state.tight_at[row as usize], load * sign(v));

@@ -1,7 +1,7 @@
 //! All levels in one climb: what flows have is raised from level to level, and stays feasible all along.
 
-use super::cuts::{Barrier, Known, Level, Line};
-use super::{rising, Rising, MOST_CUTS};
+use super::cuts::{CutPool, CutSlack, Level, MetricCut};
+use super::{rising, FillingFlow, MOST_CUTS};
 use crate::problem::Error;
 use crate::solver::Solver;
 use crate::start::balanced;
@@ -48,16 +48,16 @@ impl Ascent {
     pub fn next(
         &mut self,
         solver: &mut Solver,
-        flows: &[Rising],
+        flows: &[FillingFlow],
         frozen: &[Option<f64>],
-        known: &mut Known,
+        pool: &mut CutPool,
     ) -> Result<Option<Level>, Error> {
         let Some(mut reached) = self.reached.take() else {
             return Ok(None);
         };
         let most_work = self.most_solves * solver.fresh_work().max(LEAST_FRESH_WORK);
         solver.run.rise_until = solver.master.work.saturating_add(most_work);
-        let outcome = climb(solver, flows, frozen, known, &mut reached);
+        let outcome = climb(solver, flows, frozen, pool, &mut reached);
         match outcome {
             Ok(level) => {
                 self.reached = Some(reached);
@@ -79,12 +79,12 @@ impl Ascent {
 /// From the right: up to where the known cuts allow. What stops it short of that is another cut.
 fn climb(
     solver: &mut Solver,
-    flows: &[Rising],
+    flows: &[FillingFlow],
     frozen: &[Option<f64>],
-    known: &mut Known,
+    pool: &mut CutPool,
     reached: &mut Vec<f64>,
 ) -> Result<Level, Error> {
-    let mut next_level = known.bound(flows, frozen);
+    let mut next_level = pool.bound(flows, frozen);
     for _ in 0..MOST_CUTS {
         let step = next_level.level.min(even_level(flows, frozen, reached));
         let goal = requests_at(solver, flows, frozen, step);
@@ -109,12 +109,12 @@ fn climb(
         for (reached, rise) in reached.iter_mut().zip(&rise) {
             *reached += risen.units * rise;
         }
-        let barrier = known.add(Barrier::scaled(solver));
-        let next = Line::new(flows, frozen, &barrier).root(next_level.level);
+        let cut = pool.add(MetricCut::scaled(solver));
+        let next = CutSlack::new(flows, frozen, &cut).root(next_level.level);
         let is_there = next >= next_level.level * (1.0 - LEVEL_ROUNDING);
         next_level = Level {
             level: next.min(next_level.level),
-            barrier: Some(barrier),
+            cut: Some(cut),
         };
         if is_there {
             *reached = goal;
@@ -126,7 +126,7 @@ fn climb(
 
 /// The level up to which those that rise rise alike, but for a factor of `MOST_UNEVEN_RISE`: beside larger ones a pivot would not
 /// see the smallest.
-fn even_level(flows: &[Rising], frozen: &[Option<f64>], reached: &[f64]) -> f64 {
+fn even_level(flows: &[FillingFlow], frozen: &[Option<f64>], reached: &[f64]) -> f64 {
     let rising = || flows.iter().zip(frozen).filter(|(_, rate)| rate.is_none());
     let left = rising().filter_map(|(flow, _)| {
         let left = flow.request - reached[flow.commodity as usize];
@@ -139,7 +139,12 @@ fn even_level(flows: &[Rising], frozen: &[Option<f64>], reached: &[f64]) -> f64 
 }
 
 /// What each commodity asks for at a level.
-fn requests_at(solver: &Solver, flows: &[Rising], frozen: &[Option<f64>], level: f64) -> Vec<f64> {
+fn requests_at(
+    solver: &Solver,
+    flows: &[FillingFlow],
+    frozen: &[Option<f64>],
+    level: f64,
+) -> Vec<f64> {
     let mut requests = vec![0.0; solver.pool.commodities.len()];
     for (flow, rate) in flows.iter().zip(frozen) {
         let rising = flow.request.min(flow.weight * level);

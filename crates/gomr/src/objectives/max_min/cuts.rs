@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::{rising, Rising};
+use super::{rising, FillingFlow};
 use crate::solver::Solver;
 
 /// What all allocations keep: `Σ_k dist_k(π)·x_k ≤ Σ_e C_e π_e`.
-pub(crate) struct Barrier {
+pub(crate) struct MetricCut {
     /// `Σ_e C_e π_e`.
     pub room: f64,
     /// `dist_k(π)` of each commodity.
@@ -19,13 +19,13 @@ pub(crate) struct Barrier {
 /// The highest level and what stops it; nothing where that is the requests alone.
 pub(super) struct Level {
     pub level: f64,
-    pub barrier: Option<Rc<Barrier>>,
+    pub cut: Option<Rc<MetricCut>>,
 }
 
 /// The cuts that were met so far.
 #[derive(Default)]
-pub(super) struct Known {
-    barriers: VecDeque<Rc<Barrier>>,
+pub(super) struct CutPool {
+    cuts: VecDeque<Rc<MetricCut>>,
 }
 
 /// Cuts that are kept from level to level.
@@ -35,13 +35,13 @@ const LEAST_RISING_PART: f64 = 1e-3;
 
 impl Level {
     /// Share of the cut that one bit/s of a flow takes.
-    pub fn share(&self, flow: &Rising) -> f64 {
-        let barrier = self.barrier.as_ref();
-        barrier.map_or(0.0, |barrier| barrier.share(flow))
+    pub fn share(&self, flow: &FillingFlow) -> f64 {
+        let cut = self.cut.as_ref();
+        cut.map_or(0.0, |cut| cut.share(flow))
     }
 }
 
-impl Barrier {
+impl MetricCut {
     /// The cut that the first-objective prices form. A commodity that is not served pays 1, however far it is.
     pub fn of(solver: &mut Solver) -> Self {
         let (room, distance) = solver.cut();
@@ -54,15 +54,15 @@ impl Barrier {
 
     /// The same where prices are in a unit of their own: the commodity that pays most pays 1.
     pub fn scaled(solver: &mut Solver) -> Self {
-        let mut barrier = Self::of(solver);
-        let finite = barrier.distance.iter().copied().filter(|d| d.is_finite());
+        let mut cut = Self::of(solver);
+        let finite = cut.distance.iter().copied().filter(|d| d.is_finite());
         let most = finite.fold(0.0, f64::max);
         if most > 0.0 {
-            barrier.room /= most;
-            barrier.distance.iter_mut().for_each(|d| *d /= most);
-            barrier.prices.iter_mut().for_each(|p| *p /= most);
+            cut.room /= most;
+            cut.distance.iter_mut().for_each(|d| *d /= most);
+            cut.prices.iter_mut().for_each(|p| *p /= most);
         }
-        barrier
+        cut
     }
 
     /// What stops the commodities that have no path, at prices of zero, once [`rising::begin`] looked for one.
@@ -85,40 +85,40 @@ impl Barrier {
         self.distance[id]
     }
 
-    pub fn share(&self, flow: &Rising) -> f64 {
+    pub fn share(&self, flow: &FillingFlow) -> f64 {
         self.distance[flow.commodity as usize].min(1.0)
     }
 }
 
-impl Known {
+impl CutPool {
     /// Keeps a cut; the oldest is forgotten where there are many.
-    pub fn add(&mut self, barrier: Barrier) -> Rc<Barrier> {
-        let barrier = Rc::new(barrier);
-        self.barriers.push_back(Rc::clone(&barrier));
-        if self.barriers.len() > MOST_CUTS_KEPT {
-            self.barriers.pop_front();
+    pub fn add(&mut self, cut: MetricCut) -> Rc<MetricCut> {
+        let cut = Rc::new(cut);
+        self.cuts.push_back(Rc::clone(&cut));
+        if self.cuts.len() > MOST_CUTS_KEPT {
+            self.cuts.pop_front();
         }
-        barrier
+        cut
     }
 
     /// The highest level that the requests and all known cuts allow.
-    pub fn bound(&self, flows: &[Rising], frozen: &[Option<f64>]) -> Level {
+    pub fn bound(&self, flows: &[FillingFlow], frozen: &[Option<f64>]) -> Level {
         let rising = flows.iter().zip(frozen).filter(|(_, rate)| rate.is_none());
         let requests = rising.map(|(flow, _)| flow.request / flow.weight);
         let mut lowest = Level {
             level: requests.fold(0.0, f64::max),
-            barrier: None,
+            cut: None,
         };
-        for barrier in &self.barriers {
-            let line = Line::new(flows, frozen, barrier);
-            if !line.rises_enough(barrier, lowest.level) {
+        for cut in &self.cuts {
+            let line = CutSlack::new(flows, frozen, cut);
+            if !line.rises_enough(cut, lowest.level) {
                 continue;
             }
             let root = line.root(lowest.level);
             if root < lowest.level {
                 lowest = Level {
                     level: root,
-                    barrier: Some(Rc::clone(barrier)),
+                    cut: Some(Rc::clone(cut)),
                 };
             }
         }
@@ -127,22 +127,22 @@ impl Known {
 }
 
 /// What is left of a cut as the level rises: `left − slope·t`, less steep once a flow has all it asks for.
-pub(super) struct Line {
+pub(super) struct CutSlack {
     left: f64,
     slope: f64,
     /// Level at which a flow has its request, and what it makes of the slope.
     steps: Vec<(f64, f64)>,
 }
 
-impl Line {
-    pub fn new(flows: &[Rising], frozen: &[Option<f64>], barrier: &Barrier) -> Self {
+impl CutSlack {
+    pub fn new(flows: &[FillingFlow], frozen: &[Option<f64>], cut: &MetricCut) -> Self {
         let mut line = Self {
-            left: barrier.room,
+            left: cut.room,
             slope: 0.0,
             steps: Vec::new(),
         };
         for (flow, rate) in flows.iter().zip(frozen) {
-            let share = barrier.share(flow);
+            let share = cut.share(flow);
             match *rate {
                 Some(rate) => line.left -= share * rate,
                 None if share > 0.0 => {
@@ -157,12 +157,12 @@ impl Line {
     }
 
     /// Whether what rises is so much of the cut that its root is exact.
-    fn rises_enough(&self, barrier: &Barrier, level: f64) -> bool {
+    fn rises_enough(&self, cut: &MetricCut, level: f64) -> bool {
         let rises = self
             .steps
             .iter()
             .map(|&(until, weight)| weight * until.min(level));
-        rises.sum::<f64>() > LEAST_RISING_PART * barrier.room
+        rises.sum::<f64>() > LEAST_RISING_PART * cut.room
     }
 
     /// Largest `t ≤ level` at which nothing is missing.

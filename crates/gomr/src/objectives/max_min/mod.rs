@@ -16,15 +16,15 @@ pub(crate) mod rising;
 
 use crate::certificate::audit::Cut;
 use crate::certificate::duality::Proof;
-use crate::objectives::first_only::{self, Ignored};
+use crate::objectives::first_only::{self, SavedCosts};
 use crate::problem::Error;
 use crate::solver::Solver;
 use ascent::Ascent;
-use cuts::{Barrier, Known, Level, Line};
+use cuts::{CutPool, CutSlack, Level, MetricCut};
 
 /// A flow as the filling sees it: its commodity, request and weight.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rising {
+pub(crate) struct FillingFlow {
     pub commodity: u32,
     pub request: f64,
     pub weight: f64,
@@ -42,20 +42,20 @@ pub(crate) struct Filling {
 }
 
 /// Flows with a smaller share are not in a cut.
-const LEAST_PART_OF_CUT: f64 = 1e-9;
+const LEAST_CUT_SHARE: f64 = 1e-9;
 /// Part of the requests that may be missing where all of them fit.
 pub(crate) const MOST_MISSING: f64 = 1e-11;
 /// Cuts that may be met on the way to a level.
 const MOST_CUTS: usize = 200;
 /// Share of its rate that a settled flow gives way by first, and in the end, where rounding would stop the rest.
-const FIRST_YIELD: f64 = 2.5e-13;
-const MOST_YIELDED: f64 = 1e-10;
+const FIRST_RELAXATION: f64 = 2.5e-13;
+const MOST_RELAXATION: f64 = 1e-10;
 
 /// Finds the max-min fair rates; the solver ends with these as its requests. What was settled before an error is
 /// in `filling`.
 pub(crate) fn fill(
     solver: &mut Solver,
-    flows: &[Rising],
+    flows: &[FillingFlow],
     filling: &mut Filling,
 ) -> Result<(), Error> {
     let asks = flows.iter().map(|flow| flow.request > 0.0);
@@ -68,12 +68,12 @@ pub(crate) fn fill(
         proof,
     } = filling;
     let mut yielded = 0.0;
-    let mut search = Search::new(first_only::ignore_delays(solver));
+    let mut search = LevelSearch::new(first_only::ignore_delays(solver));
     while frozen.iter().any(Option::is_none) {
         let next = search.next_level(solver, flows, frozen)?;
-        let share = |flow: &Rising| next.share(flow);
+        let share = |flow: &FillingFlow| next.share(flow);
         let mut stopped = Vec::new();
-        let mut cut = Cut::default();
+        let mut proven = Cut::default();
         for (place, (flow, rate)) in flows
             .iter()
             .zip(frozen.iter_mut())
@@ -82,7 +82,7 @@ pub(crate) fn fill(
         {
             // As the level was made of it: weight times level may be a hair below the request.
             let at_request = flow.request / flow.weight <= next.level;
-            if at_request || share(flow) > LEAST_PART_OF_CUT {
+            if at_request || share(flow) > LEAST_CUT_SHARE {
                 let fair = if at_request {
                     flow.request
                 } else {
@@ -91,34 +91,34 @@ pub(crate) fn fill(
                 *rate = Some(fair);
                 proof.bound += fair;
                 if !at_request {
-                    cut.stopped.push(place as u32);
+                    proven.stopped.push(place as u32);
                 }
                 stopped.push((flow, if at_request { 0.0 } else { 1.0 / share(flow) }));
             }
         }
         if stopped.is_empty() {
             // Only rates that are settled already meet in this cut, by rounding: they give it way.
-            yielded = 4.0 * f64::max(yielded, FIRST_YIELD);
-            if yielded > MOST_YIELDED {
+            yielded = 4.0 * f64::max(yielded, FIRST_RELAXATION);
+            if yielded > MOST_RELAXATION {
                 return Err(solver.not_solved("max-min filling found no bottleneck"));
             }
             let settled = frozen.iter_mut().flatten();
             settled.for_each(|rate| *rate *= 1.0 - yielded);
             continue;
         }
-        let Some(barrier) = &next.barrier else {
+        let Some(cut) = &next.cut else {
             continue;
         };
-        if !cut.stopped.is_empty() {
-            cut.prices.clone_from(&barrier.prices);
-            cuts.push(cut);
+        if !proven.stopped.is_empty() {
+            proven.prices.clone_from(&cut.prices);
+            cuts.push(proven);
         }
         // Every flow of the cut has its rate by now: what they leave of the cut is all one could gain.
         let parts = flows.iter().zip(frozen.iter());
         let taken: f64 = parts
             .map(|(flow, rate)| share(flow) * rate.unwrap_or(0.0))
             .sum();
-        let spare = (barrier.room - taken).max(0.0);
+        let spare = (cut.room - taken).max(0.0);
         proof.bound += stopped.iter().map(|(_, gain)| spare * gain).sum::<f64>();
     }
     search.end(solver);
@@ -129,7 +129,7 @@ pub(crate) fn fill(
     Ok(())
 }
 
-fn set_requests(solver: &mut Solver, flows: &[Rising], rate: impl Fn(usize) -> f64) -> f64 {
+fn set_requests(solver: &mut Solver, flows: &[FillingFlow], rate: impl Fn(usize) -> f64) -> f64 {
     let mut total = vec![0.0; solver.pool.commodities.len()];
     for (i, flow) in flows.iter().enumerate() {
         total[flow.commodity as usize] += rate(i);
@@ -143,19 +143,19 @@ fn set_requests(solver: &mut Solver, flows: &[Rising], rate: impl Fn(usize) -> f
 }
 
 /// The way from level to level.
-struct Search {
-    known: Known,
+struct LevelSearch {
+    pool: CutPool,
     ascent: Option<Ascent>,
     /// What undoes that delays are ignored; nothing once solves are from scratch.
-    delays: Option<Ignored>,
+    delays: Option<SavedCosts>,
     /// The last level that was found.
     level: f64,
 }
 
-impl Search {
-    fn new(delays: Ignored) -> Self {
+impl LevelSearch {
+    fn new(delays: SavedCosts) -> Self {
         Self {
-            known: Known::default(),
+            pool: CutPool::default(),
             ascent: None,
             delays: Some(delays),
             level: 0.0,
@@ -179,25 +179,25 @@ impl Search {
     fn next_level(
         &mut self,
         solver: &mut Solver,
-        flows: &[Rising],
+        flows: &[FillingFlow],
         frozen: &[Option<f64>],
     ) -> Result<Level, Error> {
-        let known = &mut self.known;
+        let pool = &mut self.pool;
         if self.ascent.is_none() {
-            let all = known.bound(flows, frozen);
+            let all = pool.bound(flows, frozen);
             if fits(solver, flows, frozen, all.level, Basis::Last)? {
                 return Ok(all);
             }
-            known.add(Barrier::of(solver));
-            if asks_once(solver) {
+            pool.add(MetricCut::of(solver));
+            if has_single_commodity(solver) {
                 // The largest throughput is its level: nothing is to be climbed.
-                let only = known.bound(flows, frozen);
+                let only = pool.bound(flows, frozen);
                 if fits(solver, flows, frozen, only.level, Basis::Last)? {
                     return Ok(only);
                 }
             }
             self.ascent = Some(Ascent::begin(solver));
-            let apart = Barrier::of_pathless(solver);
+            let apart = MetricCut::of_pathless(solver);
             let rising = flows.iter().zip(frozen).filter(|(_, rate)| rate.is_none());
             if rising
                 .map(|(flow, _)| apart.share(flow))
@@ -205,12 +205,12 @@ impl Search {
             {
                 return Ok(Level {
                     level: 0.0,
-                    barrier: Some(known.add(apart)),
+                    cut: Some(pool.add(apart)),
                 });
             }
         }
         let climbed = match &mut self.ascent {
-            Some(ascent) => ascent.next(solver, flows, frozen, known)?,
+            Some(ascent) => ascent.next(solver, flows, frozen, pool)?,
             None => None,
         };
         let level = match climbed {
@@ -225,7 +225,7 @@ impl Search {
     fn level_from_above(
         &mut self,
         solver: &mut Solver,
-        flows: &[Rising],
+        flows: &[FillingFlow],
         frozen: &[Option<f64>],
     ) -> Result<Level, Error> {
         let basis = match solver.master.work > solver.run.rise_until {
@@ -235,12 +235,12 @@ impl Search {
         if basis == Basis::Fresh {
             self.count_delays(solver);
         }
-        highest_level(solver, flows, frozen, &mut self.known, (self.level, basis))
+        highest_level(solver, flows, frozen, &mut self.pool, (self.level, basis))
     }
 }
 
 /// Whether one commodity alone asks for something.
-fn asks_once(solver: &Solver) -> bool {
+fn has_single_commodity(solver: &Solver) -> bool {
     let groups = solver.master.groups.iter();
     groups
         .filter(|group| group.active && group.request > 0.0)
@@ -258,7 +258,7 @@ enum Basis {
 /// Whether what the flows ask for at a level fits.
 fn fits(
     solver: &mut Solver,
-    flows: &[Rising],
+    flows: &[FillingFlow],
     frozen: &[Option<f64>],
     level: f64,
     basis: Basis,
@@ -278,22 +278,22 @@ fn fits(
 /// The highest level, by a solve for each one that is tried: from the right, by Newton's method. `least` fits.
 fn highest_level(
     solver: &mut Solver,
-    flows: &[Rising],
+    flows: &[FillingFlow],
     frozen: &[Option<f64>],
-    known: &mut Known,
+    pool: &mut CutPool,
     (least, basis): (f64, Basis),
 ) -> Result<Level, Error> {
-    let mut highest = known.bound(flows, frozen);
+    let mut highest = pool.bound(flows, frozen);
     for _ in 0..MOST_CUTS {
         let level = highest.level;
         if fits(solver, flows, frozen, level, basis)? {
             return Ok(highest);
         }
-        let barrier = known.add(Barrier::of(solver));
-        let next = Line::new(flows, frozen, &barrier).root(level);
+        let cut = pool.add(MetricCut::of(solver));
+        let next = CutSlack::new(flows, frozen, &cut).root(level);
         highest = Level {
             level: next.min(level).max(least),
-            barrier: Some(barrier),
+            cut: Some(cut),
         };
         if next >= level * (1.0 - 1e-13) || next <= least * (1.0 + MOST_MISSING) {
             return Ok(highest);
@@ -338,8 +338,8 @@ mod tests {
         let problem = ring(11);
         let mut engine = Engine::new(&problem, Objective::MaxMin).expect("valid");
         engine.solve().expect("solves");
-        let flows: Vec<Rising> = (0..problem.flows.len())
-            .map(|id| Rising {
+        let flows: Vec<FillingFlow> = (0..problem.flows.len())
+            .map(|id| FillingFlow {
                 commodity: id as u32,
                 request: problem.flows[id].rate_bps,
                 weight: 1.0,
@@ -352,25 +352,20 @@ mod tests {
             first_only::ignore_delays(&mut climbing),
             first_only::ignore_delays(&mut probing),
         );
-        let (mut met, mut known) = (Known::default(), Known::default());
+        let (mut met, mut pool) = (CutPool::default(), CutPool::default());
         let mut ascent = Ascent::begin(&mut climbing);
         let mut levels = 0;
         while frozen.iter().any(Option::is_none) {
-            let probed = highest_level(
-                &mut probing,
-                &flows,
-                &frozen,
-                &mut known,
-                (0.0, Basis::Last),
-            )
-            .expect("solves");
+            let probed =
+                highest_level(&mut probing, &flows, &frozen, &mut pool, (0.0, Basis::Last))
+                    .expect("solves");
             let climbed = ascent
                 .next(&mut climbing, &flows, &frozen, &mut met)
                 .expect("not halted")
                 .expect("no rounding stops it");
             assert!((climbed.level - probed.level).abs() < 1e-9 * probed.level);
             for (flow, rate) in flows.iter().zip(&mut frozen) {
-                let stops = flow.request <= probed.level || probed.share(flow) > LEAST_PART_OF_CUT;
+                let stops = flow.request <= probed.level || probed.share(flow) > LEAST_CUT_SHARE;
                 if rate.is_none() && stops {
                     *rate = Some(flow.request.min(probed.level));
                 }

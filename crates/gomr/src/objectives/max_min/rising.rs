@@ -5,7 +5,7 @@
 
 use crate::graph::NONE;
 use crate::lp::bounds;
-use crate::lp::master::Enter;
+use crate::lp::master::EnteringVariable;
 use crate::lp::rise;
 use crate::pricing;
 use crate::problem::Error;
@@ -13,7 +13,7 @@ use crate::solver::{Commodity, Solver};
 
 /// What stopped the requests.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Risen {
+pub(crate) struct RiseOutcome {
     /// Units by which they rose.
     pub units: f64,
     /// Whether that is all they were to rise by.
@@ -94,7 +94,7 @@ pub(crate) fn has_path(solver: &Solver, id: u32) -> bool {
 ///
 /// # Errors
 /// [`Error::NotSolved`] when rounding defeats it.
-pub(crate) fn raise(solver: &mut Solver, rise: &[f64], most: f64) -> Result<Risen, Error> {
+pub(crate) fn raise(solver: &mut Solver, rise: &[f64], most: f64) -> Result<RiseOutcome, Error> {
     let value = rise.iter().map(|rise| rise.abs()).sum();
     solver.run.bland_from = solver.master.pivots + solver.settings.simplex.patience * solver.size();
     rise::set(&mut solver.master, rise.to_vec(), most, value);
@@ -110,7 +110,7 @@ pub(crate) fn raise(solver: &mut Solver, rise: &[f64], most: f64) -> Result<Rise
             solver.master.compute_values();
         }
         if solver.accurate() && solver.master.infeasibility() <= solver.feasibility() {
-            return Ok(Risen {
+            return Ok(RiseOutcome {
                 units: rise::value(&solver.master).clamp(0.0, most),
                 is_all: rise::is_full(&solver.master),
             });
@@ -130,11 +130,11 @@ pub(crate) fn settle_requests(solver: &mut Solver, requests: &[f64]) {
 }
 
 /// The column that raises requests, where it is worth entering.
-pub(crate) fn entering(solver: &Solver, limit: f64) -> Option<(Enter, f64)> {
+pub(crate) fn entering(solver: &Solver, limit: f64) -> Option<(EnteringVariable, f64)> {
     let column = solver.master.rise_column;
     if column == NONE || solver.master.is_basic(column) {
         return None;
     }
     let gain = solver.master.reduced_profit(column);
-    (gain > limit).then_some((Enter::Column(column), gain))
+    (gain > limit).then_some((EnteringVariable::Column(column), gain))
 }

@@ -3,30 +3,30 @@
 //! Only arcs that may fill up have a row. The others are looked at after each solve, and get one when they are
 //! overloaded after all.
 
-use super::sources::{OnTree, SourceLoads, Sources};
-use super::sweeps::Share;
+use super::sources::{SourceLoads, Sources, TreeRouting};
+use super::sweeps::SourceRouting;
 use crate::graph::{Graph, NONE};
 use crate::halt::Halt;
 use crate::problem::Error;
 use crate::solver::{Commodity, Solver};
 
 /// Arcs with such a utilisation, over the largest allowed, may fill up.
-pub(super) const MAY_FILL: f64 = 0.7;
+pub(super) const ROW_UTILISATION: f64 = 0.7;
 /// Utilisation over the largest allowed that is no rounding.
-const OVERLOAD: f64 = 1e-11;
+const OVERLOAD_TOLERANCE: f64 = 1e-11;
 /// Trees of a source are much alike, so the pivots between them can be tiny: they are avoided where the rates that
 /// are passed over are so small, in tolerances. Bounds are kept in the end.
-const LEEWAY: f64 = 100.0;
+const RATIO_TEST_TOLERANCES: f64 = 100.0;
 /// Candidates looked at for each that is wanted: columns are known, so that more of them save pivots.
-const LOOKED_AT: usize = 64;
+const CANDIDATES_PER_COLUMN: usize = 64;
 /// Trees of each source to begin with, of those that it was spread over.
-const FIRST_TREES: usize = 4;
+const FIRST_TREES_PER_SOURCE: usize = 4;
 /// Columns for each source from where on the worst are forgotten.
-const MOST_COLUMNS: usize = 30;
+const MOST_COLUMNS_PER_SOURCE: usize = 30;
 
 /// What a column is worth in the first objective and costs in the second.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Worth {
+pub(super) struct Coefficients {
     pub value: f64,
     pub cost: f64,
 }
@@ -36,7 +36,7 @@ const LEFT_OUT: u32 = 0;
 
 /// What the programme counts in. Entries near 1 keep its pivots well above rounding.
 #[derive(Clone, Debug)]
-pub(super) struct Units {
+pub(super) struct Scaling {
     /// What the whole of each source counts.
     pub sources: Vec<f64>,
     /// What a share of 1 of each arc's capacity counts.
@@ -46,31 +46,31 @@ pub(super) struct Units {
 }
 
 /// The restricted master problem.
-pub(super) struct Blocks {
+pub(super) struct SourceMaster {
     pub sources: Sources,
     pub solver: Solver,
-    units: Units,
+    units: Scaling,
     /// Arc of each row, and row of each arc.
     rows: Vec<u32>,
     row_of: Vec<u32>,
     /// The routing of each source that all began with, and its worth.
-    start: Vec<(Share, Worth)>,
+    start: Vec<(SourceRouting, Coefficients)>,
     /// The tree of each column, where it has one, with its loads of arcs without a row.
-    trees: Vec<Option<(OnTree, Worth)>>,
+    trees: Vec<Option<(TreeRouting, Coefficients)>>,
     /// A source more, whose column takes load off every arc; see [`super::concurrent`].
     relief: Option<f64>,
     /// Rate that trees may leave out, bit/s; it has the first row.
     most_left_out: Option<f64>,
 }
 
-impl Blocks {
-    /// Starts with a routing of each source, in an empty programme: [`Blocks::give_rows`] and
-    /// [`Blocks::build`] come first. With a `relief` every arc may carry up to this many times as much more, at a
+impl SourceMaster {
+    /// Starts with a routing of each source, in an empty programme: [`SourceMaster::give_rows`] and
+    /// [`SourceMaster::build`] come first. With a `relief` every arc may carry up to this many times as much more, at a
     /// cost of 1 for each time.
     pub fn new(
         sources: Sources,
-        start: Vec<(Share, Worth)>,
-        units: Units,
+        start: Vec<(SourceRouting, Coefficients)>,
+        units: Scaling,
         relief: Option<f64>,
         halt: Halt,
     ) -> Self {
@@ -99,7 +99,7 @@ impl Blocks {
     /// Whether an arc without a row has more than `most` of a utilisation.
     pub fn misses_row(&self, utilisation: &[f64], most: f64) -> bool {
         let mut arcs = self.row_of.iter().zip(utilisation);
-        arcs.any(|(&row, &used)| row == NONE && used > most * (1.0 + OVERLOAD))
+        arcs.any(|(&row, &used)| row == NONE && used > most * (1.0 + OVERLOAD_TOLERANCE))
     }
 
     /// Gives a row to every arc with more than `least` of a utilisation.
@@ -138,9 +138,9 @@ impl Blocks {
         solver.master.halt = self.solver.master.halt.clone();
         solver.master.set_big_m(big_m);
         solver.master.expect_dense_columns();
-        solver.master.leeway = LEEWAY;
+        solver.master.leeway = RATIO_TEST_TOLERANCES;
         solver.run.stage = stage;
-        solver.settings.pricing.looked_at = LOOKED_AT;
+        solver.settings.pricing.looked_at = CANDIDATES_PER_COLUMN;
         self.solver = solver;
         let known = std::mem::take(&mut self.trees);
         for place in 0..self.start.len() {
@@ -153,7 +153,7 @@ impl Blocks {
             let group = self.add_group(most);
             let arcs = self.rows.iter().filter(|&&arc| arc != NONE);
             let loads: SourceLoads = arcs.map(|&arc| (arc, -self.units.most)).collect();
-            let worth = Worth {
+            let worth = Coefficients {
                 value: 0.0,
                 cost: 1.0,
             };
@@ -175,11 +175,11 @@ impl Blocks {
     }
 
     /// Adds the trees that have the largest parts of what all began with.
-    pub fn add_first_trees(&mut self, worth: impl Fn(&OnTree) -> Worth) {
+    pub fn add_first_trees(&mut self, worth: impl Fn(&TreeRouting) -> Coefficients) {
         for place in 0..self.start.len() {
             let mut trees = self.start[place].0.trees.clone();
             trees.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-            for (mut tree, _) in trees.into_iter().take(FIRST_TREES) {
+            for (mut tree, _) in trees.into_iter().take(FIRST_TREES_PER_SOURCE) {
                 tree.loads = self.sources.loads_on(place, &tree);
                 let worth = worth(&tree);
                 self.add_tree(tree, worth);
@@ -188,7 +188,7 @@ impl Blocks {
     }
 
     /// Adds a tree of its source.
-    pub fn add_tree(&mut self, mut tree: OnTree, worth: Worth) {
+    pub fn add_tree(&mut self, mut tree: TreeRouting, worth: Coefficients) {
         let mut loads = std::mem::take(&mut tree.loads);
         let is_limited = |arc: u32| self.row_of[arc as usize] != NONE;
         let others = loads.iter().filter(|(arc, _)| !is_limited(*arc));
@@ -204,8 +204,8 @@ impl Blocks {
         group: u32,
         loads: &SourceLoads,
         left_out_bps: f64,
-        worth: Worth,
-        tree: Option<(OnTree, Worth)>,
+        worth: Coefficients,
+        tree: Option<(TreeRouting, Coefficients)>,
     ) -> u32 {
         let size = self.size(group as usize);
         let units = &self.units.arcs;
@@ -237,7 +237,7 @@ impl Blocks {
     /// As [`Solver::optimise`].
     pub fn solve(&mut self) -> Result<(), Error> {
         self.solver.optimise(false)?;
-        if self.trees.len() > MOST_COLUMNS * self.start.len() + 1000 {
+        if self.trees.len() > MOST_COLUMNS_PER_SOURCE * self.start.len() + 1000 {
             self.forget_worst();
         }
         Ok(())
@@ -263,7 +263,7 @@ impl Blocks {
     }
 
     /// The columns in use of a source with their shares: trees, or what it began with.
-    fn used(&self, place: usize) -> impl Iterator<Item = (Option<&OnTree>, f64)> + '_ {
+    fn used(&self, place: usize) -> impl Iterator<Item = (Option<&TreeRouting>, f64)> + '_ {
         let master = &self.solver.master;
         let used = master.used_paths(&master.groups[place]);
         used.map(move |(column, share)| {
@@ -273,7 +273,7 @@ impl Blocks {
     }
 
     /// The trees that a source is on, with their shares.
-    pub fn trees_of(&self, place: usize) -> Vec<(&OnTree, f64)> {
+    pub fn trees_of(&self, place: usize) -> Vec<(&TreeRouting, f64)> {
         let mut trees = Vec::new();
         for (tree, share) in self.used(place).filter(|&(_, share)| share > 1e-13) {
             match tree {
@@ -288,9 +288,9 @@ impl Blocks {
     }
 
     /// Totals of the first and the second objective.
-    pub fn totals(&self) -> Worth {
+    pub fn totals(&self) -> Coefficients {
         let master = &self.solver.master;
-        let mut totals = Worth {
+        let mut totals = Coefficients {
             value: 0.0,
             cost: 0.0,
         };
@@ -329,7 +329,7 @@ impl Blocks {
     }
 
     /// What a tree would gain under the present prices, in what its source counts.
-    pub fn gain(&self, tree: &OnTree, worth: Worth) -> f64 {
+    pub fn gain(&self, tree: &TreeRouting, worth: Coefficients) -> f64 {
         let master = &self.solver.master;
         let price = |arc: u32| match self.row_of[arc as usize] {
             NONE => 0.0,

@@ -2,11 +2,11 @@
 
 use super::best_so_far;
 use super::engine::Engine;
-use super::membership::Entry;
+use super::membership::FlowRecord;
 use crate::allocation::{
     is_same_rate, Allocation, Certificate, Changes, FlowAllocation, FlowId, PathRate, Summary,
 };
-use crate::certificate::audit::{Answer, Cut};
+use crate::certificate::audit::{Cut, PathRates};
 use crate::objectives;
 use crate::problem::Error;
 
@@ -122,18 +122,18 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::solve`].
-    pub fn answer_arrays(&mut self) -> Result<Answer, Error> {
+    pub fn path_rates(&mut self) -> Result<PathRates, Error> {
         self.solve()?;
-        Ok(self.answer_so_far())
+        Ok(self.path_rates_so_far())
     }
 
     /// What the simplex has at the moment, in flat arrays: the optimum after a solve. After one that was
-    /// halted, rates that need not keep every limit; [`Answer::fit`] makes them.
+    /// halted, rates that need not keep every limit; [`PathRates::fit`] makes them.
     #[must_use]
-    pub fn answer_so_far(&self) -> Answer {
-        let mut answer = Answer {
+    pub fn path_rates_so_far(&self) -> PathRates {
+        let mut answer = PathRates {
             start: vec![0],
-            ..Answer::default()
+            ..PathRates::default()
         };
         for flow in self.flow_allocations() {
             for path in flow.paths {
@@ -173,8 +173,8 @@ impl Engine {
         commodities.sort_unstable();
         commodities.dedup();
         let mut kept = match self.keeps_shares {
-            true => Kept::new(&self.reported.flows),
-            false => Kept::default(),
+            true => UnassignedRates::new(&self.reported.flows),
+            false => UnassignedRates::default(),
         };
         for commodity in commodities {
             self.share_out(commodity as usize, &place, &mut flows, &mut kept);
@@ -202,7 +202,7 @@ impl Engine {
     }
 
     /// Whether a flow that is alone in its one commodity has the one path that it was reported, or nothing as before.
-    fn is_as_reported(&self, entry: &Entry, reported: &FlowAllocation) -> bool {
+    fn is_as_reported(&self, entry: &FlowRecord, reported: &FlowAllocation) -> bool {
         let [share] = entry.shares[..] else {
             return false;
         };
@@ -234,7 +234,7 @@ impl Engine {
         commodity: usize,
         place: &[usize],
         flows: &mut [FlowAllocation],
-        kept: &mut Kept<'_>,
+        kept: &mut UnassignedRates<'_>,
     ) {
         let master = &self.answer().master;
         let group = &master.groups[commodity];
@@ -299,12 +299,12 @@ impl Engine {
 
 /// What flows were reported and have not got again yet: rates of their paths.
 #[derive(Default)]
-struct Kept<'a> {
+struct UnassignedRates<'a> {
     reported: &'a [FlowAllocation],
     left_bps: Vec<Vec<f64>>,
 }
 
-impl<'a> Kept<'a> {
+impl<'a> UnassignedRates<'a> {
     fn new(reported: &'a [FlowAllocation]) -> Self {
         let rates = |flow: &FlowAllocation| flow.paths.iter().map(|path| path.rate_bps).collect();
         Self {

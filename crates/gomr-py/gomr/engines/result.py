@@ -11,7 +11,7 @@ from gomr.objectives import Objective
 from gomr.problem import Problem
 
 if TYPE_CHECKING:
-    from gomr.engines.assembly import NumberedAnswer
+    from gomr.engines.assembly import NativeResult
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Answer:
+class EngineResult:
     """What an engine finds.
 
     Attributes:
@@ -35,7 +35,7 @@ class Answer:
         bound_bps: What the first objective of no allocation can exceed, where that is proved already; None
             where prices and cuts are to prove it.
         most_bps: A bound on the first objective that knows limits on paths; None where there is none.
-        numbered: The same in arrays, where the compiled engine found it.
+        native: The same in arrays, where the compiled engine found it.
     """
 
     rates: Rates
@@ -44,16 +44,16 @@ class Answer:
     complete: bool = True
     bound_bps: float | None = None
     most_bps: float | None = None
-    numbered: NumberedAnswer | None = None
+    native: NativeResult | None = None
 
 
-def nothing(problem: Problem) -> Answer:
+def nothing(problem: Problem) -> EngineResult:
     """Return the answer for a network that can carry nothing."""
     every = tuple(demand.id for demand in problem.demands)
-    return Answer(dict.fromkeys(every, ()), cuts=(Cut({}, every),))
+    return EngineResult(dict.fromkeys(every, ()), cuts=(Cut({}, every),))
 
 
-Solver = Callable[[Problem, Objective, float | None], Answer]
+Solver = Callable[[Problem, Objective, float | None], EngineResult]
 """Takes a problem, an objective, and the seconds of solver time it may take (None: no limit).
 
 The problem has no demand that stays at its source; `max_paths` and `disjoint` are not the engine's business.
