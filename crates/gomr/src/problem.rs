@@ -20,6 +20,20 @@ pub struct Arc {
     pub reverse: Option<usize>,
 }
 
+impl Arc {
+    /// An arc without a reverse.
+    #[must_use]
+    pub fn new(tail: usize, head: usize, capacity_bps: f64, delay_s: f64) -> Self {
+        Self {
+            tail,
+            head,
+            capacity_bps,
+            delay_s,
+            reverse: None,
+        }
+    }
+}
+
 /// A request for a rate between two nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {

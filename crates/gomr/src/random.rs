@@ -19,20 +19,13 @@ impl Rng {
 /// Random links of unequal rates, some of them all alike, and more flows than fit.
 pub(crate) fn congested(nodes: usize, flows: usize, rng: &mut Rng) -> Problem {
     let is_even = rng.below(2) == 0;
-    let arc = |from: usize, rng: &mut Rng| Arc {
-        tail: from,
-        head: (from + 1 + rng.below(nodes - 1)) % nodes,
-        capacity_bps: if is_even {
-            4.0
-        } else {
-            1.0 + rng.below(40) as f64 / 4.0
-        },
-        delay_s: if is_even {
-            1.0
-        } else {
-            rng.below(20) as f64 / 4.0
-        },
-        reverse: None,
+    let arc = |from: usize, rng: &mut Rng| {
+        let head = (from + 1 + rng.below(nodes - 1)) % nodes;
+        let mut uneven = |most: usize| rng.below(most) as f64 / 4.0;
+        match is_even {
+            true => Arc::new(from, head, 4.0, 1.0),
+            false => Arc::new(from, head, 1.0 + uneven(40), uneven(20)),
+        }
     };
     let flow = |rng: &mut Rng| {
         let source = rng.below(nodes);

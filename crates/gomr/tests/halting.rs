@@ -6,7 +6,7 @@ mod common;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-use common::{all_pairs, close, random_problem, without_limits, Kind, Rng, KINDS};
+use common::{all_pairs, close, largest_bps, random_problem, without_limits, Kind, Rng, KINDS};
 use gomr::{audit, max_concurrent, route_by_source, Engine, Error, HaltTest, Objective, Problem};
 
 /// Looks after which calls are halted.
@@ -17,11 +17,6 @@ fn halt_after(looks: usize) -> Option<HaltTest> {
     Some(Arc::new(move || {
         seen.fetch_add(1, Ordering::Relaxed) >= looks
     }))
-}
-
-fn largest(problem: &Problem) -> f64 {
-    let capacities = problem.arcs.iter().map(|arc| arc.capacity_bps);
-    capacities.fold(1e-300, f64::max)
 }
 
 type Call = fn(&mut Engine) -> Result<(), Error>;
@@ -56,7 +51,7 @@ fn an_engine_has_rates_and_a_bound_and_the_next_solve_ends_at_the_optimum() {
                     Err(other) => panic!("{what}: {other}"),
                 };
                 let known = engine.changes_so_far().expect(&what).summary.certificate;
-                let noise = 1e-9 * largest(&problem);
+                let noise = 1e-9 * largest_bps(&problem);
                 // Rates that are not as fair as can be may have a larger sum.
                 let most = match objective {
                     Objective::MaxMin => known.upper_bound,

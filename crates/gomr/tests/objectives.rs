@@ -3,41 +3,17 @@
 
 mod common;
 
-use common::{allowed_paths, brute_force, loads_of, random_problem, Kind, Rng, Tableau};
+use common::{
+    allowed_paths, brute_force, cases, check_feasible, loads_of, random_problem, Kind, Rng, Tableau,
+};
 use gomr::{Engine, Flow, Objective, Problem};
-
-fn cases() -> u64 {
-    std::env::var("GOMR_CASES")
-        .ok()
-        .and_then(|v| v.parse().ok())
-        .unwrap_or(400)
-}
 
 fn rates(problem: &Problem, objective: Objective, what: &str) -> (Vec<f64>, gomr::Summary) {
     let mut engine = Engine::new(problem, objective).expect("valid");
     let got = engine
         .allocation()
         .unwrap_or_else(|e| panic!("{what}: {e}"));
-    let largest = problem
-        .arcs
-        .iter()
-        .map(|a| a.capacity_bps)
-        .fold(1e-300, f64::max);
-    let mut load = vec![0.0; problem.arcs.len()];
-    for (flow, want) in got.flows.iter().zip(&problem.flows) {
-        for path in &flow.paths {
-            for (arc, factor) in loads_of(problem, want, &path.arcs) {
-                load[arc] += factor * path.rate_bps;
-            }
-        }
-        assert!(
-            flow.rate_bps <= want.rate_bps + 1e-9 * largest.max(want.rate_bps),
-            "{what}"
-        );
-    }
-    for (load, arc) in load.iter().zip(&problem.arcs) {
-        assert!(*load <= arc.capacity_bps + 1e-9 * largest, "{what}");
-    }
+    check_feasible(problem, &got, what);
     (got.flows.iter().map(|f| f.rate_bps).collect(), got.summary)
 }
 
@@ -83,11 +59,10 @@ fn possible_gain(problem: &Problem, rates: &[f64], i: usize, keep: &[usize]) -> 
 #[test]
 fn max_min_lets_no_flow_gain_but_from_a_richer_one() {
     for kind in [Kind::Ties, Kind::Acks, Kind::Limits] {
-        for seed in 0..cases() {
+        for seed in 0..cases(400) {
             let what = format!("{kind:?} {seed}");
             let problem = random_problem(kind, &mut Rng(seed * 4 + kind as u64 + 5));
-            let (rates, summary) = rates(&problem, Objective::MaxMin, &what);
-            assert!(summary.certificate.gap <= 1e-9, "{what}");
+            let (rates, _) = rates(&problem, Objective::MaxMin, &what);
             let level = |j: usize| rates[j] / problem.flows[j].weight;
             for i in 0..rates.len() {
                 if problem.flows[i].source == problem.flows[i].destination {
@@ -110,7 +85,7 @@ fn max_min_lets_no_flow_gain_but_from_a_richer_one() {
 #[test]
 fn no_lower_largest_utilisation_carries_the_same_rates() {
     for kind in [Kind::Ties, Kind::Acks, Kind::Limits] {
-        for seed in 0..cases() {
+        for seed in 0..cases(400) {
             let what = format!("{kind:?} {seed}");
             let problem = random_problem(kind, &mut Rng(seed * 4 + kind as u64 + 9));
             let (rates, summary) = rates(&problem, Objective::MinMaxUtilisation, &what);

@@ -3,77 +3,11 @@
 
 mod common;
 
-use common::{brute_force, close, loads_of, random_flow, random_problem, Kind, Rng, KINDS};
-use gomr::{Allocation, Engine, Flow, Objective, OptimalFace, Problem};
-
-fn cases() -> u64 {
-    std::env::var("GOMR_CASES")
-        .ok()
-        .and_then(|v| v.parse().ok())
-        .unwrap_or(1500)
-}
-
-/// Conservation, capacities, requests, path rules and totals of an allocation.
-fn check_feasible(problem: &Problem, allocation: &Allocation, what: &str) {
-    let largest = problem
-        .arcs
-        .iter()
-        .map(|a| a.capacity_bps)
-        .fold(1e-300, f64::max);
-    let mut load = vec![0.0; problem.arcs.len()];
-    let mut admitted = 0.0;
-    let mut cost = 0.0;
-    assert_eq!(allocation.flows.len(), problem.flows.len(), "{what}");
-    for (got, flow) in allocation.flows.iter().zip(&problem.flows) {
-        let mut rate = 0.0;
-        for path in &got.paths {
-            assert!(path.rate_bps > 0.0, "{what}");
-            let mut at = flow.source;
-            for &arc in &path.arcs {
-                assert_eq!(problem.arcs[arc].tail, at, "{what}");
-                at = problem.arcs[arc].head;
-            }
-            for (arc, factor) in loads_of(problem, flow, &path.arcs) {
-                load[arc] += factor * path.rate_bps;
-            }
-            assert_eq!(at, flow.destination, "{what}");
-            if let Some(limit) = flow.max_delay_s {
-                assert!(path.delay_s <= limit * (1.0 + 1e-9), "{what}");
-            }
-            if let Some(fixed) = &flow.fixed_paths {
-                assert!(fixed.contains(&path.arcs), "{what}");
-            }
-            rate += path.rate_bps;
-            cost += path.rate_bps * path.delay_s;
-        }
-        assert!(
-            rate <= flow.rate_bps + 1e-9 * largest.max(flow.rate_bps),
-            "{what}"
-        );
-        admitted += rate;
-    }
-    for (e, arc) in problem.arcs.iter().enumerate() {
-        assert!(
-            load[e] <= arc.capacity_bps + 1e-9 * largest,
-            "{what}: arc {e} {}",
-            load[e]
-        );
-    }
-    let s = &allocation.summary;
-    assert!(
-        close(admitted, s.admitted_bps, 1e-3 * largest),
-        "{what}: {admitted} {s:?}"
-    );
-    assert!(
-        close(cost, s.cost_bps_s, 1e-2 * largest),
-        "{what}: {cost} {s:?}"
-    );
-    assert!(s.certificate.gap <= 1e-9, "{what}: {s:?}");
-    assert!(
-        s.certificate.max_violation_bps <= 1e-9 * largest,
-        "{what}: {s:?}"
-    );
-}
+use common::{
+    brute_force, cases, check_feasible, close, loads_of, random_flow, random_problem, Kind, Rng,
+    KINDS,
+};
+use gomr::{Engine, Flow, Objective, OptimalFace, Problem};
 
 fn parts(objective: Objective) -> impl Fn(&Flow) -> Vec<(f64, f64)> {
     move |flow| match objective {
@@ -105,7 +39,7 @@ fn compare(problem: &Problem, engine: &mut Engine, objective: Objective, what: &
 
 fn against_brute_force(objective: Objective) {
     for kind in KINDS {
-        for seed in 0..cases() {
+        for seed in 0..cases(1500) {
             let mut rng = Rng(seed * 4 + kind as u64);
             let problem = random_problem(kind, &mut rng);
             let mut engine = Engine::new(&problem, objective).expect("valid");
@@ -137,6 +71,15 @@ struct Live {
 }
 
 impl Live {
+    fn new(problem: Problem, objective: Objective) -> Self {
+        Self {
+            ids: (0..problem.flows.len()).collect(),
+            down: vec![false; problem.arcs.len()],
+            engine: Engine::new(&problem, objective).expect("valid"),
+            problem,
+        }
+    }
+
     fn event(&mut self, kind: Kind, rng: &mut Rng) {
         let arcs = &self.problem.arcs;
         match rng.below(6) {
@@ -194,18 +137,10 @@ impl Live {
 fn events_lead_to_what_a_solve_from_scratch_finds() {
     for objective in [Objective::MaxThroughputMinDelay, Objective::Fair] {
         for kind in KINDS {
-            for seed in 0..cases() / 5 {
+            for seed in 0..cases(1500) / 5 {
                 let mut rng = Rng(seed * 4 + kind as u64 + 77);
                 let problem = random_problem(kind, &mut rng);
-                let engine = Engine::new(&problem, objective).expect("valid");
-                let ids = (0..problem.flows.len()).collect();
-                let down = vec![false; problem.arcs.len()];
-                let mut live = Live {
-                    problem,
-                    ids,
-                    down,
-                    engine,
-                };
+                let mut live = Live::new(problem, objective);
                 for step in 0..12 {
                     for _ in 0..1 + rng.below(2) {
                         live.event(kind, &mut rng);
@@ -224,15 +159,7 @@ fn changes_add_up_to_the_allocation() {
     for seed in 0..200 {
         let mut rng = Rng(seed + 4242);
         let problem = random_problem(Kind::Ties, &mut rng);
-        let engine = Engine::new(&problem, Objective::default()).expect("valid");
-        let ids = (0..problem.flows.len()).collect();
-        let down = vec![false; problem.arcs.len()];
-        let mut live = Live {
-            problem,
-            ids,
-            down,
-            engine,
-        };
+        let mut live = Live::new(problem, Objective::default());
         let mut known = std::collections::BTreeMap::new();
         for step in 0..8 {
             for flow in live.engine.changes().expect("solves").flows {

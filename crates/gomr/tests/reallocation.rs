@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::Rng;
-use gomr::{Arc, Engine, Flow, FlowAllocation, Objective, Problem};
+use common::{push_link, Rng};
+use gomr::{Engine, Flow, FlowAllocation, Objective, Problem};
 
 const SIDE: usize = 4;
 
@@ -15,15 +15,7 @@ fn grid(rng: &mut Rng) -> Problem {
         let right = (node % SIDE + 1 < SIDE).then_some(node + 1);
         let below = (node + SIDE < SIDE * SIDE).then_some(node + SIDE);
         for other in right.into_iter().chain(below) {
-            for (tail, head) in [(node, other), (other, node)] {
-                arcs.push(Arc {
-                    tail,
-                    head,
-                    capacity_bps: 8.0,
-                    delay_s: 1.0,
-                    reverse: None,
-                });
-            }
+            push_link(&mut arcs, (node, other), [8.0; 2], 1.0);
         }
     }
     Problem {
@@ -116,18 +108,9 @@ fn chords(nodes: usize, flows: usize, rng: &mut Rng) -> Problem {
         links.push((node, (node + 2 + rng.below(nodes / 3)) % nodes));
     }
     let mut arcs = Vec::new();
-    for (a, b) in links {
+    for ends in links {
         let capacity_bps = rng.pick(&[10.0, 20.0, 40.0]);
-        let delay_s = 1.0 + rng.unit();
-        for (tail, head) in [(a, b), (b, a)] {
-            arcs.push(Arc {
-                tail,
-                head,
-                capacity_bps,
-                delay_s,
-                reverse: None,
-            });
-        }
+        push_link(&mut arcs, ends, [capacity_bps; 2], 1.0 + rng.unit());
     }
     let flow = |rng: &mut Rng| {
         let source = rng.below(nodes);

@@ -3,20 +3,11 @@
 
 mod common;
 
-use common::Rng;
+use common::{push_link, Rng};
 use gomr::{max_concurrent, Arc, Engine, Flow, Objective, Problem};
 
 fn both_ways(arcs: &mut Vec<Arc>, a: usize, b: usize, capacity_bps: f64) {
-    let first = arcs.len();
-    for (tail, head, reverse) in [(a, b, first + 1), (b, a, first)] {
-        arcs.push(Arc {
-            tail,
-            head,
-            capacity_bps,
-            delay_s: 1.0,
-            reverse: Some(reverse),
-        });
-    }
+    push_link(arcs, (a, b), [capacity_bps; 2], 1.0);
 }
 
 /// A square grid (a torus where it wraps) with unit flows between random nodes.
@@ -105,13 +96,7 @@ fn the_answer_does_not_depend_on_the_number_of_threads() {
 fn layers(width: usize) -> Problem {
     const LAYERS: usize = 5;
     let (source, sink) = (LAYERS * width, LAYERS * width + 1);
-    let arc = |tail, head, capacity_bps| Arc {
-        tail,
-        head,
-        capacity_bps,
-        delay_s: 1.0,
-        reverse: None,
-    };
+    let arc = |tail, head, capacity_bps| Arc::new(tail, head, capacity_bps, 1.0);
     let mut arcs = Vec::new();
     for node in 0..width {
         arcs.push(arc(source, node, width as f64));

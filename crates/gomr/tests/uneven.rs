@@ -15,12 +15,10 @@ fn amount(rng: &mut Rng) -> f64 {
 
 fn uneven(rng: &mut Rng) -> Problem {
     let nodes = 4 + rng.below(5);
-    let arc = |i: usize, rng: &mut Rng| Arc {
-        tail: i % nodes,
-        head: (i % nodes + 1 + rng.below(nodes - 1)) % nodes,
-        capacity_bps: amount(rng),
-        delay_s: rng.below(20) as f64 * 1e-3,
-        reverse: None,
+    let arc = |i: usize, rng: &mut Rng| {
+        let head = (i % nodes + 1 + rng.below(nodes - 1)) % nodes;
+        let capacity_bps = amount(rng);
+        Arc::new(i % nodes, head, capacity_bps, rng.below(20) as f64 * 1e-3)
     };
     let flow = |rng: &mut Rng| {
         let source = rng.below(nodes);
@@ -101,19 +99,12 @@ fn no_link_carries_more_than_its_own_capacity_after_any_event() {
 #[test]
 fn a_thin_link_is_filled_beside_links_of_any_size() {
     for thick in [1e9, 1e12, 4e14] {
-        let arc = |tail, head, capacity_bps, delay_s| Arc {
-            tail,
-            head,
-            capacity_bps,
-            delay_s,
-            reverse: None,
-        };
         // The thin link 1-2 is the way of one flow alone; the other may go around it.
         let arcs = vec![
-            arc(0, 1, thick, 0.02),
-            arc(1, 2, 1e3, 0.001),
-            arc(0, 2, thick, 0.03),
-            arc(2, 3, thick, 0.02),
+            Arc::new(0, 1, thick, 0.02),
+            Arc::new(1, 2, 1e3, 0.001),
+            Arc::new(0, 2, thick, 0.03),
+            Arc::new(2, 3, thick, 0.02),
         ];
         let flows = vec![
             Flow::new(0, 1, thick),

@@ -351,13 +351,7 @@ mod tests {
     fn ring(nodes: usize) -> Problem {
         let links = (0..nodes).flat_map(|a| [(a, (a + 1) % nodes), (a, (a * a + 2) % nodes)]);
         let links = links.filter(|(a, b)| a != b);
-        let arc = |(tail, head): (usize, usize)| Arc {
-            tail,
-            head,
-            capacity_bps: 1.0 + ((3 * tail + head) % 5) as f64,
-            delay_s: 1.0,
-            reverse: None,
-        };
+        let arc = |(tail, head)| Arc::new(tail, head, 1.0 + ((3 * tail + head) % 5) as f64, 1.0);
         let pairs = (0..nodes).flat_map(|s| (0..nodes).map(move |t| (s, t)));
         let flow = |(s, t)| Flow::new(s, t, 0.1 + ((s * t + t) % 7) as f64);
         Problem {
@@ -391,13 +385,7 @@ mod tests {
     fn hypercube(dimensions: usize) -> Problem {
         let nodes = 1 << dimensions;
         let links = (0..nodes).flat_map(|a| (0..dimensions).map(move |bit| (a, a ^ (1 << bit))));
-        let arc = |(tail, head): (usize, usize)| Arc {
-            tail,
-            head,
-            capacity_bps: 10.0,
-            delay_s: 1.0,
-            reverse: None,
-        };
+        let arc = |(tail, head)| Arc::new(tail, head, 10.0, 1.0);
         let flow = |a: usize| Flow::new(a, (5 * a + 3) % nodes, 4.0);
         Problem {
             nodes,

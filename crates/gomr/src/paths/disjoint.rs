@@ -74,20 +74,13 @@ fn split_nodes(problem: &Problem, source: usize, destination: usize) -> Problem 
     let n = problem.nodes;
     let is_end = |node: usize| node == source || node == destination;
     let exit = |node: usize| if is_end(node) { node } else { node + n };
-    let arc = |tail: usize, head: usize, capacity_bps: f64, delay_s: f64| Arc {
-        tail,
-        head,
-        capacity_bps,
-        delay_s,
-        reverse: None,
-    };
     let outer = problem
         .arcs
         .iter()
-        .map(|a| arc(exit(a.tail), a.head, a.capacity_bps, a.delay_s));
+        .map(|a| Arc::new(exit(a.tail), a.head, a.capacity_bps, a.delay_s));
     let inner = (0..n)
         .filter(|&v| !is_end(v))
-        .map(|v| arc(v, v + n, 1.0, 0.0));
+        .map(|v| Arc::new(v, v + n, 1.0, 0.0));
     Problem {
         nodes: 2 * n,
         arcs: outer.chain(inner).collect(),

@@ -130,16 +130,13 @@ mod tests {
             let (next, gate) = ((ring + 1) % count * size, ring * size + size / 2);
             links.push((gate, next, 3.0, 0.5));
         }
-        let arcs = links
-            .iter()
+        let ways = links
+            .into_iter()
             .enumerate()
-            .flat_map(|(i, &(a, b, capacity_bps, delay_s))| {
+            .flat_map(|(i, (a, b, capacity_bps, delay_s))| {
                 [(a, b, 2 * i + 1), (b, a, 2 * i)].map(|(tail, head, reverse)| Arc {
-                    tail,
-                    head,
-                    capacity_bps,
-                    delay_s,
                     reverse: Some(reverse),
+                    ..Arc::new(tail, head, capacity_bps, delay_s)
                 })
             });
         let nodes = count * size;
@@ -154,40 +151,11 @@ mod tests {
         };
         Problem {
             nodes,
-            arcs: arcs.collect(),
+            arcs: ways.collect(),
             flows: (0..60)
                 .map(flow)
                 .filter(|f| f.source != f.destination)
                 .collect(),
-        }
-    }
-
-    #[test]
-    fn finds_the_optimum_that_trees_find_through_events() {
-        let problem = rings(9, 12);
-        let mut by_trees = Engine::new(&problem, Objective::MaxThroughputMinDelay).expect("valid");
-        let mut by_priced_arcs = by_trees.clone();
-        by_trees.solver.settings.pricing.priced_arc_nodes = usize::MAX;
-        by_priced_arcs.solver.settings.pricing.priced_arc_nodes = 0;
-        for event in 0..30 {
-            let arc = event * 11 % problem.arcs.len();
-            for engine in [&mut by_trees, &mut by_priced_arcs] {
-                match event % 3 {
-                    0 => engine.fail_link(arc).expect("it is there"),
-                    1 => engine
-                        .restore_link((event - 1) * 11 % problem.arcs.len())
-                        .expect("it is there"),
-                    _ => engine.change_rate(event % 50, 0.7).expect("it is there"),
-                }
-            }
-            assert!(super::are_worthwhile(&by_priced_arcs.solver));
-            let (one, other) = (
-                by_trees.solve().expect("solves"),
-                by_priced_arcs.solve().expect("solves"),
-            );
-            assert!((one.admitted_bps - other.admitted_bps).abs() < 1e-10 * one.admitted_bps);
-            assert!((one.cost_bps_s - other.cost_bps_s).abs() < 1e-9 * one.cost_bps_s);
-            assert!(other.certificate.gap < 1e-10);
         }
     }
 
@@ -215,15 +183,9 @@ mod tests {
         }
     }
 
-    const OBJECTIVES: [Objective; 4] = [
-        Objective::MaxThroughputMinDelay,
-        Objective::Fair,
-        Objective::MaxMin,
-        Objective::MinMaxUtilisation,
-    ];
-
     #[test]
     fn agrees_with_trees_under_every_objective_through_random_events() {
+        let mut worthwhile = 0;
         for seed in 0..8 {
             let mut rng = Rng(seed);
             let mut problem = rings(3 + rng.below(8), 4 + rng.below(12));
@@ -231,7 +193,7 @@ mod tests {
                 flow.rate_bps *= 0.5 + rng.below(40) as f64 / 10.0;
                 flow.max_delay_s = (rng.below(11) == 0).then(|| 5.0 + rng.below(60) as f64);
             }
-            for objective in OBJECTIVES {
+            for (name, objective) in Objective::ALL {
                 let mut by_trees = Engine::new(&problem, objective).expect("valid");
                 let mut by_priced_arcs = by_trees.clone();
                 by_trees.solver.settings.pricing.priced_arc_nodes = usize::MAX;
@@ -250,10 +212,11 @@ mod tests {
                         }
                         .expect("it is there");
                     }
+                    worthwhile += usize::from(super::are_worthwhile(&by_priced_arcs.solver));
                     let one = by_trees.solve().expect("solves");
                     let other = by_priced_arcs.solve().expect("solves");
                     let apart = one.certificate.value - other.certificate.value;
-                    let what = format!("seed {seed}, {objective:?}, event {event}");
+                    let what = format!("seed {seed}, {name}, event {event}");
                     assert!(apart.abs() < 1e-9 * (1.0 + one.admitted_bps), "{what}");
                     let apart = one.cost_bps_s - other.cost_bps_s;
                     assert!(apart.abs() < 1e-8 * (1.0 + one.cost_bps_s), "{what}");
@@ -261,5 +224,6 @@ mod tests {
                 }
             }
         }
+        assert!(worthwhile > 100, "{worthwhile}");
     }
 }

@@ -55,13 +55,7 @@ impl ReducedProblem {
         for (arc, &class) in problem.arcs.iter().zip(&partition.class) {
             if class != NONE {
                 let size = partition.sizes[class as usize] as f64;
-                arcs[class as usize] = Some(Arc {
-                    tail: 0,
-                    head: 1,
-                    capacity_bps: size * arc.capacity_bps,
-                    delay_s: arc.delay_s,
-                    reverse: None,
-                });
+                arcs[class as usize] = Some(Arc::new(0, 1, size * arc.capacity_bps, arc.delay_s));
             }
         }
         let flow = |(&(_, at), &members): (&(usize, u32), &usize)| {

@@ -1,7 +1,7 @@
 //! A slow solver that is obviously right, and random networks.
 #![allow(dead_code, missing_docs)]
 
-use gomr::{Arc, Flow, Problem};
+use gomr::{Allocation, Arc, Flow, Problem};
 
 /// SplitMix64.
 pub struct Rng(pub u64);
@@ -26,6 +26,18 @@ impl Rng {
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
+}
+
+/// How many random problems a test tries.
+pub fn cases(usually: u64) -> u64 {
+    let given = std::env::var("GOMR_CASES");
+    given.ok().and_then(|v| v.parse().ok()).unwrap_or(usually)
+}
+
+/// The largest capacity of an arc.
+pub fn largest_bps(problem: &Problem) -> f64 {
+    let capacities = problem.arcs.iter().map(|arc| arc.capacity_bps);
+    capacities.fold(1e-300, f64::max)
 }
 
 /// What kind of numbers a random problem has.
@@ -133,11 +145,7 @@ pub fn without_limits(problem: &mut Problem) {
 
 /// The problem with every pair of nodes asking for something, some for nothing.
 pub fn all_pairs(mut problem: Problem, rng: &mut Rng) -> Problem {
-    let most = problem
-        .arcs
-        .iter()
-        .map(|arc| arc.capacity_bps)
-        .fold(1.0, f64::max);
+    let most = largest_bps(&problem).max(1.0);
     problem.flows.clear();
     for source in 0..problem.nodes {
         for target in 0..problem.nodes {
@@ -296,11 +304,7 @@ pub fn loads_of(problem: &Problem, flow: &Flow, path: &[usize]) -> Vec<(usize, f
 ///
 /// `parts` splits a flow into (worth per unit, request).
 pub fn brute_force(problem: &Problem, parts: impl Fn(&Flow) -> Vec<(f64, f64)>) -> (f64, f64, f64) {
-    let scale = problem
-        .arcs
-        .iter()
-        .map(|a| a.capacity_bps)
-        .fold(1.0, f64::max);
+    let scale = largest_bps(problem).max(1.0);
     let mut columns: Vec<(f64, f64, Loads)> = Vec::new();
     let mut b: Vec<f64> = problem
         .arcs
@@ -340,6 +344,64 @@ pub fn brute_force(problem: &Problem, parts: impl Fn(&Flow) -> Vec<(f64, f64)>) 
         -dot(&second),
         x.iter().sum::<f64>() * scale + local,
     )
+}
+
+/// Conservation, capacities, requests, path rules and totals of an allocation.
+pub fn check_feasible(problem: &Problem, allocation: &Allocation, what: &str) {
+    let largest = largest_bps(problem);
+    let mut load = vec![0.0; problem.arcs.len()];
+    let mut admitted = 0.0;
+    let mut cost = 0.0;
+    assert_eq!(allocation.flows.len(), problem.flows.len(), "{what}");
+    for (got, flow) in allocation.flows.iter().zip(&problem.flows) {
+        let mut rate = 0.0;
+        for path in &got.paths {
+            assert!(path.rate_bps > 0.0, "{what}");
+            let mut at = flow.source;
+            for &arc in &path.arcs {
+                assert_eq!(problem.arcs[arc].tail, at, "{what}");
+                at = problem.arcs[arc].head;
+            }
+            for (arc, factor) in loads_of(problem, flow, &path.arcs) {
+                load[arc] += factor * path.rate_bps;
+            }
+            assert_eq!(at, flow.destination, "{what}");
+            if let Some(limit) = flow.max_delay_s {
+                assert!(path.delay_s <= limit * (1.0 + 1e-9), "{what}");
+            }
+            if let Some(fixed) = &flow.fixed_paths {
+                assert!(fixed.contains(&path.arcs), "{what}");
+            }
+            rate += path.rate_bps;
+            cost += path.rate_bps * path.delay_s;
+        }
+        assert!(
+            rate <= flow.rate_bps + 1e-9 * largest.max(flow.rate_bps),
+            "{what}"
+        );
+        admitted += rate;
+    }
+    for (e, arc) in problem.arcs.iter().enumerate() {
+        assert!(
+            load[e] <= arc.capacity_bps + 1e-9 * largest,
+            "{what}: arc {e} {}",
+            load[e]
+        );
+    }
+    let s = &allocation.summary;
+    assert!(
+        close(admitted, s.admitted_bps, 1e-3 * largest),
+        "{what}: {admitted} {s:?}"
+    );
+    assert!(
+        close(cost, s.cost_bps_s, 1e-2 * largest),
+        "{what}: {cost} {s:?}"
+    );
+    assert!(s.certificate.gap <= 1e-9, "{what}: {s:?}");
+    assert!(
+        s.certificate.max_violation_bps <= 1e-9 * largest,
+        "{what}: {s:?}"
+    );
 }
 
 pub fn close(a: f64, b: f64, scale: f64) -> bool {

@@ -313,13 +313,7 @@ mod tests {
         let around = (0..size).map(|node| (node, (node + 1) % size));
         for (a, b) in around.chain([(0, size / 2), (1, size / 3)]) {
             for (tail, head) in [(a, b), (b, a)] {
-                arcs.push(Arc {
-                    tail,
-                    head,
-                    capacity_bps: 5.0,
-                    delay_s: 1.0,
-                    reverse: None,
-                });
+                arcs.push(Arc::new(tail, head, 5.0, 1.0));
             }
         }
         let pairs = (0..size).flat_map(|s| (0..size).map(move |t| (s, t)));
