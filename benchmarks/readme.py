@@ -20,7 +20,7 @@ from experiments.report.summary import CaseSummary, FlowSummary, summarise
 
 KEPT = DOCS / "results" / "butterfly.json"
 QUIC = DOCS / "results" / "butterfly-quic.json"
-"""Of the protocols for which the paper's frames are too small."""
+"""Protocols for which the paper's frames are too small."""
 Cell = Callable[[FlowSummary], str]
 
 

@@ -49,7 +49,7 @@ class ConnectionLimits:
 
 @dataclass(frozen=True)
 class ServiceLimits:
-    """Of each service; those of OpenFlow are for connections that are not admitted as a switch."""
+    """Limits of each service; those of OpenFlow are for connections that are not admitted as a switch."""
 
     openflow: ConnectionLimits
     rest: ConnectionLimits

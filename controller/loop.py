@@ -53,14 +53,14 @@ _MAX_TOGETHER = 256
 
 _MAX_TIMER_FAILURES = 5
 _TIMER_PAUSE_S = 1.0
-"""What is due and fails is tried again after so long, so often; then the process ends."""
+"""A timer event that fails is retried after the pause; after this many failures the process ends."""
 
 
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 _REQUESTS = FlowRequested | FlowChanged | ViewRequested | FlowsRequested | CopyRequested
 _FREQUENT = BarrierReceived | LinkDiscovered
-"""What switches send by the thousand, and what is taken in without a solve."""
+"""What switches send by the thousand, and what needs no solve."""
 
 
 class Deliver(Protocol):

@@ -72,7 +72,7 @@ _TERM_RANDOM_BITS = 6
 _TERMS_REMEMBERED = 16
 
 _RELOAD_TOKEN = -1
-"""Of the event that applies a configuration; clients' tokens begin with 1."""
+"""Token of the event that applies a configuration; clients' tokens begin with 1."""
 
 
 class ControllerProcess:

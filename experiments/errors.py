@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 DISK_IS_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
-"""Of an OSError: whatever is written next would fail too."""
+"""Error numbers after which whatever is written next would fail too."""
 
 
 def reason_of(error: BaseException) -> str:

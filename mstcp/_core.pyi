@@ -38,7 +38,7 @@ class Counters:
 
     @property
     def streams(self) -> list[tuple[int, int, int, int, int, int, int]]:
-        """Of each stream: frames and bytes sent, frames and bytes received, out of order, resent, stalls."""
+        """For each stream: frames and bytes sent, frames and bytes received, out of order, resent, stalls."""
 
     @property
     def out_of_order_frames(self) -> int: ...

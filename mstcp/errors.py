@@ -165,6 +165,6 @@ def sentence(error: BaseException) -> str:
         return str(error) or type(error).__name__
     why = error.strerror
     if error.errno is not None and (address := _CONNECT.match(why)):
-        # Of a connect that took a moment asyncio says no more than the address.
+        # asyncio names only the address of a connect that did not fail at once.
         why = f"{address[1]} port {address[2]}: {os.strerror(error.errno)}"
     return why if error.filename is None else f"{error.filename}: {why}"

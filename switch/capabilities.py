@@ -29,7 +29,7 @@ CAP_SYS_ADMIN = 21
 NAMESPACES = ("--net", "--mount", "--pid")
 """Options of unshare(1) for those that a run is made in."""
 FEW_NAMESPACES, USUAL_NAMESPACES = 100, 10_000
-"""Of a kind and a user: fewer than a large network has hosts; and about what kernels allow by default."""
+"""Namespaces of a kind and a user: fewer than a large network has hosts, and about the kernel's default."""
 _BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}
 _BPF_PROG_LOAD = 5
 _BPF_PROG_TYPE_XDP = 6

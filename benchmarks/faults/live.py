@@ -18,7 +18,7 @@ _WRITE_BYTES = 1 << 16
 WINDOW_BYTES = 4 << 20
 _NOMINAL_S = 6.0
 _STALL_TIMEOUT_S = 60.0
-"""Nothing arrived for so long, though a path works in each direction: nothing will."""
+"""Nothing arrived for this time, though a path works in each direction: nothing will."""
 
 
 @dataclass(frozen=True)

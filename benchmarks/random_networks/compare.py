@@ -38,7 +38,7 @@ class Pair:
     goodputs_bps: tuple[float, float]
     delays_s: tuple[float | None, float | None]
     completions_s: tuple[float | None, float | None]
-    """Of a file."""
+    """Completion time of a file, in each engine."""
     last_frame_s: float = 0.0
     """What a frame takes on the slowest of several streams, which may have a file's last one or not."""
     answers_s: tuple[float | None, float | None] = (None, None)

@@ -29,7 +29,7 @@ OBJECTIVES = ("max_throughput_min_delay", "even_split", "fair")
 FULL = 1e12
 """More than any network carries."""
 MAX_BPS = 4e6
-"""Of all flows together, since a run in virtual time costs by the packet."""
+"""Total rate of all flows, since a run in virtual time costs by the packet."""
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,10 @@ HANDSHAKE_S = 10.0
 """Of TLS."""
 
 REQUEST_S = 20.0
-"""A request must have arrived whole so long after its connection, or the request before it."""
+"""Time for a request to arrive whole, from its connection, or the request before it."""
 
 UNREAD_S = 60.0
-"""A client that reads nothing of an answer for so long loses its connection."""
+"""A client that reads nothing of an answer for this time loses its connection."""
 
 
 class LimitedProtocol(H11Protocol):

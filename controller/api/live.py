@@ -22,7 +22,7 @@ _SIZES_INTERVAL_S = 10.0
 """Rules are counted flow by flow: not each second."""
 
 _LEVEL = 1
-"""Of the compression: the next ones take three times as long for a tenth less."""
+"""Level of zlib: the next ones take three times as long for a tenth less."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,7 +39,7 @@ _PROTECTION = {
 
 
 _LEVEL = 9
-"""Of the compression, which is done once."""
+"""Level of zlib; each file is compressed once."""
 
 IfNoneMatch = Annotated[str, Header()]
 

@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {
     kind: TypeAdapter(kind) for kind in (FlowRequest, PreviewRequest, RateChange)
 }
-"""Of what comes over gRPC."""
+"""Checks requests that come over gRPC."""
 
 _PLACES = ("body", "query", "header", "path")
 """Where a field was sent; its name is enough."""

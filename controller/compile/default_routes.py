@@ -36,10 +36,10 @@ _PRIORITY_GATEWAY = 40
 """Below the routes to hosts, above what drops labels that have ended and are for nobody."""
 
 IDLE_S = 300
-"""A switch keeps a default route that no packet takes for so long."""
+"""Idle timeout of a default route."""
 
 _MAX_PATHS = 64
-"""Of a group; Open vSwitch has room for 256 buckets."""
+"""Buckets of a group at most; Open vSwitch has room for 256."""
 
 
 @dataclass(frozen=True)

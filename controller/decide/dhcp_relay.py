@@ -11,7 +11,7 @@ from controller.model.journal import JournaledDict
 from controller.state.hosts import Host
 
 _TIMEOUT_S = 30.0
-"""A server has so long to answer."""
+"""Time for a server to answer."""
 
 _MAX_CLIENTS = 1024
 """Clients that wait for answers, at most; others ask again."""

@@ -23,10 +23,10 @@ from controller.model.messages import AllocationChanged, Notify
 from controller.state.flow import CLOSE_TIMEOUT_S, Flow, Stream, StreamState
 
 _IDLE_S = 1.0
-"""A stream that carries nothing for so long is taken off, if nothing moves its flow at the time."""
+"""A stream that carries nothing for this time is taken off, if nothing moves its flow at the time."""
 
 _BUSY_S = 0.5
-"""A flow that is on the move is looked at again after so long."""
+"""Interval between two looks at a flow that is being moved."""
 
 
 class HostStreams(Component):

@@ -6,7 +6,7 @@ from controller.decide.component import Component
 from controller.state.flow import Flow
 
 _TAKEOVER_LEASE_S = 10.0
-"""Owners may take so long to find the controller that decides now: until then no lease ends."""
+"""Time for owners to find the controller that decides now: until then no lease ends."""
 
 
 class Leases(Component):

@@ -22,10 +22,10 @@ from controller.state.hosts import LEARNED_HOST, Host, Sighting
 from topologies.model import is_host_address
 
 _TIMEOUT_S = 1.0
-"""A host that is asked has so long to answer."""
+"""Time for a host to answer."""
 
 _SILENT_S = 30.0
-"""A learned host that has said nothing for so long is asked when somebody asks for it."""
+"""A learned host that has said nothing for this time is asked when somebody asks for it."""
 
 _MAX_PENDING = 256
 """Claims, questions and searches under way, of each; what comes beyond is not taken up."""

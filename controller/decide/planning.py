@@ -217,7 +217,7 @@ def _solve_with(
     ratio, solved = state.settings.ack_ratio, replanned.union(flow.id for flow in running)
     kept = [flow for flow in state.flows if flow.id not in solved]
     demands = [_running_demand(flow, ratio) for flow in running]
-    # Of those whose acknowledgements' path does not depend on the flow's own paths.
+    # For those whose acknowledgements' path does not depend on the flow's own paths.
     acks = [_ack_path(state, each, ()) if each.acks == SHORTEST else None for each in new_flows]
     wanted = [_new_demand(new_flow, ratio, path) for new_flow, path in zip(new_flows, acks, strict=True)]
     if not demands and not wanted:

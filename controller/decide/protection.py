@@ -23,13 +23,13 @@ from controller.state.live_network import arc_name
 from topologies.model import Arc
 
 _QUIET_S = 0.3
-"""After a change of the network: what follows it within so long is dealt with together."""
+"""Changes of the network within this time of the first one are handled together."""
 
 _INTERVAL_S = 0.02
 _MAX_ARCS_A_TIME = 32
 
 _ROUND_S = 0.005
-"""It finds as many at a time as take about so long: others wait for it no longer."""
+"""Length of one round of the search: other events wait no longer for it."""
 
 _PAUSES = 9.0
 """After some were found, this many times as long is for everything else: a tenth of the time is for them."""
@@ -103,7 +103,7 @@ class Protection(Component):
             self._due = now + _QUIET_S
 
     def sent(self, now: float) -> None:
-        """Record that all messages have been sent: so long it took to find the last bypasses."""
+        """Record that all messages have been sent, and how long the last bypasses took to find."""
         if self._finding_since is None:
             return
         took_s, self._finding_since = now - self._finding_since, None

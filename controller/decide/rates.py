@@ -23,10 +23,10 @@ _REBALANCE_AFTER_S = 0.1
 """After links have changed, the rates of flows that stay wait for those that have to move."""
 
 _REBALANCE_TIMEOUT_S = 0.5
-"""They wait so long for moves that are under way."""
+"""Time that a rebalance waits for moves that have begun."""
 
 _REBALANCE_INTERVAL_S = 0.5
-"""Flows that end within so long share one optimum: for hundreds of flows it takes a good part of a second."""
+"""Flows that end within this time share one optimum, which takes most of a second for hundreds of flows."""
 
 
 class Rates(Component):

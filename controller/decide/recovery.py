@@ -37,7 +37,7 @@ from controller.model.rules import (
 from controller.state.flow import OPEN_TIMEOUT_S, Flow, Slot, Stream, StreamState
 
 _IMPROVE_AFTER_S = 0.2
-"""After capacity has returned: what else happens within so long is dealt with together."""
+"""From the return of capacity to the plan that uses it: what happens meanwhile is planned together."""
 
 _RETRY_S = 5.0
 """A flow that a switch refused to move, or that had no room beside others, is tried again after this time."""

@@ -18,14 +18,14 @@ from controller.model.journal import JournaledDict
 from controller.model.messages import ReadInstalled
 
 _TIMEOUT_S = 30.0
-"""A switch that has not said what it has after so long is asked again."""
+"""A switch that has not said what it has after this time is asked again."""
 
 _FIRST_RETRY_S = 2.0
 _LAST_RETRY_S = 60.0
 """Pause after a repair; after another one of the same switch soon after it, twice as long, and so on."""
 
 _MAX_DISTURBED = 5
-"""Where rules have been on their way so often in a row, counts or readings are compared all the same."""
+"""Where rules were on their way this many times in a row, counts or readings are compared all the same."""
 
 
 class _Question(NamedTuple):

@@ -14,7 +14,7 @@ _MIN_INTERVAL_S = 1.0
 """A switch is asked no more often, however many clients want to know."""
 
 _TIMEOUT_S = 1.0
-"""A client is answered without counters after so long."""
+"""After this time, a client is answered without counters."""
 
 _MAX_AT_ONCE = 4
 """Switches that are asked at the same time, at most; those beyond wait for their turn."""

@@ -8,10 +8,10 @@ from controller.model.events import MessagesRefused, SwitchHeld
 from controller.model.faults import FaultKind
 
 _FULL_S = 30.0
-"""A switch that had no room for a rule is asked for none so long, or until a flow over it ends."""
+"""A switch that had no room for a rule is sent no more for this time, or until a flow over it ends."""
 
 _REFUSALS_LAST_S = 30.0
-"""A switch that has refused no message for so long is without fault again."""
+"""A switch that has refused no message for this time is without fault again."""
 
 
 class SwitchFaults(Component):

@@ -25,7 +25,7 @@ LOG = logging.getLogger("controller.leader")
 
 _TICK_S = 0.1
 _WATCH_TIMEOUT_S = 3.0
-"""A watch that says nothing for so long, though it is asked every second, is begun with another server."""
+"""A watch that says nothing for this time, though it is asked every second, is moved to another server."""
 
 _RETRY_S = 0.3
 

@@ -21,8 +21,8 @@ _OPTION_UNIT = 8  # bytes
 _SOLICITED_NODE = int(IPv6Address("ff02::1:ff00:0"))
 
 PROBER_IP = "fe80::841:52ff:fe50:0"
-"""Of the controller, from `PROBER_MAC`. A question from no address would be duplicate address detection: a
-host that is just choosing the address gives it up then."""
+"""Source address of the controller's probes, made of `PROBER_MAC`. A probe from no address would be duplicate
+address detection, which makes a host that is choosing the address give it up."""
 
 
 def parse(frame: bytes) -> NeighbourMessage | None:

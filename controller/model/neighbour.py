@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 NO_IP, NO_IP6 = "0.0.0.0", "::"  # noqa: S104 (nobody's address)
 PROBER_MAC = "0a:41:52:50:00:00"
-"""Of the controller: answers to it come back as all of them do."""
+"""Source of the controller's probes; switches send the answers to it as they send all."""
 ALL_MACS = "ff:ff:ff:ff:ff:ff"
 
 

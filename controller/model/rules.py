@@ -46,7 +46,7 @@ ICMPV6_NEIGHBOUR_TYPES = (135, 136)
 # The upper half of a cookie says what kind of rule it is, the lower half which one ("MS" marks them as ours).
 COOKIE_CLASSIFY = 0x4D53_0000_0000_0000
 COOKIE_GROUPS = COOKIE_CLASSIFY | 1
-"""Of the rule that drops and counts packets to multicast and broadcast addresses."""
+"""Cookie of the rule that drops and counts packets to multicast and broadcast addresses."""
 _COOKIE_HOST = 0x4D53_0001_0000_0000
 _COOKIE_FLOW = 0x4D53_0002_0000_0000
 _LOWER_HALF = 0xFFFF_FFFF
@@ -306,7 +306,7 @@ def port_of_group(number: int) -> int | None:
 
 
 def flow_cookie(number: int, generation: int = 0) -> int:
-    """Return the cookie of the rules of a flow (number below 2**32) since its paths changed so often."""
+    """Return the cookie of a flow's rules; `generation` counts its moves, `number` is below 2**32."""
     return _COOKIE_FLOW | generation % _GENERATIONS << 36 | number
 
 

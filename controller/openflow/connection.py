@@ -25,7 +25,7 @@ MAX_UNSENT_BYTES = 32 << 20
 _READ_BYTES = 1 << 18
 _WRITE_BYTES = 1 << 18
 _STALLED_S = 5.0
-"""A switch that takes none of what is unsent for so long is disconnected."""
+"""A switch that takes none of what is unsent for this time is disconnected."""
 
 _ECHO_INTERVAL_S = 5.0
 _MAX_UNANSWERED_ECHOES = 2

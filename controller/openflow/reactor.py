@@ -73,7 +73,7 @@ class Reactor:
         self._wake()
 
     def stop(self, drain_s: float) -> None:
-        """End all connections, once what is unsent has been sent or so long has passed."""
+        """End all connections, once what is unsent has been sent or the time is over."""
         for connection in list(self._connections):
             connection.drain(drain_s)
         self._stopping = True

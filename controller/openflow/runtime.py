@@ -20,10 +20,10 @@ from controller.openflow.switches import Switches
 LOG = logging.getLogger("controller.openflow")
 
 _DRAIN_S = 0.5
-"""What is still to be sent to a switch may take so long once the controller stops."""
+"""Time to send what is left to a switch once the controller stops."""
 
 _ACCEPT_PAUSE_S = 0.1
-"""Where no connection can be accepted for now, it is tried again after so long."""
+"""Pause after a connection could not be accepted."""
 
 _MAX_HANDSHAKES = 64
 _HANDSHAKE_S = 5.0

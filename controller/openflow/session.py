@@ -26,7 +26,7 @@ _SENT_BY_SWITCHES = frozenset({0, 1, 2, 3, 4, 6, 8, 10, 11, 12, 19, 21, 23, 25, 
 _STALE = (11, 0)  # OFPET_ROLE_REQUEST_FAILED, OFPRRFC_STALE
 
 _HANDSHAKE_S = 10.0
-"""A connection has so long to say who it is."""
+"""Time for a switch to complete the handshake."""
 
 _PROGRESS_S = 15.0
 _ADMISSION_S = 120.0
@@ -34,14 +34,14 @@ _ADMISSION_S = 120.0
 
 _BEAT_S = 3.0
 _SILENT_S = 10.0
-"""The generation id is raised so often; a master that has not done so for so long is assumed to be dead."""
+"""Intervals at which a master raises the generation id, and after which a silent one is assumed dead."""
 
 _BEAT_BITS = 26  # of a generation id, below the term: six years
 _RELEASED = 2**_BEAT_BITS - 1
 """Counter of a controller that has stopped."""
 
 _REPLICAS = 1 << 63
-"""Of a generation id: it is an epoch of replicas."""
+"""Marks a generation id that is an epoch of replicas."""
 
 
 class Refused(Exception):

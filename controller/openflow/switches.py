@@ -37,7 +37,7 @@ _SILENT_S = 1.5
 """Where there are replicas, a switch that says nothing for the first is asked whether it is there, and after
 the second it does not count as reached: the network between may be cut, and another replica may reach it."""
 
-"""A switch whose datapath id another connection claims has so long to say something."""
+"""Time for a switch to answer when another connection claims its datapath id."""
 
 
 class Switches:

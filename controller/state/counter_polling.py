@@ -24,7 +24,7 @@ class CounterPolling(Journaled):
         self._due: float | None = None
 
     def set_pace(self, interval_s: float, messages_per_s: float) -> None:
-        """Ask so often from now on."""
+        """Set the interval and the most messages per second."""
         self._interval_s, self._messages_per_s = interval_s, messages_per_s
 
     def add(self, datapath_id: int, now: float) -> None:

@@ -31,7 +31,7 @@ _UNANSWERED = 4
 """Probes without an answer, at least, until a link is lost."""
 
 _LONG_SILENCE_S = 30.0
-"""So long where more links are silent than answer: it looks like a machine that is too busy."""
+"""Timeout where more links are silent than answer, as on a machine that is too busy."""
 
 _RECENT_PROBES = 3
 """A link answers if one of this number of its last probes came back."""
@@ -78,7 +78,7 @@ class Discovery(Journaled):
         self._busy = False
 
     def set_times(self, interval_s: float, silence_s: float) -> None:
-        """Probe ports so often, and give links up after so long, from now on."""
+        """Set the probe interval and the time after which a silent link is lost."""
         self._interval_s, self._silence_s = interval_s, silence_s
 
     def add(self, port: Port) -> None:

@@ -38,7 +38,7 @@ OPEN_TIMEOUT_S = 15.0
 """A stream that was added to a running flow is taken off if its host has not said by then that it is open."""
 
 CLOSE_TIMEOUT_S = 10.0
-"""The rules of a stream that was taken off go after so long if its host does not say that it is closed."""
+"""Time for a host to report a stream closed; then the stream's rules are removed."""
 
 
 class StreamState(enum.Enum):

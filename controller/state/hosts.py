@@ -94,7 +94,7 @@ class HostTable(Journaled):
                 self._put(replace(host, port=port))
 
     def set_age(self, age_s: float) -> None:
-        """Forget learned hosts that say nothing for so long, from now on."""
+        """Set the time after which learned hosts that are silent are forgotten."""
         self._age_s = age_s
         self._check_at = min((heard + age_s for heard in self._heard.values()), default=math.inf)
 
@@ -170,7 +170,7 @@ class HostTable(Journaled):
         if not known.learned and not is_there:
             return Sighting.NOTHING, None
         changed = replace(known, mac=mac, switch=switch, port=port)
-        # Of a host of the file that has not spoken yet only its number is known.
+        # A host of the file that has not spoken yet is known by its number only.
         is_first = not known.learned and ip not in self._spoken
         return (Sighting.NEW if is_first else Sighting.OTHER), changed
 

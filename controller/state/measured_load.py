@@ -176,7 +176,7 @@ class MeasuredLoad(Journaled):
         return changes
 
     def _compare(self, datapath_id: int, intervals: tuple[_Interval, ...]) -> None:
-        """Take in the average of what belonged to no flow, by arc."""
+        """Record the average of what belonged to no flow, by arc."""
         elapsed_s = sum(each.elapsed_s for each in intervals)
         is_complete = all(each.is_complete for each in intervals)
         for (port, is_sent), name in self._arcs_counted_by(datapath_id).items():

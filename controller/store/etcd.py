@@ -29,7 +29,7 @@ _GROUP, _GROUPS = 60, 50
 
 _MAX_BYTES = 1 << 20  # of a transaction; etcd refuses 1.5 MiB
 _PROGRESS_S = 1.0
-"""A watch is asked so often how far it is."""
+"""Interval at which a watch is asked for its progress."""
 
 _START_S = 10.0
 """How long the store may take to answer at the start."""

@@ -13,7 +13,7 @@ from controller.errors import StoreError
 from controller.store import etcd_pb2 as pb
 
 _TRY_S = 0.5
-"""A server has so long to answer; then the next one is asked."""
+"""Time for a server to answer; then the next one is asked."""
 
 _PAUSE_S = 0.03
 """Between two tries, where all servers have refused one after the other."""

@@ -181,7 +181,7 @@ WATCH = (
     argument("--watch-port", "PORT", "port of the page on 127.0.0.1 (default: a free one)", PORT),
 )
 MAKING_RUNS = (SCHEDULER, JSON, NO_REPORT, *WATCH)
-"""Of all commands that make runs as `run` does."""
+"""Options of all commands that make runs as `run` does."""
 SET = repeatable(
     "--set",
     "KEY=VALUE",

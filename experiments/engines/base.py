@@ -18,7 +18,7 @@ class Clock(enum.Enum):
     MACHINE = "machine"
     """The machine's: a run takes as long as it lasts, and one on a busy machine may not be valid."""
     VIRTUAL = "virtual"
-    """Of a kernel whose processes take no time: the machine's load does not matter."""
+    """Time of a kernel whose processes take none: the machine's load does not matter."""
     SIMULATED = "simulated"
     """A number in a model."""
 

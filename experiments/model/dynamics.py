@@ -17,7 +17,7 @@ from experiments.traces.base import SETTINGS
 from topologies.model import Link, Network
 
 MAX_STEPS = 100_000
-"""Of a link's trace in a run."""
+"""Steps of a link's trace in a run at most."""
 
 
 @dataclass(frozen=True)

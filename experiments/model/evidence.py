@@ -55,7 +55,7 @@ class FlowEvidence(Data):
     is_verified: bool = True
     """False: no connection was there when its kernel was asked; another one between these hosts vouches."""
     counters: dict[str, float] = Field(default_factory=dict)
-    """Of the protocol above its connections, by the simulator."""
+    """Counters of the protocol above its connections, by the simulator."""
 
 
 class Evidence(Data):

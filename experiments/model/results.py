@@ -232,7 +232,7 @@ class RunResult(_Model):
     programs: list[ProgramTimes] = Field(default_factory=list)
     """Of sources, sinks and switches; empty where time is not the machine's."""
     sysctls: dict[str, str]
-    """Of the hosts' network namespaces, read back."""
+    """Settings of the hosts' network namespaces, read back."""
     flows: list[FlowResult]
     links: list[LinkResult]
     digest: str | None = None
@@ -263,9 +263,9 @@ class SimulationCost(_Model):
     seed: int
     events: int
     wall_s: float
-    """Of the simulation alone, without the start of its process."""
+    """Wall-clock time of the simulation alone, without the start of its process."""
     peak_rss_bytes: int
-    """Of the run's process, the Python interpreter included."""
+    """Memory of the run's process, the Python interpreter included."""
 
 
 class OwnFile(_Model):
@@ -273,11 +273,11 @@ class OwnFile(_Model):
 
     kind: Literal["extension", "method"]
     name: str
-    """Of an extension its file's name; of a method the file as the scenario names it."""
+    """An extension's file name; a method's file as the scenario names it."""
     path: str
     """Where it was."""
     sha256: str | None
-    """Of its content when the document was written; None if it could not be read then."""
+    """SHA-256 of its content when the document was written; None if it could not be read then."""
 
 
 class Environment(_Model):
@@ -298,7 +298,7 @@ class Environment(_Model):
     why: list[str]
     """Why the results as a whole are not valid; empty if they are."""
     simulations: list[SimulationCost] = Field(default_factory=list)
-    """Of the simulator's runs."""
+    """Costs of the simulator's runs."""
     files: list[OwnFile] = Field(default_factory=list)
     """Extensions that were given as files, and those that hold methods of the simulator."""
 
@@ -326,7 +326,7 @@ class Results(_Model):
     network: dict[str, Any]
     """The network as it was emulated (`topologies.Network`, dumped)."""
     environment: Environment
-    """Of the first run; of all runs, unless others are named."""
+    """Environment of the first run, and of all runs unless others are named."""
     other_environments: list[Environment] = Field(default_factory=list)
     """Of runs that were made on another machine, or later with other versions (`RunResult.environment`)."""
     runs: list[RunResult]

@@ -21,7 +21,7 @@ from experiments.report.palette import FAINT, INK, MUTED, PAPER, PlotStyle
 POINTS_PER_INCH = 72
 CSS_PX_PER_INCH = 96
 MIN_SCALE = 0.65
-"""Of a figure on a small screen: letters of 9 points are 8 pixels high then."""
+"""Scale of a figure on a small screen, at least: letters of 9 points are 8 pixels high then."""
 WIDTH_IN = 5.2
 PNG_DPI = 160
 FONT_SIZE_PT = 9.0

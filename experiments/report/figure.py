@@ -17,7 +17,7 @@ from experiments.report.palette import PlotStyle, path_style, protocol_styles
 from experiments.report.units import axis_unit
 
 GROUP_WIDTH = 0.8
-"""Of the boxes at one place of the axis together, as a part of the distance between two places."""
+"""Width of all boxes at one place of the axis, as a part of the distance between two places."""
 LEGEND_COLUMNS = 3
 
 

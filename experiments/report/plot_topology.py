@@ -43,7 +43,7 @@ BESIDE_PT = 8.5
 CROWDED_PT = 6.5
 MAX_SIDE_PT = 80.0
 TEXT_ROOM = 1.1
-"""Of a text's width: the reader's font may be wider than the one that is measured."""
+"""Factor on a text's measured width: the reader's font may be wider."""
 CROWDED_LINE_PT = 1.5
 LABEL_PT = 26.0
 """Length of line, and distance to the next label, that a label takes."""

@@ -21,7 +21,7 @@ class StudyTable:
     rows: Sequence[str]
     columns: Sequence[str]
     headings: Mapping[str, str]
-    """Of each column: its name, and the metric behind it where the name does not have it."""
+    """Name of each column, and the metric behind it where the name does not have it."""
     own_metrics: Mapping[str, Sequence[str]]
     """Of rows that the paper does not have: their metrics where the paper's rows have others."""
     cells: Mapping[tuple[str, str], CheckedCell]

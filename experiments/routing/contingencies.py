@@ -16,7 +16,7 @@ from experiments.routing.events import failures_of, measure_events
 from experiments.routing.time_limit import TimeLimit
 
 _SURVEY_SHARE = 0.9
-"""Of the time that is left; the rest is for the backups."""
+"""Share of the time that is left; the rest is for the backups."""
 _MORE = "give more by --time-limit"
 
 

@@ -37,7 +37,7 @@ GIVEN = "study"
 """The name of the paths that a description has."""
 HOST_RATE_BPS = 10e9
 ALLOCATED_SHARE = 0.9
-"""Of a link, which leaves room for headers: the controller pins subflows to paths that fit."""
+"""Share of a path's rate that is requested: the rest is room for headers."""
 MAX_BYTES = 1 << 44
 DRAIN_S = 3600.0
 """Enough for send buffers of megabytes over Wi-Fi at its range; in virtual time waiting costs nothing."""

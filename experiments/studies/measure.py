@@ -22,7 +22,7 @@ from experiments.studies.cases import cases
 from experiments.studies.schema import Study
 
 Measured = Mapping[tuple[str, str], list[float]]
-"""Of each case and metric, a figure for each seed, in the order of the seeds."""
+"""A figure for each case, metric and seed, in the order of the seeds."""
 
 RUNS = "runs.jsonl"
 

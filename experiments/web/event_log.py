@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 VALUES_KEPT = 400_000
-"""Of the samples of one run."""
+"""Values kept of the samples of one run."""
 MAX_SAMPLES, MIN_SAMPLES = 2400, 60
 
 

@@ -21,7 +21,7 @@ from experiments.web.documents import FinishedResults, NoSuchRun, OpenDocument, 
 SWEEP = "sweep.json"
 SOLUTION = "solution.html"
 MAX_FILES = 50
-"""Of the documents in a folder that has none itself."""
+"""Documents shown of a folder that has none itself, at most."""
 
 
 def open_documents(path: Path) -> list[OpenDocument]:

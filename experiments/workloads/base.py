@@ -96,7 +96,7 @@ class Asking(Protocol):
 
     @property
     def request_bytes(self) -> int:
-        """Of each request."""
+        """Bytes of each request."""
 
     @property
     def users(self) -> int | None:

@@ -46,7 +46,7 @@ _SILENT_OPTIONS = (
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.min_reconnect_backoff_ms", 2000),  # also how long connecting may take
 )
-"""Of a channel where there are other controllers: one that is frozen or cut off is left before leases end."""
+"""Where there are other controllers: one that is frozen or cut off is left before leases end."""
 
 
 @dataclass

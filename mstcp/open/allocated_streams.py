@@ -20,7 +20,7 @@ from mstcp.transport import ConnectionTransport
 LOGGER = logging.getLogger("mstcp")
 
 _RETRY_S = 1.0
-"""A stream that is the last one alive is tried to be closed again after so long."""
+"""Interval of attempts to close a stream that is the last one alive."""
 
 Report = Callable[[str, list[int], list[int], list[int]], None]
 

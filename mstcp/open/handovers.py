@@ -12,9 +12,9 @@ from mstcp import _core
 from mstcp.transport import ConnectionTransport
 
 IDLE_S = 0.005
-"""The loop carries a connection on that no thread has used for so long."""
+"""The loop takes over a connection that no thread has used for this time."""
 _POLL_S = 50e-6
-"""With many connections it looks at them less often: so long for each."""
+"""The interval between its looks grows by this much for each connection."""
 
 
 class Handovers:

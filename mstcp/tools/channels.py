@@ -194,7 +194,7 @@ class Channels:
         if what.channel > self._last:
             raise RemoteProtocolError(f"the peer uses channel {what.channel}, which is not open")
         it = self._channels.get(what.channel)
-        # Of a channel that this side has broken the peer may not know yet.
+        # The peer may not know yet that this side has broken the channel.
         return it is not None and self._note(it, what)
 
     def _note(self, it: _Channel, what: Received) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 _INTERPRETER, _NOTE = 3, 4
 """PT_INTERP and PT_NOTE of elf(5)."""
 _HEADER = struct.Struct("=4sBB10x2xH4x8xQ8x4x2xHH")
-"""Of a file for 64 bits: magic, class, byte order, machine; place, size and number of the segment headers."""
+"""Of a 64-bit ELF file: magic, class, byte order, machine; place, size and number of the segment headers."""
 _SEGMENT = struct.Struct("=I4xQ16xQ16x")
 """Kind, offset, size in the file."""
 

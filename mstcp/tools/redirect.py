@@ -18,7 +18,7 @@ from mstcp.tools.preload import Preload
 from mstcp.tools.proxy import SharedUpstream, Upstream
 
 _TIMEOUT_S = 1.0
-"""After so long one is told why the end takes time."""
+"""After this time the user is told why stopping takes time."""
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 

@@ -16,9 +16,9 @@ Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 CHUNK_BYTES = 1 << 18
 LIMIT_BYTES = 1 << 20
-"""Of the readers: what may wait in each direction, twice."""
+"""Buffer limit of the readers; twice as much may wait in each direction."""
 KEEPALIVE_S = 60.0
-"""A peer that was silent for so long is asked for a sign of life."""
+"""Idle time before TCP keepalive probes."""
 KEEPALIVE_PROBES = 4
 """After this many without an answer, each a minute after the one before, its connection is lost."""
 

@@ -11,11 +11,11 @@ from mstcp.tools.channels import MAX_CHANNELS, WINDOW_BYTES, Channels, Kind, Rec
 from mstcp.tools.relay import Pair, keep_alive
 
 CHANNEL_LIMIT_BYTES = 1 << 17
-"""Of a channel's reader."""
+"""Buffer limit of a channel's reader."""
 _WAITING_BYTES = 1 << 14
-"""Of what was taken from the channels, so much may wait: the next channel's turn comes soon."""
+"""Bytes taken from the channels that may wait: the next channel's turn comes soon."""
 _GRANTED_BYTES = WINDOW_BYTES // 4
-"""The peer is granted as much again when so much has been taken."""
+"""The peer is granted this much again once it has been read."""
 _READ_BYTES = 1 << 16
 
 OnOpened = Callable[["Channel", bytes], None]

@@ -48,7 +48,7 @@ class ConnectionTransport(Membership, asyncio.transports._FlowControlMixin):
         self.shell = Shell(setup, self)
         asyncio.transports._FlowControlMixin.__init__(self, loop=setup.loop)
         self._send_buffer_bytes = setup.send_buffer_bytes
-        # Of what the sockets had sent when the kernel was last asked, headers included.
+        # Bytes that the sockets had sent when the kernel was last asked, headers included.
         self._acknowledged_bytes = 0
         self._dropped_writes = 0
         self._is_ended = False

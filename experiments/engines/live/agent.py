@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # protocols import agents, also where none is used
 
 
 MAX_FLOWS = 10_000
-"""Of a case; the controller's REST service lists as many on a page."""
+"""Flows of a case at most; the controller's REST service lists as many on a page."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from types import FrameType
 CALL_S = 60.0
 """How long one call may take; thousands of them make a second of a run."""
 LOOKS = 20
-"""So often a call is seen before it is ended. A machine that was asleep meanwhile counts as one look."""
+"""Polls that see the same call before it is ended; a machine that was asleep meanwhile counts one."""
 
 
 class DoesNotReturn(BaseException):

@@ -33,7 +33,7 @@ FIELDS = (
     *("bytes_read", "bytes_wrong", "ticks_skipped", "active_goodput_bps", "transfers", "completion_s"),
     "fct_s",
 )
-"""Of a flow's result that the simulator has by the same names."""
+"""Fields of a flow's result that the simulator has by the same names."""
 COUNTS = ("goodput_bps", "bytes_written", "bytes_read", "bytes_wrong", "ticks_skipped")
 NOT_ADMITTED: dict[str, Any] = {
     **dict.fromkeys(FIELDS),
@@ -155,7 +155,7 @@ def _streams(route: Route, simulated: dict[str, Any], rates_bps: list[list[float
 def _evidence(route: Route, simulated: dict[str, Any]) -> FlowEvidence:
     """Return what TCP counted on each connection, and the packets that each split path carried."""
     mptcp = dict(simulated.get("mptcp") or {})
-    # Of each subflow, so they stand beside what its TCP counted.
+    # One for each subflow, so that they stand beside what its TCP counted.
     unknown = [None] * len(simulated["streams"])
     rates = zip(mptcp.pop("window_rates_bps", unknown), mptcp.pop("logged_rates_bps", unknown), strict=True)
     return FlowEvidence(

@@ -103,7 +103,7 @@ class Routing:
     def _computed(
         self, plan: RunPlan, overhead_bytes: int, acks: str | None, max_paths: int | None
     ) -> dict[str, tuple[PathAllocation, ...]]:
-        # Of acknowledgements that are split themselves, the planned load is that of the shortest path.
+        # Acknowledgements that are split themselves are planned with the load of the shortest path.
         rule = "shortest" if acks == SPLIT_ACKS else acks
         requests = {
             name: FlowRequest(

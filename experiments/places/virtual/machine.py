@@ -35,7 +35,7 @@ START_NS = 1_767_225_600 * 10**9
 MEMORY_MIB = 2048
 """At most; the host gives what is used."""
 SILENCE_LIMIT_S = 900.0
-"""A machine from which nothing is heard for so long, on the host's clock, is in a loop that never waits."""
+"""A machine that is silent for this time, on the host's clock, is in a loop that never waits."""
 BOOT_LIMIT_S = 120.0
 """For a machine that has nothing to do, on the host's clock: an idle host takes less than a second."""
 POLL_S = 0.05
