@@ -23,7 +23,7 @@ READINESS = "readiness"
 """Name by which health says whether flows can be served; all others are about the server itself."""
 
 _WATCH_S = 1.0
-_MEASURED_COLUMNS = tuple(service.full_name for service in control_pb2.DESCRIPTOR.services_by_name.values())
+_SERVICES = tuple(service.full_name for service in control_pb2.DESCRIPTOR.services_by_name.values())
 _HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 _Status = health_pb2.HealthCheckResponse.ServingStatus
 
@@ -31,7 +31,7 @@ _Status = health_pb2.HealthCheckResponse.ServingStatus
 def add_standard_services(server: grpc.aio.Server, service: Service) -> None:
     """Offer health (grpc.health.v1) and reflection on a server that is not started yet."""
     health_pb2_grpc.add_HealthServicer_to_server(_Health(service), server)
-    reflection.enable_server_reflection((*_MEASURED_COLUMNS, _HEALTH, reflection.SERVICE_NAME), server)
+    reflection.enable_server_reflection((*_SERVICES, _HEALTH, reflection.SERVICE_NAME), server)
 
 
 class _Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # gRPC has no type information
@@ -44,15 +44,15 @@ class _Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # gRPC has
         self, request: health_pb2.HealthCheckRequest, context: Any
     ) -> health_pb2.HealthCheckResponse:
         """Tell how a service is."""
-        if request.service not in ("", READINESS, *_MEASURED_COLUMNS):
-            names = ", ".join((READINESS, *_MEASURED_COLUMNS))
+        if request.service not in ("", READINESS, *_SERVICES):
+            names = ", ".join((READINESS, *_SERVICES))
             text = f"there is no service {request.service!r} here; there are {names}"
             await context.abort(grpc.StatusCode.NOT_FOUND, text)
         return health_pb2.HealthCheckResponse(status=await self._status(request.service))
 
     async def Watch(self, request: health_pb2.HealthCheckRequest, context: Any) -> None:
         """Tell how a service is, and when that changes."""
-        known = request.service in ("", READINESS, *_MEASURED_COLUMNS)
+        known = request.service in ("", READINESS, *_SERVICES)
         told = None
         while True:
             status = await self._status(request.service) if known else _Status.SERVICE_UNKNOWN
