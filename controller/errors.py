@@ -25,8 +25,9 @@ Each failure a client can see is one of RequestError's kinds, the same over REST
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from gomr.errors import GomrError
 
@@ -49,6 +50,7 @@ class ControllerError(Exception):
     """Root of the controller's errors."""
 
 
+@dataclass(eq=False)
 class ConfigError(ControllerError):
     """A setting cannot be used.
 
@@ -57,15 +59,14 @@ class ConfigError(ControllerError):
         reason: What is wrong with it and what to do, as a sentence.
     """
 
-    def __init__(self, setting: str, reason: str) -> None:
-        super().__init__(setting, reason)
-        self.setting = setting
-        self.reason = reason
+    setting: str
+    reason: str
 
     def __str__(self) -> str:
         return f"{self.setting}: {self.reason}"
 
 
+@dataclass(eq=False)
 class RequestError(ControllerError):
     """A request that is refused.
 
@@ -75,12 +76,9 @@ class RequestError(ControllerError):
         reason: What is wrong and what to do, as a sentence.
     """
 
-    code: ErrorCode = ErrorCode.INVALID
-
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(field, reason)
-        self.field = field
-        self.reason = reason
+    code: ClassVar[ErrorCode] = ErrorCode.INVALID
+    field: str
+    reason: str
 
     def __str__(self) -> str:
         return f"{self.field}: {self.reason}" if self.field else self.reason
@@ -164,6 +162,7 @@ class DeadlineExceeded(RequestError):
     code = ErrorCode.DEADLINE_EXCEEDED
 
 
+@dataclass(eq=False)
 class StoreError(ControllerError):
     """What must survive a restart cannot be read or written.
 
@@ -172,10 +171,8 @@ class StoreError(ControllerError):
         reason: What is wrong with it.
     """
 
-    def __init__(self, store: str, reason: str) -> None:
-        super().__init__(store, reason)
-        self.store = store
-        self.reason = reason
+    store: str
+    reason: str
 
     def __str__(self) -> str:
         return f"the store {self.store} cannot be used: {self.reason}"

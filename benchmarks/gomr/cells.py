@@ -128,15 +128,15 @@ def _measured(cell: Cell, loaded: Loaded, engine: str, effort: RunSize) -> Cell:
 
 def _runner(engine: str, budget_s: float) -> Callable[[Problem], Allocation]:
     if engine == PATH_FORM:
-        return lambda problem: allocate(over_shortest(problem), engine="pulp", time_limit_s=budget_s)
+        return lambda problem: allocate(_over_shortest(problem), engine="pulp", time_limit_s=budget_s)
     return lambda problem: allocate(problem, engine=engine, time_limit_s=budget_s)
 
 
-def over_shortest(problem: Problem, count: int = 8) -> Problem:
-    """Return the problem with the shortest paths of each demand as the only ones."""
+def _over_shortest(problem: Problem) -> Problem:
+    """Return the problem with the eight shortest paths of each demand as the only ones."""
     finder = PathFinder(problem)
     paths = {
-        ends: tuple(tuple(edge.id for edge in path) for path in finder.shortest(*ends, count))
+        ends: tuple(tuple(edge.id for edge in path) for path in finder.shortest(*ends, 8))
         for ends in {(demand.source, demand.destination) for demand in problem.demands}
     }
     demands = tuple(replace(d, fixed_paths=paths[d.source, d.destination]) for d in problem.demands)

@@ -5,8 +5,6 @@ The arrays are made from the definition, and share nothing with the engines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from benchmarks.gomr import one_program
@@ -65,16 +63,11 @@ def source_program(problem: Problem, objective: Objective = PLAIN) -> Arrays:
     }
 
 
-def by_highs(
-    problem: Problem,
-    objective: Objective = PLAIN,
-    budget_s: float = 60.0,
-    methods: Sequence[str] = ("simplex", "ipm"),
-) -> Solved:
+def by_highs(problem: Problem, objective: Objective = PLAIN, budget_s: float = 60.0) -> Solved:
     """Return the CPU time of HiGHS' quickest method and the optimum in bit/s; None where none ended."""
     program = source_program(problem, objective)
     best: Solved = (budget_s, None)
-    for method in methods:
+    for method in ("simplex", "ipm"):
         taken_s, value = one_program.by_highs(program, method, best[0])
         if value is not None and taken_s < best[0]:
             best = (taken_s, value * problem.unit_bps)

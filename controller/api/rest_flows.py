@@ -30,35 +30,17 @@ from controller.model.views import FlowPage, FlowView
 
 router = APIRouter()
 
+_ENDS = {"source": "T0", "destination": "T2", "destination_port": 5001, "packet_bytes": 590}
 _EXAMPLES = {
-    "computed": {
-        "summary": "Paths computed",
-        "value": {
-            "source": "T0",
-            "destination": "T2",
-            "destination_port": 5001,
-            "rate_bps": 8.5e6,
-            "packet_bytes": 590,
-        },
-    },
+    "computed": {"summary": "Paths computed", "value": _ENDS | {"rate_bps": 8.5e6}},
     "split by packets": {
         "summary": "One TCP connection, split packet by packet",
-        "value": {
-            "source": "T0",
-            "destination": "T2",
-            "destination_port": 5001,
-            "rate_bps": 8.5e6,
-            "packet_bytes": 590,
-            "splitting": "packets",
-        },
+        "value": _ENDS | {"rate_bps": 8.5e6, "splitting": "packets"},
     },
     "by hand": {
         "summary": "Paths and rates given by hand",
-        "value": {
-            "source": "T0",
-            "destination": "T2",
-            "destination_port": 5001,
-            "packet_bytes": 590,
+        "value": _ENDS
+        | {
             "source_ports": [40001, 40002],
             "paths": [
                 {"nodes": ["T0", "S0", "S4", "T2"], "rate_bps": 4.25e6},

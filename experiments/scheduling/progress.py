@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import TypeVar
 
 from rich.console import Console
@@ -25,11 +24,10 @@ class RunsProgress:
     `failed` counts the runs that have left no result.
     """
 
-    def __init__(self, console: Console, planned: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, console: Console, planned: int) -> None:
         self._console = console
         self._planned = planned
-        self._clock = clock
-        self._began_s = clock()
+        self._began_s = time.monotonic()
         self._ended = 0
         self.failed = 0
         self._bars = Progress(
@@ -66,5 +64,5 @@ class RunsProgress:
         waiting = self._planned - self._ended
         if waiting <= 0:
             return ""
-        minutes, seconds = divmod(round((self._clock() - self._began_s) / self._ended * waiting), 60)
+        minutes, seconds = divmod(round((time.monotonic() - self._began_s) / self._ended * waiting), 60)
         return f", {minutes}:{seconds:02} left"
