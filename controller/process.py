@@ -315,7 +315,7 @@ def run(
 
 
 def _thread_failed(thread: threading.ExceptHookArgs, fail: Callable[[str], None]) -> None:
-    """Log what has ended a thread, and end the process: whatever the thread did is done no more."""
+    """Log what has ended a thread, and end the process."""
     name = "a thread" if thread.thread is None else f"the thread {thread.thread.name}"
     error = thread.exc_value or thread.exc_type()
     LOG.error("%s failed", name, exc_info=error)

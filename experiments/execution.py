@@ -77,7 +77,7 @@ def _attempt(job: Job, number: int, plan: RunPlan, engine: Engine, report: Repor
 
 @contextmanager
 def _failures_told(plan: RunPlan, logs: Path) -> Iterator[None]:
-    """Turn whatever a run raises into what is told of it; the traceback of what nobody expects is kept.
+    """Turn what a run raises into a reported failure; tracebacks of unexpected errors are kept.
 
     Raises:
         OutputError: the disk takes nothing more, as it would not from the other runs.

@@ -41,10 +41,10 @@ class Interfaces:
 
 
 class Follower(Protocol):
-    """Who hears of changes."""
+    """Receives changes of the host's addresses."""
 
     def network_changed(self) -> None:
-        """Do what follows from them."""
+        """Handle a change."""
 
 
 class _Watch:
@@ -71,7 +71,7 @@ _watches: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Watch | None] = 
 
 
 def follow(loop: asyncio.AbstractEventLoop, follower: Follower) -> None:
-    """Tell of changes from now on, as long as the follower lives; where the system says nothing, of none."""
+    """Notify a follower of changes while it lives; never on systems without netlink."""
     if loop not in _watches:
         _watches[loop] = None
         with contextlib.suppress(OSError, AttributeError):

@@ -97,7 +97,7 @@ def segment_overhead_bytes(family: socket.AddressFamily) -> int:
 
 
 def set_keepalive(sock: socket.socket, idle_s: float | None, probes: int) -> None:
-    """Have the kernel ask an idle peer for a sign of life (whole seconds); None: no more."""
+    """Set TCP keepalive after `idle_s` (whole seconds) and the number of probes; None switches it off."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, idle_s is not None)
     if idle_s is not None and LINUX:
         seconds = max(1, math.ceil(idle_s))

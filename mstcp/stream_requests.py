@@ -1,4 +1,4 @@
-"""Streams to open, as the driver takes them."""
+"""Requests to the driver: streams to open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STREAM: dict[str, Any] = {"type": socket.SOCK_STREAM}
 
 
 class StreamRequest(NamedTuple):
-    """A stream to open, as the driver takes it.
+    """A stream for the driver to open.
 
     Attributes:
         source: Our socket address; None: the system chooses.
@@ -31,7 +31,7 @@ class StreamRequest(NamedTuple):
     descriptor: int | None = None
 
     def over(self, sock: socket.socket) -> StreamRequest:
-        """Return it with a socket to use first, which is the driver's from now on."""
+        """Return the request with a socket to use first; the driver owns it afterwards."""
         return self._replace(descriptor=sock.detach())
 
 
@@ -58,7 +58,7 @@ def source_address(family: socket.AddressFamily, host: str | None, port: int) ->
 def stream_request(
     spec: StreamSpec, family: socket.AddressFamily, host: str | None, sock: socket.socket | None = None
 ) -> StreamRequest:
-    """Return a stream as the driver takes it: from its socket, else from an own host where it names none."""
+    """Return the driver's request for a stream, from a socket if given, else from `spec.local` or `host`."""
     remote = None
     if spec.remote is not None:
         ((family, remote),) = socket_addresses(

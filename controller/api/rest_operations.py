@@ -91,7 +91,7 @@ async def is_ready(service: TheService, response: Response) -> ReadyView:
     responses=problem_responses(422, 503),
 )
 async def reload(api: TheApi, _: Administrator) -> None:
-    """Read configuration, topology and certificates again, as SIGHUP does; 422: all is as before."""
+    """Read configuration, topology and certificates again, as SIGHUP does; 422: nothing was changed."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[str | None] = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""What clients are told of flows, as fields."""
+"""Events that clients are notified of: flows, refusals, changes of the topology file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from topologies.model import Network
 
 
 def flow_fields(flow: Flow) -> dict[str, object]:
-    """Return whose a flow is, from where to where it leads, its rates and paths."""
+    """Return a flow's owner, ends, rates (bit/s of goodput) and paths as the fields of an event."""
     return {
         "flow": flow.id,
         "owner": flow.belongs_to or None,
@@ -24,7 +24,7 @@ def flow_fields(flow: Flow) -> dict[str, object]:
 
 
 def refuse(outbox: Outbox, token: int, error: AnyFailure) -> RequestError:
-    """Answer a client that it does not get what it asked for; returns what it is told."""
+    """Answer a request with an error and return that error; the solver's are reported as `Unavailable`."""
     if not isinstance(error, RequestError):
         outbox.report("error", f"a request failed: {error}")
         error = Unavailable("", f"the routes could not be computed: {error}")
@@ -33,7 +33,7 @@ def refuse(outbox: Outbox, token: int, error: AnyFailure) -> RequestError:
 
 
 def notify_refused(outbox: Outbox, source: str, destination: str, error: RequestError, owner: str) -> None:
-    """Tell that a request for a flow was refused, and why."""
+    """Notify clients that a request for a flow was refused, and why."""
     facts = {
         "source": source,
         "destination": destination,
@@ -47,7 +47,7 @@ def notify_refused(outbox: Outbox, source: str, destination: str, error: Request
 
 
 def notify_topology_changed(outbox: Outbox, before: Network, after: Network) -> None:
-    """Tell which switches, hosts and links the topology file has and had not, or has no more."""
+    """Notify clients of the switches, hosts and links that the topology file has gained and lost."""
     links = {link.name for link in before.links}, {link.name for link in after.links}
     parts = (
         ("switches", set(before.switches), set(after.switches)),

@@ -39,7 +39,7 @@ _MARGIN = 1e-6
 
 @dataclass(frozen=True)
 class NewFlow:
-    """A flow that is asked for.
+    """A requested flow.
 
     It is to have `max_paths` at most, `streams` exactly. `acks` is the path of a split flow's
     acknowledgements (`controller.decide.ack_paths`); None: a connection for each path, and acknowledgements

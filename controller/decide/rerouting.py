@@ -57,7 +57,7 @@ def reroute(
 
 
 def reserve(state: State, flow: Flow, slots: tuple[Slot, ...]) -> None:
-    """Count what a flow is to have too, from now on; nothing: no more."""
+    """Reserve the capacity of slots for a flow beside what it has; none: release what was reserved."""
     flow.reserved = slots
     state.flows.account(flow)
 

@@ -17,7 +17,7 @@ from controller.state.lost_paths import on_paths_of_file
 
 
 class Takeover(Component):
-    """Takes flows over from their records."""
+    """Restores flows from their records."""
 
     def __init__(self, shared: Context, leases: Leases, capacity_changed: Callable[[float], None]) -> None:
         super().__init__(shared)
@@ -27,7 +27,7 @@ class Takeover(Component):
         self._given_up: JournaledDict[str, Mapping[str, Any]] = JournaledDict()
 
     def follow(self, flow_id: str, record: Mapping[str, Any] | None, now: float) -> None:
-        """Know a flow as another replica has written it, with a whole lease; None: it has ended."""
+        """Apply another replica's record of a flow, with a whole lease; None: the flow has ended."""
         former = self._state.flows.get(flow_id)
         if former is not None:
             self._state.flows.remove(former)
@@ -44,13 +44,13 @@ class Takeover(Component):
         self._state.flows.add(flow)
 
     def follow_lease(self, flow_id: str, now: float) -> None:
-        """Know that another replica has renewed the lease of a flow."""
+        """Apply another replica's renewal of a flow's lease."""
         flow = self._state.flows.get(flow_id)
         if flow is not None:
             flow.expires_at = now + flow.lease_s
 
     def lead(self, now: float) -> None:
-        """Begin to decide: plan or end what lacks its path, and let owners have the time to renew."""
+        """Become the leader: replan or end flows without a path, and extend the leases of the others."""
         given_up, self._given_up = self._given_up, JournaledDict()
         self.restore(given_up, now)
         self._leases.lead(now)
@@ -61,7 +61,7 @@ class Takeover(Component):
         now: float,
         owners: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Take flows over, each with a whole lease for its owner to renew.
+        """Restore flows, each with a whole lease for its owner to renew.
 
         Those whose paths the topology file has no more are planned again, or end. `owners` are the sessions
         that hear of it, by the flows' ids.
@@ -81,7 +81,7 @@ class Takeover(Component):
             self._capacity_changed(now)
 
     def _flow(self, flow_id: str, record: Mapping[str, Any], now: float) -> Flow | None:
-        """Return the flow of a record, whose number no other gets."""
+        """Return the flow of a record, and reserve its number."""
         flows = self._state.flows
         flows.last_number = max(flows.last_number, record["number"])
         return flow_of(flow_id, record, self._state, now)

@@ -56,7 +56,7 @@ class SwitchDisconnected(SwitchEvent):
 
 @dataclass(frozen=True)
 class SwitchHeld(SwitchEvent):
-    """Another controller is master of a switch, which this one does not touch (`is_held`), or is no more."""
+    """Another controller has become master of a switch (`is_held`), or has ceased to be."""
 
     is_held: bool
 
@@ -235,7 +235,7 @@ class LinkChanged(ClientRequest):
 
 @dataclass(frozen=True)
 class ConfigurationChanged(ClientRequest):
-    """The configuration was read again: all of it is as it says from now on.
+    """The configuration was reloaded and applies.
 
     `network` is that of the topology file, which was read again too; None: it was not.
     """
@@ -247,14 +247,14 @@ class ConfigurationChanged(ClientRequest):
 
 @dataclass(frozen=True)
 class ConfigurationRefused(Event):
-    """The configuration was read again, and something in it is wrong: all stays as it is."""
+    """The configuration was reloaded and is invalid: the old one stays in force."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class ViewRequested(ClientRequest):
-    """A client asked how a part of all is; `key` names a flow or a switch where the view is of one."""
+    """A client asked for a view; `key` names its flow or switch."""
 
     view: ViewName
     key: str = ""
@@ -269,7 +269,7 @@ class FlowsRequested(ClientRequest):
 
 @dataclass(frozen=True)
 class CopyRequested(ClientRequest):
-    """A client wants to know what would happen if: it needs a copy of everything to try that on."""
+    """A client asked for a preview, which is computed on a copy of the state."""
 
 
 @dataclass(frozen=True)
@@ -281,28 +281,28 @@ class ControllerStopping(Event):
 
 @dataclass(frozen=True)
 class RecordsRead(Event):
-    """All that the store has, for a replica that begins to follow it, in an order that can be followed."""
+    """All records of the store, for a replica that begins to follow it, ordered by dependency."""
 
     changes: tuple[RecordChange, ...]
 
 
 @dataclass(frozen=True)
 class RecordsChanged(Event):
-    """What another replica has written, in order."""
+    """Records that another replica has written, in order."""
 
     changes: tuple[RecordChange, ...]
 
 
 @dataclass(frozen=True)
 class LeadershipGained(Event):
-    """This replica decides from now on; all that was written before has been handed over."""
+    """This replica has become the leader; all earlier records have been applied."""
 
     epoch: int
 
 
 @dataclass(frozen=True)
 class LeadershipLost(Event):
-    """This replica decides no more, and what it knows may differ from the store."""
+    """This replica has lost the leadership, and its state may differ from the store."""
 
     reason: str
 

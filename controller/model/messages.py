@@ -1,4 +1,4 @@
-"""What the core wants done: messages to switches, answers to clients, and lines for the log."""
+"""Messages that the core emits: to switches, to clients, to the log and to the store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from controller.model.views import (
 
 @dataclass(frozen=True)
 class DatapathMessage:
-    """Something to be done with a switch."""
+    """A message to a switch."""
 
     datapath_id: int
 
@@ -71,21 +71,21 @@ class RemoveMeter(DatapathMessage):
 
 @dataclass(frozen=True)
 class CloseConnection(DatapathMessage):
-    """End a switch's connection: it will come back, and what it has is compared with what it should have."""
+    """Close a switch's connection; when it reconnects, its rules are compared with the wanted ones."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Acknowledge(DatapathMessage):
-    """What follows for a switch was decided on this announcement; what was decided before is dropped."""
+    """Mark the messages that follow as decided after this announcement; earlier ones are dropped."""
 
     announcement: int
 
 
 @dataclass(frozen=True)
 class IntroduceSwitch(DatapathMessage):
-    """Say again that a switch is connected, if it is, and what it has."""
+    """Announce a connected switch again, with what it has installed."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class PacketOut(DatapathMessage):
 
 @dataclass(frozen=True)
 class ReadCounters(DatapathMessage):
-    """Ask a switch what it has counted at its ports and, if wanted, for others.
+    """Read a switch's port counters and, if wanted, others.
 
     `pinned` are the rules that pin connections, `groups` the packets to multicast and broadcast addresses.
     """
@@ -110,7 +110,7 @@ class ReadCounters(DatapathMessage):
 
 @dataclass(frozen=True)
 class ReadInstalled(DatapathMessage):
-    """Ask a switch which rules, groups and meters it has, and what these rules have counted."""
+    """Read a switch's rules, groups and meters, and the counters of these rules."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ Result = (
 
 @dataclass(frozen=True)
 class Reply:
-    """The answer to the event with this token; an error is raised by the service layer, never by the core."""
+    """The answer to the event with this token; the service layer raises an error, the core never does."""
 
     token: int
     result: Result
@@ -150,21 +150,21 @@ class Reply:
 
 @dataclass(frozen=True)
 class Abandoned:
-    """Nothing that was asked before this is answered any more; what became of it, the store says."""
+    """Requests made before this get no answer; the store has their outcome."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class AllocationChanged:
-    """A running flow has new rates or paths; streams only come and go where its host may be told so."""
+    """A running flow has new rates or paths; streams are added and removed only if its host allows it."""
 
     flow: FlowView
 
 
 @dataclass(frozen=True)
 class FlowEnded:
-    """A flow ended without its client's asking."""
+    """A flow ended that its client had not released."""
 
     flow_id: str
     reason: str
@@ -172,7 +172,7 @@ class FlowEnded:
 
 @dataclass(frozen=True)
 class Notify:
-    """A change that the session that owns a flow is told of."""
+    """A notification to the session that owns a flow."""
 
     owner: str
     change: AllocationChanged | FlowEnded
@@ -193,7 +193,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Postpone:
-    """Hand these events over again, before any other requests: something else may be urgent meanwhile."""
+    """Requeue these events before other requests, so that urgent events come first."""
 
     events: tuple[FlowRequested, ...]
 

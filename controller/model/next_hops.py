@@ -1,7 +1,7 @@
-"""How a switch sends a packet to a neighbour: out of a port, or by a group that knows another way.
+"""How a switch forwards to a neighbour: out of a port, or by a group with a bypass.
 
 Each port towards another switch has a fast-failover group. Its first bucket is the port, watched by the
-switch itself; its second, where the network has a way around the link, is the bypass to the link's other end
+switch itself; its second, where the network has one, is the bypass to the link's other end
 (`compile.bypass`). All rules that lead over the link name the group, so a port that goes down is healed for
 all of them before the controller has heard of it.
 """

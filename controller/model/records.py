@@ -23,7 +23,7 @@ class RecordChange:
 
 
 def changes_of(records: Records) -> tuple[RecordChange, ...]:
-    """Return the changes that make records of none, in an order in which each can be understood."""
+    """Return the changes that make these records of an empty store, ordered by dependency."""
     kinds = sorted(records, key=lambda kind: kind in _LAST)
     return tuple(
         RecordChange(kind, key, value)
@@ -33,12 +33,12 @@ def changes_of(records: Records) -> tuple[RecordChange, ...]:
 
 
 _LAST = ("flow", "lease")
-"""Kinds of records that speak of others: a flow of links and hosts, a lease of a flow."""
+"""Kinds of records that refer to others: a flow to links and hosts, a lease to a flow."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who leads, of several replicas: since which revision (the epoch), by which lease, and its addresses."""
+    """The leader of several replicas: its epoch (a revision of the store), lease and addresses."""
 
     epoch: int
     lease: int
@@ -48,7 +48,7 @@ class Holder:
 
 @dataclass(frozen=True)
 class Update:
-    """What a store says to those that follow it, in order: records, and who leads where that has changed."""
+    """An update to the followers of a store: changed records, and the leader where that has changed."""
 
     changes: tuple[RecordChange, ...] = ()
     holder: Holder | None = None

@@ -156,7 +156,7 @@ class RateChange(_Request):
 
 @dataclass(frozen=True)
 class LinkChange(_Request):
-    """What is different about a link from now on; what is left out stays as it is."""
+    """Change a link; fields that are left out stay as they are."""
 
     rate_bps: float | None = api_field(
         "Wire rate of each direction, bit/s.",

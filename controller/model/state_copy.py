@@ -29,7 +29,7 @@ class LiveStatus:
 
 @dataclass(frozen=True)
 class StateCopy:
-    """Everything that routing depends on, as it was at one moment; nothing of it changes any more.
+    """An immutable copy of all that routing depends on.
 
     `flows` are pairs of an id and a record (`controller.state.flow_record`); `yielded_bps` is what is left of
     arcs, by their names, to traffic that nobody asked for; `engines` have the last optimum of each objective.

@@ -75,13 +75,13 @@ def _stream_of(record: Sequence[Any], now: float) -> Stream:
 
 
 def _host_of(record: Mapping[str, Any], end: str, ip: str, state: State) -> Host | None:
-    """Return a host of a record; None where it has that address, which the flow's rules are for, no more."""
+    """Return a host of a record; None where the host no longer has that address."""
     host = state.hosts.find(ip)
     return host if host is not None and host.name == record[end] else None
 
 
 def flow_of(flow_id: str, record: Mapping[str, Any], state: State, now: float) -> Flow | None:
-    """Return the flow of a record, with a whole lease from now on; None where the network has it no more."""
+    """Return the flow of a record, with a whole lease; None where the network no longer has its hosts."""
     ends = zip(("source", "destination"), record["addresses"], strict=True)
     source, destination = (_host_of(record, end, ip, state) for end, ip in ends)
     if source is None or destination is None:

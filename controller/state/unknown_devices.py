@@ -9,11 +9,11 @@ from controller.model.journal import Journaled, JournaledDict, JournaledSet
 _Port = tuple[int, int]  # datapath id, port number
 
 _MAX = 64
-"""Switches, and ports with links, that are kept."""
+"""Switches, and ports with links, that are kept at most."""
 
 
 class UnknownDevices(Journaled):
-    """Remembers them, up to a number of each.
+    """Keeps unknown switches and links, up to `_MAX` of each.
 
     Attributes:
         switches: Those that are connected.

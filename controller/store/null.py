@@ -9,17 +9,17 @@ from controller.model.records import RecordChange, Records
 
 
 class NullStore:
-    """Takes records and forgets them."""
+    """Discards all records."""
 
     def __init__(self) -> None:
         self.identity = secrets.token_hex(4)
 
     def load(self) -> Records:
-        """Return that there are none."""
+        """Return no records."""
         return {}
 
     def write(self, _: Sequence[RecordChange]) -> None:
-        """Forget them."""
+        """Discard the changes."""
 
     def close(self) -> None:
-        """Nothing is left to release."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""The side of a sink that asks: requests over the flow's own connection, whose answers it reads."""
+"""The requesting side of a sink: sends requests over the flow's own connection and reads the answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from experiments.apps.process import now_ns
 
 
 class RequestClient:
-    """Makes a flow's requests.
+    """Sends a flow's requests.
 
     A request counts from when its user wanted it, even where it left later, so that a source that falls
     behind is not spared (no coordinated omission).
@@ -47,7 +47,7 @@ class RequestClient:
         return len(self._asked_ns) * self._asking.request_bytes
 
     def begin(self, start_ns: int, stop_ns: int) -> None:
-        """Ask from one time until before another."""
+        """Send requests from `start_ns` until before `stop_ns`."""
         self._start_ns, self._stop_ns = start_ns, stop_ns
         self._arrivals = self._workload.decisions(0.0, 0, self._seed)
         self._next_arrival()

@@ -51,7 +51,7 @@ _SILENT_OPTIONS = (
 
 @dataclass
 class _Flow:
-    """A flow that we hold, and who wants to hear of it."""
+    """A flow of this client, with the callbacks for its changes."""
 
     allocation: Allocation
     on_changed: OnChanged | None

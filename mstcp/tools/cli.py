@@ -143,7 +143,7 @@ def _secret(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _asking(arguments: argparse.Namespace) -> dict[str, Any] | None:
-    """Return what `open_connection` is to be told of the controller to ask; None without one."""
+    """Return the arguments of `open_connection` for the controller; None without one."""
     controller = controller_of(arguments)
     if controller is None:
         if arguments.may_grow:
@@ -169,7 +169,7 @@ def _specs(arguments: argparse.Namespace) -> list[mstcp.StreamSpec]:
 
 
 def _connection(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what `open_connection` is to be told."""
+    """Return the arguments of `open_connection`."""
     options: dict[str, Any] = _secret(arguments) | client_tls(arguments)
     for name in ("source_address", "scheduler"):
         if (value := getattr(arguments, name)) is not None:
@@ -192,7 +192,7 @@ def _connection(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _server(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what `start_server` is to be told."""
+    """Return the arguments of `start_server`."""
     report = _report(arguments.command)
     options: dict[str, Any] = _secret(arguments) | server_tls(arguments)
     if "secret" in options:

@@ -30,7 +30,7 @@ def add_tls(parser: argparse.ArgumentParser, *, listens: bool = False, connects:
 
 
 def server_tls(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what `start_server` is to be told of TLS.
+    """Return the arguments of `start_server` for TLS.
 
     Raises:
         ValueError: The files are no certificate and its key.
@@ -62,7 +62,7 @@ def server_tls(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def client_tls(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what `open_connection` is to be told of TLS.
+    """Return the arguments of `open_connection` for TLS.
 
     Raises:
         ValueError: The file has no certificates, or TLS is not asked for.

@@ -1,4 +1,4 @@
-"""What the live engine tells of a run while it measures: rates as they are sampled, and validity so far."""
+"""Progress events of the live engine: rates as they are sampled, and validity so far."""
 
 from __future__ import annotations
 
