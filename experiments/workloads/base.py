@@ -21,9 +21,9 @@ from experiments.registry import Kinds
 if TYPE_CHECKING:  # sources and sinks import this, and little else
     from experiments.analysis.logs import Log, Nanoseconds, Window
 
-LARGEST_BYTES = 1 << 50
+MAX_BYTES = 1 << 50
 
-Size = Annotated[int, Field(ge=1, le=LARGEST_BYTES)]
+Size = Annotated[int, Field(ge=1, le=MAX_BYTES)]
 Period = Annotated[float, Field(gt=0, le=86400, allow_inf_nan=False)]
 
 LISTED_LIMIT = 2_000_000
