@@ -34,11 +34,12 @@ import json
 import platform
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.command_line import command_line
 from benchmarks.gomr import independent, live, regular, sizes
-from benchmarks.gomr.cells import ENGINE_NAMES, Cell, RunSize, as_dict, measure
+from benchmarks.gomr.cells import ENGINE_NAMES, Cell, RunSize, measure
 from benchmarks.gomr.networks import Size
 from benchmarks.gomr.tables import markdown
 
@@ -165,7 +166,7 @@ def _write(cells: Sequence[Cell], effort: RunSize, out: Path, *, as_json: bool) 
         "python": platform.python_version(),
         "machine": platform.machine(),
         "budget_s": effort.budget_s,
-        "cells": [as_dict(cell) for cell in cells],
+        "cells": [asdict(cell) for cell in cells],
     }
     text = json.dumps(document, indent=2) + "\n"
     out.mkdir(parents=True, exist_ok=True)

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from benchmarks.gomr.networks import SEED, Loaded, Size, load
 from benchmarks.peak_memory import peak_memory_mib
@@ -194,8 +194,3 @@ def _within(times_s: Iterable[float], budget_s: float) -> list[float]:
         if sum(taken) > budget_s * 1e3:
             break
     return taken
-
-
-def as_dict(cell: Cell) -> dict[str, Any]:
-    """Return a cell as JSON has it."""
-    return asdict(cell)

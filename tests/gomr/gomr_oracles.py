@@ -153,22 +153,6 @@ def unit_of(problem: Problem) -> float:
     return min(requested, max(edge.capacity_bps for edge in problem.edges)) or 1.0
 
 
-def greedy_bps(problem: Problem) -> float:
-    """Throughput when each demand in turn takes what is left on its shortest path."""
-    left = {edge.id: edge.capacity_bps for edge in problem.edges}
-    delays = {edge.id: edge.delay_s for edge in problem.edges}
-    total = 0.0
-    for demand in problem.demands:
-        paths = simple_paths(problem, demand)
-        if paths:
-            path = min(paths, key=lambda path: sum(delays[edge] for edge in path))
-            rate = min(demand.rate_bps, *(left[edge] for edge in path))
-            total += rate
-            for edge in path:
-                left[edge] -= rate
-    return total
-
-
 def check_allocation(problem: Problem, allocation: Allocation) -> None:
     """Assert everything that must hold of any allocation, from the definitions."""
     edges = {edge.id: edge for edge in problem.edges}

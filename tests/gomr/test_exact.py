@@ -1,11 +1,10 @@
-"""Every engine against oracles: enumeration of all paths, maximum flow, what must hold of any allocation."""
+"""Every engine against oracles: enumeration of all paths, what must hold of any allocation."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
-import networkx as nx
 import pytest
 from gomr import ENGINES, OBJECTIVES, Demand, Edge, Problem
 from gomr.errors import SolverError
@@ -14,7 +13,6 @@ from hypothesis import assume, given, settings
 
 from tests.gomr.gomr_oracles import (
     check_allocation,
-    greedy_bps,
     least_largest_rates,
     limited_optimum,
     problems,
@@ -43,39 +41,8 @@ def test_throughput_and_delay_are_those_of_all_paths_enumerated(engine: str, pro
     unit_bps = unit_of(problem)
     assert allocation.admitted_bps == pytest.approx(admitted_bps, rel=EXACT, abs=EXACT * unit_bps)
     assert allocation.cost_bps_s == pytest.approx(cost_bps_s, rel=1e-7, abs=1e-8 * unit_bps)
-
-
-@every_engine
-@given(problems())
-@unhurried
-def test_the_bound_proves_the_optimum(engine: str, problem: Problem) -> None:
-    allocation = allocate(problem, engine=engine)
     assert allocation.upper_bound_bps >= allocation.admitted_bps * (1 - EXACT)
     assert 0 <= allocation.gap <= 1e-8
-
-
-@every_engine
-@given(problems(acks=False))
-@unhurried
-def test_no_less_is_admitted_than_by_shortest_paths(engine: str, problem: Problem) -> None:
-    assert allocate(problem, engine=engine).admitted_bps >= greedy_bps(problem) * (1 - EXACT)
-
-
-@every_engine
-@given(problems(most_demands=1, acks=False))
-@unhurried
-def test_one_demand_gets_the_maximum_flow(engine: str, problem: Problem) -> None:
-    assume(problem.demands)
-    (demand,) = problem.demands
-    graph = nx.DiGraph()
-    graph.add_nodes_from([demand.source, demand.destination])
-    for edge in problem.edges:
-        if edge.tail not in problem.endpoints - {demand.source}:
-            capacity_bps = graph.get_edge_data(edge.tail, edge.head, {"capacity": 0.0})["capacity"]
-            graph.add_edge(edge.tail, edge.head, capacity=capacity_bps + edge.capacity_bps)
-    largest_bps = nx.maximum_flow_value(graph, demand.source, demand.destination)
-    expected_bps = min(demand.rate_bps, largest_bps)
-    assert allocate(problem, engine=engine).admitted_bps == pytest.approx(expected_bps, rel=EXACT, abs=EXACT)
 
 
 @every_engine

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from gomr import ENGINES, OBJECTIVES, Demand, DemandColumns, from_networkx
 from gomr.errors import InvalidProblem
 from gomr.solving import allocate
-from numpy.typing import NDArray
 from scipy import sparse
 
 
@@ -50,26 +49,15 @@ def test_what_is_missing_is_named() -> None:
         from_networkx(graph, [])
 
 
-@dataclass
-class Table:
-    """What a pandas DataFrame has of a matrix: names of the rows and of the columns, in any order."""
-
-    index: list[str]
-    columns: list[str]
-    rates: NDArray[np.float64]
-
-    def to_numpy(self) -> NDArray[np.float64]:
-        return self.rates
-
-
 MATRIX = np.array([[0, 0, 9.0], [0, 0, 0], [4.0, 0, 7.0]])
 FORMS: dict[str, Any] = {
     "pairs": {("a", "c"): 9, ("c", "a"): 4.0},
+    "tuples": [("a", "c", 9), ("c", "a", 4)],
     "dict of dicts": {"a": {"c": 9.0, "a": 3.0}, "c": {"a": np.float32(4)}},
     "array": MATRIX,
     "list in an array": np.array(MATRIX.tolist(), dtype=object),
     "sparse": sparse.csr_matrix(MATRIX),
-    "table": Table(["c", "a", "b"], ["a", "c", "b"], np.array([[4.0, 7, 0], [0, 9, 0], [0, 0, 0]])),
+    "table": pd.DataFrame([[4.0, 7, 0], [0, 9, 0], [0, 0, 0]], ["c", "a", "b"], ["a", "c", "b"]),
     "columns": DemandColumns.from_matrix(["a", "b", "c"], MATRIX),
     "demands": [Demand("a->c", "a", "c", 9.0), Demand("c->a", "c", "a", 4.0)],
 }
@@ -101,7 +89,7 @@ def test_rates_in_every_form_count_in_the_unit_of_the_graph(form: str) -> None:
         ({("a", "b"): "x"}, "must be a number, not 'x'"),
         (np.ones(3), "the matrix has the shape"),
         (np.array([["x", "y"], ["z", "w"]]), "holds what is no number"),
-        (Table(["a", "b"], ["a", "c"], np.zeros((2, 2))), "must be the same nodes, each once"),
+        (pd.DataFrame(np.zeros((2, 2)), ["a", "b"], ["a", "c"]), "must be the same nodes, each once"),
     ],
 )
 def test_what_is_no_matrix_is_refused_with_what_would_be_one(demands: Any, reason: str) -> None:

@@ -16,7 +16,7 @@ from gomr.solving import ENGINES, allocate
 
 from tests.gomr.gomr_oracles import check_allocation, simple_paths
 
-MOST_CHOICES = 300
+MAX_CHOICES = 300
 
 
 def small(seed: int) -> Problem:
@@ -45,7 +45,7 @@ def best_of_all_choices(problem: Problem, objective: str) -> float | None:
         list(itertools.combinations(paths, min(demand.max_paths or 0, len(paths))))
         for paths, demand in zip(every, problem.demands, strict=True)
     ]
-    if any(not paths for paths in every) or math.prod(map(len, choices)) > MOST_CHOICES:
+    if any(not paths for paths in every) or math.prod(map(len, choices)) > MAX_CHOICES:
         return None
     values = []
     for choice in itertools.product(*choices):

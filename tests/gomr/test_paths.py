@@ -41,29 +41,6 @@ def test_k_shortest_paths_are_the_first_of_all(problem: Problem) -> None:
     assert [length(problem, path) for path in shortest] == pytest.approx(lengths[:6])
 
 
-@given(problems())
-@unhurried
-def test_k_shortest_paths_are_as_long_as_those_of_networkx(problem: Problem) -> None:
-    source, destination = problem.edges[0].tail, problem.edges[0].head
-    graph = nx.DiGraph()
-    graph.add_nodes_from([source, destination])
-    for edge in problem.edges:
-        forwards = edge.tail == source or edge.tail not in problem.endpoints
-        if forwards and edge.capacity_bps > 0:
-            weight = length(problem, (edge,))
-            # networkx lists no parallel edges: a node on each tells them apart.
-            graph.add_edge(edge.tail, edge, weight=weight)
-            graph.add_edge(edge, edge.head, weight=0.0)
-    expected = []
-    if nx.has_path(graph, source, destination):
-        for nodes in nx.shortest_simple_paths(graph, source, destination, weight="weight"):
-            expected.append(nx.path_weight(graph, nodes, "weight"))
-            if len(expected) == 4:
-                break
-    shortest = PathFinder(problem).shortest(source, destination, 4)
-    assert [length(problem, path) for path in shortest] == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("nodes", [False, True])
 @given(problem=problems(acks=False))
 @unhurried

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import gomr
@@ -89,17 +90,9 @@ def test_each_class_gets_the_most_beside_those_before_it() -> None:
         rng = random.Random(seed)
         problem = network(rng)
         classes = [demands(rng, problem, 5) for _ in range(3)]
-        classes[0] = tuple(
-            Demand(d.id, d.source, d.destination, d.rate_bps, max_delay_s=9e-3) for d in classes[0]
-        )
+        classes[0] = tuple(replace(demand, max_delay_s=9e-3) for demand in classes[0])
         found = gomr.solve_priorities(problem, classes)
-        named = [
-            tuple(
-                Demand(f"{n}:{d.id}", d.source, d.destination, d.rate_bps, max_delay_s=d.max_delay_s)
-                for d in own
-            )
-            for n, own in enumerate(classes, 1)
-        ]
+        named = [tuple(replace(d, id=f"{n}:{d.id}") for d in own) for n, own in enumerate(classes, 1)]
         oracle, own = with_loads(problem, tuple(demand for each in named for demand in each))
         for demand in (demand for each in named for demand in each):
             oracle.row(dict.fromkeys(own[demand.id], 1.0), demand.rate_bps)

@@ -41,14 +41,6 @@ def test_every_objective_ends_and_is_exact(kind: str) -> None:
                 assert allocation.admitted_bps == pytest.approx(most_bps, rel=1e-9), objective
 
 
-@pytest.mark.parametrize("objective", ["max_throughput_min_delay", "max_min"])
-def test_a_grid_of_81_nodes_ends_at_the_optimum(objective: str) -> None:
-    problem = problem_of(nx.grid_2d_graph(9, 9), 700)
-    allocation = allocate(problem, objective)
-    check_allocation(problem, allocation)
-    assert allocation.gap <= 1e-9
-
-
 def test_native_finds_what_highs_finds() -> None:
     compared = [one for one in instances(200, seed=1) if len(one.problem.demands) <= 40]
     assert {one.objective for one in compared} == set(OBJECTIVES)
@@ -56,15 +48,6 @@ def test_native_finds_what_highs_finds() -> None:
     assert kinds == set(NETWORKS)
     for instance in compared:
         assert compare(instance, budget_s=100.0).fault is None, instance.name
-
-
-@pytest.mark.parametrize("kind", GRAPHS)
-def test_all_engines_agree_on_max_min(kind: str) -> None:
-    graph = GRAPHS[kind][0]
-    problem = problem_of(graph, 4 * graph.number_of_edges(), seed=3)
-    native, highs = allocate(problem, "max_min"), allocate(problem, "max_min", "highs")
-    for demand in problem.demands:
-        assert native.rate_bps(demand.id) == pytest.approx(highs.rate_bps(demand.id), rel=1e-9, abs=1e-9)
 
 
 def test_an_interior_point_finds_the_least_utilisation_and_the_largest_factor() -> None:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -138,33 +138,21 @@ def survey_failures(
     until_s = math.inf if time_limit_s is None else clock() + time_limit_s
     base = _Baseline(problem, objective, lambda: None if math.isinf(until_s) else until_s - clock())
     waiting = [index for index, failure in enumerate(failures) if base.load_of(failure) > 0]
-    waiting.sort(key=lambda index: base.load_of(failures[index]))  # the last is taken first
+    waiting.sort(key=lambda index: -base.load_of(failures[index]))
     outcomes = [base.estimate(failure) for failure in failures]
     count = max(1, min(workers or os.cpu_count() or 1, len(waiting)))
-    errors: list[BaseException] = []
-    lock = threading.Lock()
 
-    def work() -> None:
-        try:
-            while not errors:
-                with lock:
-                    if not waiting:
-                        return
-                    index = waiting.pop()
-                solved = base.solve(failures[index])
-                if solved is None:
-                    return
-                outcomes[index] = base.outcome(failures[index], *solved)
-        except BaseException as error:
-            errors.append(error)
+    def work(index: int) -> None:
+        solved = base.solve(failures[index])
+        if solved is not None:
+            outcomes[index] = base.outcome(failures[index], *solved)
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    pool = ThreadPoolExecutor(count)
+    try:
+        for solved in [pool.submit(work, index) for index in waiting]:
+            solved.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
     return Survey(base.admitted_bps, base.requested_bps, tuple(outcomes))
 
 
@@ -216,12 +204,12 @@ class _Baseline:
 
     def solve(self, failure: Failure) -> tuple[float, float] | None:
         """Return what is admitted after a failure, and its bound; None if the time is up."""
-        engine = self._engine.copy()
-        for edge in failure.edges:
-            engine.fail_link(self._network.number[edge])
         left_s = self._left()
         if left_s is not None and left_s <= 0:
             return None
+        engine = self._engine.copy()
+        for edge in failure.edges:
+            engine.fail_link(self._network.number[edge])
         try:
             summary = engine.solve(time_limit_s=left_s)
         except NotSolved as error:

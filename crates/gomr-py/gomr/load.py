@@ -34,14 +34,14 @@ from gomr.solving import without_local
 
 TOLERANCE = 1e-9
 """Of the load that is reached, relative."""
-_MOST_STEPS = 100
+_MAX_STEPS = 100
 _FIRST_GUESS_OF_SHORTEST = 2.0
 """The first guess, in what the shortest paths alone can carry; below the root it is doubled."""
 _FIRST_GUESS_OF_FITTING = 1.2
 """The first guess where it is known what just fits, in that factor times the load: the root is above that."""
 _FEW_DEMANDS = 4
 """For each node; of so few a programme over paths, raised together, is faster than steps."""
-_MOST_LOAD_AT_ONCE = 1.5
+_MAX_LOAD_AT_ONCE = 1.5
 """Up to this load a single programme is faster than steps, whatever the demands."""
 
 
@@ -139,7 +139,7 @@ def _root(curve: _Admission, search: _Search, largest: float) -> float:
     if curve.starts_fresh:
         with curve.half_of_the_time():
             return _by_steps(curve, search, largest)
-    is_at_once = search.load <= _MOST_LOAD_AT_ONCE or curve.is_matrix
+    is_at_once = search.load <= _MAX_LOAD_AT_ONCE or curve.is_matrix
     at_once = curve.largest_factor(search.load if is_at_once else 1.0)
     if at_once is not None and is_at_once:
         if at_once.most == 0:
@@ -178,7 +178,7 @@ class _Search:
     def root(self, factor: float) -> float:
         """Return it, from a first guess."""
         on_tangent = False
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             fixed_bps, slope_bps = self.curve.tangent(factor)
             asked_bps = factor * self.total_bps
             is_priced = fixed_bps > TOLERANCE * asked_bps
@@ -195,7 +195,7 @@ class _Search:
             factor = self.load * fixed_bps / fall_bps if on_tangent else 2 * factor
             if on_tangent:
                 self.most = min(self.most, factor)
-        reason = f"found no demands of a load of {self.load:g} in {_MOST_STEPS} steps"
+        reason = f"found no demands of a load of {self.load:g} in {_MAX_STEPS} steps"
         raise SolverError(native.NAME, reason)
 
 
@@ -278,7 +278,7 @@ class _Admission:
         Args:
             factor: Where to begin: with it the demands ask for as much as the largest edge carries.
         """
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             _, allocation = self._solved(factor)
             if allocation.max_utilisation == 0.0:
                 break

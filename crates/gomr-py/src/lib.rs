@@ -96,6 +96,9 @@ type Proved = (PathRates, Vec<f64>, Vec<CutFields>);
 /// The number of a flow, and its paths: what stands for their arcs, and rate (bit/s).
 type FlowPaths<'py> = (usize, Vec<(Bound<'py, PyTuple>, f64)>);
 
+/// Totals, and what changed.
+type Changed<'py> = (Summary, Vec<FlowPaths<'py>>);
+
 /// Totals, what changed, and whether that is the end of it.
 type MinimumReallocation<'py> = (Summary, Vec<FlowPaths<'py>>, bool);
 
@@ -153,6 +156,12 @@ impl Network {
             PyTuple::new(py, labels).map(|labels| (labels, path.rate_bps))
         });
         Ok((flow.flow, paths.collect::<PyResult<_>>()?))
+    }
+
+    fn changed<'py>(&self, py: Python<'py>, changes: Changes) -> PyResult<Changed<'py>> {
+        let paths = changes.flows.iter().map(|flow| self.paths_of(py, flow));
+        let paths = paths.collect::<PyResult<_>>()?;
+        Ok((changes.summary.into(), paths))
     }
 }
 
@@ -384,13 +393,11 @@ impl Engine {
         &mut self,
         py: Python<'py>,
         time_limit_s: Option<f64>,
-    ) -> PyResult<(Summary, Vec<FlowPaths<'py>>)> {
+    ) -> PyResult<Changed<'py>> {
         self.limit(time_limit_s);
         let inner = &mut self.inner;
-        let Changes { flows, summary } = py.detach(|| inner.changes()).map_err(refuse)?;
-        let network = self.network.get();
-        let paths = flows.iter().map(|flow| network.paths_of(py, flow));
-        Ok((summary.into(), paths.collect::<PyResult<_>>()?))
+        let changes = py.detach(|| inner.changes()).map_err(refuse)?;
+        self.network.get().changed(py, changes)
     }
 
     #[pyo3(signature = (resized, *, time_limit_s=None))]
@@ -405,22 +412,14 @@ impl Engine {
         let solved = py
             .detach(|| inner.minimum_reallocation(&resized))
             .map_err(refuse)?;
-        let network = self.network.get();
-        let flows = solved.changes.flows.iter();
-        let paths = flows.map(|flow| network.paths_of(py, flow));
-        Ok((
-            solved.changes.summary.into(),
-            paths.collect::<PyResult<_>>()?,
-            solved.complete,
-        ))
+        let (summary, paths) = self.network.get().changed(py, solved.changes)?;
+        Ok((summary, paths, solved.complete))
     }
 
-    fn changes_so_far<'py>(&mut self, py: Python<'py>) -> PyResult<(Summary, Vec<FlowPaths<'py>>)> {
+    fn changes_so_far<'py>(&mut self, py: Python<'py>) -> PyResult<Changed<'py>> {
         let inner = &mut self.inner;
-        let Changes { flows, summary } = py.detach(|| inner.changes_so_far()).map_err(refuse)?;
-        let network = self.network.get();
-        let paths = flows.iter().map(|flow| network.paths_of(py, flow));
-        Ok((summary.into(), paths.collect::<PyResult<_>>()?))
+        let changes = py.detach(|| inner.changes_so_far()).map_err(refuse)?;
+        self.network.get().changed(py, changes)
     }
 
     fn copy(&self, py: Python<'_>) -> Self {

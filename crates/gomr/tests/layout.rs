@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Files in which a type may have methods of its own.
-const MOST_FILES: usize = 3;
+const MAX_FILES: usize = 3;
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("the folder is there") {
@@ -100,7 +100,7 @@ fn names_are_given_once_and_types_stay_in_few_files() {
     assert!(twice.is_empty(), "{twice:?}");
     let spread: Vec<_> = methods
         .iter()
-        .filter(|(_, files)| files.len() > MOST_FILES)
+        .filter(|(_, files)| files.len() > MAX_FILES)
         .collect();
     assert!(spread.is_empty(), "{spread:?}");
 }

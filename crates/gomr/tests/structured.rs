@@ -59,7 +59,7 @@ fn ends_on_congested_grids_and_tori_for_every_objective() {
 #[test]
 fn equal_demands_between_all_nodes_of_a_torus_share_it_within_few_steps() {
     const SIDE: usize = 7;
-    const MOST_WORK: u64 = 600_000_000;
+    const MAX_WORK: u64 = 600_000_000;
     let mut problem = grid(SIDE, true, 0, 1);
     let pairs = (0..SIDE * SIDE).flat_map(|s| (0..SIDE * SIDE).map(move |t| (s, t)));
     let pairs = pairs.filter(|(s, t)| s != t);
@@ -77,7 +77,7 @@ fn equal_demands_between_all_nodes_of_a_torus_share_it_within_few_steps() {
     for flow in engine.allocation().expect("solved").flows {
         assert!((flow.rate_bps - fair_bps).abs() < 1e-9, "{flow:?}");
     }
-    assert!(engine.effort().work < MOST_WORK, "{:?}", engine.effort());
+    assert!(engine.effort().work < MAX_WORK, "{:?}", engine.effort());
 }
 
 #[test]

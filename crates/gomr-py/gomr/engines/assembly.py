@@ -15,14 +15,14 @@ import numpy as np
 
 import gomr._native
 from gomr.allocation import ROUNDING, Allocation, PathRate, Rates, path_rates
-from gomr.columns import DemandColumns, Floats, PathColumns, PathTable
+from gomr.columns import DemandColumns, PathColumns, PathTable
 from gomr.engines.native.network import NativeNetwork
 from gomr.engines.result import EngineResult
 from gomr.errors import SolverError
 from gomr.objectives import Objective
 from gomr.problem import Demand, Problem
 
-_MOST_VIOLATION = 1e-6
+_MAX_VIOLATION = 1e-6
 """An engine whose rates are over a limit by more than this share of the largest capacity has failed."""
 Paths: TypeAlias = tuple[PathRate, ...]
 
@@ -143,17 +143,21 @@ def assemble(
     if not native.complete:
         native = native.fitted()
     audit = native.audit(objective)
-    if audit.max_violation_bps > _MOST_VIOLATION * largest_bps:
+    if audit.max_violation_bps > _MAX_VIOLATION * largest_bps:
         over = f"its rates are over a limit by {audit.max_violation_bps:.6g} bit/s"
         raise SolverError(engine, f"{over}; please report the problem")
-    if audit.max_violation_bps > ROUNDING * largest_bps or _is_over(capacity_bps, audit.loads_bps):
+    loads_bps = np.array(audit.loads_bps)
+    # Each edge by its own capacity, however small beside the largest.
+    is_over = bool((loads_bps > capacity_bps * (1 + ROUNDING)).any())
+    if is_over or audit.max_violation_bps > ROUNDING * largest_bps:
         native = native.fitted()
         audit = native.audit(objective)
+        loads_bps = np.array(audit.loads_bps)
     bound_bps = audit.upper_bound if answer.bound_bps is None else answer.bound_bps
     if answer.most_bps is not None:
         bound_bps = max(audit.value, min(bound_bps, answer.most_bps))
     is_open = capacity_bps > 0
-    shares = np.array(audit.loads_bps)[is_open] / capacity_bps[is_open]
+    shares = loads_bps[is_open] / capacity_bps[is_open]
     every = problem.demands if routed is not problem else ()
     local = LocalDemands.of([demand for demand in every if demand.is_local], objective)
     columns, path = native.columns, native.network.path
@@ -225,8 +229,3 @@ def allocation_of(
         value_bps=reached_bps,
         max_utilisation=max_utilisation,
     )
-
-
-def _is_over(capacity_bps: Floats, loads_bps: Sequence[float]) -> bool:
-    """Return whether an edge carries more than its own capacity, however small beside the largest."""
-    return bool((np.array(loads_bps) > capacity_bps * (1 + ROUNDING)).any())

@@ -26,13 +26,13 @@ Found = TypeVar("Found")
 
 FEW_LOOKS = 500
 """Looks at the time of the compiled engine before HiGHS has its turn: half a second, the same anywhere ..."""
-MOST_LOOKS = 4_000
+MAX_LOOKS = 4_000
 """... and where demands have far to go, which leaves them few paths of a length, and HiGHS many steps."""
 _LONG_MEAN_HOPS = 4.0
 """Mean number of edges between the ends of demands, ..."""
 _SOURCES_LOOKED_AT = 16
 """... those of this number of sources or of twice as many."""
-_MOST_VARIABLES = 250_000
+_MAX_VARIABLES = 250_000
 """Sources times edges up to which HiGHS ends within half a minute."""
 _INTERIOR_POINT = {"solver": "ipm", "run_crossover": "off", "ipm_optimality_tolerance": 1e-10}
 _CROSSOVER = {"run_crossover": "on"}
@@ -50,7 +50,7 @@ def are_links_alike(problem: Problem) -> bool:
 def suits(problem: Problem) -> bool:
     """Return whether links are alike, and few enough for an interior point."""
     sources = {demand.source for demand in problem.demands}
-    return len(sources) * len(problem.edges) <= _MOST_VARIABLES and are_links_alike(problem)
+    return len(sources) * len(problem.edges) <= _MAX_VARIABLES and are_links_alike(problem)
 
 
 def raced(
@@ -65,7 +65,7 @@ def raced(
         by_pivots: Returns what it finds within looks (None: no limit), and whether that is optimal.
         by_interior_point: Returns the optimum, given what pivots found.
     """
-    found, is_optimal = by_pivots(MOST_LOOKS if _mean_hops(problem) > _LONG_MEAN_HOPS else FEW_LOOKS)
+    found, is_optimal = by_pivots(MAX_LOOKS if _mean_hops(problem) > _LONG_MEAN_HOPS else FEW_LOOKS)
     if is_optimal:
         return found
     try:

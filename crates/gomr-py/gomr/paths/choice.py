@@ -30,11 +30,11 @@ from gomr.problem import Demand, Edge, Path, Problem
 
 _SHORTEST_PATHS = 8
 """Shortest paths offered to a demand."""
-_MOST_WIDTHS = 8
+_MAX_WIDTHS = 8
 """Widths over which a demand's disjoint paths are looked for."""
-_MOST_BINARIES = 5_000
+_MAX_BINARIES = 5_000
 """Binaries of a programme over all paths; with more, HiGHS proves little in minutes."""
-_MOST_NODES = 50
+_MAX_NODES = 50
 """Nodes of a search over all paths whose time has no limit."""
 _ROUNDING = 3e-9
 """Share of a programme's value by which its bound is raised: the solver's tolerance."""
@@ -90,7 +90,7 @@ def _widths(problem: Problem, demand: Demand) -> list[float]:
     """Return 0, and capacities up to the demand's rate with the least one beyond."""
     widths = sorted({edge.capacity_bps for edge in problem.edges if edge.capacity_bps > 0})
     useful = widths[1 : sum(width < demand.rate_bps for width in widths) + 1]
-    return [0.0, *useful[:: max(1, -(-len(useful) // _MOST_WIDTHS))]]
+    return [0.0, *useful[:: max(1, -(-len(useful) // _MAX_WIDTHS))]]
 
 
 def choices(
@@ -126,7 +126,7 @@ def choices(
 
 def can_search(problem: Problem) -> bool:
     """Return whether a programme over all paths is small enough."""
-    return len(problem.edges) * sum(_copies(problem).values()) <= _MOST_BINARIES
+    return len(problem.edges) * sum(_copies(problem).values()) <= _MAX_BINARIES
 
 
 def search(
@@ -141,7 +141,7 @@ def search(
     # Restarts took a fifth to a half of the time, and led to no other answer.
     model.program.set_option("mip_allow_restart", False)
     if time_limit_s is None:
-        model.program.set_option("mip_max_nodes", _MOST_NODES)
+        model.program.set_option("mip_max_nodes", _MAX_NODES)
     timed_out = False
     try:
         model.maximise()

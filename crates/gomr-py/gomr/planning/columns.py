@@ -17,7 +17,7 @@ from gomr.paths.finder import Length, PathFinder
 from gomr.problem import Demand, Path, Problem
 
 NAME = "planning"
-_LEAST_GAIN = 1e-9
+_MIN_GAIN = 1e-9
 """A path that gains less than this share of what its demand is worth is not added."""
 _RATE_ROUNDING = 1e-11
 """Rates up to this, in units, are rounding."""
@@ -82,7 +82,7 @@ class PathProgram(ABC):
         length, worth = self.pricing(demand, duals)
         found = self.cheapest(demand, length)
         known = self._known[demand.id]
-        if found is None or found[1] in known or found[0] >= worth - _LEAST_GAIN * max(1.0, abs(worth)):
+        if found is None or found[1] in known or found[0] >= worth - _MIN_GAIN * max(1.0, abs(worth)):
             return False
         self.add(demand, found[1])
         return True

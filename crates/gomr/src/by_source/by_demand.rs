@@ -21,7 +21,7 @@ const PENALTY: Penalty = Penalty {
 const ARC_COST: f64 = 1e-6;
 /// Part by which the level is above what is proven, so that what all sources leave out can be less than it may be.
 const LEVEL_MARGIN: f64 = 6e-5;
-const MOST_DEMAND_SWEEPS: usize = 240;
+const MAX_DEMAND_SWEEPS: usize = 240;
 const SWEEPS_PER_LOOK: usize = 4;
 /// Weight of earlier sweeps in the mean of loads, which is that of a routing too, without what moves to and fro.
 const MEAN_WEIGHT: f64 = 0.8;
@@ -50,7 +50,7 @@ pub(super) fn balance(
     halt: &Halt,
 ) -> StartRouting {
     let mut search = BalancedFactor::new(sources, left_out_bps);
-    for sweep in 0..MOST_DEMAND_SWEEPS {
+    for sweep in 0..MAX_DEMAND_SWEEPS {
         if !sources.visit_all(&mut search.balance, halt) {
             break;
         }

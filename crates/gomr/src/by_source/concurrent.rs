@@ -26,7 +26,7 @@ use crate::problem::{Error, Problem};
 /// Relative distance of the factor to its bound at which it is exact.
 const FACTOR_GAP: f64 = 1e-10;
 /// Looks for better trees before the search is given up.
-const MOST_FACTOR_PASSES: usize = 2000;
+const MAX_FACTOR_PASSES: usize = 2000;
 /// What a search may take.
 #[derive(Clone, Copy)]
 struct SearchLimits {
@@ -45,11 +45,11 @@ const BALANCE_GAP: f64 = 1e-4;
 /// Weight of the best prices so far among those that trees are looked for with.
 const CENTER_WEIGHT: f64 = 0.5;
 /// Below this the present prices alone count.
-const LEAST_CENTER_WEIGHT: f64 = 0.05;
+const MIN_CENTER_WEIGHT: f64 = 0.05;
 /// Every arc has at least this price, so that what is free is not wasted.
-const LEAST_PRICE: f64 = 1e-15;
+const MIN_PRICE: f64 = 1e-15;
 /// Units that the fullest arc holds at first, at least: the optimum must be above one.
-const FEWEST_UNITS: f64 = 100.0;
+const MIN_UNITS: f64 = 100.0;
 /// Every tree settles its source.
 const WORTH: Coefficients = Coefficients {
     value: 1.0,
@@ -191,7 +191,7 @@ struct FactorSearch {
 impl FactorSearch {
     fn new(mut sources: Sources, routed: StartRouting, most_left_out_bps: f64, halt: Halt) -> Self {
         // The first unit of each arc's capacity is there, the others are relief.
-        let count = (sources.all.len() as f64).max(FEWEST_UNITS);
+        let count = (sources.all.len() as f64).max(MIN_UNITS);
         let unit = routed.fullest / (1.0 + count);
         // Of whole trees too, since the routing that all begins with may leave much of a source out.
         sources.set_lengths(&routed.prices, 0.0);
@@ -244,7 +244,7 @@ impl FactorSearch {
     /// Searches to the optimum; false where that takes too many pivots.
     fn settle(&mut self, most_pivots: usize) -> Result<bool, Error> {
         let mut steady = 1.0;
-        for _ in 0..MOST_FACTOR_PASSES {
+        for _ in 0..MAX_FACTOR_PASSES {
             let before = self.blocks.solver.master.pivots;
             self.blocks.solve()?;
             self.pivots += self.blocks.solver.master.pivots - before;
@@ -295,7 +295,7 @@ impl FactorSearch {
         };
         let arcs = self.center.arcs.iter().zip(&prices.arcs);
         let mixed = CutPrices {
-            arcs: arcs.map(|(&a, &b)| mix(a, b).max(LEAST_PRICE)).collect(),
+            arcs: arcs.map(|(&a, &b)| mix(a, b).max(MIN_PRICE)).collect(),
             left_out: mix(self.center.left_out, prices.left_out),
         };
         let sources = &mut self.blocks.sources;
@@ -336,7 +336,7 @@ impl FactorSearch {
 pub(super) fn next_steadiness(steady: f64, gains: usize) -> f64 {
     match gains {
         _ if steady == 1.0 => CENTER_WEIGHT,
-        0 if steady > LEAST_CENTER_WEIGHT => 0.5 * steady,
+        0 if steady > MIN_CENTER_WEIGHT => 0.5 * steady,
         0 => 0.0,
         _ => steady,
     }

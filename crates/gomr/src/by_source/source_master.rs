@@ -22,7 +22,7 @@ const CANDIDATES_PER_COLUMN: usize = 64;
 /// Trees of each source to begin with, of those that it was spread over.
 const FIRST_TREES_PER_SOURCE: usize = 4;
 /// Columns for each source from where on the worst are forgotten.
-const MOST_COLUMNS_PER_SOURCE: usize = 30;
+const MAX_COLUMNS_PER_SOURCE: usize = 30;
 
 /// What a column is worth in the first objective and costs in the second.
 #[derive(Clone, Copy, Debug)]
@@ -237,7 +237,7 @@ impl SourceMaster {
     /// As [`Solver::optimise`].
     pub fn solve(&mut self) -> Result<(), Error> {
         self.solver.optimise(false)?;
-        if self.trees.len() > MOST_COLUMNS_PER_SOURCE * self.start.len() + 1000 {
+        if self.trees.len() > MAX_COLUMNS_PER_SOURCE * self.start.len() + 1000 {
             self.forget_worst();
         }
         Ok(())

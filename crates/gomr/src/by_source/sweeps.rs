@@ -8,12 +8,12 @@ use super::sources::{SourceLoads, Sources, TreeRouting};
 use crate::halt::Halt;
 
 /// Sweeps over all sources, and how often sources are routed at least.
-const LEAST_SWEEPS: usize = 24;
-const FEWEST_ROUTED: usize = 400;
+const MIN_SWEEPS: usize = 24;
+const MIN_ROUTED: usize = 400;
 /// Most sweeps where sources have few demands, each of which is to be spread over many paths, and the arcs that all of
 /// them may look at: about a second.
-const MOST_SWEEPS: usize = 1000;
-const MOST_ARCS_LOOKED_AT: usize = 120_000_000;
+const MAX_SWEEPS: usize = 1000;
+const MAX_ARCS_LOOKED_AT: usize = 120_000_000;
 /// How steeply prices grow with the utilisation over the largest one, in the first sweep and the last.
 const PRICE_SLOPES: (f64, f64) = (20.0, 400.0);
 /// The last slope where full arcs have prices of their own, how many times as many sweeps there are then, one in how many of
@@ -21,11 +21,11 @@ const PRICE_SLOPES: (f64, f64) = (20.0, 400.0);
 const LEARNING_SLOPE: f64 = 60.0;
 const LEARNING_TIMES: usize = 2;
 const BEFORE_LEARNING: usize = 6;
-const LEAST_LEARNED: f64 = 1e-9;
+const MIN_LEARNED: f64 = 1e-9;
 /// Most that a price is above that of a full arc, as a power of e.
-const MOST_PRICE_EXPONENT: f64 = 30.0;
+const MAX_PRICE_EXPONENT: f64 = 30.0;
 /// Least part of a source that is kept on a tree.
-const LEAST_TREE_SHARE: f64 = 1e-3;
+const MIN_TREE_SHARE: f64 = 1e-3;
 /// Sources between two looks at the clock and at all prices.
 pub(super) const SOURCES_PER_LOOK: usize = 16;
 
@@ -101,10 +101,10 @@ pub(super) fn spread(
 }
 
 fn sweeps(sources: &Sources, routed: usize) -> usize {
-    let least = LEAST_SWEEPS.max(FEWEST_ROUTED / routed);
+    let least = MIN_SWEEPS.max(MIN_ROUTED / routed);
     match sources.have_few_demands() {
-        true => MOST_SWEEPS
-            .min(MOST_ARCS_LOOKED_AT / (routed * sources.graph.arcs()))
+        true => MAX_SWEEPS
+            .min(MAX_ARCS_LOOKED_AT / (routed * sources.graph.arcs()))
             .max(least),
         false => least,
     }
@@ -189,7 +189,7 @@ impl SweepState {
         let arcs = self.utilisation.iter().zip(&self.full_prices);
         for (price, (&used, at_full)) in self.prices.iter_mut().zip(arcs) {
             let above = self.slope * (used / full - 1.0);
-            *price = at_full * above.min(MOST_PRICE_EXPONENT).exp().max(1e-12);
+            *price = at_full * above.min(MAX_PRICE_EXPONENT).exp().max(1e-12);
         }
         if self.full.is_none() {
             let sum: f64 = self.prices.iter().sum();
@@ -202,7 +202,7 @@ impl SweepState {
         self.price_all();
         let prices = self.prices.iter().zip(&self.most_prices);
         for (at_full, (&price, &most)) in self.full_prices.iter_mut().zip(prices) {
-            *at_full = price.clamp(LEAST_LEARNED * most, most);
+            *at_full = price.clamp(MIN_LEARNED * most, most);
         }
     }
 
@@ -257,7 +257,7 @@ impl SweepState {
             .trees
             .iter_mut()
             .for_each(|(_, part)| *part *= 1.0 - step);
-        share.trees.retain(|&(_, part)| part > LEAST_TREE_SHARE);
+        share.trees.retain(|&(_, part)| part > MIN_TREE_SHARE);
         let is_same = |(known, _): &&mut (TreeRouting, f64)| {
             known.parents == tree.parents && known.left_out == tree.left_out
         };

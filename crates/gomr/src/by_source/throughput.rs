@@ -17,7 +17,7 @@ const VALUE_GAP: f64 = 1e-10;
 /// Relative gap of the first objective above which its weight is raised.
 const FIRST_OBJECTIVE_GAP: f64 = 1e-11;
 /// Looks for better trees before the search is given up.
-const MOST_THROUGHPUT_PASSES: usize = 5000;
+const MAX_THROUGHPUT_PASSES: usize = 5000;
 /// What is taken off the worth of the routing that all begins with, so that no optimum holds it.
 const START_DISCOUNT: f64 = 0.05;
 /// Share of every capacity that it may take.
@@ -162,7 +162,7 @@ impl ThroughputSearch {
 
     fn run(&mut self) -> Result<(), Error> {
         let mut steady = 1.0;
-        for _ in 0..MOST_THROUGHPUT_PASSES {
+        for _ in 0..MAX_THROUGHPUT_PASSES {
             self.blocks.solve()?;
             let utilisation = self.blocks.utilisation_without_rows();
             if self.blocks.misses_row(&utilisation, 1.0) {

@@ -17,7 +17,7 @@ const LIMIT_ROUNDING: f64 = 1e-13;
 /// Rates per weight that differ by less than this share are of one level.
 const SAME_LEVEL: f64 = 1e-9;
 /// A flow whose path costs less than this is not in a cut.
-const LEAST_SHARE_OF_CUT: f64 = 1e-9;
+const MIN_SHARE_OF_CUT: f64 = 1e-9;
 
 /// Paths of all flows in flat arrays.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -296,7 +296,7 @@ fn max_min_bound(problem: &Problem, limits: &RateLimits, cuts: &[Cut], admitted:
         }
         for &id in &cut.stopped {
             let id = id as usize;
-            if share[id] <= LEAST_SHARE_OF_CUT {
+            if share[id] <= MIN_SHARE_OF_CUT {
                 continue;
             }
             let limit = level[id] * (1.0 + SAME_LEVEL);

@@ -14,7 +14,7 @@ use crate::pricing::optimal_paths;
 use crate::problem::Error;
 
 /// Prices and losses below this, relative to the weight of the first objective, count as zero.
-const LEAST_LOSS: f64 = 1e-10;
+const MIN_LOSS: f64 = 1e-10;
 
 /// The prices of the first objective alone, and when they rule out that an optimum differs.
 struct FirstObjectivePrices<'a> {
@@ -24,7 +24,7 @@ struct FirstObjectivePrices<'a> {
 
 impl FirstObjectivePrices<'_> {
     fn is_priced(&self, arc: usize) -> bool {
-        self.price[arc] > LEAST_LOSS
+        self.price[arc] > MIN_LOSS
     }
 
     /// What one more bit/s asked for would add.
@@ -36,7 +36,7 @@ impl FirstObjectivePrices<'_> {
     /// Whether a rate on the column would cost the first objective something.
     fn loses(&self, column: u32) -> bool {
         let c = &self.master.columns[column as usize];
-        c.value - self.master.dot(&self.price, column) - self.sigma(c.group as usize) < -LEAST_LOSS
+        c.value - self.master.dot(&self.price, column) - self.sigma(c.group as usize) < -MIN_LOSS
     }
 }
 
@@ -88,7 +88,7 @@ impl OptimalFace {
     /// As [`Engine::solve`].
     pub fn of_flows(engine: &mut Engine, flows: &[FlowId]) -> Result<Self, Error> {
         engine.solve()?;
-        let zero = LEAST_LOSS * engine.answer().master.big_m.max(1.0);
+        let zero = MIN_LOSS * engine.answer().master.big_m.max(1.0);
         let entries = flows
             .iter()
             .filter_map(|&id| engine.membership.flows.get(id)?.as_ref());
@@ -133,7 +133,7 @@ impl OptimalFace {
             }
             face.commodities.push(FaceCommodity {
                 members: engine.asked(id),
-                full: master.sigma(id as u32) > zero || first.sigma(id) > LEAST_LOSS,
+                full: master.sigma(id as u32) > zero || first.sigma(id) > MIN_LOSS,
                 paths,
             });
         }

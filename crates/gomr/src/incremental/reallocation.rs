@@ -22,15 +22,15 @@ use crate::problem::Error;
 /// Share of a flow's rate by which those of its paths may differ and it still stays.
 const STAYING_ROUNDING: f64 = 1e-9;
 /// A flow of the choice that moves less than this share of its rate stays.
-const LEAST_MOVE: f64 = 1e-10;
+const MIN_MOVE: f64 = 1e-10;
 /// Limits may be broken by this share of them.
 const BROKEN_LIMIT: f64 = 1e-11;
 /// Rounding of a difference of loads, in shares of the capacity.
 const LOAD_ROUNDING: f64 = 1e-15;
 /// The solve and the choice may cost this many tenths of a solve from scratch, the rest being for what is not foreseen, and
 /// so much where that is less than anyone notices.
-const MOST_TENTHS: u64 = 8;
-const LEAST_WORK: u64 = 1_000_000;
+const MAX_TENTHS: u64 = 8;
+const MIN_WORK: u64 = 1_000_000;
 /// Work that a path of the face counts, and a flow that may move before its paths are known.
 const PATH_WORK: u64 = 3000;
 const MOVER_WORK: u64 = 6 * PATH_WORK;
@@ -107,9 +107,9 @@ impl Engine {
         match self.solver.fresh_work() {
             0 => u64::MAX,
             fresh => {
-                let most = MOST_TENTHS * (fresh + self.stage_work) / 10;
+                let most = MAX_TENTHS * (fresh + self.stage_work) / 10;
                 let spent = self.solver.master.work - before;
-                most.max(LEAST_WORK).saturating_sub(spent)
+                most.max(MIN_WORK).saturating_sub(spent)
             }
         }
     }
@@ -322,7 +322,7 @@ impl<'a> OptimumSelection<'a> {
     }
 
     fn has_moved(&self, mover: &MovableFlow) -> bool {
-        let rounding = (LEAST_MOVE * mover.whole).max(self.nearest.tolerance(mover.rates.clone()));
+        let rounding = (MIN_MOVE * mover.whole).max(self.nearest.tolerance(mover.rates.clone()));
         !mover.can_stay || self.nearest.moved(mover.rates.clone()) > rounding
     }
 

@@ -5,7 +5,7 @@ use super::differences::axpy;
 use super::factor::Factors;
 
 /// Entries of a column below this leave their row as it is.
-const LEAST_MULTIPLE: f64 = 1e-13;
+const MIN_MULTIPLE: f64 = 1e-13;
 
 /// Row `i` belongs to working column `i`, entry `t` of it to saturated arc `t`.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +54,7 @@ impl DenseInverse {
         let mut own = std::mem::take(&mut self.rows[p]);
         own.iter_mut().for_each(|entry| *entry /= y[p]);
         let others = self.rows.iter_mut().zip(y).enumerate();
-        for (_, (row, &entry)) in others.filter(|&(i, (_, y))| i != p && y.abs() > LEAST_MULTIPLE) {
+        for (_, (row, &entry)) in others.filter(|&(i, (_, y))| i != p && y.abs() > MIN_MULTIPLE) {
             axpy(-entry, &own, row);
         }
         self.rows[p] = own;
@@ -93,7 +93,7 @@ impl DenseInverse {
 }
 
 fn add_multiple(to: &mut [f64], factor: f64, from: &[f64]) {
-    if factor.abs() > LEAST_MULTIPLE {
+    if factor.abs() > MIN_MULTIPLE {
         axpy(factor, from, to);
     }
 }

@@ -5,7 +5,7 @@
 //! loses least. It sees only the paths known so far; new ones are priced afterwards. Devex weights tell which one to
 //! drive out (P. Harris, Mathematical Programming 5, 1973).
 
-use crate::lp::master::{EnteringVariable, LeavingVariable, Master, LEAST_PIVOT};
+use crate::lp::master::{EnteringVariable, LeavingVariable, Master, MIN_PIVOT};
 use crate::lp::sizes;
 use crate::lp::sparse::SparseVector;
 
@@ -339,7 +339,7 @@ fn each_candidate(
 ) {
     for &c in &row.touched {
         let alpha = row.alpha[c as usize];
-        if -sign * alpha > LEAST_PIVOT {
+        if -sign * alpha > MIN_PIVOT {
             f(
                 EnteringVariable::Column(c),
                 (-row.reduced[c as usize]).max(0.0),
@@ -350,7 +350,7 @@ fn each_candidate(
     }
     for (t, &e) in master.tight.iter().enumerate() {
         let alpha = row.rho[t];
-        if -sign * alpha > LEAST_PIVOT {
+        if -sign * alpha > MIN_PIVOT {
             f(
                 EnteringVariable::Slack(e),
                 master.price[e as usize].max(0.0),

@@ -7,7 +7,7 @@ use crate::graph::NONE;
 use crate::lp::rise;
 
 /// Rates of change below this are rounding.
-const LEAST_CHANGE: f64 = 1e-13;
+const MIN_CHANGE: f64 = 1e-13;
 /// Arcs that a moving column changes the load of, more or less: where all of them together are more than there are, each
 /// is looked at.
 const MANY_LOADS: usize = 8;
@@ -43,7 +43,7 @@ impl Master {
             }
         }
         for (y, &column) in d.y.iter_mut().zip(&self.working) {
-            if y.abs() <= LEAST_CHANGE {
+            if y.abs() <= MIN_CHANGE {
                 *y = 0.0;
                 continue;
             }

@@ -9,9 +9,9 @@ use crate::graph::NONE;
 /// Part of the largest entry of a column that a pivot has at least.
 const PIVOT_PART: f64 = 0.1;
 /// Entries below this are rounding.
-pub(super) const LEAST_FACTOR: f64 = 1e-14;
+pub(super) const MIN_FACTOR: f64 = 1e-14;
 /// A column without an entry of this size is a sum of others.
-const LEAST_COLUMN: f64 = 1e-9;
+const MIN_COLUMN: f64 = 1e-9;
 
 /// Sparse vectors one after another.
 #[derive(Clone, Debug, Default)]
@@ -106,7 +106,7 @@ impl Factors {
         (row, column): (u32, u32),
         pivot: f64,
     ) {
-        let large = own.iter().filter(|(_, value)| value.abs() > LEAST_FACTOR);
+        let large = own.iter().filter(|(_, value)| value.abs() > MIN_FACTOR);
         let is_above = |row: u32| number[row as usize] != NONE;
         let above = large.clone().filter(|&&(row, _)| is_above(row));
         let above = above.map(|&(row, value)| (number[row as usize], value));
@@ -273,7 +273,7 @@ impl PivotOrder {
             .clone()
             .map(|(_, value)| value.abs())
             .fold(0.0, f64::max);
-        if largest < LEAST_COLUMN {
+        if largest < MIN_COLUMN {
             return None;
         }
         let large = open.filter(|(_, value)| value.abs() >= PIVOT_PART * largest);

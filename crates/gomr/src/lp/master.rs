@@ -20,7 +20,7 @@ use crate::lp::{rise, sizes};
 
 pub(crate) const KEY: u32 = NONE - 1;
 /// Numbers below this are not pivots.
-pub(crate) const LEAST_PIVOT: f64 = 1e-7;
+pub(crate) const MIN_PIVOT: f64 = 1e-7;
 
 /// A variable of one commodity: a path, or the rate not served.
 #[derive(Clone, Debug)]

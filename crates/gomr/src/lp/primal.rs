@@ -1,7 +1,7 @@
 //! Primal simplex steps: a variable with a gain enters until another reaches its bound.
 
 use crate::graph::NONE;
-use crate::lp::master::{EnteringVariable, LeavingVariable, Master, LEAST_PIVOT};
+use crate::lp::master::{EnteringVariable, LeavingVariable, Master, MIN_PIVOT};
 use crate::lp::{rise, sizes};
 
 /// Lets `enter` into the basis; returns its value there, or `None` when no variable blocks it
@@ -92,13 +92,13 @@ fn first_blocking(master: &Master, tolerance: f64) -> Option<LeavingVariable> {
 fn each_decrease(master: &Master, mut f: impl FnMut(LeavingVariable, f64, f64)) {
     let d = &master.direction;
     for (p, &alpha) in d.y.iter().enumerate() {
-        if alpha > LEAST_PIVOT {
+        if alpha > MIN_PIVOT {
             f(LeavingVariable::Working(p), master.x[p], alpha);
         }
     }
     for &g in &d.key.touched {
         let alpha = d.key.values[g as usize];
-        if alpha > LEAST_PIVOT {
+        if alpha > MIN_PIVOT {
             f(
                 LeavingVariable::Key(g),
                 master.key_values[g as usize],
@@ -108,7 +108,7 @@ fn each_decrease(master: &Master, mut f: impl FnMut(LeavingVariable, f64, f64)) 
     }
     for &e in &d.load.touched {
         let alpha = d.load.values[e as usize];
-        if alpha > LEAST_PIVOT && master.tight_at[e as usize] == NONE {
+        if alpha > MIN_PIVOT && master.tight_at[e as usize] == NONE {
             f(LeavingVariable::Slack(e), master.slack[e as usize], alpha);
         }
     }

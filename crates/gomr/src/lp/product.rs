@@ -3,11 +3,11 @@
 //! Each exchange adds a factor to the product form of the inverse (G. Dantzig and W. Orchard-Hays, Math. Tables and Other
 //! Aids to Computation 8, 1954).
 
-use super::factor::{Factors, SparseVectors, LEAST_FACTOR};
+use super::factor::{Factors, SparseVectors, MIN_FACTOR};
 
 /// Exchanges after which the basis is factored again, and entries of theirs beyond those of its own factors.
-const MOST_EXCHANGES: usize = 100;
-const MOST_GROWTH: usize = 16;
+const MAX_EXCHANGES: usize = 100;
+const MAX_GROWTH: usize = 16;
 
 /// What an exchange makes of a solution.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ impl ProductForm {
 
     pub fn is_worn(&self) -> bool {
         let own = self.factors.entries();
-        self.exchanges.len() >= MOST_EXCHANGES || self.vectors.entries.len() > own + MOST_GROWTH
+        self.exchanges.len() >= MAX_EXCHANGES || self.vectors.entries.len() > own + MAX_GROWTH
     }
 
     pub fn times(&self, b: &[(usize, f64)], out: &mut Vec<f64>) {
@@ -152,7 +152,7 @@ impl ProductForm {
 
     fn push(&mut self, exchange: Eta, y: &[f64], slot: u32, row: &[(usize, f64)]) {
         let own = self.columns.iter().zip(y);
-        let own = own.filter(|&(&other, y)| other != slot && y.abs() > LEAST_FACTOR);
+        let own = own.filter(|&(&other, y)| other != slot && y.abs() > MIN_FACTOR);
         self.vectors.push(own.map(|(&other, &y)| (other, y)));
         let row = row.iter().map(|&(i, entry)| (self.columns[i], entry));
         self.vectors.push(row);

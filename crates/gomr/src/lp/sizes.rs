@@ -8,9 +8,9 @@ use super::master::{LeavingVariable, Master};
 /// Part of the scale of all rates below which a capacity needs a tolerance of its own.
 const UNEVEN: f64 = 1e-4;
 /// Least size of a variable, beside the scale.
-const LEAST_SIZE: f64 = 1e-15;
+const MIN_SIZE: f64 = 1e-15;
 
-/// Sizes of variables beside the scale of all rates, from `LEAST_SIZE` to 1.
+/// Sizes of variables beside the scale of all rates, from `MIN_SIZE` to 1.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VariableSizes {
     arcs: Vec<f64>,
@@ -27,7 +27,7 @@ pub(crate) fn measure(master: &mut Master, least: f64) {
         return;
     }
     let size = |bps: f64| match bps > 0.0 {
-        true => (bps / scale).clamp(least.max(LEAST_SIZE), 1.0),
+        true => (bps / scale).clamp(least.max(MIN_SIZE), 1.0),
         false => 1.0,
     };
     master.sizes = Some(VariableSizes {

@@ -8,7 +8,7 @@ use crate::graph::NONE;
 use crate::lp::{rise, sizes};
 
 /// Differences of loads below this are rounding.
-const LEAST_ENTRY: f64 = 1e-13;
+const MIN_ENTRY: f64 = 1e-13;
 
 impl Master {
     /// Solves for all prices from the basis; returns the residual before the refinement step.
@@ -120,7 +120,7 @@ impl Master {
                 t => own.add(t, load),
             });
             let entries = own.touched.iter().map(|&t| (t, own.values[t as usize]));
-            matrix.push(entries.filter(|&(_, value)| value.abs() > LEAST_ENTRY));
+            matrix.push(entries.filter(|&(_, value)| value.abs() > MIN_ENTRY));
         }
         let inverse = Inverse::new(&matrix);
         let is_regular = inverse.is_some();

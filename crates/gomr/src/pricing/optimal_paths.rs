@@ -8,11 +8,11 @@ use crate::pricing;
 use crate::solver::Solver;
 
 /// Paths of one commodity that are listed.
-pub(crate) const MOST_LISTED: usize = 64;
+pub(crate) const MAX_LISTED: usize = 64;
 /// Arcs looked at for each of them, per node.
 const STEPS_PER_NODE: usize = 16;
 
-/// Lists paths from `source` that are not longer than `limit`, at most [`MOST_LISTED`].
+/// Lists paths from `source` that are not longer than `limit`, at most [`MAX_LISTED`].
 fn paths_within(
     graph: &Graph,
     length: &[f64],
@@ -27,12 +27,12 @@ fn paths_within(
     let mut path: Vec<u32> = Vec::new();
     // Node, place among its arcs, length so far.
     let mut stack = vec![(source, 0usize, 0.0f64)];
-    let mut steps = MOST_LISTED * STEPS_PER_NODE * graph.nodes;
+    let mut steps = MAX_LISTED * STEPS_PER_NODE * graph.nodes;
     while let Some(top) = stack.last_mut() {
         let (node, place, so_far) = *top;
         top.1 += 1;
         steps -= 1;
-        if paths.len() == MOST_LISTED || steps == 0 {
+        if paths.len() == MAX_LISTED || steps == 0 {
             break;
         }
         let Some(&arc) = graph.out(node as usize).get(place) else {
@@ -162,7 +162,7 @@ mod tests {
             let mut expected = every_path(&graph, &length, ends, limit);
             listed.sort();
             expected.sort();
-            assert!(!expected.is_empty() && expected.len() <= MOST_LISTED);
+            assert!(!expected.is_empty() && expected.len() <= MAX_LISTED);
             assert_eq!(listed, expected, "side {side}, lengths up to {spread}");
         }
     }
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(every_path(&graph, &length, (0, 24), limit).len(), 70);
         assert_eq!(
             paths_within(&graph, &length, &to, (0, 24), limit).len(),
-            MOST_LISTED
+            MAX_LISTED
         );
     }
 }

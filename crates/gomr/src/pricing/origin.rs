@@ -10,7 +10,7 @@ use crate::pricing::{gain_limit, worth};
 use crate::solver::{Commodity, Solver};
 
 /// Priced arcs of a path that are kept; paths with more are walked.
-const MOST_KEPT_ARCS: usize = 12;
+const MAX_KEPT_ARCS: usize = 12;
 const NO_ARC: u16 = u16::MAX;
 
 /// A commodity as the pricing sees it, with the priced arcs of its key.
@@ -28,7 +28,7 @@ struct PricedCommodity {
     epoch: u32,
     /// Profit of the key.
     profit: f64,
-    arcs: [u16; MOST_KEPT_ARCS],
+    arcs: [u16; MAX_KEPT_ARCS],
 }
 
 impl PricedCommodity {
@@ -43,7 +43,7 @@ impl PricedCommodity {
             key: NONE,
             epoch: 0,
             profit: 0.0,
-            arcs: [NO_ARC; MOST_KEPT_ARCS],
+            arcs: [NO_ARC; MAX_KEPT_ARCS],
         }
     }
 
@@ -66,7 +66,7 @@ impl PricedCommodity {
         if !master.is_plain() || master.price.len() >= NO_ARC as usize {
             return false;
         }
-        self.arcs = [NO_ARC; MOST_KEPT_ARCS];
+        self.arcs = [NO_ARC; MAX_KEPT_ARCS];
         let rows = master.loaded(key).iter();
         let mut priced = rows.filter(|&&arc| master.priced[arc as usize]);
         for kept in &mut self.arcs {

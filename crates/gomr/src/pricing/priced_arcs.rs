@@ -13,10 +13,10 @@ use crate::graph::{Graph, NONE};
 /// Nodes for each priced arc from which on detours around them are worthwhile.
 const NODES_PER_PRICED_ARC: usize = 6;
 /// This many arcs that had a price and have none now, and one for this many that have one, may be avoided still.
-const MOST_UNPRICED: usize = 16;
-const MOST_UNPRICED_PART: usize = 4;
+const MAX_UNPRICED: usize = 16;
+const MAX_UNPRICED_PART: usize = 4;
 /// Changes that are kept for trees that do not know them yet.
-const MOST_CHANGES: usize = 20_000;
+const MAX_CHANGES: usize = 20_000;
 
 /// An arc with a price.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +105,7 @@ impl PricedArcs {
         let count = (0..free.len()).filter(|&arc| has_price(arc)).count();
         let former = (0..free.len()).filter(|&arc| self.avoided[arc] && !has_price(arc));
         let former: Vec<usize> = former.collect();
-        if former.len() > MOST_UNPRICED + count / MOST_UNPRICED_PART {
+        if former.len() > MAX_UNPRICED + count / MAX_UNPRICED_PART {
             for arc in former {
                 self.avoided[arc] = false;
                 self.changes.push(arc as u32);
@@ -117,7 +117,7 @@ impl PricedArcs {
                 self.changes.push(arc as u32);
             }
         }
-        if self.changes.len() > MOST_CHANGES {
+        if self.changes.len() > MAX_CHANGES {
             self.changes.clear();
             self.ways.fill(None);
             self.around_of.clear();

@@ -15,11 +15,11 @@ use crate::solver::Solver;
 use crate::start::{balanced, crossover};
 
 /// Augmentations for each arc before the flow so far has to do.
-const MOST_AUGMENTATIONS: usize = 10;
+const MAX_AUGMENTATIONS: usize = 10;
 /// Part of an arc's capacity that is nothing.
-const LEAST_ROOM: f64 = 1e-12;
+const MIN_ROOM: f64 = 1e-12;
 /// Price, in costs of the longest arc, that is nothing.
-const LEAST_ARC_PRICE: f64 = 1e-9;
+const MIN_ARC_PRICE: f64 = 1e-9;
 
 /// Starts from a flow of least cost and returns the known paths outside the basis; `None` where commodities have
 /// different ends, one has limits, or the time is up.
@@ -96,12 +96,12 @@ fn shared_out(solver: &Solver, ids: &[u32], paths: Vec<(Vec<u32>, f64)>) -> (Vec
     let share = |&id: &u32| {
         let request = solver.master.groups[id as usize].request;
         let (mut left, mut own) = (request, Vec::new());
-        while let Some((path, rate)) = paths.last_mut().filter(|_| left > LEAST_ROOM * request) {
+        while let Some((path, rate)) = paths.last_mut().filter(|_| left > MIN_ROOM * request) {
             let part = rate.min(left);
             own.push((path.clone(), part));
             (left, marginal) = (left - part, id);
             *rate -= part;
-            if *rate <= LEAST_ROOM * part {
+            if *rate <= MIN_ROOM * part {
                 paths.pop();
             }
         }
@@ -118,7 +118,7 @@ fn priced_by(solver: &Solver, potential: &[f64], raise: impl Fn(u32) -> f64) -> 
     let price = ends.map(|(&tail, &head)| at(head) - at(tail));
     price
         .zip(&solver.pricing.cost)
-        .map(|(rise, cost)| rise - cost > LEAST_ARC_PRICE)
+        .map(|(rise, cost)| rise - cost > MIN_ARC_PRICE)
         .collect()
 }
 
@@ -175,11 +175,11 @@ impl<'a> LeastCostFlow<'a> {
     fn fill(&mut self, request: f64, halt: &Halt) -> Option<()> {
         let mut left = request;
         let mut parent = vec![(NONE, false); self.graph.nodes];
-        for _ in 0..MOST_AUGMENTATIONS * self.cost.len() {
+        for _ in 0..MAX_AUGMENTATIONS * self.cost.len() {
             if halt.now() {
                 return None;
             }
-            if left <= LEAST_ROOM * request || !self.search(&mut parent) {
+            if left <= MIN_ROOM * request || !self.search(&mut parent) {
                 break;
             }
             left -= self.augment(&parent, left);
@@ -190,7 +190,7 @@ impl<'a> LeastCostFlow<'a> {
     fn room(&self, arc: u32, is_forward: bool) -> f64 {
         let (flow, capacity) = (self.flow[arc as usize], self.capacity[arc as usize]);
         let room = if is_forward { capacity - flow } else { flow };
-        if room > LEAST_ROOM * capacity {
+        if room > MIN_ROOM * capacity {
             room
         } else {
             0.0

@@ -21,7 +21,7 @@ use partition::Partition;
 use reduced::ReducedProblem;
 
 /// Gap, and excess over the largest capacity, above which an answer is not this one.
-const MOST_GAP: f64 = 1e-9;
+const MAX_GAP: f64 = 1e-9;
 
 /// An optimum with what proves it.
 #[derive(Clone, Debug)]
@@ -72,8 +72,8 @@ fn solve(problem: &Problem, objective: Objective, halt: Halt) -> Option<Symmetri
     } = &lifted;
     let audited = audit(problem, answer, objective, prices, cuts).ok()?;
     let largest = problem.arcs.iter().map(|arc| arc.capacity_bps);
-    let is_within = audited.max_violation_bps <= MOST_GAP * largest.fold(0.0, f64::max);
-    let is_optimal = audited.value >= audited.upper_bound * (1.0 - MOST_GAP);
+    let is_within = audited.max_violation_bps <= MAX_GAP * largest.fold(0.0, f64::max);
+    let is_optimal = audited.value >= audited.upper_bound * (1.0 - MAX_GAP);
     (is_within && is_optimal).then_some(lifted)
 }
 

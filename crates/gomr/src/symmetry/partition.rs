@@ -7,9 +7,9 @@ use crate::graph::NONE;
 use crate::problem::{Flow, Problem};
 
 /// Demands and arcs for each class, at least: with fewer the plain programme is as quick, and its answer has fewer paths.
-const LEAST_REDUCTION: usize = 8;
+const MIN_REDUCTION: usize = 8;
 /// Sources times arcs, at most.
-const MOST_PAIRS: usize = 1 << 24;
+const MAX_PAIRS: usize = 1 << 24;
 
 /// Classes of arcs, and of nodes as sources see them.
 pub(super) struct Partition {
@@ -58,7 +58,7 @@ fn is_plain(flow: &Flow) -> bool {
 impl Partition {
     /// The partition; `None` where it has too many classes, and as soon as that shows.
     pub fn new(problem: &Problem) -> Option<Self> {
-        let most = (problem.arcs.len() + problem.flows.len()) / LEAST_REDUCTION;
+        let most = (problem.arcs.len() + problem.flows.len()) / MIN_REDUCTION;
         let arcs = first_colours(problem);
         let is_open = |&(at, _): &(usize, &u64)| problem.arcs[at].capacity_bps > 0.0;
         let open = arcs.iter().enumerate().filter(is_open);
@@ -74,7 +74,7 @@ impl Partition {
         let source = |&at: &u32| problem.flows[at as usize].source as u32;
         let mut sources: Vec<u32> = order.iter().map(source).collect();
         sources.dedup();
-        if sources.len() * problem.arcs.len() > MOST_PAIRS {
+        if sources.len() * problem.arcs.len() > MAX_PAIRS {
             return None;
         }
         let mut partition = Self {

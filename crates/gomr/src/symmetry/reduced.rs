@@ -15,7 +15,7 @@ use crate::problem::{Arc, Flow, Problem};
 use crate::solver::Solver;
 
 /// Labels of all nodes together that a search may make, for each node.
-const MOST_LABELS: usize = 256;
+const MAX_LABELS: usize = 256;
 
 /// The programme, and whom its flows stand for.
 pub(super) struct ReducedProblem {
@@ -230,7 +230,7 @@ impl PathLabels {
                 if known.any(|&label| is_within(&labels.all[label].counts, &counts)) {
                     continue;
                 }
-                if labels.all.len() > MOST_LABELS * problem.nodes {
+                if labels.all.len() > MAX_LABELS * problem.nodes {
                     return None;
                 }
                 labels.at[node].push(labels.all.len());

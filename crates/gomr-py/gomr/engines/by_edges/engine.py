@@ -23,13 +23,13 @@ from gomr.even_split import spread_in_time
 from gomr.objectives import Objective
 from gomr.problem import Demand, Problem
 
-_LEAST_THROUGHPUT = 0.25
+_MIN_THROUGHPUT = 0.25
 """A throughput below this, in the unit of rates, asks for a smaller unit."""
 _RATE_TOLERANCE = 1e-10
 """A path with less than this share of the largest useful rate is dropped as rounding ..."""
 _REQUEST_TOLERANCE = 1e-3
 """... unless it carries this share of its demand, which is then a small one."""
-_LEAST_LEVEL = 1e-3
+_MIN_LEVEL = 1e-3
 """A level of `max_min` below this share of its limit is searched again under a lower limit."""
 _SMALLEST_STEP = 1e-6
 _ZERO_LIMIT = 1e-16
@@ -39,7 +39,7 @@ _FAIR_TOLERANCE = 1e-9
 """A rate is fair to this share of it ..."""
 _FAIR_TOLERANCE_OF_UNIT = 1e-12
 """... or to this share of the unit of rates."""
-_LEAST_DUAL = 1e-9
+_MIN_DUAL = 1e-9
 """A demand whose constraint has a larger dual value than this is one that stops the level of `max_min`."""
 
 
@@ -116,7 +116,7 @@ class _Stages:
         while True:
             model = self._model(self._problem, scale)
             admitted = -model.program.minimise(model.unserved)
-            if admitted >= _LEAST_THROUGHPUT or admitted == 0:
+            if admitted >= _MIN_THROUGHPUT or admitted == 0:
                 return model, scale
             scale *= math.ldexp(1.0, math.frexp(max(admitted, 1e-6))[1])
 
@@ -155,7 +155,7 @@ class _Stages:
             cuts.append(cut)
             for demand in rising:
                 reached_bps = level_bps * demand.weight
-                at_request = demand.rate_bps <= reached_bps * (1 + _LEAST_DUAL)
+                at_request = demand.rate_bps <= reached_bps * (1 + _MIN_DUAL)
                 if at_request or demand.id in cut.stopped:
                     exact = demand.rate_bps <= reached_bps * (1 + _ROUNDING)
                     held[demand.id] = demand.rate_bps if exact else min(demand.rate_bps, reached_bps)
@@ -203,8 +203,8 @@ class _Stages:
             level, rows = model.raise_together(rising, limit_bps)
             model.program.minimise([(level, -1.0)], refine=True)
             level_bps = model.program.value(level) * scaled.unit_bps
-            if level_bps >= _LEAST_LEVEL * limit_bps or limit_bps < _ZERO_LIMIT * self._problem.unit_bps:
-                stopped = tuple(name for name, row in rows.items() if -model.program.dual(row) > _LEAST_DUAL)
+            if level_bps >= _MIN_LEVEL * limit_bps or limit_bps < _ZERO_LIMIT * self._problem.unit_bps:
+                stopped = tuple(name for name, row in rows.items() if -model.program.dual(row) > _MIN_DUAL)
                 return level_bps, Cut(model.prices(), stopped)
             limit_bps *= max(2 * level_bps / limit_bps, _SMALLEST_STEP)
 

@@ -21,7 +21,7 @@ from gomr.problem import Demand, Edge, Path, Problem
 PathSets = Mapping[str, tuple[Path, ...]]
 """The only paths that some demands may take, by demand id."""
 
-_MOST_PATHS = 2000
+_MAX_PATHS = 2000
 """Paths that are listed for a demand with a delay limit; one with more is left to another engine."""
 
 
@@ -40,7 +40,7 @@ def fixed_path_sets(problem: Problem) -> PathSets:
             sets[demand.id] = tuple(path for path in given if not demand.is_too_long(path))
         elif demand.max_delay_s is not None:
             try:
-                sets[demand.id] = tuple(finder.within_delay(demand, _MOST_PATHS))
+                sets[demand.id] = tuple(finder.within_delay(demand, _MAX_PATHS))
             except OverflowError as error:
                 reason = f"demands[{demand.id}].max_delay_s leaves {error}; use the engine native"
                 raise SolverError("pulp", reason) from None

@@ -2,7 +2,7 @@
 
 use super::{sign, NearestRates};
 use crate::graph::NONE;
-use crate::lp::master::LEAST_PIVOT;
+use crate::lp::master::MIN_PIVOT;
 
 /// Reduced costs that may become negative by so much, for the sake of larger pivots.
 const HARRIS_TOLERANCE: f64 = 1e-9;
@@ -109,7 +109,7 @@ impl NearestRates {
                 true => (-wanted * entry, -reduced),
                 false => (wanted * entry, reduced),
             };
-            if towards > LEAST_PIVOT {
+            if towards > MIN_PIVOT {
                 f(enter, loss.max(0.0), towards);
             }
         };

@@ -1,7 +1,7 @@
 //! All levels in one climb: what flows have is raised from level to level, and stays feasible all along.
 
 use super::cuts::{CutPool, CutSlack, Level, MetricCut};
-use super::{rising, FillingFlow, MOST_CUTS};
+use super::{rising, FillingFlow, MAX_CUTS};
 use crate::problem::Error;
 use crate::solver::Solver;
 use crate::start::balanced;
@@ -9,7 +9,7 @@ use crate::start::balanced;
 /// Relative difference of two levels that are the same.
 const LEVEL_ROUNDING: f64 = 1e-13;
 /// Most by which what rises in one step may differ.
-const MOST_UNEVEN_RISE: f64 = 1e5;
+const MAX_UNEVEN_RISE: f64 = 1e5;
 
 /// The levels one after another, each from the basis of the one before.
 pub(super) struct Ascent {
@@ -21,7 +21,7 @@ pub(super) struct Ascent {
 }
 
 /// Work of a solve from scratch, at least: about a millisecond.
-const LEAST_FRESH_WORK: u64 = 1_000_000;
+const MIN_FRESH_WORK: u64 = 1_000_000;
 
 impl Ascent {
     /// Begins from nothing.
@@ -55,7 +55,7 @@ impl Ascent {
         let Some(mut reached) = self.reached.take() else {
             return Ok(None);
         };
-        let most_work = self.most_solves * solver.fresh_work().max(LEAST_FRESH_WORK);
+        let most_work = self.most_solves * solver.fresh_work().max(MIN_FRESH_WORK);
         solver.run.rise_until = solver.master.work.saturating_add(most_work);
         let outcome = climb(solver, flows, frozen, pool, &mut reached);
         match outcome {
@@ -85,7 +85,7 @@ fn climb(
     reached: &mut Vec<f64>,
 ) -> Result<Level, Error> {
     let mut next_level = pool.bound(flows, frozen);
-    for _ in 0..MOST_CUTS {
+    for _ in 0..MAX_CUTS {
         let step = next_level.level.min(even_level(flows, frozen, reached));
         let goal = requests_at(solver, flows, frozen, step);
         let mut rise: Vec<f64> = goal.iter().zip(&*reached).map(|(a, b)| a - b).collect();
@@ -124,7 +124,7 @@ fn climb(
     Err(solver.not_solved("the levels do not settle"))
 }
 
-/// The level up to which those that rise rise alike, but for a factor of `MOST_UNEVEN_RISE`: beside larger ones a pivot would not
+/// The level up to which those that rise rise alike, but for a factor of `MAX_UNEVEN_RISE`: beside larger ones a pivot would not
 /// see the smallest.
 fn even_level(flows: &[FillingFlow], frozen: &[Option<f64>], reached: &[f64]) -> f64 {
     let rising = || flows.iter().zip(frozen).filter(|(_, rate)| rate.is_none());
@@ -135,7 +135,7 @@ fn even_level(flows: &[FillingFlow], frozen: &[Option<f64>], reached: &[f64]) ->
     let least = left.fold(f64::INFINITY, f64::min);
     let heaviest = rising().map(|(flow, _)| flow.weight).fold(0.0, f64::max);
     let levels = rising().map(|(flow, _)| reached[flow.commodity as usize] / flow.weight);
-    levels.fold(0.0, f64::max) + MOST_UNEVEN_RISE * least / heaviest
+    levels.fold(0.0, f64::max) + MAX_UNEVEN_RISE * least / heaviest
 }
 
 /// What each commodity asks for at a level.

@@ -29,9 +29,9 @@ pub(super) struct CutPool {
 }
 
 /// Cuts that are kept from level to level.
-const MOST_CUTS_KEPT: usize = 64;
+const MAX_CUTS_KEPT: usize = 64;
 /// What still rises must make up this part of a kept cut: else rounding of the rest would decide.
-const LEAST_RISING_PART: f64 = 1e-3;
+const MIN_RISING_PART: f64 = 1e-3;
 
 impl Level {
     /// Share of the cut that one bit/s of a flow takes.
@@ -95,7 +95,7 @@ impl CutPool {
     pub fn add(&mut self, cut: MetricCut) -> Rc<MetricCut> {
         let cut = Rc::new(cut);
         self.cuts.push_back(Rc::clone(&cut));
-        if self.cuts.len() > MOST_CUTS_KEPT {
+        if self.cuts.len() > MAX_CUTS_KEPT {
             self.cuts.pop_front();
         }
         cut
@@ -162,7 +162,7 @@ impl CutSlack {
             .steps
             .iter()
             .map(|&(until, weight)| weight * until.min(level));
-        rises.sum::<f64>() > LEAST_RISING_PART * cut.room
+        rises.sum::<f64>() > MIN_RISING_PART * cut.room
     }
 
     /// Largest `t ≤ level` at which nothing is missing.

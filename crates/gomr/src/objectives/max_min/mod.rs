@@ -42,14 +42,14 @@ pub(crate) struct Filling {
 }
 
 /// Flows with a smaller share are not in a cut.
-const LEAST_CUT_SHARE: f64 = 1e-9;
+const MIN_CUT_SHARE: f64 = 1e-9;
 /// Part of the requests that may be missing where all of them fit.
-pub(crate) const MOST_MISSING: f64 = 1e-11;
+pub(crate) const MAX_MISSING: f64 = 1e-11;
 /// Cuts that may be met on the way to a level.
-const MOST_CUTS: usize = 200;
+const MAX_CUTS: usize = 200;
 /// Share of its rate that a settled flow gives way by first, and in the end, where rounding would stop the rest.
 const FIRST_RELAXATION: f64 = 2.5e-13;
-const MOST_RELAXATION: f64 = 1e-10;
+const MAX_RELAXATION: f64 = 1e-10;
 
 /// Finds the max-min fair rates; the solver ends with these as its requests. What was settled before an error is
 /// in `filling`.
@@ -82,7 +82,7 @@ pub(crate) fn fill(
         {
             // As the level was made of it: weight times level may be a hair below the request.
             let at_request = flow.request / flow.weight <= next.level;
-            if at_request || share(flow) > LEAST_CUT_SHARE {
+            if at_request || share(flow) > MIN_CUT_SHARE {
                 let fair = if at_request {
                     flow.request
                 } else {
@@ -99,7 +99,7 @@ pub(crate) fn fill(
         if stopped.is_empty() {
             // Only rates that are settled already meet in this cut, by rounding: they give it way.
             yielded = 4.0 * f64::max(yielded, FIRST_RELAXATION);
-            if yielded > MOST_RELAXATION {
+            if yielded > MAX_RELAXATION {
                 return Err(solver.not_solved("max-min filling found no bottleneck"));
             }
             let settled = frozen.iter_mut().flatten();
@@ -272,7 +272,7 @@ fn fits(
         solver.restart()?;
     }
     let proof = solver.solve()?;
-    Ok(asked - proof.bound <= MOST_MISSING * asked && solver.serves_all())
+    Ok(asked - proof.bound <= MAX_MISSING * asked && solver.serves_all())
 }
 
 /// The highest level, by a solve for each one that is tried: from the right, by Newton's method. `least` fits.
@@ -284,7 +284,7 @@ fn highest_level(
     (least, basis): (f64, Basis),
 ) -> Result<Level, Error> {
     let mut highest = pool.bound(flows, frozen);
-    for _ in 0..MOST_CUTS {
+    for _ in 0..MAX_CUTS {
         let level = highest.level;
         if fits(solver, flows, frozen, level, basis)? {
             return Ok(highest);
@@ -295,7 +295,7 @@ fn highest_level(
             level: next.min(level).max(least),
             cut: Some(cut),
         };
-        if next >= level * (1.0 - 1e-13) || next <= least * (1.0 + MOST_MISSING) {
+        if next >= level * (1.0 - 1e-13) || next <= least * (1.0 + MAX_MISSING) {
             return Ok(highest);
         }
     }
@@ -359,7 +359,7 @@ mod tests {
                 .expect("no rounding stops it");
             assert!((climbed.level - probed.level).abs() < 1e-9 * probed.level);
             for (flow, rate) in flows.iter().zip(&mut frozen) {
-                let stops = flow.request <= probed.level || probed.share(flow) > LEAST_CUT_SHARE;
+                let stops = flow.request <= probed.level || probed.share(flow) > MIN_CUT_SHARE;
                 if rate.is_none() && stops {
                     *rate = Some(flow.request.min(probed.level));
                 }
