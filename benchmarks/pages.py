@@ -1,11 +1,20 @@
-"""The tables of docs/ between two comments, which benchmarks renew."""
+"""Tables in Markdown, and the places in docs/ between two comments where benchmarks put them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def markdown_table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    """Yield the lines of a table in Markdown."""
+    cells = list(head)
+    yield f"| {' | '.join(cells)} |"
+    yield "|---" * len(cells) + "|"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
 
 
 def renew(page: str, name: str, lines: Iterable[str]) -> None:

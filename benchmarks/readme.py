@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.command_line import command_line
-from benchmarks.pages import DOCS, renew
+from benchmarks.pages import DOCS, markdown_table, renew
 from experiments.analysis.statistics import Estimate
 from experiments.model.results import Results
 from experiments.model.results_files import read_results
@@ -38,11 +38,10 @@ def main() -> None:
 
 
 def tables(results: Results, quic: Results) -> dict[str, list[str]]:
-    """Return the lines of each page's table, whose last rows have larger frames."""
-    frames = f", frames of {quic.settings['packet_bytes']:,} bytes"
+    """Return the lines of each page's table."""
     return {
-        "../README.md": [*table(results, means), *rows(quic, means, frames)],
-        "butterfly.md": [made(results), "", *table(results, intervals), *rows(quic, intervals, frames)],
+        "../README.md": [*table(results, quic, means)],
+        "butterfly.md": [made(results), "", *table(results, quic, intervals)],
     }
 
 
@@ -71,22 +70,18 @@ def made(results: Results) -> str:
     )
 
 
-def table(results: Results, cell: Cell) -> Iterator[str]:
-    """Yield a row for each protocol, and a column for each flow of each case."""
-    cases = summarise(results)
-    columns = [(case, flow) for case in cases for flow in case.flows]
-    yield "| protocol | " + " | ".join(f"case {case.name}, flow {flow}" for case, flow in columns) + " |"
-    yield "|---" * (len(columns) + 1) + "|"
-    yield from rows(results, cell)
+def table(results: Results, quic: Results, cell: Cell) -> Iterator[str]:
+    """Yield a row a protocol, last those with larger frames, and a column for each flow of each case."""
+    columns = (f"case {case.name}, flow {flow}" for case in summarise(results) for flow in case.flows)
+    frames = f", frames of {quic.settings['packet_bytes']:,} bytes"
+    return markdown_table(("protocol", *columns), [*_rows(results, cell), *_rows(quic, cell, frames)])
 
 
-def rows(results: Results, cell: Cell, further: str = "") -> Iterator[str]:
-    """Yield the rows alone; `further` stands behind each protocol."""
+def _rows(results: Results, cell: Cell, further: str = "") -> Iterator[list[str]]:
     cases = summarise(results)
-    columns = [(case, flow) for case in cases for flow in case.flows]
     for protocol in reversed(cases[0].protocols):
-        cells = (cell(_summary(case, flow, protocol)) for case, flow in columns)
-        yield f"| `{protocol}`{further} | " + " | ".join(cells) + " |"
+        cells = (cell(_summary(case, flow, protocol)) for case in cases for flow in case.flows)
+        yield [f"`{protocol}`{further}", *cells]
 
 
 def means(summary: FlowSummary) -> str:

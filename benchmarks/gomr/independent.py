@@ -15,6 +15,7 @@ from pathlib import Path
 import networkx as nx
 
 from benchmarks.gomr.edge_program import optimum
+from benchmarks.pages import markdown_table
 from gomr import OBJECTIVES, Allocation, Demand, Edge, Problem
 from gomr.solving import allocate
 
@@ -157,10 +158,7 @@ def _violation(problem: Problem, allocation: Allocation) -> float:
 
 def table(comparisons: Sequence[Comparison]) -> str:
     """Return a line for each objective, and each comparison that is further apart than `EXACT`."""
-    lines = [
-        "| objective | problems | value | cost | rates | utilisation | limits | largest gap |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    rows = []
     for objective in OBJECTIVES:
         own = [one for one in comparisons if one.objective == objective]
         what = [
@@ -168,7 +166,9 @@ def table(comparisons: Sequence[Comparison]) -> str:
             for name in ("value", "cost", "rates", "utilisation")
         ]
         cells = [*what, max(one.violation for one in own), max(one.gap for one in own)]
-        lines.append(f"| {objective} | {len(own)} | " + " | ".join(f"{cell:.1e}" for cell in cells) + " |")
+        rows.append((objective, str(len(own)), *(f"{cell:.1e}" for cell in cells)))
+    head = ("objective", "problems", "value", "cost", "rates", "utilisation", "limits", "largest gap")
+    lines = [*markdown_table(head, rows)]
     lines += [f"- {one.name}, {one.objective}: {one}" for one in comparisons if one.worst > EXACT]
     return "\n".join(lines) + "\n"
 

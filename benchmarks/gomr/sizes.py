@@ -32,6 +32,7 @@ from benchmarks.gomr.networks import SEED, geometric
 from benchmarks.gomr.one_program import OR_TOOLS
 from benchmarks.gomr.regular import CAPACITY_BPS, fat_tree, problem_of
 from benchmarks.gomr.source_program import source_program
+from benchmarks.pages import markdown_table
 from benchmarks.peak_memory import peak_memory_mib
 from experiments.routing.all_pairs import AllPairs
 from experiments.routing.case import make_case
@@ -276,7 +277,7 @@ def _other(cell: Cell, model: Path, limit_s: float, unit_bps: float) -> Cell:
 def markdown(cells: Sequence[Cell]) -> str:
     """Return a row for each problem, and a column for each method: CPU time (gap)."""
     heads = ("problem", "demands", "to the load", *METHODS.values(), "peak of native")
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    rows = []
     for row in dict.fromkeys(cell.row for cell in cells):
         by_method = {cell.method: cell for cell in cells if cell.row == row}
         native = by_method["native"]
@@ -287,8 +288,8 @@ def markdown(cells: Sequence[Cell]) -> str:
             *(_text(by_method.get(method)) for method in METHODS),
             "" if native.peak_mb is None else f"{native.peak_mb / 1e3:.2g} GB",
         )
-        lines.append(f"| {' | '.join(texts)} |")
-    return "\n".join(lines) + "\n"
+        rows.append(texts)
+    return "\n".join(markdown_table(heads, rows)) + "\n"
 
 
 def _load_text(native: Cell) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from benchmarks.gomr.cells import PATH_FORM, Cell
+from benchmarks.pages import markdown_table
 
 HEADER = (
     "network", "engine", "from scratch", "flow event (p95)", "link failure (p95)", "3 x load", "admitted",
@@ -14,13 +15,8 @@ HEADER = (
 
 def markdown(cells: Sequence[Cell], budget_s: float) -> str:
     """Return the table."""
-    lines = [_row(HEADER), _row(["---"] * len(HEADER))]
-    lines += [_row(_cells_of(cell, budget_s)) for cell in cells]
+    lines = markdown_table(HEADER, (_cells_of(cell, budget_s) for cell in cells))
     return "\n".join(lines) + "\n"
-
-
-def _row(texts: Iterable[str]) -> str:
-    return f"| {' | '.join(texts)} |"
 
 
 def _cells_of(cell: Cell, budget_s: float) -> list[str]:

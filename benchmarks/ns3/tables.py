@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from benchmarks.pages import markdown_table
 from benchmarks.tables.cells import interval
 
 from .cases import LOSSES
@@ -15,21 +16,21 @@ Figure = Callable[[Outcome], float]
 
 def queue_lines(pairs: Pairs) -> Iterator[str]:
     """Yield the table of the butterfly with short queues."""
-    yield f"| queues of 50 packets, {len(pairs)} seeds | ns-3 | ours |"
-    yield "|---|---|---|"
+    rows: list[Iterable[str]] = []
     for flow, paths in enumerate((("S0-S4", "S2-S3"), ("S1-S5", "S2-S3"))):
-        yield from _flow_lines(pairs, flow)
+        rows += _flow_rows(pairs, flow)
         for index, path in enumerate(paths):
-            yield from _stream_lines(pairs, 2 * flow + index, f"flow {flow + 1}'s stream on {path}")
+            rows += _stream_rows(pairs, 2 * flow + index, f"flow {flow + 1}'s stream on {path}")
+    return markdown_table((f"queues of 50 packets, {len(pairs)} seeds", "ns-3", "ours"), rows)
 
 
-def _flow_lines(pairs: Pairs, flow: int) -> Iterator[str]:
+def _flow_rows(pairs: Pairs, flow: int) -> Iterator[list[str]]:
     name = f"flow {flow + 1}"
     yield _row(f"{name}, mean delay, ms", pairs, lambda run: run.flows[flow].delay_mean_s * 1e3)
     yield _row(f"{name}, goodput, Mbit/s", pairs, lambda run: run.flows[flow].goodput_bps / 1e6, 2)
 
 
-def _stream_lines(pairs: Pairs, place: int, name: str) -> Iterator[str]:
+def _stream_rows(pairs: Pairs, place: int, name: str) -> Iterator[list[str]]:
     yield _row(f"{name}, segments sent again", pairs, lambda run: run.streams[place].resent, 0)
     yield _row(f"{name}, recoveries", pairs, lambda run: run.streams[place].recoveries, 0)
     yield _row(f"{name}, timeouts", pairs, lambda run: run.streams[place].timeouts)
@@ -38,8 +39,8 @@ def _stream_lines(pairs: Pairs, place: int, name: str) -> Iterator[str]:
 def loss_lines(cases: Mapping[str, Pairs]) -> Iterator[str]:
     """Yield the table of random loss."""
     count = min(len(pairs) for pairs in cases.values())
-    yield f"| loss, {count} seeds | SACK: ns-3 | ours | ours / ns-3 | none: ns-3 | ours | ours / ns-3 |"
-    yield "|---|---|---|---|---|---|---|"
+    kinds = ("SACK: ns-3", "ours", "ours / ns-3", "none: ns-3", "ours", "ours / ns-3")
+    rows = []
     for loss in LOSSES:
         cells = [f"{loss * 100:g} %"]
         for kind in ("sack", "none"):
@@ -47,9 +48,9 @@ def loss_lines(cases: Mapping[str, Pairs]) -> Iterator[str]:
             rates = [[run.streams[0].goodput_bps / 1e6 for run in runs] for runs in zip(*pairs, strict=True)]
             cells += [interval(side, digits=3) for side in rates]
             cells.append(interval((ours / ns3 for ns3, ours in zip(*rates, strict=True)), digits=4))
-        yield "| " + " | ".join(cells) + " |"
+        rows.append(cells)
+    return markdown_table((f"loss, {count} seeds", *kinds), rows)
 
 
-def _row(name: str, pairs: Pairs, figure: Figure, digits: int = 1) -> str:
-    sides = (interval(map(figure, runs), digits=digits) for runs in zip(*pairs, strict=True))
-    return f"| {name} | " + " | ".join(sides) + " |"
+def _row(name: str, pairs: Pairs, figure: Figure, digits: int = 1) -> list[str]:
+    return [name, *(interval(map(figure, runs), digits=digits) for runs in zip(*pairs, strict=True))]

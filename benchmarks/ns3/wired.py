@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.command_line import command_line
-from benchmarks.pages import renew
+from benchmarks.pages import markdown_table, renew
 from benchmarks.tables.cells import spread
 
 from .cases import Run
@@ -140,16 +140,16 @@ def runs(seeds: int) -> Iterator[Run]:
 def table_lines(pairs: Mapping[str, Sequence[tuple[Outcome, Outcome]]]) -> Iterator[str]:
     """Yield the table: goodput and segments sent again, means over the seeds and what these span."""
     count = min(len(each) for each in pairs.values())
-    yield f"| setting, {count} seeds | ns-3, Mbit/s | ours | ours / ns-3 | sent again: ns-3 | ours |"
-    yield "|---|---|---|---|---|---|"
+    head = (f"setting, {count} seeds", "ns-3, Mbit/s", "ours", "ours / ns-3", "sent again: ns-3", "ours")
+    rows = []
     for name, each in pairs.items():
         sides = [[run.streams[0] for run in side] for side in zip(*each, strict=True)]
         rates = [[stream.goodput_bps / 1e6 for stream in side] for side in sides]
         ratio = statistics.fmean(rates[1]) / statistics.fmean(rates[0])
         again = [f"{statistics.fmean(stream.resent for stream in side):.0f}" for side in sides]
         spans = (spread(side, digits=3) for side in rates)
-        cells = [name, *spans, f"{ratio:.3f}", *again]
-        yield "| " + " | ".join(cells) + " |"
+        rows.append((name, *spans, f"{ratio:.3f}", *again))
+    return markdown_table(head, rows)
 
 
 def main() -> int:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.command_line import command_line
-from benchmarks.pages import renew
+from benchmarks.pages import markdown_table, renew
 from benchmarks.tables.cells import spread
 from experiments.sim import Simulation
 
@@ -166,12 +166,11 @@ def ours(case: Case, seeds: int) -> list[float]:
 
 def table_lines(rates: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Iterator[str]:
     """Yield the table: means over seeds, and what the seeds span."""
-    yield "| setting | ns-3 | ours | ours / ns-3 |"
-    yield "|---|---|---|---|"
+    rows = []
     for label, sides in rates.items():
         ratio = statistics.fmean(sides[1]) / statistics.fmean(sides[0])
-        cells = " | ".join(spread(side, 1e-6, 2) for side in sides)
-        yield f"| {label} | {cells} | {ratio:.3f} |"
+        rows.append((label, *(spread(side, 1e-6, 2) for side in sides), f"{ratio:.3f}"))
+    return markdown_table(("setting", "ns-3", "ours", "ours / ns-3"), rows)
 
 
 def main() -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from benchmarks.gomr import sizes
 from benchmarks.gomr.cells import Cell
 from benchmarks.gomr.tables import markdown
+from benchmarks.pages import markdown_table
 
 Document = Any
 _TRANSPORTS = {
@@ -36,21 +37,12 @@ _CONTROLLER = {
 }
 
 
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
-    """Yield a table in Markdown."""
-    cells = list(head)
-    yield f"| {' | '.join(cells)} |"
-    yield "|---" * len(cells) + "|"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
-
-
 def transport(document: Document) -> Iterator[str]:
     """Yield rates, processor time and memory over two unlimited paths."""
     rates = {kind: document.get(f"{kind}_gbps") for kind in _TRANSPORTS}
     rates |= {f"mstcp_{name.removesuffix('_gbps')}": rate for name, rate in document["mstcp"].items()}
     head = ("two paths", "Gbit/s", "of two TCPs", "CPU s a GB, both ends", "peak MiB")
-    yield from table(
+    yield from markdown_table(
         head,
         (
             (
@@ -68,7 +60,7 @@ def transport(document: Document) -> Iterator[str]:
 def unequal(document: Document) -> Iterator[str]:
     """Yield what one connection carries over two unequal paths."""
     names = ("of_better_path", "kernel_mptcp_of_better_path", "of_sum")
-    yield from table(
+    yield from markdown_table(
         ("paths, Mbit/s at ms", "bytes", "of TCP on the better path", "kernel MPTCP of it", "of the sum"),
         (
             (" + ".join(row["paths"]), f"{row['bytes']:,}", *(f"{100 * row[name]:.0f} %" for name in names))
@@ -85,14 +77,14 @@ def uplinks(document: Document) -> Iterator[str]:
         columns = [row["pause_s"] for row in chosen], [s for row in chosen for s in row["reuse_s"]]
         figures = (f"{figure(column):.2f}" for column in columns for figure in (statistics.median, max))
         rows.append((label, str(len(chosen)), *figures))
-    yield from table(
+    yield from markdown_table(
         ("bytes go", "seeds", "longest pause, s: median", "most", "used again after, s: median", "most"), rows
     )
 
 
 def controller(document: Document) -> Iterator[str]:
     """Yield rates and times of the controller over 50 model switches with 500 flows."""
-    yield from table(
+    yield from markdown_table(
         ("50 switches, 500 flows", ""),
         ((label, f"{document[name]:.4g}") for name, label in _CONTROLLER.items()),
     )
@@ -101,7 +93,7 @@ def controller(document: Document) -> Iterator[str]:
 def drills(document: Document) -> Iterator[str]:
     """Yield what each drill cost."""
     columns = {"gap_s": (1.0, 3), "goodput_after_bps": (1e-6, 2), "bytes_lost": (1.0, 0)}
-    yield from table(
+    yield from markdown_table(
         ("drill", "longest gap, s", "goodput afterwards, Mbit/s", "bytes lost"),
         (
             (

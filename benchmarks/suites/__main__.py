@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command_line import command_line
+from benchmarks.pages import markdown_table
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "suites"
@@ -117,12 +118,12 @@ def main() -> int:
     if arguments.json:
         print(json.dumps(rows))
         return any(row["different"] for row in rows)
-    print("| suite | streams | pass over asyncio | pass over MSTCP | differ on purpose | differ |")
-    print("|---|---|---|---|---|---|")
+    head = ("suite", "streams", "pass over asyncio", "pass over MSTCP", "differ on purpose", "differ")
+    cells = []
     for row in rows:
-        counts = [str(row[key]) for key in ("plain", "passed")]
-        counts += [str(len(row[key])) for key in ("on_purpose", "different")]
-        print(f"| {row['suite']} | {row['streams']} | {' | '.join(counts)} |")
+        counts = [str(row[key]) for key in ("streams", "plain", "passed")]
+        cells.append([row["suite"], *counts, *(str(len(row[key])) for key in ("on_purpose", "different"))])
+    print(*markdown_table(head, cells), sep="\n")
     for row in rows:
         for test, reason in row["different"].items():
             print(f"{row['suite']}, {row['streams']} streams: {test}: {reason}")

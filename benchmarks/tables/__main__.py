@@ -19,10 +19,10 @@ def main(pages: list[str]) -> int:
         print(f"tables: no page {', '.join(sorted(unknown))}: there are {', '.join(known)}", file=sys.stderr)
         return 2
     for module in MODULES:
-        for table in module.TABLES if module.PAGE in (pages or known) else ():
+        for name, lines in module.TABLES.items() if module.PAGE in (pages or known) else ():
             begun = time.monotonic()
-            renew(module.PAGE, table.name, table.lines())
-            print(f"tables: docs/{module.PAGE}, {table.name}: {time.monotonic() - begun:.0f} s", flush=True)
+            renew(module.PAGE, name, lines())
+            print(f"tables: docs/{module.PAGE}, {name}: {time.monotonic() - begun:.0f} s", flush=True)
     return 0
 
 

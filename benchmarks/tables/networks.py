@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.pages import markdown_table
 from experiments.sim import Simulation
 
 from .cells import interval
@@ -58,57 +59,47 @@ class Table:
         return f"{self.scenario} {self.case}"
 
     def lines(self) -> Iterator[str]:
-        """Yield the table, whose runs are made now."""
-        rows = self._rows()
-        yield "| protocol | flow | paths | " + " | ".join(column.head for column in self.columns) + " |"
-        yield "|---" * (3 + len(self.columns)) + "|"
-        for protocol in self.protocols:
-            mine = [row for row in rows if row["protocol"] == protocol]
-            for flow in dict.fromkeys(row["flow"] for row in mine):
-                yield self._line(protocol, flow, [row for row in mine if row["flow"] == flow])
-
-    def _rows(self) -> list[dict[str, Any]]:
+        """Run the simulations and return the table."""
         study = Simulation.load(self.scenario, self.case)
-        return study.run(self.protocols, seeds=SEEDS, duration_s=self.duration_s).flows
+        flows = study.run(self.protocols, seeds=SEEDS, duration_s=self.duration_s).flows
+        rows = (
+            self._row(protocol, flow, mine)
+            for protocol in self.protocols
+            for flow in dict.fromkeys(row["flow"] for row in flows)
+            if (mine := [row for row in flows if (row["protocol"], row["flow"]) == (protocol, flow)])
+        )
+        return markdown_table(("protocol", "flow", "paths", *(column.head for column in self.columns)), rows)
 
-    def _line(self, protocol: str, flow: str, rows: Sequence[FlowRow]) -> str:
+    def _row(self, protocol: str, flow: str, rows: Sequence[FlowRow]) -> list[str]:
         paths = sorted({row["paths"] for row in rows})
-        cells = [f"`{protocol}`", flow, " to ".join(str(count) for count in paths)]
-        cells += [
+        cells = [
             interval((row[column.metric] for row in rows), column.scale, column.digits)
             for column in self.columns
         ]
-        return "| " + " | ".join(cells) + " |"
+        return [f"`{protocol}`", flow, " to ".join(str(count) for count in paths), *cells]
 
 
-@dataclass(frozen=True)
-class Files:
-    """Files of many flows: how many are complete, and how long they took."""
-
-    name = "demands 1"
-
-    def lines(self) -> Iterator[str]:
-        """Yield the table, whose runs are made now."""
-        rows = Simulation.load("demands", "1").run(FEW, seeds=SEEDS).flows
-        yield "| protocol | complete | mean, ms | p50 | p95 | p99 |"
-        yield "|---|---|---|---|---|---|"
-        for protocol in FEW:
-            runs = [
-                [row["completion_s"] for row in rows if (row["protocol"], row["seed"]) == (protocol, seed)]
-                for seed in SEEDS
-            ]
-            complete = [sorted(time_s for time_s in run if time_s is not None) for run in runs]
-            count = interval((len(times) for times in complete), digits=0)
-            cells = [f"`{protocol}`", f"{count} of {len(runs[0])}"]
-            cells.append(interval((statistics.fmean(times) for times in complete), 1e3, 0))
-            cells += [
-                interval((times[int(share * (len(times) - 1))] for times in complete), 1e3, 0)
-                for share in (0.5, 0.95, 0.99)
-            ]
-            yield "| " + " | ".join(cells) + " |"
+def files() -> Iterator[str]:
+    """Run the simulations; return how many files of many flows are complete, and how long they took."""
+    flows = Simulation.load("demands", "1").run(FEW, seeds=SEEDS).flows
+    rows = []
+    for protocol in FEW:
+        runs = [
+            [row["completion_s"] for row in flows if (row["protocol"], row["seed"]) == (protocol, seed)]
+            for seed in SEEDS
+        ]
+        complete = [sorted(time_s for time_s in run if time_s is not None) for run in runs]
+        count = interval((len(times) for times in complete), digits=0)
+        mean = interval((statistics.fmean(times) for times in complete), 1e3, 0)
+        quantiles = (
+            interval((times[int(share * (len(times) - 1))] for times in complete), 1e3, 0)
+            for share in (0.5, 0.95, 0.99)
+        )
+        rows.append((f"`{protocol}`", f"{count} of {len(runs[0])}", mean, *quantiles))
+    return markdown_table(("protocol", "complete", "mean, ms", "p50", "p95", "p99"), rows)
 
 
-TABLES = (
+_TABLES = (
     Table("ring", "1", STEADY, (GOODPUT, *DELAYS)),
     Table("wan", "1", STEADY, (GOODPUT, *DELAYS)),
     Table("fat-tree", "1", STEADY, (GOODPUT, *DELAYS)),
@@ -116,5 +107,5 @@ TABLES = (
     Table("bulk", "2", FEW, (COMPLETION,), None),
     Table("web", "1", FEW, TRANSFERS),
     Table("onoff", "1", FEW, (GOODPUT, *DELAYS)),
-    Files(),
 )
+TABLES = {table.name: table.lines for table in _TABLES} | {"demands 1": files}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import topologies
+from benchmarks.pages import markdown_table
 from experiments.sim import Simulation
 
 from .cells import spread
@@ -34,47 +34,38 @@ SETTINGS: Sequence[tuple[str, Mapping[str, Any], str]] = (
 """Settings, and the goodput that ns-3 3.37 has with them."""
 
 
-@dataclass(frozen=True)
-class Table1:
-    """All rows on both variants of the network."""
-
-    name = "table I"
-
-    def lines(self) -> Iterator[str]:
-        """Yield the table, whose runs are made now."""
-        yield "| variant, flow | protocol | goodput Mbit/s | ns-3 | mean delay, ms | ns-3 |"
-        yield "|---|---|---|---|---|---|"
-        rows = {variant: {case: runs(variant, case) for case in ("1", "2")} for variant in ("a", "b")}
-        for row in json.loads(NS3.read_text(encoding="utf-8"))["rows"]:
-            mine = [
-                flow
-                for flow in rows[row["variant"]][row["case"]]
-                if (flow["protocol"], flow["flow"]) == (row["protocol"], row["flow"])
-            ]
-            goodput = spread([flow["goodput_bps"] for flow in mine], 1e-6, 2)
-            delay = spread([flow["delay_mean_s"] for flow in mine], 1e3, 1)
-            name = "{variant}, {case}.{flow} | {protocol}".format(**row)
-            yield f"| {name} | {goodput} | {row['goodput_bps'] / 1e6:.2f} | {delay} | {ns3_delay(row)} |"
+def table1() -> Iterator[str]:
+    """Run the simulations, and return all rows on both variants of the network."""
+    simulated = {variant: {case: runs(variant, case) for case in ("1", "2")} for variant in ("a", "b")}
+    rows = []
+    for row in json.loads(NS3.read_text(encoding="utf-8"))["rows"]:
+        mine = [
+            flow
+            for flow in simulated[row["variant"]][row["case"]]
+            if (flow["protocol"], flow["flow"]) == (row["protocol"], row["flow"])
+        ]
+        goodput = spread([flow["goodput_bps"] for flow in mine], 1e-6, 2)
+        delay = spread([flow["delay_mean_s"] for flow in mine], 1e3, 1)
+        flow = "{variant}, {case}.{flow}".format(**row)
+        rows.append(
+            (flow, row["protocol"], goodput, f"{row['goodput_bps'] / 1e6:.2f}", delay, ns3_delay(row))
+        )
+    head = ("variant, flow", "protocol", "goodput Mbit/s", "ns-3", "mean delay, ms", "ns-3")
+    return markdown_table(head, rows)
 
 
-@dataclass(frozen=True)
-class Turnoffs:
-    """PPFS, flow 1 of case 1, variant a, with other settings."""
-
-    name = "settings"
-
-    def lines(self) -> Iterator[str]:
-        """Yield the table, whose runs are made now."""
-        yield "| setting | ns-3 | ours |"
-        yield "|---|---|---|"
-        for setting, values, ns3 in SETTINGS:
-            study = Simulation.load("butterfly", "1", variant="a", settings={**PAPER, **values})
-            rows = study.run(("ppfs",), seeds=SETTING_SEEDS, duration_s=SETTING_DURATION_S).flows
-            goodputs = [row["goodput_bps"] for row in rows if row["flow"] == "1"]
-            yield f"| {setting} | {ns3} | {spread(goodputs, 1e-6, 2)} |"
+def settings() -> Iterator[str]:
+    """Run the simulations of PPFS, flow 1 of case 1, variant a, with other settings; return the table."""
+    rows = []
+    for setting, values, ns3 in SETTINGS:
+        study = Simulation.load("butterfly", "1", variant="a", settings={**PAPER, **values})
+        flows = study.run(("ppfs",), seeds=SETTING_SEEDS, duration_s=SETTING_DURATION_S).flows
+        goodputs = [row["goodput_bps"] for row in flows if row["flow"] == "1"]
+        rows.append((setting, ns3, spread(goodputs, 1e-6, 2)))
+    return markdown_table(("setting", "ns-3", "ours"), rows)
 
 
-TABLES = (Table1(), Turnoffs())
+TABLES = {"table I": table1, "settings": settings}
 
 
 def runs(variant: str, case: str) -> list[dict[str, Any]]:
