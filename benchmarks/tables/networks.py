@@ -71,7 +71,7 @@ class Table:
         return markdown_table(("protocol", "flow", "paths", *(column.head for column in self.columns)), rows)
 
     def _row(self, protocol: str, flow: str, rows: Sequence[FlowRow]) -> list[str]:
-        paths = sorted({row["paths"] for row in rows})
+        paths = sorted({len((row["paths"] or "").split()) for row in rows})
         cells = [
             interval((row[column.metric] for row in rows), column.scale, column.digits)
             for column in self.columns
