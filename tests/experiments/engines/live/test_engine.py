@@ -117,10 +117,11 @@ def loaded_machine() -> Iterator[None]:
 
 def test_a_run_on_a_loaded_machine_says_which_program_had_no_processor(tmp_path: Path, lab: Lab) -> None:
     options = ("--engine", "live", "--protocol", "ospf", "--case", "1", "--duration", "2")
-    process = lab("run", "butterfly", *options, "--json", "--out", str(tmp_path))
+    process = lab("run", "butterfly", *options, "--no-report", "--json", "--out", str(tmp_path))
     wait_until((tmp_path / "logs" / "1-ospf-s1" / "sink-T2.log").exists, "the first flow", BEGIN_S)
     with loaded_machine():
-        stdout, stderr = process.communicate()
+        wait_until((tmp_path / "runs" / "001.json").exists, "the end of the run", BEGIN_S)
+    stdout, stderr = process.communicate()
     [run] = Results.model_validate_json(stdout).runs
     assert not run.valid, stderr
     assert {times.program for times in run.programs} >= {"the source in T0", "the sink in T2"}
