@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from tests.fakes.waiting import TIMEOUT_S
 from tests.paths import ROOT
 
 PROGRAMS = ("unshare", "ip", "ethtool", "ovs-vswitchd", "ovsdb-server", "mnexec", "ping")
@@ -44,7 +45,7 @@ with results:
 """
 
 
-def run_in_sandbox(function: Callable[..., Result], *arguments: Any, timeout: float = 60.0) -> Result:
+def run_in_sandbox(function: Callable[..., Result], *arguments: Any, timeout: float = TIMEOUT_S) -> Result:
     """Run a function of a test module in new network, mount and PID namespaces and return its result.
 
     Args:

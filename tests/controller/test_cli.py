@@ -17,9 +17,8 @@ from controller.address import Address, listen
 from controller.cli import main
 from controller.process import random_ids
 from tests.fakes.controller_command import ALONE, started
+from tests.fakes.waiting import TIMEOUT_S
 from tests.paths import ROOT
-
-TIMEOUT_S = 60.0
 
 
 def command(*options: str) -> list[str]:

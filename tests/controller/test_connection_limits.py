@@ -25,7 +25,7 @@ from controller.connection_limits import ConnectionLimits, ServiceLimits, is_pas
 from controller.logs import SparingLog
 from mstcp.proto import control_pb2, control_pb2_grpc
 from tests.fakes.controller_command import ALONE, started
-from tests.fakes.waiting import PATIENCE_S, until
+from tests.fakes.waiting import TIMEOUT_S, until
 
 FILES = 220
 
@@ -86,16 +86,16 @@ def test_idle_connections_of_one_address_keep_no_other_out(tmp_path: Path) -> No
         for name, address in addresses.items():
             for number in range(400):
                 idle = stack.enter_context(socket.socket())
-                idle.settimeout(PATIENCE_S)
+                idle.settimeout(TIMEOUT_S)
                 idle.bind(("127.0.0.7", 0))
                 idle.connect(address)
                 if name == "rest" and number % 2:
                     with contextlib.suppress(OSError):
                         idle.sendall(b"POST /v1/flows HTTP/1.1\r\nContent-Length: 1000\r\n\r\n{")
         host, port = addresses["rest"]
-        answer = httpx.get(f"http://{host}:{port}/healthz", timeout=PATIENCE_S)
+        answer = httpx.get(f"http://{host}:{port}/healthz", timeout=TIMEOUT_S)
         assert answer.json() == {"status": "ok"}
-        with socket.create_connection(addresses["openflow"], PATIENCE_S, ("127.0.0.2", 0)) as switch:
+        with socket.create_connection(addresses["openflow"], TIMEOUT_S, ("127.0.0.2", 0)) as switch:
             assert switch.recv(2) == b"\4\0", "a hello"
     text = (tmp_path / "log").read_text()
     assert "connections already" in text
@@ -106,13 +106,13 @@ def test_idle_connections_of_one_address_keep_no_other_out(tmp_path: Path) -> No
 async def test_grpc_serves_again_after_a_flood(tmp_path: Path) -> None:
     with running(tmp_path) as addresses:
         host, port = addresses["grpc"]
-        idle = [socket.create_connection((host, port), PATIENCE_S) for _ in range(300)]
+        idle = [socket.create_connection((host, port), TIMEOUT_S) for _ in range(300)]
         for each in idle:
             each.close()
         async with grpc.aio.insecure_channel(f"{host}:{port}") as channel:
             stub = control_pb2_grpc.ControllerStub(channel)
             links = await stub.ListLinks(
-                control_pb2.ListLinksRequest(), wait_for_ready=True, timeout=PATIENCE_S
+                control_pb2.ListLinksRequest(), wait_for_ready=True, timeout=TIMEOUT_S
             )
             assert len(links.links) > 0
 
@@ -145,7 +145,7 @@ async def test_requests_that_do_not_arrive_and_answers_that_are_not_read_are_end
         reader, writer = await asyncio.open_connection(*address)
         writer.write(said)
         with contextlib.suppress(ConnectionError):
-            await asyncio.wait_for(reader.read(1 << 10), PATIENCE_S)
+            await asyncio.wait_for(reader.read(1 << 10), TIMEOUT_S)
         writer.close()
     unread = socket.create_connection(address)
     unread.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")

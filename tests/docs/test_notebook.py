@@ -24,7 +24,7 @@ def run(name: str) -> dict[str, Any]:
     return names
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_the_simulators_notebook() -> None:
     names = run("simulator")
     means = names["means"]

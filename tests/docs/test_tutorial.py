@@ -31,7 +31,7 @@ def follow(page: str, folder: Path) -> str:
     return printed
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_the_researchers_tutorial(tmp_path: Path) -> None:
     printed = follow("tutorial.md", tmp_path)
     assert (tmp_path / "results" / "first" / "report.html").exists()

@@ -165,7 +165,7 @@ def test_resume_finds_what_the_job_was_given(out: Path) -> None:
 
 
 @pytest.mark.root
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_they_run_on_real_components() -> None:
     """From and into a folder that the worker mounts a /run of its own over."""
     with tempfile.TemporaryDirectory(dir="/run") as folder:

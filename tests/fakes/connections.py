@@ -10,9 +10,9 @@ from typing import Any
 
 import mstcp
 from mstcp import StreamReader, StreamSpec, StreamWriter
+from tests.fakes.waiting import TIMEOUT_S
 
 HOST = "127.0.0.1"
-PATIENCE_S = 60.0
 Pair = tuple[StreamReader, StreamWriter]
 Handler = Callable[[StreamReader, StreamWriter], Awaitable[None]]
 
@@ -65,9 +65,9 @@ async def connected(
     async with serving(accept, plain=len(specs) == 1, **(server or {})) as (_, port), through(port) as start:
         ours = await mstcp.open_connection(HOST, start, streams=specs, seed=1, join_timeout=20, **options)
         # Where a path is slow a second hello may have opened another connection, which the server gives up.
-        theirs = await asyncio.wait_for(accepted.get(), PATIENCE_S)
+        theirs = await asyncio.wait_for(accepted.get(), TIMEOUT_S)
         while len(specs) > 1 and _connection_id(theirs) != _connection_id(ours):
-            theirs = await asyncio.wait_for(accepted.get(), PATIENCE_S)
+            theirs = await asyncio.wait_for(accepted.get(), TIMEOUT_S)
         try:
             yield ours, theirs
         finally:
@@ -94,6 +94,6 @@ async def ask(
 
         sending = asyncio.create_task(send())
         try:
-            return await asyncio.wait_for(reader.read(), PATIENCE_S)
+            return await asyncio.wait_for(reader.read(), TIMEOUT_S)
         finally:
             await sending

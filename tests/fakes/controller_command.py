@@ -13,9 +13,8 @@ from typing import Any
 from benchmarks.controller.process import ROOT, Controller, controller
 from switch.model import Fleet
 from tests.fakes.model_network import fleet_of
+from tests.fakes.waiting import TIMEOUT_S
 from topologies.model import Network
-
-PATIENCE_S = 30.0
 
 FREE_PORTS = tuple(word for name in ("openflow", "rest", "grpc") for word in (f"--{name}", "127.0.0.1:0"))
 """Each service takes one."""
@@ -46,7 +45,7 @@ def started(
     finally:
         process.terminate()
         process.stdout.close()
-        assert process.wait(PATIENCE_S) == 0
+        assert process.wait(TIMEOUT_S) == 0
 
 
 @contextlib.asynccontextmanager

@@ -19,7 +19,7 @@ def stop_simulating(command: Sequence[str], how: signal.Signals) -> tuple[int, s
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         try:
             wanted = min(8, len(os.sched_getaffinity(0)))
-            wait_until(lambda: len(_children(process.pid)) >= wanted, "the simulations", 60)
+            wait_until(lambda: len(_children(process.pid)) >= wanted, "the simulations")
             simulations = _children(process.pid)
             process.send_signal(how)
             _, errors = process.communicate(timeout=30)

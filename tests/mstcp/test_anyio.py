@@ -15,16 +15,16 @@ from anyio.abc import SocketAttribute
 import mstcp.anyio
 from mstcp import StreamSpec
 from mstcp.anyio import MstcpStream
+from tests.fakes.waiting import TIMEOUT_S
 
 BACKENDS = ["asyncio", "trio"]
-WAIT_S = 30.0
 DATA = random.Random(7).randbytes(3_000_000)
 STREAMS = [StreamSpec()] * 2
 
 
 def run(backend: str, main: Callable[[], Any]) -> None:
     async def limited() -> None:
-        with anyio.fail_after(WAIT_S):
+        with anyio.fail_after(TIMEOUT_S):
             await main()
 
     anyio.run(limited, backend=backend)

@@ -15,7 +15,7 @@ import pytest
 
 import mstcp
 from mstcp import StreamReader, StreamSpec, StreamWriter
-from tests.fakes.waiting import PATIENCE_S
+from tests.fakes.waiting import TIMEOUT_S
 
 SEEDS = range(12)
 MOST_WAKE_UPS = 3000
@@ -122,7 +122,7 @@ async def one_connection(seed: int, streams: int, rate_bps: float | None) -> Non
         using = asyncio.gather(*ends)
         await asyncio.sleep(rng.choice((0, 0.05, 0.2)))
         await relay.end()
-        await asyncio.wait_for(using, PATIENCE_S)
+        await asyncio.wait_for(using, TIMEOUT_S)
 
 
 @pytest.mark.parametrize("streams", [1, 3])

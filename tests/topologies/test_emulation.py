@@ -320,7 +320,7 @@ def set_up_and_tear_down(count: int) -> dict[str, Any]:
 
 
 def test_repeated_set_up_leaves_nothing() -> None:
-    outcome = run_in_sandbox(set_up_and_tear_down, 5, timeout=110)
+    outcome = run_in_sandbox(set_up_and_tear_down, 5)
     assert outcome["after"] == outcome["before"]
     assert outcome["bridges"] == []
 

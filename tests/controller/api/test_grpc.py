@@ -22,9 +22,7 @@ from mstcp.control import ControllerClient
 from mstcp.proto import control_pb2, control_pb2_grpc
 from tests.fakes.requests import FIRST
 from tests.fakes.served_controller import Controller
-from tests.fakes.waiting import until
-
-TIMEOUT_S = 20.0
+from tests.fakes.waiting import TIMEOUT_S, until
 
 
 @pytest.fixture

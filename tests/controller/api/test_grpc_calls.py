@@ -14,10 +14,9 @@ from controller.model.settings import Settings
 from mstcp.proto import control_pb2, control_pb2_grpc
 from tests.fakes.requests import FIRST
 from tests.fakes.served_controller import Controller
-from tests.fakes.waiting import until
+from tests.fakes.waiting import TIMEOUT_S, until
 
 REQUEST = control_pb2.FlowRequest(**FIRST)
-TIMEOUT_S = 20.0
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 import topologies
 from tests.fakes.controller_command import controlled
-from tests.fakes.waiting import PATIENCE_S
+from tests.fakes.waiting import TIMEOUT_S
 
 BUTTERFLY = topologies.load("butterfly")
 SERVING, NOT_SERVING = 1, 2
@@ -35,7 +35,7 @@ async def test_health_and_reflection_are_as_tools_expect(tmp_path: Path) -> None
 
             async def status(name: str) -> int:
                 request = health_pb2.HealthCheckRequest(service=name)
-                return int((await health.Check(request, timeout=PATIENCE_S)).status)
+                return int((await health.Check(request, timeout=TIMEOUT_S)).status)
 
             assert [await status(name) for name in ("", "readiness")] == [SERVING, SERVING]
             with pytest.raises(grpc.aio.AioRpcError, match="there is no service 'another' here"):
@@ -55,7 +55,7 @@ async def test_health_and_reflection_are_as_tools_expect(tmp_path: Path) -> None
 
 async def test_who_changed_what_is_told_and_answers_name_the_last_event(tmp_path: Path) -> None:
     async with controlled(BUTTERFLY, tmp_path) as (running, _):
-        async with httpx.AsyncClient(base_url=f"http://{running.rest}", timeout=PATIENCE_S) as client:
+        async with httpx.AsyncClient(base_url=f"http://{running.rest}", timeout=TIMEOUT_S) as client:
             key = {"Idempotency-Key": "one"}
             made = await client.post("/v1/flows", json=REQUEST, headers=key)
             path = made.headers["Location"]

@@ -20,9 +20,8 @@ from mstcp.errors import ControllerError
 from switch.model import ModelSwitch
 from tests.fakes.controller_command import started
 from tests.fakes.requests import OF_CLIENT
-from tests.fakes.waiting import wait_until
+from tests.fakes.waiting import TIMEOUT_S, wait_until
 
-TIMEOUT_S = 60.0
 HELLO = bytes([4, 0, 0, 8, 0, 0, 0, 1])
 
 

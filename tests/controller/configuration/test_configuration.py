@@ -23,9 +23,7 @@ from controller.configuration.file import configure
 from controller.errors import ConfigError
 from controller.model.requests import LinkChange
 from tests.fakes.controller_command import started
-from tests.fakes.waiting import wait_until
-
-TIMEOUT_S = 60.0
+from tests.fakes.waiting import TIMEOUT_S, wait_until
 
 FULL = """
 topology = "butterfly"

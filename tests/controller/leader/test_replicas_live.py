@@ -134,7 +134,7 @@ def sent_on(follower: Replica) -> tuple[int, str]:
 
 
 @pytest.mark.root
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.skipif(not is_there(), reason="etcd is not installed (package etcd-server)")
 def test_another_takes_over_and_touches_no_rule(tmp_path: Path) -> None:
     seen = run_in_sandbox(observe, str(tmp_path), timeout=280.0)

@@ -16,8 +16,8 @@ from typing import Any
 
 import topologies
 from tests.controller.openflow.frames import Watch, watching
-from tests.controller.openflow.ovs_lab import PATIENCE_S, Lab, in_host, laboratory, run
-from tests.fakes.waiting import wait_until
+from tests.controller.openflow.ovs_lab import Lab, in_host, laboratory, run
+from tests.fakes.waiting import TIMEOUT_S, wait_until
 
 MIDDLES = ["M1", "M2", "M3", "M4"]
 PAIRS = [("A1", "B1"), ("A2", "B2"), ("A3", "B3"), ("A4", "B4")]
@@ -79,7 +79,7 @@ def converse(lab: Lab, first_port: int, connections: int, writes: int, pause_s: 
         arguments = [lab.network.host_ip(receiver), *map(str, (first, connections, writes, pause_s))]
         command = in_host(sender, sys.executable, "-c", CLIENT, *arguments)
         clients.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
-    return sum(int(client.communicate(timeout=PATIENCE_S)[0]) for client in clients)
+    return sum(int(client.communicate(timeout=TIMEOUT_S)[0]) for client in clients)
 
 
 def groups(lab: Lab) -> dict[str, int]:
@@ -139,5 +139,5 @@ def main(place: str) -> dict[str, Any]:
                 server.kill()
                 server.communicate()
         lab.controller.terminate()
-        lab.controller.wait(PATIENCE_S)
+        lab.controller.wait(TIMEOUT_S)
     return seen

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from switch.ovs import Port, PrivateInstance
+from tests.fakes.waiting import TIMEOUT_S
 from tests.paths import ROOT
 from topologies.model import Network
-
-PATIENCE_S = 60.0
 
 SERVER = """
 import socket
@@ -44,7 +43,7 @@ with socket.create_connection((address, 5001), timeout=20, source_address=source
 
 
 def run(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE_S).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIMEOUT_S).stdout
 
 
 def in_host(host: str, *command: str) -> list[str]:
@@ -98,7 +97,7 @@ class Rest:
         request = urllib.request.Request(
             self._base + path, data, {"Content-Type": "application/json"}, method=method
         )
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
             text = answer.read()
         return json.loads(text) if text else None
 

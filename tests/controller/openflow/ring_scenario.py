@@ -17,14 +17,13 @@ from typing import Any
 from controller.model.rules import TABLE_LABEL, TABLE_PINNED
 from switch.ovs import Port, PrivateInstance
 from tests.controller.openflow.ovs_lab import (
-    PATIENCE_S,
     Lab,
     in_host,
     join_directly,
     laboratory,
     run,
 )
-from tests.fakes.waiting import wait_until
+from tests.fakes.waiting import TIMEOUT_S, wait_until
 from topologies.model import Network
 
 BURST_S = 0.1
@@ -73,7 +72,7 @@ def tag_frames(ovs: PrivateInstance) -> None:
 
 def ping(ip: str = NETWORK.host_ip("H2")) -> bool:
     command = in_host("H1", "ping", "-c", "3", "-i", "0.2", "-W", "5", ip)
-    return subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False).returncode == 0
+    return subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=False).returncode == 0
 
 
 SINK = """
@@ -114,7 +113,7 @@ def send_too_much() -> tuple[float, int]:
     assert sink.stdout is not None
     sink.stdout.readline()
     took_s = float(run(*in_host("H1", sys.executable, "-c", SOURCE, NETWORK.host_ip("H2"))))
-    return took_s, int(sink.communicate(timeout=PATIENCE_S)[0])
+    return took_s, int(sink.communicate(timeout=TIMEOUT_S)[0])
 
 
 def find_each_other_alone() -> dict[str, bool]:
@@ -192,7 +191,7 @@ def main(place: str) -> dict[str, Any]:
         seen["ping_over_ipv6"] = ping(NETWORK.host_ip("H2", 6))
         start = time.monotonic()
         lab.controller.terminate()
-        seen["exit_status"] = lab.controller.wait(PATIENCE_S)
+        seen["exit_status"] = lab.controller.wait(TIMEOUT_S)
         seen["stopped_after_s"] = time.monotonic() - start
         seen["pings_without_controller"] = find_each_other_alone()
     return seen

@@ -17,8 +17,8 @@ from typing import Any
 
 import topologies
 from tests.controller.openflow.frames import Watch, tcp_frame, watching
-from tests.controller.openflow.ovs_lab import PATIENCE_S, Lab, in_host, laboratory, run
-from tests.fakes.waiting import wait_until
+from tests.controller.openflow.ovs_lab import Lab, in_host, laboratory, run
+from tests.fakes.waiting import TIMEOUT_S, wait_until
 
 UPPER = ["T0", "S0", "S4", "T2"]
 MIDDLE = ["T0", "S0", "S2", "S3", "S4", "T2"]
@@ -127,7 +127,7 @@ def sight_in_host(host: str, act: Callable[[], None]) -> list[list[Any]]:
     assert process.stdout is not None
     process.stdout.readline()
     act()
-    output, _ = process.communicate(timeout=PATIENCE_S)
+    output, _ = process.communicate(timeout=TIMEOUT_S)
     sightings: list[list[Any]] = json.loads(output)
     return sightings
 

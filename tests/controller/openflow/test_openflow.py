@@ -7,7 +7,7 @@ import pytest
 from tests.controller.openflow import ecmp_scenario, ring_scenario, split_scenario
 from tests.sandbox import run_in_sandbox
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

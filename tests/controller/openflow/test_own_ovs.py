@@ -43,7 +43,7 @@ def follow_the_page(folder: str) -> dict[str, Any]:
 
 
 @pytest.mark.root
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 def test_the_page_works_as_written(tmp_path: Path) -> None:
     seen = run_in_sandbox(follow_the_page, str(tmp_path), timeout=180.0)
     # Open vSwitch's cache may drop for half a second more what had no rule before.

@@ -58,7 +58,7 @@ def observe(place: str) -> dict[str, Any]:
 
 
 @pytest.mark.root
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 def test_one_decides_and_the_other_stands_by(tmp_path: Path) -> None:
     seen = run_in_sandbox(observe, str(tmp_path), timeout=180.0)
     assert (seen["first"]["status"], seen["first"]["ready"]) == ("ok", True)

@@ -25,11 +25,10 @@ from experiments.workloads import Bulk, Cbr, OnOff, Requests, Workload
 from experiments.workloads.sizes import ExponentialSize, FixedSize
 from tests.fakes.ports import free_ports
 from tests.fakes.tcp_pair import connected
-from tests.fakes.waiting import wait_until
+from tests.fakes.waiting import TIMEOUT_S, wait_until
 from tests.paths import ROOT
 
 SOCKETS = config.SocketSettings("reno", 131072, 131072)
-START_S = 30.0
 
 
 @given(st.integers(0, 3 * pattern.PERIOD_BYTES), st.integers(0, 5000))
@@ -163,20 +162,20 @@ def transfer(
     """Run flows between one source and one sink; returns their reports and the time of the start."""
     numbered = list(enumerate(zip(ports, workloads, strict=True)))
     sink = start("sink", [sink_config(folder, port, w, number, sink_seed) for number, (port, w) in numbered])
-    sink.expect("listening", START_S)
+    sink.expect("listening", TIMEOUT_S)
     source = start("source", [source_config(folder, port, w, number) for number, (port, w) in numbered])
     for number, _ in numbered:
         source.tell({"order": "connect", "flow": str(number + 1)})
-        connected = source.expect("connected", START_S)
+        connected = source.expect("connected", TIMEOUT_S)
         assert connected["flow"] == str(number + 1)
         assert [stream["congestion_control"] for stream in connected["streams"]] == ["reno"]
-    sink.expect("accepted", START_S)
+    sink.expect("accepted", TIMEOUT_S)
     begin = time.monotonic_ns() + 100_000_000
     times = {"start_ns": begin, "stop_ns": begin + round(seconds * 1e9), "rate_bps": rate_bps}
     order = {"order": "start", "flows": {str(number + 1): times for number, _ in numbered}}
     source.tell(order)
     sink.tell(order)
-    return source.expect("done", START_S)["flows"], sink.expect("done", START_S)["flows"], begin
+    return source.expect("done", TIMEOUT_S)["flows"], sink.expect("done", TIMEOUT_S)["flows"], begin
 
 
 def check_whole(sent: Reports, received: Reports) -> None:
@@ -279,7 +278,7 @@ def test_a_failure_is_told_with_its_reason(start: Any, tmp_path: Path) -> None:
     source = start("source", [source_config(tmp_path, free_ports(1)[0], Cbr())])
     source.tell({"order": "connect", "flow": "1"})
     with pytest.raises(ChildFailed, match="the source: cannot connect to"):
-        source.expect("connected", START_S)
+        source.expect("connected", TIMEOUT_S)
 
 
 def test_a_child_that_says_nothing_is_given_up(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from tests.paths import ROOT
 
 COMMAND = [sys.executable, "-m", "experiments.cli", "shell", "line:2"]
 MARK = "MSTCP_LAB_TEST_OF_SHELL"
-BEGIN_S = 90.0
 """For the network to be built, on a machine that does much else."""
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600), pytest.mark.usefixtures("live_machine")]
@@ -114,7 +113,7 @@ sh mstcp-controller step-down 127.0.0.1:8080,127.0.0.1:8081
 """
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.skipif(shutil.which("etcd") is None, reason="etcd is not installed (package etcd-server)")
 def test_several_controllers_share_etcd_and_take_over(environment: dict[str, str]) -> None:
     """Programs in hosts are given the addresses of all of them."""

@@ -22,7 +22,6 @@ from experiments.studies import measure, schema
 from tests.fakes.lab import Lab
 from tests.fakes.waiting import wait_until
 
-START_S = 60.0
 STUDY = """
 format = 1
 name = "small"
@@ -62,14 +61,14 @@ class LocalCluster:
         self._processes: list[subprocess.Popen[bytes]] = []
         self.address_file = folder / "scheduler.json"
         self._start("scheduler", "--port", "0", "--host", "127.0.0.1", "--no-dashboard")
-        wait_until(self.address_file.exists, "the scheduler's address", START_S)
+        wait_until(self.address_file.exists, "the scheduler's address")
         self.address: str = json.loads(self.address_file.read_text())["address"]
         self.workers = [
             self._start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
             for _ in range(workers)
         ]
         log = folder / "worker.log"
-        wait_until(lambda: log.read_text().count("Registered to") >= workers, "the workers", START_S)
+        wait_until(lambda: log.read_text().count("Registered to") >= workers, "the workers")
 
     def _start(self, role: str, *options: str) -> subprocess.Popen[bytes]:
         files = ["--scheduler-file", str(self.address_file)]
@@ -104,7 +103,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
 ]
 
 

@@ -19,9 +19,8 @@ import mstcp
 from mstcp import StreamReader, StreamSpec, StreamWriter, blocking
 from tests.fakes.connections import echo, serving
 from tests.fakes.flow_controller import FlowController
-from tests.fakes.waiting import until
+from tests.fakes.waiting import TIMEOUT_S, until
 
-WAIT_S = 20.0
 SOON_S = 3.0
 """Less than the 5 s after which a connection without streams is lost."""
 
@@ -236,7 +235,7 @@ async def test_a_client_whose_protocol_fails_leaves_no_stream_and_no_lease(
             how = {"rate": 8e6, "controller": controller.address}
         with pytest.raises(ValueError, match="failed"):
             await mstcp.create_connection(factory, *address, join_timeout=0.0, **how)
-        await asyncio.wait_for(ended.wait(), WAIT_S)
+        await asyncio.wait_for(ended.wait(), TIMEOUT_S)
         if not count:
             await controller.wait_for(lambda: controller.released == ["flow-1"])
 
@@ -310,7 +309,7 @@ async def test_files_are_sent_from_any_place(count: int, how: str, tmp_path: Pat
                 else:
                     sent = await writer.transport.sendfile(file, offset, size)
                 assert sent == size
-                assert await asyncio.wait_for(reading, WAIT_S) == data[offset : offset + size]
+                assert await asyncio.wait_for(reading, TIMEOUT_S) == data[offset : offset + size]
 
 
 # --- cancelling ---------------------------------------------------------------------------------------------
@@ -357,17 +356,17 @@ async def test_a_block_closes_its_connection_and_aborts_it_when_it_fails(count: 
         async with mstcp.open_connection(*address, streams=streams(count)) as (_, writer):
             writer.write(b"whole")
         assert writer.is_closing()
-        assert await asyncio.wait_for(ends.get(), WAIT_S)
+        assert await asyncio.wait_for(ends.get(), TIMEOUT_S)
         with pytest.raises(KeyError):
             opening = mstcp.open_connection(*address, streams=streams(count), join_timeout=0.0)
             async with opening as (_, writer):
                 writer.write(b"cut")
                 raise KeyError
-        assert not await asyncio.wait_for(ends.get(), WAIT_S)
+        assert not await asyncio.wait_for(ends.get(), TIMEOUT_S)
         transport, _ = await mstcp.create_connection(asyncio.Protocol, *address, streams=streams(count))
         async with transport:
             transport.write(b"whole")
-        assert await asyncio.wait_for(ends.get(), WAIT_S)
+        assert await asyncio.wait_for(ends.get(), TIMEOUT_S)
 
 
 async def test_a_connection_can_be_opened_by_a_task_and_read_line_by_line() -> None:
@@ -420,10 +419,10 @@ async def test_a_server_closes_and_aborts_its_clients(method: str) -> None:
         getattr(server, method)()
         for reader, writer in pairs:
             if method == "close_clients":
-                assert await asyncio.wait_for(reader.read(), WAIT_S) == b""
+                assert await asyncio.wait_for(reader.read(), TIMEOUT_S) == b""
             else:
                 with pytest.raises(ConnectionError):
-                    await asyncio.wait_for(reader.read(), WAIT_S)
+                    await asyncio.wait_for(reader.read(), TIMEOUT_S)
             writer.close()
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
@@ -480,7 +479,7 @@ async def test_streams_come_back_from_their_own_addresses_to_their_own() -> None
                     await until(functools.partial(has_streams, writer, len(ways)))
                 assert used(writer.transport) == ways
                 writer.write(b"x")
-                assert await asyncio.wait_for(reader.readexactly(1), WAIT_S) == b"x"
+                assert await asyncio.wait_for(reader.readexactly(1), TIMEOUT_S) == b"x"
     for wrong in (StreamSpec(local="somewhere"), StreamSpec(remote=("host.example", 9))):
         with pytest.raises(mstcp.LocalProtocolError, match="of a stream is an IP address"):
             await mstcp.open_connection("127.0.0.1", 9, streams=[wrong])
@@ -523,4 +522,4 @@ async def test_a_peer_that_is_not_mstcp_is_named(join_timeout: float | None, who
             writer.close()
             await reader.read()
             await writer.wait_closed()
-        await asyncio.wait_for(answering, WAIT_S)
+        await asyncio.wait_for(answering, TIMEOUT_S)

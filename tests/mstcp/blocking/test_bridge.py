@@ -18,8 +18,8 @@ import pytest
 import mstcp
 from mstcp import StreamSpec, blocking
 from mstcp.transport.shell import Shell
-from tests.fakes.blocking_ends import LIMIT_S, Ends, connected
-from tests.fakes.waiting import wait_until
+from tests.fakes.blocking_ends import Ends, connected
+from tests.fakes.waiting import TIMEOUT_S, wait_until
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_both_directions_at_once_by_two_threads_a_side(ends: Ends, piece_bytes: 
     back, results = in_thread(lambda: receive_by(ends[0], random.Random(3)))
     there = receive_by(ends[1], random.Random(4))
     for thread, outcome in [*threads, (back, results)]:
-        thread.join(LIMIT_S)
+        thread.join(TIMEOUT_S)
         assert not any(isinstance(each, Exception) for each in outcome), outcome
     assert hashlib.sha256(there).digest() == hashlib.sha256(sent[0]).digest()
     assert results == [sent[1]]
@@ -125,7 +125,7 @@ def test_a_thread_that_sends_has_its_timeout_while_another_waits_for_bytes(ends:
             ours.sendall(bytes(1 << 20))
     assert not received
     theirs.sendall(b"answer")
-    waiting.join(LIMIT_S)
+    waiting.join(TIMEOUT_S)
     assert received == [b"answer"]
 
 
@@ -140,7 +140,7 @@ def test_a_second_reader_has_its_timeout_too(ends: Ends) -> None:
     with pytest.raises(BlockingIOError):
         ours.recv(10)
     theirs.sendall(b"x")
-    waiting.join(LIMIT_S)
+    waiting.join(TIMEOUT_S)
     assert received == [b"x"]
 
 
@@ -161,7 +161,7 @@ def test_ending_the_direction_wakes_a_reader(ends: Ends) -> None:
     ours, theirs = ends
     waiting, received = in_thread(lambda: ours.recv(10))
     ours.shutdown(socket.SHUT_RD)
-    waiting.join(LIMIT_S)
+    waiting.join(TIMEOUT_S)
     assert received == [b""]
     ours.sendall(b"the other direction")
     assert theirs.recv(100) == b"the other direction"
@@ -174,7 +174,7 @@ def test_a_lost_connection_ends_both_waits(ends: Ends) -> None:
     wait_until(lambda: theirs.counters().bytes_received > 0, "the bytes")
     theirs.abort()
     for thread, outcome in ((reading, received), (writing, written)):
-        thread.join(LIMIT_S)
+        thread.join(TIMEOUT_S)
         assert isinstance(outcome[0], mstcp.ConnectionLost)
 
 
@@ -186,21 +186,21 @@ def test_a_stream_that_breaks_while_a_thread_waits_is_made_good(ends: Ends) -> N
     theirs.get_extra_info("sockets")[1].shutdown(socket.SHUT_RDWR)
     theirs.sendall(data[5_000_000:])
     theirs.shutdown(socket.SHUT_WR)
-    reading.join(LIMIT_S)
+    reading.join(TIMEOUT_S)
     assert received == [hashlib.sha256(data).digest()]
     # The stream was opened again.
     wait_until(lambda: sum(stream.is_alive for stream in ours.stats().streams) == 2, "both streams")
 
 
 def test_early_data_comes_first() -> None:
-    with blocking.create_server(("127.0.0.1", 0), timeout=LIMIT_S) as listener:
+    with blocking.create_server(("127.0.0.1", 0), timeout=TIMEOUT_S) as listener:
         address = listener.getsockname()[:2]
         ours = blocking.create_connection(address, streams=[StreamSpec()] * 2, early_data=b"early ")
         theirs, _ = listener.accept()
         with ours, theirs:
             ours.sendall(b"and late")
             ours.shutdown(socket.SHUT_WR)
-            theirs.settimeout(LIMIT_S)
+            theirs.settimeout(TIMEOUT_S)
             assert receive_by(theirs, random.Random(7)) == b"early and late"
 
 
@@ -225,7 +225,7 @@ def program(text: str) -> Iterator[subprocess.Popen[str]]:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
             yield process
-            assert process.wait(LIMIT_S) == 0
+            assert process.wait(TIMEOUT_S) == 0
         finally:
             process.kill()
 

@@ -24,11 +24,10 @@ from urllib3.util.connection import is_connection_dropped
 
 from mstcp import StreamSpec, blocking
 from tests.fakes.blocking_ends import Ends, connected
-from tests.fakes.waiting import wait_until
+from tests.fakes.waiting import TIMEOUT_S, wait_until
 from tests.mstcp.test_tls import client_context, server_context
 
 KINDS = ["plain", "streams", "tls"]
-TIMEOUT_S = 60
 
 
 @contextlib.contextmanager

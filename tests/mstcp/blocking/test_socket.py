@@ -17,7 +17,8 @@ import pytest
 import mstcp
 from mstcp import StreamSpec, blocking
 from mstcp.blocking.bridge import QUEUED_BYTES
-from tests.fakes.blocking_ends import LIMIT_S, connected
+from tests.fakes.blocking_ends import connected
+from tests.fakes.waiting import TIMEOUT_S
 
 
 def read_all(sock: blocking.Socket) -> bytes:
@@ -113,7 +114,7 @@ def test_who_watches_a_queue_that_is_full_to_the_byte_is_told_of_room() -> None:
 @pytest.mark.parametrize("count", [1, 2])
 def test_timeouts(count: int) -> None:
     with connected(count) as (ours, theirs):
-        assert ours.gettimeout() == LIMIT_S
+        assert ours.gettimeout() == TIMEOUT_S
         ours.settimeout(0.05)
         with pytest.raises(TimeoutError):
             ours.recv(1)
@@ -215,7 +216,7 @@ def test_sockets_of_the_system_are_understood() -> None:
 def test_any_tcp_server_is_spoken_to_in_both_directions_at_once() -> None:
     data = random.Random(1).randbytes(20_000_000)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        ours = blocking.create_connection(listener.getsockname(), streams=[StreamSpec()], timeout=LIMIT_S)
+        ours = blocking.create_connection(listener.getsockname(), streams=[StreamSpec()], timeout=TIMEOUT_S)
         theirs, _ = listener.accept()
 
     def echo() -> None:
@@ -234,7 +235,7 @@ def test_any_tcp_server_is_spoken_to_in_both_directions_at_once() -> None:
             thread.start()
         assert read_all(ours) == data + b"the end"
         for thread in threads:
-            thread.join(LIMIT_S)
+            thread.join(TIMEOUT_S)
 
 
 def plain_address() -> tuple[str, int]:

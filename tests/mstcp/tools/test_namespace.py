@@ -139,7 +139,7 @@ def go_program(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(program)
 
 
-@pytest.mark.timeout(300)  # compiling counts
+@pytest.mark.timeout(600)  # compiling counts
 async def test_a_static_program_of_go_goes_over_mstcp(go_program: str) -> None:
     async with content_served() as port, mstcp_command("proxy", "exit", "0") as leave:
         via = ("--via", await leave.address(), "--only", f"127.0.0.1:{port}")
@@ -192,7 +192,7 @@ def goodput_bps(command: Sequence[str]) -> float:
 
 
 @pytest.mark.root
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_unchanged_programs_get_the_sum_of_two_paths_without_root(go_program: str, tmp_path: Path) -> None:
     for command in (["curl", "-sS", f"http://{addresses.FAR}/"], [go_program, addresses.FAR, "80"]):
         reached = run_in_sandbox(goodput_bps, command) / (sum(RATES_BPS) * SEGMENT_BYTES / FRAME_BYTES)

@@ -187,7 +187,7 @@ def transfers() -> list[dict[str, Any]]:
     return told
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_the_virtual_kernel_has_all_controls_and_schedulers() -> None:
     told = run_in_virtual_kernel(transfers)
     for (control, scheduler), each in zip(METHODS, told, strict=True):

@@ -53,7 +53,7 @@ def test_the_simulator_says_what_it_has_instead(lab: Lab, tmp_path: Path) -> Non
 
 
 @pytest.mark.root
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_live_link_is_captured_in_both_directions(tmp_path: Path) -> None:
     out = tmp_path / "out"
     more = ["--case", "1", "--protocol", "ospf", "--duration", "1", "--capture", "S4-S0", "--no-report"]

@@ -19,7 +19,6 @@ from tests.paths import ROOT
 
 MAIN_PATH = ["T0", "S0", "S4", "T2"]
 MIDDLE_PATH = ["T0", "S0", "S2", "S3", "S4", "T2"]
-BEGIN_S = 90.0
 """For the first run of a call to end, on a machine that does much else."""
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600), pytest.mark.usefixtures("live_machine")]
@@ -118,9 +117,9 @@ def loaded_machine() -> Iterator[None]:
 def test_a_run_on_a_loaded_machine_says_which_program_had_no_processor(tmp_path: Path, lab: Lab) -> None:
     options = ("--engine", "live", "--protocol", "ospf", "--case", "1", "--duration", "2")
     process = lab("run", "butterfly", *options, "--no-report", "--json", "--out", str(tmp_path))
-    wait_until((tmp_path / "logs" / "1-ospf-s1" / "sink-T2.log").exists, "the first flow", BEGIN_S)
+    wait_until((tmp_path / "logs" / "1-ospf-s1" / "sink-T2.log").exists, "the first flow")
     with loaded_machine():
-        wait_until((tmp_path / "runs" / "001.json").exists, "the end of the run", BEGIN_S)
+        wait_until((tmp_path / "runs" / "001.json").exists, "the end of the run")
     stdout, stderr = process.communicate()
     [run] = Results.model_validate_json(stdout).runs
     assert not run.valid, stderr
@@ -209,7 +208,7 @@ def test_ctrl_c_keeps_finished_runs_and_leaves_nothing(tmp_path: Path, lab: Lab)
     process = lab(
         "run", "butterfly", "--protocol", "ospf", "--duration", "2", "--seeds", "20", "--out", str(out)
     )
-    wait_until(lambda: any((out / "runs").glob("*.json")), "the first result", BEGIN_S)
+    wait_until(lambda: any((out / "runs").glob("*.json")), "the first result")
     assert traces(out) != []
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
@@ -224,7 +223,7 @@ def test_ctrl_c_keeps_finished_runs_and_leaves_nothing(tmp_path: Path, lab: Lab)
 def test_killing_the_command_leaves_nothing(tmp_path: Path, lab: Lab) -> None:
     out = tmp_path / "out"
     process = lab("run", "butterfly", "--protocol", "ospf", "--duration", "60", "--out", str(out))
-    wait_until((out / "logs" / "1-ospf-s1" / "sink-T2.log").exists, "the first flow", BEGIN_S)
+    wait_until((out / "logs" / "1-ospf-s1" / "sink-T2.log").exists, "the first flow")
     process.kill()
     process.communicate(timeout=10)
     wait_until(lambda: traces(out) == [], "the end of all it made")
@@ -246,10 +245,10 @@ def test_of_two_runs_with_our_controls_one_is_killed_and_nothing_stays_registere
     common = ["run", "butterfly", "--protocol", "ospf", "--case", "1"]
     common += ["--set", "tcp.congestion_control=lia"]
     killed = lab(*common, "--duration", "120", "--out", str(tmp_path / "killed"))
-    wait_until(lambda: len(registered() - before) == 1, "the first run's control", BEGIN_S)
+    wait_until(lambda: len(registered() - before) == 1, "the first run's control")
     of_killed = registered() - before
     kept = lab(*common, "--duration", "2", "--out", str(tmp_path / "kept"))
-    wait_until(lambda: len(registered() - before) == 2, "the second run's control", BEGIN_S)
+    wait_until(lambda: len(registered() - before) == 2, "the second run's control")
     killed.kill()
     killed.communicate(timeout=10)
     wait_until(lambda: registered().isdisjoint(of_killed), "the end of what was killed")
