@@ -14,7 +14,7 @@ use mstcp_tokio::{Connection, ReadHalf, StreamId, StreamStatistics, WriteHalf};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::engine::{pass, wait};
-use crate::error::{self, guard, Failure};
+use crate::error::{self, guard, CError};
 use crate::mstcp_stream_spec;
 use crate::readiness::{once, Readiness};
 
@@ -53,12 +53,12 @@ impl<H: AsRef<Connection>> Direction<H> {
     fn run<R>(
         &self,
         mut poll: impl FnMut(&mut H, &mut Context<'_>) -> Poll<io::Result<R>>,
-    ) -> Result<R, Failure> {
+    ) -> Result<R, CError> {
         let is_nonblocking = self.is_nonblocking.load(Ordering::Relaxed);
         let mut half = self.lock();
         let mut poll = |context: &mut Context<'_>| poll(&mut half, context);
         let result = match once(&mut poll) {
-            Poll::Pending if is_nonblocking => Err(Failure::new(
+            Poll::Pending if is_nonblocking => Err(CError::new(
                 ErrorKind::WouldBlock,
                 "it would have to wait: see mstcp_read_descriptor and mstcp_write_descriptor",
             )),
@@ -67,14 +67,14 @@ impl<H: AsRef<Connection>> Direction<H> {
                 if !is_nonblocking {
                     pass();
                 }
-                result.map_err(Failure::from)
+                result.map_err(CError::from)
             }
         };
         self.arm(&half);
         result
     }
 
-    fn descriptor(&self) -> Result<c_int, Failure> {
+    fn descriptor(&self) -> Result<c_int, CError> {
         let descriptor = self.readiness.descriptor()?;
         self.arm(&self.lock());
         Ok(descriptor)
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn mstcp_read(
     guard(-1, || {
         let connection = error::object(connection)?;
         if buffer.is_null() || size == 0 {
-            return Err(Failure::invalid(
+            return Err(CError::invalid(
                 "the buffer must have room for a byte at least",
             ));
         }
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn mstcp_write(
             return Ok(0);
         }
         if buffer.is_null() {
-            return Err(Failure::invalid("the buffer is NULL"));
+            return Err(CError::invalid("the buffer is NULL"));
         }
         let bytes = std::slice::from_raw_parts(buffer, size.min(isize::MAX as usize));
         let taken = connection
@@ -203,8 +203,8 @@ pub unsafe extern "C" fn mstcp_write(
     })
 }
 
-/// Bytes of the application's, until the last who needs them drops them.
-struct Lent {
+/// Memory of the application, released when the last reference is dropped.
+struct ApplicationBytes {
     bytes: *const u8,
     size: usize,
     release: Option<extern "C" fn(*mut c_void)>,
@@ -213,11 +213,11 @@ struct Lent {
 }
 
 // SAFETY: nobody changes the bytes, and the application allows its function to be called by any thread.
-unsafe impl Send for Lent {}
+unsafe impl Send for ApplicationBytes {}
 // SAFETY: as above.
-unsafe impl Sync for Lent {}
+unsafe impl Sync for ApplicationBytes {}
 
-impl Drop for Lent {
+impl Drop for ApplicationBytes {
     fn drop(&mut self) {
         if let (Some(release), true) = (self.release, *self.is_taken.get_mut()) {
             release(self.context);
@@ -225,7 +225,7 @@ impl Drop for Lent {
     }
 }
 
-struct LentBytes(Arc<Lent>);
+struct LentBytes(Arc<ApplicationBytes>);
 
 impl AsRef<[u8]> for LentBytes {
     fn as_ref(&self) -> &[u8] {
@@ -251,9 +251,9 @@ pub unsafe extern "C" fn mstcp_write_chunk(
     guard(-1, || {
         let connection = error::object(connection)?;
         if bytes.is_null() {
-            return Err(Failure::invalid("the bytes are NULL"));
+            return Err(CError::invalid("the bytes are NULL"));
         }
-        let lent = Arc::new(Lent {
+        let lent = Arc::new(ApplicationBytes {
             bytes,
             size,
             release,

@@ -13,7 +13,7 @@ use std::{io, mem};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task;
 
-use crate::error::Failure;
+use crate::error::CError;
 
 /// How long connections stay where they are while no thread of the application waits. Then the next call drives them once; where
 /// none comes for as long again, the library's thread does.
@@ -34,9 +34,9 @@ struct Engine {
 }
 
 /// Have this thread wait for something of a connection's.
-pub(crate) fn wait<F: Future>(future: F) -> Result<F::Output, Failure> {
+pub(crate) fn wait<F: Future>(future: F) -> Result<F::Output, CError> {
     let engine = ENGINE.get_or_init(Engine::start).as_ref();
-    let engine = engine.map_err(|error| Failure::new(error.kind(), error))?;
+    let engine = engine.map_err(|error| CError::new(error.kind(), error))?;
     Ok(engine.wait(future))
 }
 

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 /// A failure: a sentence and a number of errno.h.
-pub(crate) struct Failure {
+pub(crate) struct CError {
     number: c_int,
     sentence: String,
 }
@@ -16,7 +16,7 @@ thread_local! {
     static LAST: RefCell<(c_int, CString)> = RefCell::new((0, CString::default()));
 }
 
-impl Failure {
+impl CError {
     pub(crate) fn new(kind: ErrorKind, sentence: impl Display) -> Self {
         Self {
             number: number_of(kind),
@@ -29,13 +29,13 @@ impl Failure {
     }
 }
 
-impl From<mstcp_tokio::Error> for Failure {
+impl From<mstcp_tokio::Error> for CError {
     fn from(error: mstcp_tokio::Error) -> Self {
         Self::new(error.kind(), error)
     }
 }
 
-impl From<std::io::Error> for Failure {
+impl From<std::io::Error> for CError {
     fn from(error: std::io::Error) -> Self {
         Self::new(error.kind(), error)
     }
@@ -59,12 +59,12 @@ fn number_of(kind: ErrorKind) -> c_int {
 }
 
 /// Do something for a caller in C; if it fails, note why and return `otherwise`.
-pub(crate) fn guard<R>(otherwise: R, act: impl FnOnce() -> Result<R, Failure>) -> R {
+pub(crate) fn guard<R>(otherwise: R, act: impl FnOnce() -> Result<R, CError>) -> R {
     let outcome = catch_unwind(AssertUnwindSafe(act));
     let failure = match outcome {
         Ok(Ok(result)) => return result,
         Ok(Err(failure)) => failure,
-        Err(_) => Failure::new(ErrorKind::Other, "a fault in the library: please report it"),
+        Err(_) => CError::new(ErrorKind::Other, "a fault in the library: please report it"),
     };
     let sentence = CString::new(failure.sentence.replace('\0', " ")).unwrap_or_default();
     LAST.with(|last| *last.borrow_mut() = (failure.number, sentence));
@@ -81,19 +81,19 @@ pub(crate) fn last_number() -> c_int {
 
 /// # Safety
 /// The pointer is NULL or a string.
-pub(crate) unsafe fn text<'a>(pointer: *const c_char) -> Result<&'a str, Failure> {
+pub(crate) unsafe fn text<'a>(pointer: *const c_char) -> Result<&'a str, CError> {
     if pointer.is_null() {
-        return Err(Failure::invalid("a string is NULL"));
+        return Err(CError::invalid("a string is NULL"));
     }
     let text = CStr::from_ptr(pointer).to_str();
-    text.map_err(|_| Failure::invalid("a string is not UTF-8"))
+    text.map_err(|_| CError::invalid("a string is not UTF-8"))
 }
 
 /// # Safety
 /// The pointer is NULL or such an object.
-pub(crate) unsafe fn object<'a, T>(pointer: *const T) -> Result<&'a T, Failure> {
+pub(crate) unsafe fn object<'a, T>(pointer: *const T) -> Result<&'a T, CError> {
     let object = pointer.as_ref();
-    object.ok_or_else(|| Failure::invalid("a connection or listener is NULL: look at what made it"))
+    object.ok_or_else(|| CError::invalid("a connection or listener is NULL: look at what made it"))
 }
 
 /// # Safety

@@ -16,7 +16,7 @@ use mstcp_tokio::{ClientConfig, Interfaces, Listener, ServerConfig, StreamSpec};
 
 pub use connection::mstcp_connection;
 use engine::wait;
-use error::{guard, Failure};
+use error::{guard, CError};
 
 /// From where a stream goes, and how it is used. All zeros: from wherever the system likes, as fast as TCP allows.
 #[repr(C)]
@@ -34,7 +34,7 @@ pub struct mstcp_stream_spec {
 impl mstcp_stream_spec {
     /// # Safety
     /// The addresses are NULL or strings.
-    unsafe fn read(&self) -> Result<StreamSpec, Failure> {
+    unsafe fn read(&self) -> Result<StreamSpec, CError> {
         let mut spec = StreamSpec::default().priority(self.priority);
         spec.source = optional(self.source)?;
         spec.remote = optional(self.remote)?;
@@ -47,7 +47,7 @@ impl mstcp_stream_spec {
 
 /// # Safety
 /// The text is NULL or a string.
-unsafe fn optional(text: *const c_char) -> Result<Option<SocketAddr>, Failure> {
+unsafe fn optional(text: *const c_char) -> Result<Option<SocketAddr>, CError> {
     match text.is_null() {
         true => Ok(None),
         false => address(text).map(Some),
@@ -56,15 +56,15 @@ unsafe fn optional(text: *const c_char) -> Result<Option<SocketAddr>, Failure> {
 
 /// # Safety
 /// The text is NULL or a string.
-unsafe fn address(text: *const c_char) -> Result<SocketAddr, Failure> {
+unsafe fn address(text: *const c_char) -> Result<SocketAddr, CError> {
     let text = error::text(text)?;
     let wrong = "an address is IP:PORT or [IPv6]:PORT, not";
-    (text.parse()).map_err(|_| Failure::invalid(format_args!("{wrong} '{text}'")))
+    (text.parse()).map_err(|_| CError::invalid(format_args!("{wrong} '{text}'")))
 }
 
 /// # Safety
 /// There are this many strings.
-unsafe fn addresses(texts: *const *const c_char, count: usize) -> Result<Vec<SocketAddr>, Failure> {
+unsafe fn addresses(texts: *const *const c_char, count: usize) -> Result<Vec<SocketAddr>, CError> {
     error::slice(texts, count)
         .iter()
         .map(|text| address(*text))
@@ -115,7 +115,7 @@ pub struct mstcp_server_config {
 impl mstcp_server_config {
     /// # Safety
     /// Pointers are NULL or what they are said to be.
-    unsafe fn read(&self) -> Result<ServerConfig, Failure> {
+    unsafe fn read(&self) -> Result<ServerConfig, CError> {
         Ok(ServerConfig {
             secret: error::slice(self.secret, self.secret_length).to_vec(),
             announced: addresses(self.announced, self.announced_count)?,

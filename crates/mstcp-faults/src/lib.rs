@@ -18,7 +18,7 @@ use world::{Transfer, World};
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
 /// Nothing takes longer than this, in virtual time, unless it hangs.
-const LONGEST_NS: u64 = 600 * SECOND;
+const MAX_NS: u64 = 600 * SECOND;
 
 /// What a transfer came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,11 +81,11 @@ fn run_seed(seed: u64, mib: u64, is_traced: bool) -> Report {
     };
     let mut world = World::new(paths, transfer, seed);
     world.is_traced = is_traced;
-    while !world.is_over() && world.now_ns < LONGEST_NS {
+    while !world.is_over() && world.now_ns < MAX_NS {
         let wait_ns = (200 + below(1800)) * MS;
         world.run_until(world.now_ns + wait_ns);
         if world.is_through() {
-            world.run_until(LONGEST_NS);
+            world.run_until(MAX_NS);
             break;
         }
         let path = below(count as u64) as usize;
@@ -161,6 +161,6 @@ pub fn explore(schedule: &[u64]) -> Report {
         }
     }
     (0..2).for_each(|path| world.strike(path, Fault::Repair));
-    world.run_until(LONGEST_NS);
+    world.run_until(MAX_NS);
     Report::of(&world)
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 /// Seeds with longer pauses are named.
-const LONGEST_PAUSE_S: f64 = 1.5;
+const MAX_PAUSE_S: f64 = 1.5;
 
 fn main() -> ExitCode {
     let (mut seeds, mut first, mut mib, mut traced) = (1000, 0, 4, None);
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
                 *worst = (value, seed);
             }
         }
-        if report.longest_pause_s > LONGEST_PAUSE_S {
+        if report.longest_pause_s > MAX_PAUSE_S {
             slow.push(seed);
         }
         virtual_s += report.duration_s;

@@ -7,7 +7,7 @@ use mstcp_proto::Slice;
 
 /// Bytes that wait unsent in the sender's socket: this many seconds of the path's rate, and at least four frames.
 const UNSENT_S: f64 = 0.02;
-const LEAST_UNSENT_BYTES: usize = 4 * 1436;
+const MIN_UNSENT_BYTES: usize = 4 * 1436;
 /// Bytes that wait in the receiver's socket or are on their way to it, at most.
 const RECEIVE_BUFFER_BYTES: usize = 1 << 19;
 /// Bytes that a relay keeps, at most.
@@ -44,7 +44,7 @@ pub struct Pipe {
 impl Pipe {
     /// How many bytes more the sender's socket takes, on a path of this rate.
     pub fn room(&self, rate_bps: f64) -> usize {
-        let most = ((rate_bps / 8.0 * UNSENT_S) as usize).max(LEAST_UNSENT_BYTES);
+        let most = ((rate_bps / 8.0 * UNSENT_S) as usize).max(MIN_UNSENT_BYTES);
         most.saturating_sub(self.unsent_bytes)
     }
 

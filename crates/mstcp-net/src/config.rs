@@ -113,7 +113,7 @@ pub struct TransportConfig {
     pub connect_timeout: Duration,
     /// How long TLS and the hello of a stream may each take at first. 10 s.
     pub handshake_timeout: Duration,
-    /// Of the scheduler's draws; none: a random one.
+    /// Seed of the scheduler's draws; none: a random one.
     pub seed: Option<u64>,
     /// What several connections may promise to receive together; none: each its receive window.
     pub receive_budget: Option<Arc<Budget>>,
@@ -301,7 +301,7 @@ pub enum PlainTcp {
     Never,
     /// All, whatever they begin with.
     Always,
-    /// Those that do not begin as a hello, or say nothing for so long.
+    /// Those that do not begin as a hello, or send nothing for this time.
     After(Duration),
 }
 

@@ -12,7 +12,7 @@ use crate::config::{SocketOptions, StreamSpec};
 use crate::error::Error;
 use crate::sys;
 
-/// TCP gives a stream up where nothing is acknowledged for so long, in milliseconds.
+/// TCP_USER_TIMEOUT: TCP gives a stream up when nothing is acknowledged for this, in milliseconds.
 const USER_TIMEOUT_MS: u32 = 30_000;
 
 /// From where to where a stream goes, and goes again after it was lost.
@@ -201,16 +201,16 @@ pub(crate) fn reset_on_close(socket: impl AsFd) {
     let _ = sockopt::set_socket_linger(socket, Some(std::time::Duration::ZERO));
 }
 
-/// A way to open a stream, by its place among those asked for.
-pub(crate) type Way = (usize, Route);
+/// A stream, by its index among those asked for, and a route to try for it.
+pub(crate) type Candidate = (usize, Route);
 
 /// The ways, those to each address together: all streams try the destination's first address at once, then the next. A stream
 /// that has an address of its own tries that.
 pub(crate) fn ways(
     destinations: &[SocketAddr],
     streams: &[StreamSpec],
-) -> Result<Vec<Vec<Way>>, Error> {
-    let mut rounds: Vec<Vec<Way>> = Vec::new();
+) -> Result<Vec<Vec<Candidate>>, Error> {
+    let mut rounds: Vec<Vec<Candidate>> = Vec::new();
     for (round, destination) in in_turns(destinations).into_iter().enumerate() {
         let own = streams.iter().enumerate();
         let ways = own.filter_map(|(stream, spec)| {
@@ -250,8 +250,8 @@ fn fits(spec: &StreamSpec, destination: &SocketAddr) -> bool {
 }
 
 /// How the other streams are opened once one way has worked: to the same address where they can.
-pub(crate) fn others(rounds: &[Vec<Way>], won: &Way) -> Vec<Way> {
-    let mut others: Vec<Way> = Vec::new();
+pub(crate) fn others(rounds: &[Vec<Candidate>], won: &Candidate) -> Vec<Candidate> {
+    let mut others: Vec<Candidate> = Vec::new();
     let all = || rounds.iter().flatten();
     let same = all().filter(|(_, way)| way.destination == won.1.destination);
     for way in same.chain(all()) {
@@ -309,7 +309,7 @@ mod tests {
         let destinations = ["[::1]:9", "127.0.0.1:9", "127.0.0.2:9"].map(address);
         let streams = ["127.0.0.1:0", "[::1]:0"].map(|text| StreamSpec::from(address(text)));
         let rounds = ways(&destinations, &streams).unwrap();
-        let tried: Vec<Way> = rounds.iter().flatten().copied().collect();
+        let tried: Vec<Candidate> = rounds.iter().flatten().copied().collect();
         let pairs: Vec<_> = (tried.iter())
             .map(|(stream, route)| (*stream, route.destination))
             .collect();

@@ -5,7 +5,7 @@ use std::io::IoSlice;
 
 use mstcp_proto::{Connection, Error, Event, LocalError, StreamSet};
 
-use crate::inbox::{Count, Inbox};
+use crate::inbox::{Inbox, ReadResult};
 use crate::layers::Layer;
 use crate::policy::StreamSockets;
 use crate::sys;
@@ -69,7 +69,7 @@ impl Endpoint {
         self.layers.get_mut(stream)?.as_mut()
     }
 
-    /// Use a socket for a stream: pace it at a rate, or ask TCP what it carries. See [`crate::Room::pace`].
+    /// Use a socket for a stream: pace it at a rate, or ask TCP what it carries. See [`crate::UnsentLimit::pace`].
     ///
     /// # Errors
     /// An errno: the system refuses the rate.
@@ -106,7 +106,7 @@ impl Endpoint {
     /// Ask TCP about streams without a rate and about silent ones, where that is due.
     pub fn measure(&mut self, now_ns: u64) -> Result<(), LocalError> {
         self.sockets.check_awaited(now_ns);
-        for stream in self.core.doubted(now_ns).iter() {
+        for stream in self.core.streams_to_query(now_ns).iter() {
             let unanswered = sys::unanswered(self.sockets.descriptor(stream));
             self.core.on_unanswered(now_ns, stream, unanswered);
         }
@@ -187,7 +187,7 @@ impl Endpoint {
     }
 
     /// Send what was polled through the stream's layer: all of it, or nothing while earlier bytes wait.
-    fn send_in_layer(&mut self, stream: usize) -> Count {
+    fn send_in_layer(&mut self, stream: usize) -> ReadResult {
         let descriptor = self.sockets.descriptor(stream);
         let mut bytes = Vec::new();
         self.core
@@ -204,7 +204,7 @@ impl Endpoint {
     }
 
     /// Send what was polled on a stream's socket.
-    pub fn send(&mut self, stream: usize) -> Count {
+    pub fn send(&mut self, stream: usize) -> ReadResult {
         if self.layer(stream).is_some() {
             return self.send_in_layer(stream);
         }

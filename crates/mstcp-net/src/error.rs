@@ -58,9 +58,9 @@ pub enum Error {
     /// A client did not confirm that it had read the answer to its hello.
     #[error("the answer to the hello was not confirmed in time")]
     Unconfirmed,
-    /// A client's stream is not let in, and was told so.
+    /// A client's stream is not admitted, and was told so.
     #[error("{reason}")]
-    NotLetIn {
+    NotAdmitted {
         /// See [`mstcp_proto::code`].
         code: u16,
         /// Why, as a sentence.
@@ -121,7 +121,7 @@ impl Error {
             | Self::NoHello
             | Self::Unconfirmed
             | Self::Undelivered { .. } => io::ErrorKind::TimedOut,
-            Self::NotLetIn { .. } => io::ErrorKind::PermissionDenied,
+            Self::NotAdmitted { .. } => io::ErrorKind::PermissionDenied,
             Self::Refused { .. } | Self::Remote(RemoteError::Refused(_)) => {
                 io::ErrorKind::ConnectionRefused
             }

@@ -17,11 +17,11 @@ const READ_BYTES: usize = 1 << 19;
 /// What the application is given at once, about.
 const TAKE_BYTES: usize = 1 << 19;
 /// Memory that has room for less is not read to unless the frame ends there: bytes are read by fewer calls elsewhere.
-const LEAST_IN_PLACE: usize = 1 << 14;
+const MIN_IN_PLACE: usize = 1 << 14;
 /// A read of no more is copied, and its chunk free for the next: to make another costs more.
-const MOST_COPIED: usize = 1 << 12;
+const MAX_COPIED: usize = 1 << 12;
 /// A plain stream that brought less than this has no more, nearly always: to ask for it would be two system calls in vain.
-const LEAST_REST: usize = 1 << 16;
+const MIN_REST: usize = 1 << 16;
 /// Slices below this size that wait for the application are joined: small ones must not hold a large chunk each.
 const JOINED_BYTES: usize = 1 << 16;
 
@@ -52,16 +52,16 @@ impl<E: std::fmt::Debug> std::fmt::Display for ReadError<E> {
 impl<E: std::fmt::Debug> std::error::Error for ReadError<E> {}
 
 /// How a read went: the bytes that came (0: the end of the stream), or an errno.
-pub type Count = Result<usize, Errno>;
+pub type ReadResult = Result<usize, Errno>;
 
 /// Where a thread that waits wants bytes.
 #[derive(Debug)]
-pub struct Target<'a> {
+pub struct ReadTarget<'a> {
     buffer: &'a mut [MaybeUninit<u8>],
     filled: usize,
 }
 
-impl<'a> Target<'a> {
+impl<'a> ReadTarget<'a> {
     /// Memory of which nothing is filled.
     pub fn new(buffer: &'a mut [MaybeUninit<u8>]) -> Self {
         Self { buffer, filled: 0 }
@@ -151,7 +151,7 @@ impl Endpoint {
         &mut self,
         memory: &mut M,
         stream: usize,
-    ) -> Result<Count, ReadError<M::Error>> {
+    ) -> Result<ReadResult, ReadError<M::Error>> {
         self.read_up_to(READ_BYTES, memory, stream)
     }
 
@@ -165,7 +165,7 @@ impl Endpoint {
         &mut self,
         memory: &mut M,
         stream: usize,
-    ) -> Result<Count, ReadError<M::Error>> {
+    ) -> Result<ReadResult, ReadError<M::Error>> {
         self.read_up_to(1, memory, stream)
     }
 
@@ -175,7 +175,7 @@ impl Endpoint {
         enough_bytes: usize,
         memory: &mut M,
         stream: usize,
-    ) -> Result<Count, ReadError<M::Error>> {
+    ) -> Result<ReadResult, ReadError<M::Error>> {
         let descriptor = self.sockets.descriptor(stream);
         self.inbox.is_drained = false;
         if let Some(layer) = self.layer(stream) {
@@ -200,7 +200,7 @@ impl Endpoint {
                 Ok(count) => {
                     all += count;
                     self.inbox.is_drained = count < asked;
-                    let is_all = self.core.is_plain() && count < LEAST_REST;
+                    let is_all = self.core.is_plain() && count < MIN_REST;
                     if count < asked || is_all {
                         break;
                     }
@@ -242,7 +242,7 @@ impl Endpoint {
         let next = self.core.next_in_place(stream);
         let is_protected = self.layer_of(stream).is_some();
         let is_open = self.core.expected(stream).is_some() && self.inbox.broken.is_none();
-        let is_worth = is_open && (room >= LEAST_IN_PLACE || room >= next);
+        let is_worth = is_open && (room >= MIN_IN_PLACE || room >= next);
         match is_worth && !is_protected && self.inbox.ready.is_empty() {
             true => next.min(room),
             false => 0,
@@ -254,8 +254,8 @@ impl Endpoint {
     pub fn read_in_place(
         &mut self,
         stream: usize,
-        target: &mut Target<'_>,
-    ) -> Result<(usize, Count), Error> {
+        target: &mut ReadTarget<'_>,
+    ) -> Result<(usize, ReadResult), Error> {
         let length = self.next_in_place(stream, target.room());
         let mut header = [0; LONG_HEADER_BYTES];
         let header_bytes = match self.core.expected(stream) {
@@ -284,7 +284,7 @@ impl Endpoint {
         memory: &M,
         stream: usize,
         descriptor: i32,
-    ) -> Result<(usize, Count), Error> {
+    ) -> Result<(usize, ReadResult), Error> {
         let mut chunk = memory::take_chunk();
         let result = match Arc::get_mut(&mut chunk) {
             Some(buffer) => memory.call(|| sys::receive(descriptor, buffer)),
@@ -292,7 +292,7 @@ impl Endpoint {
         };
         match result {
             Ok(count) => {
-                let came = match count <= MOST_COPIED {
+                let came = match count <= MAX_COPIED {
                     true => Slice::copy_of(&chunk[..count]),
                     false => Slice::new(Arc::clone(&chunk), 0..count),
                 };
@@ -315,7 +315,7 @@ impl Endpoint {
         descriptor: i32,
         expected: Expected,
         waiting_bytes: usize,
-    ) -> Result<(usize, Count), ReadError<M::Error>> {
+    ) -> Result<(usize, ReadResult), ReadError<M::Error>> {
         // A block of just the size: to cut it would have the system take memory back and give it again.
         let length = expected.payload_bytes.min(CHUNK_BYTES);
         let length = length.min(waiting_bytes.max(1));
@@ -364,7 +364,7 @@ impl Endpoint {
     }
 
     /// Copy what is in order to where the application wants it. The peer may then send as much more.
-    pub fn take_into(&mut self, target: &mut Target<'_>) {
+    pub fn take_into(&mut self, target: &mut ReadTarget<'_>) {
         let filled = target.filled;
         let inbox = &mut self.inbox;
         while let Some(slice) = inbox.ready.front_mut() {
@@ -381,7 +381,7 @@ impl Endpoint {
     }
 
     /// Copy what is in order to where the application wants to see it, and keep it.
-    pub(crate) fn peek_into(&self, target: &mut Target<'_>) {
+    pub(crate) fn peek_into(&self, target: &mut ReadTarget<'_>) {
         for slice in &self.inbox.ready {
             target.append(slice);
         }

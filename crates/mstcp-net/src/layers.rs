@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mstcp_proto::RECORD_OVERHEAD_BYTES;
 
-use crate::inbox::Count;
+use crate::inbox::ReadResult;
 use crate::records::RecordLayer;
 #[cfg(feature = "tls")]
 use crate::tls::TlsLayer;
@@ -194,7 +194,7 @@ impl Layer {
 
     /// Read the socket once; append what it brought for the core to `out`. 0: the peer ended the stream as it should.
     /// What the peer did not send, or did not end, is EPROTO.
-    pub(crate) fn read(&mut self, descriptor: i32, out: &mut Vec<u8>) -> Count {
+    pub(crate) fn read(&mut self, descriptor: i32, out: &mut Vec<u8>) -> ReadResult {
         let told = self.read_told(descriptor, out);
         told.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PROTO))
     }

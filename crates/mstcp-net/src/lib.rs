@@ -22,16 +22,17 @@
 //! | [`sys`] | the system calls |
 //! | `tls` (feature of this name) | TLS by rustls, inside the endpoint |
 
-pub mod awaiting;
 pub mod config;
 mod dial;
 pub mod driver;
 pub mod endpoint;
 pub mod error;
+mod handshake_socket;
 pub mod inbox;
 pub mod incoming;
 mod interfaces;
 pub mod layers;
+pub mod low_water_mark;
 pub mod memory;
 pub mod policy;
 pub mod records;
@@ -40,7 +41,6 @@ pub mod socket;
 pub mod sys;
 #[cfg(feature = "tls")]
 pub mod tls;
-mod wire;
 
 #[cfg(feature = "tls")]
 pub use config::ClientTls;
@@ -59,7 +59,7 @@ pub use interfaces::Interfaces;
 pub use layers::{Cipher, CipherLayer, Layer};
 pub use memory::{Memory, OwnMemory};
 pub use mstcp_proto::SharedBytes;
-pub use policy::{Room, StreamSockets};
+pub use policy::{StreamSockets, UnsentLimit};
 pub use records::RecordLayer;
 pub use rustix::io::Errno;
 pub use shared::SharedDriver;

@@ -6,22 +6,22 @@ use std::time::Duration;
 use mstcp_proto::Connection;
 use mstcp_proto::LocalError;
 
-use crate::awaiting::Awaiting;
+use crate::low_water_mark::LowWaterMark;
 use crate::sys;
 
 /// How often TCP is asked what a stream without a rate carries.
 pub const MEASURE: Duration = Duration::from_millis(2);
-/// Of what a stream carries, what may wait in its socket: this many seconds.
+/// What may wait unsent in a socket, in seconds of what its stream carries.
 const UNSENT_SECONDS: f64 = 0.010;
-/// Of a stream without a rate more on a long path, which it delays by an eighth at most: a host that comes late then leaves TCP
+/// More for a stream without a rate on a long path, which it delays by an eighth at most: a host that comes late then leaves TCP
 /// something to send, and its estimate of what the path carries is not kept low.
 const ROUND_TRIPS_UNSENT: f64 = 0.125;
-const MOST_UNSENT_SECONDS: f64 = 0.050;
+const MAX_UNSENT_SECONDS: f64 = 0.050;
 /// But this many frames of a stream that has a rate, and this many bytes of one that has none.
-const LEAST_FRAMES: usize = 4;
-const LEAST_UNSENT_BYTES: usize = 1 << 14;
+const MIN_FRAMES: usize = 4;
+const MIN_UNSENT_BYTES: usize = 1 << 14;
 /// And no more than that. Each time that half of it has left wakes the sender up.
-const MOST_UNSENT_BYTES: usize = 1 << 21;
+const MAX_UNSENT_BYTES: usize = 1 << 21;
 /// Streams are paced 1 % above their rates, so that a host that was held up can catch up.
 ///
 /// Where the rates fill a link to the last bit, what exceeds them waits in the link's queue and not in the host; the
@@ -30,9 +30,9 @@ pub const PACING_SLACK: f64 = 1.01;
 /// A stream without a rate has no new frames, and repeats what the network lost at this rate: 1 Mbit/s.
 const IDLE_PACING_BYTES_PER_S: u64 = 125_000;
 
-/// What may wait unsent in one socket.
+/// How many bytes may wait unsent in one socket.
 #[derive(Debug, Clone, Copy)]
-pub struct Room {
+pub struct UnsentLimit {
     descriptor: i32,
     /// None: as much as the socket takes.
     limit: Option<usize>,
@@ -40,7 +40,7 @@ pub struct Room {
     left: usize,
 }
 
-impl Room {
+impl UnsentLimit {
     /// The room of a socket, without a limit.
     pub fn new(descriptor: i32) -> Self {
         let (limit, left) = (None, 0);
@@ -76,11 +76,11 @@ impl Room {
         sys::set_pacing_rate(self.descriptor, pacing)?;
         let limit = wire.map(|wire| {
             let bytes = (wire * UNSENT_SECONDS) as usize;
-            bytes.max(LEAST_FRAMES * frame_bytes).min(MOST_UNSENT_BYTES)
+            bytes.max(MIN_FRAMES * frame_bytes).min(MAX_UNSENT_BYTES)
         });
         self.limit = limit;
         self.left = 0;
-        match sys::set_unsent_limit(self.descriptor, limit.unwrap_or(MOST_UNSENT_BYTES)) {
+        match sys::set_unsent_limit(self.descriptor, limit.unwrap_or(MAX_UNSENT_BYTES)) {
             // Without a rate nothing depends on it.
             Err(_) if limit.is_none() => Ok(()),
             result => result,
@@ -91,11 +91,11 @@ impl Room {
     fn note_rate(&mut self, rate_bps: f64, delay_ns: u64) -> bool {
         let round_trip_s = 2e-9 * delay_ns as f64;
         let seconds = round_trip_s * ROUND_TRIPS_UNSENT;
-        let seconds = seconds.clamp(UNSENT_SECONDS, MOST_UNSENT_SECONDS);
+        let seconds = seconds.clamp(UNSENT_SECONDS, MAX_UNSENT_SECONDS);
         let bytes = (rate_bps / 8.0 * seconds) as usize;
-        let limit = (bytes < MOST_UNSENT_BYTES).then_some(bytes.max(LEAST_UNSENT_BYTES));
-        let old = self.limit.unwrap_or(MOST_UNSENT_BYTES);
-        let new = limit.unwrap_or(MOST_UNSENT_BYTES);
+        let limit = (bytes < MAX_UNSENT_BYTES).then_some(bytes.max(MIN_UNSENT_BYTES));
+        let old = self.limit.unwrap_or(MAX_UNSENT_BYTES);
+        let new = limit.unwrap_or(MAX_UNSENT_BYTES);
         // Not for every wobble.
         if old.abs_diff(new) <= old / 8 {
             return false;
@@ -145,10 +145,10 @@ impl Room {
 /// A stream's socket.
 #[derive(Debug, Clone, Copy)]
 struct Socket {
-    room: Room,
+    room: UnsentLimit,
     /// For a stream without a rate: when to ask TCP again what it carries.
     measure_ns: Option<u64>,
-    awaiting: Awaiting,
+    awaiting: LowWaterMark,
 }
 
 /// The streams' sockets by the core's slots; those of lost streams are not used any more.
@@ -156,7 +156,7 @@ struct Socket {
 pub struct StreamSockets(Vec<Option<Socket>>);
 
 impl StreamSockets {
-    /// Use a socket for a stream: pace it at a rate, or ask TCP what it carries. See [`Room::pace`].
+    /// Use a socket for a stream: pace it at a rate, or ask TCP what it carries. See [`UnsentLimit::pace`].
     pub fn attach(
         &mut self,
         stream: usize,
@@ -168,7 +168,7 @@ impl StreamSockets {
         if stream >= self.0.len() {
             self.0.resize(stream + 1, None);
         }
-        let mut room = Room::new(descriptor);
+        let mut room = UnsentLimit::new(descriptor);
         // A stream of rate 0 gets no new frames; what it holds must still leave.
         let paced = rate_bps.filter(|rate| *rate > 0.0);
         let result = room.pace(paced, frame_payload_bytes, header_bytes);
@@ -176,7 +176,7 @@ impl StreamSockets {
         self.0[stream] = Some(Socket {
             room,
             measure_ns,
-            awaiting: Awaiting::default(),
+            awaiting: LowWaterMark::default(),
         });
         result
     }
@@ -206,7 +206,7 @@ impl StreamSockets {
         socket.map_or(-1, |socket| socket.room.descriptor)
     }
 
-    /// Note a read; see [`Awaiting::on_read`].
+    /// Note a read; see [`LowWaterMark::on_read`].
     pub fn on_read(&mut self, stream: usize, count: usize, rest: usize) {
         if let Some(socket) = self.0.get_mut(stream).and_then(Option::as_mut) {
             socket.awaiting.on_read(socket.room.descriptor, count, rest);
@@ -226,12 +226,12 @@ impl StreamSockets {
         sockets.filter_map(|socket| socket.awaiting.due_ns()).min()
     }
 
-    fn room(&mut self, stream: usize) -> Option<&mut Room> {
+    fn room(&mut self, stream: usize) -> Option<&mut UnsentLimit> {
         let socket = self.0.get_mut(stream)?.as_mut()?;
         Some(&mut socket.room)
     }
 
-    /// Whether `size` bytes more in the socket are not too many unsent ones; see [`Room::ask`].
+    /// Whether `size` bytes more in the socket are not too many unsent ones; see [`UnsentLimit::ask`].
     pub fn has_room(
         &mut self,
         core: &mut Connection,

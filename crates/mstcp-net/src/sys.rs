@@ -142,7 +142,7 @@ pub fn path(socket: RawFd) -> Option<(MeasuredPath, usize)> {
     const RTT_US: usize = 68;
     const WINDOW_SEGMENTS: usize = 80;
     const NOTSENT_BYTES: usize = 144;
-    const LEAST_RTT_US: usize = 148;
+    const MIN_RTT_US: usize = 148;
     const PACING_RATE: usize = 104;
     const DELIVERY_RATE: usize = 160;
     let mut info = [0_u8; 168];
@@ -158,7 +158,7 @@ pub fn path(socket: RawFd) -> Option<(MeasuredPath, usize)> {
     }
     let window_bits = f64::from(word(WINDOW_SEGMENTS)) * f64::from(word(SEGMENT_BYTES)) * 8.0;
     let possible = window_bits / (f64::from(rtt_us) * 1e-6);
-    let least_rtt_us = word(LEAST_RTT_US).min(rtt_us);
+    let least_rtt_us = word(MIN_RTT_US).min(rtt_us);
     // Where a queue has grown the path was full, although the application gave little.
     let has_queue = f64::from(rtt_us) > QUEUE_RATIO * f64::from(least_rtt_us) + QUEUE_US;
     let is_limited = info[APP_LIMITED] & 1 == 1;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mstcp_net::{sys, Driver, Error, Incoming, PlainTcp, Progress, Server, ServerConfig};
-use mstcp_proto::handshake::Client;
+use mstcp_proto::handshake::ClientHandshake;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Late enough for a first burst.
@@ -41,7 +41,7 @@ impl Net {
 }
 
 fn hello(id: u8, nonce: u8) -> Vec<u8> {
-    let mut client = Client::new(b"", [id; 16], 2, 1000);
+    let mut client = ClientHandshake::new(b"", [id; 16], 2, 1000);
     client.greet([nonce; 32], 0, b"early").unwrap().bytes
 }
 
@@ -104,7 +104,7 @@ fn hellos_have_their_turns_at_their_rate_after_a_first_burst() {
     assert!(waits(&incoming.advance(now_ns)));
     assert!(client.read(&mut [0; 100]).unwrap() > 0, "it is told why");
     match incoming.advance(incoming.timeout_ns()) {
-        Progress::Refused(Some(Error::NotLetIn { reason, .. })) => {
+        Progress::Refused(Some(Error::NotAdmitted { reason, .. })) => {
             assert_eq!(reason, "more than 10 hellos come in a second");
         }
         other => panic!("{other:?}"),
@@ -139,7 +139,7 @@ fn a_first_hello_on_another_path_takes_the_place_of_the_first_stream() {
     assert!(waits(&replay.advance(NOW_NS)));
     let end = replay.advance(replay.timeout_ns());
     assert!(
-        matches!(end, Progress::Refused(Some(Error::NotLetIn { .. }))),
+        matches!(end, Progress::Refused(Some(Error::NotAdmitted { .. }))),
         "{end:?}"
     );
 }

@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use mstcp_net::inbox::Target;
+use mstcp_net::inbox::ReadTarget;
 use mstcp_net::{Endpoint, Errno, OwnMemory};
 use mstcp_proto::Connection;
 use mstcp_proto::SplitMix64;
@@ -70,7 +70,7 @@ fn bytes_come_as_they_were_sent_in_place_and_in_blocks() {
         while !is_ended {
             wait(&socket);
             let mut buffer = vec![MaybeUninit::uninit(); 1 + below(100_000)];
-            let mut target = Target::new(&mut buffer);
+            let mut target = ReadTarget::new(&mut buffer);
             let count = match endpoint.next_in_place(0, target.room()) {
                 0 => endpoint.read(&mut OwnMemory, 0).unwrap(),
                 _ => endpoint.read_in_place(0, &mut target).unwrap().1,

@@ -10,8 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::Net;
-use mstcp_net::inbox::Target;
-use mstcp_net::shared::{Bell, Clock, Outcome, SharedDriver, Use, Wish};
+use mstcp_net::inbox::ReadTarget;
+use mstcp_net::shared::{Clock, LoopWaker, SharedDriver, ThreadUse, WaitFor, WaitOutcome};
 use mstcp_net::{
     Action, ClientConfig, Error, Event, Loss, ServerConfig, SocketId, StreamId, StreamSocket,
     TransportConfig,
@@ -22,7 +22,7 @@ const LIMIT_NS: u64 = 60 * SECOND_NS;
 
 struct End {
     shared: Arc<SharedDriver>,
-    bell: Arc<Bell>,
+    loop_waker: Arc<LoopWaker>,
     clock: Clock,
     start_ns: u64,
     began: Instant,
@@ -54,13 +54,13 @@ fn pair(streams: usize) -> [End; 2] {
         let end_of_test = End {
             sockets: sockets.collect(),
             shared: Arc::new(SharedDriver::new(end.driver)),
-            bell: Arc::new(Bell::new().unwrap()),
+            loop_waker: Arc::new(LoopWaker::new().unwrap()),
             clock: Clock::new(start_ns),
             start_ns,
             began: Instant::now(),
         };
-        let bell = Arc::clone(&end_of_test.bell);
-        end_of_test.shared.hand_over(bell, 7);
+        let loop_waker = Arc::clone(&end_of_test.loop_waker);
+        end_of_test.shared.hand_over(loop_waker, 7);
         end_of_test
     })
 }
@@ -73,7 +73,7 @@ impl End {
             let mut locked = self.shared.lock();
             locked.claim();
             while locked.poll_action().is_some() {}
-            if locked.look(now_ns, SECOND_NS / 500) == Use::Idle {
+            if locked.look(now_ns, SECOND_NS / 500) == ThreadUse::Idle {
                 locked.hold(true);
                 for (socket, _) in &self.sockets {
                     locked.readable(now_ns, *socket);
@@ -89,18 +89,18 @@ impl End {
         self.start_ns + self.began.elapsed().as_nanos() as u64
     }
 
-    fn wait(&self, wish: &mut Wish<'_>, for_ns: u64) -> Outcome {
+    fn wait(&self, wait_for: &mut WaitFor<'_>, for_ns: u64) -> WaitOutcome {
         let until_ns = Some(self.now_ns() + for_ns);
         (self.shared)
-            .wait(wish, &self.clock, until_ns, || Ok::<(), Infallible>(()))
+            .wait(wait_for, &self.clock, until_ns, || Ok::<(), Infallible>(()))
             .unwrap()
     }
 
-    fn receive(&self, size: usize, for_ns: u64) -> (Outcome, Vec<u8>) {
+    fn receive(&self, size: usize, for_ns: u64) -> (WaitOutcome, Vec<u8>) {
         let mut buffer = vec![MaybeUninit::new(0_u8); size];
-        let outcome = self.wait(&mut Wish::Bytes(Target::new(&mut buffer)), for_ns);
+        let outcome = self.wait(&mut WaitFor::Bytes(ReadTarget::new(&mut buffer)), for_ns);
         let count = match outcome {
-            Outcome::Done(count) => count,
+            WaitOutcome::Done(count) => count,
             _ => 0,
         };
         // SAFETY: all of it was 0 from the start.
@@ -111,11 +111,11 @@ impl End {
     }
 
     fn send(&self, bytes: &[u8]) {
-        let mut wish = Wish::Room {
+        let mut wait_for = WaitFor::Room {
             most: 1 << 20,
             few: 1 << 18,
         };
-        assert_eq!(self.wait(&mut wish, LIMIT_NS), Outcome::Done(0));
+        assert_eq!(self.wait(&mut wait_for, LIMIT_NS), WaitOutcome::Done(0));
         let now_ns = self.now_ns();
         (self.shared)
             .write(now_ns, true, |core| core.write(bytes))
@@ -136,7 +136,7 @@ impl End {
             draws = draws.wrapping_mul(6_364_136_223_846_793_005) + 1;
             let size = [1, 1000, 20_000, 300_000, 2_000_000][(draws >> 33) as usize % 5];
             let (outcome, bytes) = self.receive(size, LIMIT_NS);
-            assert!(matches!(outcome, Outcome::Done(1..)), "{outcome:?}");
+            assert!(matches!(outcome, WaitOutcome::Done(1..)), "{outcome:?}");
             received.extend(bytes);
         }
         received
@@ -173,11 +173,11 @@ fn two_threads_a_side_carry_both_directions_at_once() {
 #[test]
 fn a_wait_ends_in_time_and_when_it_is_dismissed() {
     let [near, far] = pair(2);
-    assert_eq!(near.receive(10, SECOND_NS / 20).0, Outcome::TimedOut);
+    assert_eq!(near.receive(10, SECOND_NS / 20).0, WaitOutcome::TimedOut);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| near.receive(10, LIMIT_NS).0);
         near.shared.dismiss(true, false);
-        assert_eq!(waiting.join().unwrap(), Outcome::Dismissed);
+        assert_eq!(waiting.join().unwrap(), WaitOutcome::Dismissed);
     });
     // The other direction goes on.
     near.send(b"still");
@@ -190,12 +190,12 @@ fn a_follower_leads_when_the_leader_leaves() {
     thread::scope(|scope| {
         // It leads first, and times out while the reader follows.
         let writer = scope.spawn(|| {
-            let mut wish = Wish::Room { most: 0, few: 0 };
+            let mut wait_for = WaitFor::Room { most: 0, few: 0 };
             near.shared.lock().core().write(&[0; 1 << 23]).unwrap();
-            near.wait(&mut wish, SECOND_NS / 10)
+            near.wait(&mut wait_for, SECOND_NS / 10)
         });
         let reader = scope.spawn(|| near.receive(10, LIMIT_NS).1);
-        assert_eq!(writer.join().unwrap(), Outcome::TimedOut);
+        assert_eq!(writer.join().unwrap(), WaitOutcome::TimedOut);
         far.send(b"for the follower");
         assert_eq!(reader.join().unwrap(), b"for the fo");
     });
@@ -206,23 +206,23 @@ fn the_loop_has_an_idle_connection_back_and_is_told_when_a_long_wait_ends() {
     let [near, far] = pair(1);
     assert!(!near.shared.lock().is_out());
     near.send(b"x");
-    assert_eq!(near.bell.take(), [7]);
+    assert_eq!(near.loop_waker.take(), [7]);
     let requests = near.shared.take_requests();
     assert!(requests.stand_by && !requests.attend && !requests.watch);
     assert!(near.shared.lock().is_out());
     let now_ns = near.now_ns();
-    assert_eq!(near.shared.lock().look(now_ns, LIMIT_NS), Use::Recent);
+    assert_eq!(near.shared.lock().look(now_ns, LIMIT_NS), ThreadUse::Recent);
     assert_eq!(
         near.shared.lock().look(now_ns + LIMIT_NS, SECOND_NS),
-        Use::Idle
+        ThreadUse::Idle
     );
     assert!(!near.shared.lock().is_out());
     thread::scope(|scope| {
         let waiting = scope.spawn(|| near.receive(10, LIMIT_NS).1);
-        while near.shared.lock().look(near.now_ns(), SECOND_NS) != Use::Waiting {
+        while near.shared.lock().look(near.now_ns(), SECOND_NS) != ThreadUse::Waiting {
             thread::sleep(Duration::from_millis(1));
         }
-        near.bell.take();
+        near.loop_waker.take();
         near.shared.take_requests();
         far.send(b"y");
         assert_eq!(waiting.join().unwrap(), b"y");
@@ -267,16 +267,16 @@ fn the_end_of_the_sockets_ends_all_waits() {
     assert_eq!(near.receive(2, LIMIT_NS).1, b"la");
     thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            let mut wish = Wish::Room { most: 0, few: 0 };
+            let mut wait_for = WaitFor::Room { most: 0, few: 0 };
             near.shared.lock().core().write(&[0; 1 << 23]).unwrap();
-            near.wait(&mut wish, LIMIT_NS)
+            near.wait(&mut wait_for, LIMIT_NS)
         });
         let now_ns = near.now_ns();
         near.shared.lock().give_up(now_ns, Error::Closed);
-        assert_eq!(writer.join().unwrap(), Outcome::Over);
+        assert_eq!(writer.join().unwrap(), WaitOutcome::Over);
     });
     assert_eq!(near.receive(10, LIMIT_NS).1, b"st");
-    assert_eq!(near.receive(10, LIMIT_NS).0, Outcome::Over);
+    assert_eq!(near.receive(10, LIMIT_NS).0, WaitOutcome::Over);
 }
 
 #[test]
@@ -284,10 +284,10 @@ fn an_attempt_never_waits_and_leaves_the_rest_to_the_loop() {
     let [near, far] = pair(2);
     let mut buffer = [MaybeUninit::uninit(); 10];
     let attempt = |buffer: &mut [MaybeUninit<u8>]| {
-        let mut wish = Wish::Bytes(Target::new(buffer));
-        near.shared.attempt(&mut wish, near.now_ns()).unwrap()
+        let mut wait_for = WaitFor::Bytes(ReadTarget::new(buffer));
+        near.shared.attempt(&mut wait_for, near.now_ns()).unwrap()
     };
-    assert_eq!(attempt(&mut buffer), Outcome::TimedOut);
+    assert_eq!(attempt(&mut buffer), WaitOutcome::TimedOut);
     assert!(!near.shared.lock().is_out());
     far.send(b"by the loop");
     while near.shared.lock().ready_bytes() == 0 {
@@ -296,7 +296,7 @@ fn an_attempt_never_waits_and_leaves_the_rest_to_the_loop() {
             near.shared.lock().readable(now_ns, near.sockets[stream].0);
         }
     }
-    assert_eq!(attempt(&mut buffer), Outcome::Done(10));
+    assert_eq!(attempt(&mut buffer), WaitOutcome::Done(10));
     assert!(near.shared.take_requests().attend);
     assert!(!near.shared.lock().is_out());
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// A bound that connections share; each has a [`Share`] of it.
+/// A memory limit that connections share, each by a [`Reservation`].
 #[derive(Debug)]
 pub struct Budget {
     limit_bytes: AtomicU64,
@@ -37,14 +37,14 @@ impl Budget {
     }
 }
 
-/// One connection's part of a [`Budget`]; given back when it is dropped.
+/// One connection's part of a [`Budget`], returned when it is dropped.
 #[derive(Debug)]
-pub struct Share {
+pub struct Reservation {
     budget: Arc<Budget>,
     promised_bytes: u64,
 }
 
-impl Share {
+impl Reservation {
     /// A part of nothing yet.
     pub fn new(budget: Arc<Budget>) -> Self {
         budget.shares.fetch_add(1, Relaxed);
@@ -77,7 +77,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.set(0);
         self.budget.shares.fetch_sub(1, Relaxed);
@@ -86,13 +86,15 @@ impl Drop for Share {
 
 #[cfg(test)]
 mod tests {
-    use super::{Budget, Share};
+    use super::{Budget, Reservation};
     use std::sync::Arc;
 
     #[test]
     fn the_sum_stays_within_the_bound_and_late_comers_get_a_part() {
         let budget = Arc::new(Budget::new(1000));
-        let mut shares: Vec<Share> = (0..10).map(|_| Share::new(Arc::clone(&budget))).collect();
+        let mut shares: Vec<Reservation> = (0..10)
+            .map(|_| Reservation::new(Arc::clone(&budget)))
+            .collect();
         let mut given = Vec::new();
         for share in &mut shares {
             let most = share.most(200);
@@ -116,7 +118,7 @@ mod tests {
     #[test]
     fn a_smaller_bound_takes_nothing_back() {
         let budget = Arc::new(Budget::new(1000));
-        let mut share = Share::new(Arc::clone(&budget));
+        let mut share = Reservation::new(Arc::clone(&budget));
         share.set(share.most(400));
         budget.set_limit_bytes(100);
         assert_eq!((budget.promised_bytes(), share.most(400)), (400, 100));

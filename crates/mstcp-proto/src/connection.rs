@@ -11,22 +11,22 @@ use std::sync::Arc;
 
 use crate::budget::Budget;
 use crate::control::Control;
-use crate::doubt::{Doubts, Unanswered};
 use crate::error::LocalError;
 use crate::frame::MAX_PAYLOAD_BYTES;
-use crate::handshake::{Client, Proof};
+use crate::handshake::{ClientHandshake, Proof};
 use crate::hello::MAX_PRIORITY;
-use crate::life::Life;
+use crate::peer_activity::PeerActivity;
 use crate::receiver::Receiver;
 use crate::scheduler::{Scheduler, StreamSet};
 use crate::send_buffer::SharedBytes;
 use crate::sender::{MeasuredPath, Sender};
 use crate::slice::Slice;
 use crate::state::{ConnectionState, Event};
+use crate::unanswered::{Unanswered, UnansweredStreams};
 use crate::MAX_STREAMS;
 
 pub use counters::{Counters, StreamCounters};
-use opening::{Joining, Opening};
+use opening::{PendingJoin, PendingOpen};
 use timers::Timers;
 
 /// What may wait for the application of a plain connection before its stream is read no more.
@@ -63,12 +63,12 @@ pub struct Connection {
     closed: Option<(u16, String)>,
     trusting: bool,
     is_plain: bool,
-    /// Of a client: what is known of hellos that have not been answered, and what makes further ones, once the first was.
-    opening: Option<Opening>,
-    joining: Vec<Joining>,
-    client: Option<Client>,
-    life: Life,
-    doubts: Doubts,
+    /// Client only: the hellos that have not been answered, and what makes further ones.
+    opening: Option<PendingOpen>,
+    joining: Vec<PendingJoin>,
+    client: Option<ClientHandshake>,
+    peer_activity: PeerActivity,
+    unanswered_streams: UnansweredStreams,
     timers: Timers,
     state: ConnectionState,
     /// It was closed, and the peer has everything.
@@ -149,8 +149,8 @@ impl Connection {
             opening: None,
             joining: Vec::new(),
             client: None,
-            life: Life::default(),
-            doubts: Doubts::default(),
+            peer_activity: PeerActivity::default(),
+            unanswered_streams: UnansweredStreams::default(),
             timers: Timers::new(),
             state: ConnectionState::Open,
             delivered: false,
@@ -166,12 +166,12 @@ impl Connection {
         self.is_plain
     }
 
-    /// Of a plain connection: offer this many bytes at a time at most.
+    /// Offer at most this many bytes at a time of a plain connection.
     pub fn set_plain_bytes(&mut self, most: usize) {
         self.sender.set_plain_bytes(most);
     }
 
-    /// Of a plain connection whose stream ends: append to `out` what may have been the beginning of a hello.
+    /// Append to `out` what may have been the beginning of a hello, when the stream of a plain connection ends.
     pub fn release_opening(&mut self, out: &mut Vec<Slice>) {
         self.receiver.release_opening(out);
     }
@@ -189,7 +189,7 @@ impl Connection {
         self.receiver.share_budget(budget);
     }
 
-    /// Of a connection whose sockets are closed, where it is kept for longer: see [`Receiver::leave_budget`].
+    /// Release its receive memory once its sockets are closed; see [`Receiver::leave_budget`].
     pub fn leave_budget(&mut self) {
         self.receiver.leave_budget();
     }
@@ -253,22 +253,22 @@ impl Connection {
         Ok(())
     }
 
-    /// Of a server without a secret: use the data frames that the client sends behind its first hello, before its CONFIRM.
+    /// Use the data frames behind a client's first hello before its CONFIRM: for servers without a secret.
     pub fn take_unconfirmed(&mut self) {
         self.receiver.take_unconfirmed();
     }
 
-    /// Of a server: whether the client's CONFIRM on the stream that opened the connection is still awaited.
+    /// Whether a server still awaits the client's CONFIRM on the stream that opened the connection.
     pub fn is_unconfirmed(&self) -> bool {
         self.receiver.is_unconfirmed()
     }
 
-    /// Of a client: count the first bytes that were written as delivered, since they went with the hello.
+    /// Count the first bytes that a client wrote as delivered: they went with the hello.
     pub fn skip_early(&mut self, length: usize) {
         self.sender.skip_early(length);
     }
 
-    /// Of a server: take the bytes that came with the hello; append to `out` what is in order.
+    /// Accept the bytes that came with a client's hello; append to `out` what is in order.
     pub fn on_early(&mut self, early: &[u8], out: &mut Vec<Slice>) {
         self.receiver.on_early(early, out);
     }
@@ -376,14 +376,16 @@ impl Connection {
 
     /// The streams that have been silent while something is awaited: the shell asks TCP about them and tells what it says by
     /// [`Connection::on_unanswered`]. Due also at [`Connection::timeout_ns`].
-    pub fn doubted(&mut self, now_ns: u64) -> StreamSet {
+    pub fn streams_to_query(&mut self, now_ns: u64) -> StreamSet {
         self.now_ns = self.now_ns.max(now_ns);
-        if !self.doubts_streams() {
+        if !self.may_query_tcp() {
             return StreamSet::default();
         }
-        let (alive, life) = (self.alive(), &self.life);
-        let heard = alive.iter().map(|slot| (slot, life.stream_heard_ns(slot)));
-        self.doubts.take_due(self.now_ns, heard)
+        let (alive, peer_activity) = (self.alive(), &self.peer_activity);
+        let heard = alive
+            .iter()
+            .map(|slot| (slot, peer_activity.stream_heard_ns(slot)));
+        self.unanswered_streams.take_due(self.now_ns, heard)
     }
 
     /// Note what the peer's kernel has not answered on a stream. A stream on which TCP sends again for long is given up: its next
@@ -397,13 +399,13 @@ impl Connection {
             self.probe();
         }
         let round_trips_ns = self.sender.round_trips_of_ns(slot);
-        let is_dead = (self.doubts).note(self.now_ns, slot, unanswered, round_trips_ns);
+        let is_dead = (self.unanswered_streams).note(self.now_ns, slot, unanswered, round_trips_ns);
         if is_dead {
             self.give_up_stream(slot);
         }
     }
 
-    fn doubts_streams(&self) -> bool {
+    fn may_query_tcp(&self) -> bool {
         let awaits = self.sender.awaits() || !self.stalled().is_empty();
         !self.trusting && (awaits || self.may_probe())
     }
@@ -466,15 +468,15 @@ impl Connection {
             .ok_or(LocalError::StreamCount(MAX_STREAMS + 1))?;
         self.sender.add_stream(slot, id, weight);
         self.receiver.add_stream(slot, id);
-        self.life.note_stream(slot, self.now_ns);
-        self.doubts.add_stream(slot);
+        self.peer_activity.note_stream(slot, self.now_ns);
+        self.unanswered_streams.add_stream(slot);
         self.note_added();
         // It may have been lost with another.
         self.push_announced(StreamSet::only(slot));
         Ok(slot)
     }
 
-    /// Of a server: tell the client at which addresses, [`crate::MAX_ADDRESSES`] at most, it accepts further streams; those that
+    /// Tell the client (servers only) at which addresses, [`crate::MAX_ADDRESSES`] at most, it accepts further streams; those that
     /// were named before and are missing are withdrawn.
     pub fn announce(&mut self, addresses: Vec<SocketAddr>) {
         let number = self.announced.as_ref().map_or(0, |(number, _)| *number) + 1;

@@ -114,7 +114,7 @@ pub struct Parser {
     frame_payload_bytes: usize,
     state: State,
     kept: Vec<u8>,
-    /// Of the data frame that began last: the bytes of its header and of its payload.
+    /// Bytes of header and of payload of the data frame that began last.
     latest: (usize, usize),
 }
 
@@ -129,7 +129,7 @@ pub struct Expected {
 
 /// Some of a frame's payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct PayloadPart {
     /// Offset of the first byte.
     pub offset: u64,
     /// Whether the frame begins with it.
@@ -211,7 +211,7 @@ impl Parser {
     }
 
     /// Go on after this many bytes of a frame's payload, which the caller has; none if there are none.
-    pub(crate) fn skip(&mut self, count: usize) -> Option<Part> {
+    pub(crate) fn skip(&mut self, count: usize) -> Option<PayloadPart> {
         let State::Data {
             offset,
             rest,
@@ -234,7 +234,7 @@ impl Parser {
                 first: false,
             }
         };
-        Some(Part {
+        Some(PayloadPart {
             offset,
             first,
             last,

@@ -52,7 +52,7 @@ pub struct Hello {
     pub nonce: [u8; NONCE_BYTES],
     /// The client's first application bytes; on stream 0 only.
     pub early_data: Vec<u8>,
-    /// Of an answer: why the stream is refused, 0 if it is not; see [`crate::code`], one is added to each.
+    /// In an answer: why the stream is refused, 0 if it is not; see [`crate::code`], one is added to each.
     pub refusal: u32,
     /// Streams of the lowest value that work are used, both directions; 0 to 255.
     pub priority: u32,
@@ -194,10 +194,10 @@ pub fn rest_bytes(prefix: &[u8; PREFIX_BYTES]) -> Result<usize, RemoteError> {
 }
 
 /// The bytes that a proof is made of, the message in them, and the proof.
-pub type Parts<'a> = (&'a [u8], &'a [u8], &'a [u8; PROOF_BYTES]);
+pub type SplitHello<'a> = (&'a [u8], &'a [u8], &'a [u8; PROOF_BYTES]);
 
 /// A whole hello as it came: the bytes that the proof is made of, the message, and the proof.
-pub fn split(opening: &[u8]) -> Result<Parts<'_>, RemoteError> {
+pub fn split(opening: &[u8]) -> Result<SplitHello<'_>, RemoteError> {
     let prefix: &[u8; PREFIX_BYTES] = opening
         .get(..PREFIX_BYTES)
         .and_then(|prefix| prefix.try_into().ok())

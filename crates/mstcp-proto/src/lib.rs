@@ -59,7 +59,7 @@
 //! | [`RecordWriter`], [`RecordReader`] | bytes that are authenticated without TLS |
 //! | [`scheduler`] | which stream carries the next frame |
 //! | [`Slice`], [`Storage`] | received bytes that are not copied |
-//! | [`Redial`] | when a lost stream is opened again |
+//! | [`ReconnectBackoff`] | when a lost stream is opened again |
 //! | [`Budget`] | what all connections of a process may promise to receive |
 //! | [`SplitMix64`] | the generator of all draws |
 #![forbid(unsafe_code)]
@@ -67,40 +67,40 @@
 mod budget;
 mod connection;
 mod control;
-mod doubt;
 mod error;
 pub mod frame;
 pub mod handshake;
 pub mod hello;
-mod life;
+mod peer_activity;
 mod reassembly;
 mod receiver;
+mod reconnect;
 mod records;
-mod redial;
 mod rng;
 pub mod scheduler;
 mod send_buffer;
 mod sender;
 mod slice;
 mod state;
+mod unanswered;
 
 pub use budget::Budget;
 pub use connection::{Config, Connection, Counters, StreamCounters};
 pub use control::{code, Control, MAX_ADDRESSES};
-pub use doubt::Unanswered;
 pub use error::{Error, LocalError, RemoteError};
 #[doc(hidden)] // for its fuzz target alone
 pub use reassembly::Reassembly;
+pub use reconnect::{ReconnectAttempt, ReconnectBackoff};
 pub use records::{
     RecordKeys, RecordReader, RecordWriter, MAX_RECORD_BYTES, RECORD_OVERHEAD_BYTES,
 };
-pub use redial::{Attempt, Redial};
 pub use rng::SplitMix64;
 pub use scheduler::{Scheduler, StreamSet};
 pub use send_buffer::SharedBytes;
 pub use sender::MeasuredPath;
 pub use slice::{Slice, Storage};
 pub use state::{ConnectionState, Event, Outcome};
+pub use unanswered::Unanswered;
 
 /// The most streams that a connection may have.
 pub const MAX_STREAMS: usize = 64;

@@ -7,7 +7,7 @@ mod acknowledging;
 
 use std::sync::Arc;
 
-use crate::budget::{Budget, Share};
+use crate::budget::{Budget, Reservation};
 use crate::control::Control;
 use crate::error::{Error, LocalError, RemoteError};
 use crate::frame::{Expected, Parsed, Parser, OFFSET_LIMIT};
@@ -35,7 +35,7 @@ pub(crate) fn ack_bytes(arrived_bytes: u64) -> u64 {
 }
 
 /// This many pieces may wait however small the window is.
-pub(crate) const LEAST_PIECES: usize = 1024;
+pub(crate) const MIN_PIECES: usize = 1024;
 
 /// What one stream has brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,7 +62,7 @@ struct Stream {
     acks_told: u64,
     received: Received,
     last_offset: u64,
-    /// Of `received.frames`, those of the stream's id that are complete, and those told to the peer.
+    /// Complete frames among `received.frames` that carry the stream's id, and those reported to the peer.
     complete: u64,
     told: u64,
 }
@@ -111,16 +111,16 @@ pub struct Receiver {
     /// Data is used before the CONFIRM of its stream.
     takes_unconfirmed: bool,
     /// Part of what the process may promise; none: the window is this connection's alone.
-    share: Option<Share>,
+    share: Option<Reservation>,
     /// See [`Receiver::trust_streams`].
     trusting: bool,
     /// Plain TCP: bytes as they are.
-    plain: Option<Opening>,
+    plain: Option<HelloDetection>,
 }
 
 /// How a plain connection began.
 #[derive(Debug)]
-enum Opening {
+enum HelloDetection {
     /// It is no MSTCP hello.
     Decided,
     /// These bytes may be the beginning of one.
@@ -154,8 +154,8 @@ impl Receiver {
         let mut receiver = Self::new(1, frame_payload_bytes, limit_bytes);
         receiver.trust_streams();
         receiver.plain = Some(match is_decided {
-            true => Opening::Decided,
-            false => Opening::Open(Vec::new()),
+            true => HelloDetection::Decided,
+            false => HelloDetection::Open(Vec::new()),
         });
         receiver
     }
@@ -175,7 +175,7 @@ impl Receiver {
     }
 
     pub fn share_budget(&mut self, budget: Arc<Budget>) {
-        self.share = Some(Share::new(budget));
+        self.share = Some(Reservation::new(budget));
     }
 
     /// Give back to the budget what was promised: the peer can send nothing more.
@@ -229,7 +229,7 @@ impl Receiver {
                         };
                         self.reassembly.insert(offset, piece, out);
                     }
-                    let most = self.window_bytes / PIECE_OVERHEAD_BYTES + LEAST_PIECES;
+                    let most = self.window_bytes / PIECE_OVERHEAD_BYTES + MIN_PIECES;
                     if self.reassembly.pieces() > most && !self.trusting {
                         return Err(RemoteError::TooManyPieces.into());
                     }
@@ -264,7 +264,7 @@ impl Receiver {
         out: &mut Vec<Slice>,
     ) -> Result<(), RemoteError> {
         let piece = match &mut self.plain {
-            Some(Opening::Open(opening)) => {
+            Some(HelloDetection::Open(opening)) => {
                 opening.extend_from_slice(data);
                 if opening.starts_with(&MAGIC) {
                     return Err(RemoteError::LateHello);
@@ -276,15 +276,15 @@ impl Receiver {
             }
             _ => shared.cloned().unwrap_or_else(|| Slice::copy_of(data)),
         };
-        self.plain = Some(Opening::Decided);
+        self.plain = Some(HelloDetection::Decided);
         self.deliver_plain(stream, piece, out)
     }
 
     /// Take what may have been the beginning of a hello, now that nothing follows.
     pub(crate) fn release_opening(&mut self, out: &mut Vec<Slice>) {
-        if let Some(Opening::Open(opening)) = &mut self.plain {
+        if let Some(HelloDetection::Open(opening)) = &mut self.plain {
             let piece = Slice::copy_of(&std::mem::take(opening));
-            self.plain = Some(Opening::Decided);
+            self.plain = Some(HelloDetection::Decided);
             // Its bytes are few.
             let _ = self.deliver_plain(0, piece, out);
         }
@@ -309,7 +309,7 @@ impl Receiver {
             return 0;
         };
         if let Some(opening) = &self.plain {
-            let is_open = stream.alive && matches!(opening, Opening::Decided);
+            let is_open = stream.alive && matches!(opening, HelloDetection::Decided);
             return if is_open { usize::MAX } else { 0 };
         }
         let is_simple = stream.alive && !stream.last && stream.unconfirmed.is_none();
@@ -457,7 +457,7 @@ impl Receiver {
 
     pub fn expected(&self, stream: usize) -> Option<Expected> {
         if let Some(opening) = &self.plain {
-            return matches!(opening, Opening::Decided).then_some(Expected {
+            return matches!(opening, HelloDetection::Decided).then_some(Expected {
                 payload_bytes: usize::MAX,
                 header_bytes: 0,
             });

@@ -18,9 +18,9 @@ pub const RECORD_OVERHEAD_BYTES: usize = LENGTH_BYTES + TAG_BYTES;
 /// The keys of a stream's two directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordKeys {
-    /// Of what the client sends.
+    /// Key of what the client sends.
     pub client: Proof,
-    /// Of what the server sends.
+    /// Key of what the server sends.
     pub server: Proof,
 }
 

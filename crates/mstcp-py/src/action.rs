@@ -52,9 +52,9 @@ pub(crate) struct Action {
     _held: Option<StreamSocket>,
 }
 
-/// What Python was told.
+/// What Python's numbers of slots and sockets refer to.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct SocketTable {
     /// The stream of each slot in the core.
     slots: Vec<StreamId>,
     /// Sockets that are watched and no streams yet.
@@ -82,7 +82,7 @@ impl Action {
         py: Python<'_>,
         told: Told,
         driver: &mut Driver,
-        known: &mut Known,
+        known: &mut SocketTable,
     ) -> Option<Self> {
         let slots = &mut known.slots;
         Some(match told {
@@ -144,7 +144,7 @@ impl Action {
         })
     }
 
-    /// Of a stream that has joined: have Python close its socket; false if it does already.
+    /// Have Python close the socket of a stream that has joined; false if it does already.
     pub(crate) fn take_socket(&mut self, driver: &mut Driver) -> bool {
         if self.kind != "joined" {
             return true;

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 /// `Py_buffer` of CPython's buffer protocol. It is part of the stable interface from 3.11 on, and the same before.
 #[repr(C)]
-struct View {
+struct PyBuffer {
     buf: *mut c_void,
     obj: *mut ffi::PyObject,
     len: ffi::Py_ssize_t,
@@ -23,8 +23,8 @@ struct View {
 }
 
 extern "C" {
-    fn PyObject_GetBuffer(object: *mut ffi::PyObject, view: *mut View, flags: c_int) -> c_int;
-    fn PyBuffer_Release(view: *mut View);
+    fn PyObject_GetBuffer(object: *mut ffi::PyObject, view: *mut PyBuffer, flags: c_int) -> c_int;
+    fn PyBuffer_Release(view: *mut PyBuffer);
 }
 
 /// `PyBUF_SIMPLE | PyBUF_WRITABLE`
@@ -32,7 +32,7 @@ const WRITABLE: c_int = 1;
 
 /// A buffer that stays as large as it is, and where it is, until this is dropped.
 pub struct WritableBuffer<'py> {
-    view: Box<View>,
+    view: Box<PyBuffer>,
     _py: Python<'py>,
 }
 
@@ -41,7 +41,7 @@ impl<'py> WritableBuffer<'py> {
     pub fn new(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         // SAFETY: all zeros are no pointers; Python fills the view, or sets its exception.
         unsafe {
-            let mut view: Box<View> = Box::new(std::mem::zeroed());
+            let mut view: Box<PyBuffer> = Box::new(std::mem::zeroed());
             if PyObject_GetBuffer(object.as_ptr(), &mut *view, WRITABLE) != 0 {
                 return Err(PyErr::fetch(object.py()));
             }

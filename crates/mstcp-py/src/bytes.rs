@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 extern "C" {
-    /// Of Python's stable interface; pyo3-ffi leaves it out there.
+    /// Part of Python's stable interface, but missing from pyo3-ffi's.
     fn _PyBytes_Resize(object: *mut *mut ffi::PyObject, size: ffi::Py_ssize_t) -> c_int;
 }
 

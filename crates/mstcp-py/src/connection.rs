@@ -4,18 +4,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use memmap2::MmapOptions;
-use mstcp_net::shared::Locked;
+use mstcp_net::shared::DriverGuard;
 use mstcp_net::{Driver, SharedDriver, SocketId, StreamId};
 use mstcp_proto::LocalError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::action::{failure, Action, Known};
+use crate::action::{failure, Action, SocketTable};
 use crate::bytes::{self, Bytes, PythonMemory};
 use crate::client::{Address, AskedStream, Options};
 use crate::counters::Counters;
 use crate::local;
-use crate::waiter::{Bell, Waiter};
+use crate::waiter::{LoopWaker, Waiter};
 
 /// Writes of this size and more are referred to, smaller ones copied.
 const SHARED_WRITE_BYTES: usize = 1 << 14;
@@ -25,15 +25,15 @@ const DETACHED_BYTES: usize = 1 << 16;
 #[pyclass(module = "mstcp._core", frozen)]
 pub(crate) struct Connection {
     shared: Arc<SharedDriver>,
-    known: Mutex<Known>,
+    known: Mutex<SocketTable>,
     /// When Python was told to call again; the greatest number: not.
     told_due_ns: AtomicU64,
 }
 
 /// Bytes to be written.
-pub(crate) struct Piece(Bytes);
+pub(crate) struct WriteData(Bytes);
 
-impl Piece {
+impl WriteData {
     pub(crate) fn new(data: &Bound<'_, PyBytes>) -> Self {
         Self(Bytes::new(data))
     }
@@ -82,7 +82,7 @@ impl Connection {
     }
 
     /// The connection, other threads of Python going on while one has it.
-    fn locked(&self, py: Python<'_>) -> Locked<'_> {
+    fn locked(&self, py: Python<'_>) -> DriverGuard<'_> {
         loop {
             if let Some(locked) = self.shared.try_lock() {
                 return locked;
@@ -196,7 +196,7 @@ impl Connection {
     }
 
     #[pyo3(signature = (bell, number, /))]
-    fn hand_over(&self, py: Python<'_>, bell: &Bell, number: u64) -> Waiter {
+    fn hand_over(&self, py: Python<'_>, bell: &LoopWaker, number: u64) -> Waiter {
         self.locked(py).read_ahead();
         Waiter::new(&self.shared, bell, number)
     }
@@ -228,7 +228,7 @@ impl Connection {
     #[pyo3(signature = (now_ns, data, /))]
     fn write_now(&self, py: Python<'_>, now_ns: u64, data: &Bound<'_, PyBytes>) -> PyResult<()> {
         let mut driver = self.locked(py);
-        Piece::new(data).push(driver.core()).map_err(local)?;
+        WriteData::new(data).push(driver.core()).map_err(local)?;
         settle(&mut driver, py, now_ns);
         Ok(())
     }

@@ -191,13 +191,13 @@ impl Incoming {
     }
 }
 
-/// Why a stream is not let in, as Python's exception.
+/// Why a stream is not admitted, as Python's exception.
 fn rejection(py: Python<'_>, error: &Error) -> PyErr {
     match error {
-        Error::NotLetIn { code, reason } if *code == code::UNKNOWN_CONNECTION => {
+        Error::NotAdmitted { code, reason } if *code == code::UNKNOWN_CONNECTION => {
             ConnectionLost::new_err(reason.clone())
         }
-        Error::NotLetIn { .. } => RemoteProtocolError::new_err(error.to_string()),
+        Error::NotAdmitted { .. } => RemoteProtocolError::new_err(error.to_string()),
         Error::Handshake { error, .. } => broken(py, error),
         Error::Io(error) => broken(py, error),
         error => failure(py, error),

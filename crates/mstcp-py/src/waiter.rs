@@ -1,11 +1,11 @@
-//! `mstcp._core.Waiter` and `Bell`: a connection that an event loop and the threads which wait for it drive in turn.
+//! `mstcp._core.Waiter` and `LoopWaker`: a connection that an event loop and the threads which wait for it drive in turn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mstcp_net::inbox::Target;
+use mstcp_net::inbox::ReadTarget;
 use mstcp_net::memory::keep_freed_memory;
-use mstcp_net::shared::{self, Clock, Outcome, SharedDriver, Use, WaitError, Wish};
+use mstcp_net::shared::{self, Clock, SharedDriver, ThreadUse, WaitError, WaitFor, WaitOutcome};
 use mstcp_proto::LocalError;
 use pyo3::exceptions::{PyBlockingIOError, PyTimeoutError};
 use pyo3::prelude::*;
@@ -13,12 +13,12 @@ use pyo3::types::PyBytes;
 
 use crate::buffer::WritableBuffer;
 use crate::bytes::NewBytes;
-use crate::connection::Piece;
+use crate::connection::WriteData;
 use crate::convert::os_error;
 use crate::local;
 
 /// What `recv` makes room for, however much it is asked for.
-const MOST_RECEIVED_BYTES: usize = 1 << 20;
+const MAX_RECEIVED_BYTES: usize = 1 << 20;
 
 /// Whether the process is about to end.
 static IS_EXITING: AtomicBool = AtomicBool::new(false);
@@ -41,15 +41,15 @@ fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-#[pyclass(module = "mstcp._core", frozen)]
-pub struct Bell(Arc<shared::Bell>);
+#[pyclass(module = "mstcp._core", name = "Bell", frozen)]
+pub struct LoopWaker(Arc<shared::LoopWaker>);
 
 #[pymethods]
-impl Bell {
+impl LoopWaker {
     #[new]
     fn new() -> PyResult<Self> {
-        let bell = shared::Bell::new().map_err(os_error)?;
-        Ok(Self(Arc::new(bell)))
+        let loop_waker = shared::LoopWaker::new().map_err(os_error)?;
+        Ok(Self(Arc::new(loop_waker)))
     }
 
     fn fileno(&self) -> i32 {
@@ -92,9 +92,9 @@ impl Readiness {
 pub struct Waiter(Arc<SharedDriver>);
 
 impl Waiter {
-    pub fn new(endpoint: &Arc<SharedDriver>, bell: &Bell, id: u64) -> Self {
+    pub fn new(endpoint: &Arc<SharedDriver>, loop_waker: &LoopWaker, id: u64) -> Self {
         keep_freed_memory();
-        endpoint.hand_over(Arc::clone(&bell.0), id);
+        endpoint.hand_over(Arc::clone(&loop_waker.0), id);
         Self(Arc::clone(endpoint))
     }
 
@@ -103,26 +103,26 @@ impl Waiter {
         &self,
         py: Python<'_>,
         now_ns: u64,
-        wish: &mut Wish<'_>,
+        wait_for: &mut WaitFor<'_>,
         timeout_ns: Option<u64>,
     ) -> PyResult<Option<usize>> {
         let outcome = if timeout_ns == Some(0) {
             let shared = &self.0;
-            detached(py, || shared.attempt(wish, now_ns)).map_err(local)?
+            detached(py, || shared.attempt(wait_for, now_ns)).map_err(local)?
         } else {
             let clock = Clock::new(now_ns);
             let until_ns = timeout_ns.map(|timeout_ns| now_ns.saturating_add(timeout_ns));
             let check = || Python::attach(|py| py.check_signals());
-            detached(py, || self.0.wait(wish, &clock, until_ns, check)).map_err(wait_error)?
+            detached(py, || self.0.wait(wait_for, &clock, until_ns, check)).map_err(wait_error)?
         };
         match outcome {
-            Outcome::Done(count) => Ok(Some(count)),
-            Outcome::Ended => Ok(Some(0)),
-            Outcome::Over | Outcome::Dismissed => Ok(None),
-            Outcome::TimedOut if timeout_ns == Some(0) => Err(PyBlockingIOError::new_err(
+            WaitOutcome::Done(count) => Ok(Some(count)),
+            WaitOutcome::Ended => Ok(Some(0)),
+            WaitOutcome::Over | WaitOutcome::Dismissed => Ok(None),
+            WaitOutcome::TimedOut if timeout_ns == Some(0) => Err(PyBlockingIOError::new_err(
                 "the operation would have to wait, and the timeout is 0",
             )),
-            Outcome::TimedOut => Err(PyTimeoutError::new_err("timed out")),
+            WaitOutcome::TimedOut => Err(PyTimeoutError::new_err("timed out")),
         }
     }
 }
@@ -147,13 +147,13 @@ impl Waiter {
         timeout_ns: Option<u64>,
         keeps: bool,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let mut bytes = NewBytes::new(py, size.clamp(1, MOST_RECEIVED_BYTES))?;
-        let target = Target::new(bytes.buffer());
-        let mut wish = match keeps {
-            true => Wish::Peek(target),
-            false => Wish::Bytes(target),
+        let mut bytes = NewBytes::new(py, size.clamp(1, MAX_RECEIVED_BYTES))?;
+        let target = ReadTarget::new(bytes.buffer());
+        let mut wait_for = match keeps {
+            true => WaitFor::Peek(target),
+            false => WaitFor::Bytes(target),
         };
-        match self.wait(py, now_ns, &mut wish, timeout_ns)? {
+        match self.wait(py, now_ns, &mut wait_for, timeout_ns)? {
             None => Ok(None),
             Some(0) => Ok(Some(PyBytes::new(py, b""))),
             Some(count) => Ok(Some(bytes.into_object(py, count)?)),
@@ -172,7 +172,7 @@ impl Waiter {
         self.wait(
             py,
             now_ns,
-            &mut Wish::Bytes(Target::new(buffer.bytes())),
+            &mut WaitFor::Bytes(ReadTarget::new(buffer.bytes())),
             timeout_ns,
         )
     }
@@ -187,11 +187,11 @@ impl Waiter {
         few: usize,
         timeout_ns: Option<u64>,
     ) -> PyResult<bool> {
-        let mut wish = Wish::Room { most, few };
-        if self.wait(py, now_ns, &mut wish, timeout_ns)?.is_none() {
+        let mut wait_for = WaitFor::Room { most, few };
+        if self.wait(py, now_ns, &mut wait_for, timeout_ns)?.is_none() {
             return Ok(false);
         }
-        let piece = Piece::new(data);
+        let piece = WriteData::new(data);
         let shared = &self.0;
         let write = move |core: &mut mstcp_proto::Connection| piece.push(core);
         detached(py, || shared.write(now_ns, timeout_ns != Some(0), write))
@@ -222,9 +222,9 @@ impl Waiter {
     #[pyo3(signature = (now_ns, idle_ns, /))]
     fn look(&self, py: Python<'_>, now_ns: u64, idle_ns: u64) -> &'static str {
         match py.detach(|| self.0.lock().look(now_ns, idle_ns)) {
-            Use::Idle => "idle",
-            Use::Recent => "recent",
-            Use::Waiting => "waiting",
+            ThreadUse::Idle => "idle",
+            ThreadUse::Recent => "recent",
+            ThreadUse::Waiting => "waiting",
         }
     }
 
@@ -235,7 +235,7 @@ impl Waiter {
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(keep_waiting_threads, module)?)?;
-    module.add_class::<Bell>()?;
+    module.add_class::<LoopWaker>()?;
     module.add_class::<Readiness>()?;
     module.add_class::<Waiter>()
 }

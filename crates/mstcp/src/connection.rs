@@ -141,7 +141,7 @@ impl Connection {
         self.act(|driver| driver.remove_stream(now_ns(), stream))
     }
 
-    /// Of a server: announce these addresses in the place of those of [`crate::ServerConfig::announced`].
+    /// Announce these addresses to the client (servers only), in place of [`crate::ServerConfig::announced`].
     ///
     /// # Errors
     /// [`Error::Config`]: they are too many, or this is the client's end.

@@ -95,7 +95,7 @@ async fn accept_all(listener: TcpListener, server: Arc<Server>, opened: mpsc::Se
         };
         let (server, opened) = (Arc::clone(&server), opened.clone());
         tokio::spawn(async move {
-            // Who is not let in was told, or is nobody we know.
+            // A refused client was told so.
             if let Ok(Some(driver)) = shake_hands(&server, socket.into()).await {
                 // A listener that is gone takes no more.
                 let _ = opened.send(Connection::new(*driver)).await;

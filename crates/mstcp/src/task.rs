@@ -15,7 +15,7 @@ use tokio::time::Sleep;
 
 /// Events that a subscriber may be behind.
 const MAX_EVENTS: usize = 64;
-/// A socket that has no room is tried again after so long, should the system not tell of it.
+/// A socket without room is tried again after this time, in case the system does not report it writable.
 const RETRY: Duration = Duration::from_millis(10);
 /// Passes over the sockets before other tasks have their turn.
 const MAX_PASSES: usize = 16;
@@ -30,8 +30,8 @@ fn origin() -> Instant {
     *ORIGIN.get_or_init(Instant::now)
 }
 
-/// What the task is to watch.
-enum Change {
+/// A change of the sockets that the task watches.
+enum WatchChange {
     Watch(SocketId, StreamSocket, bool, bool),
     Unwatch(SocketId),
 }
@@ -51,7 +51,7 @@ pub(crate) struct State {
     has_woken: bool,
     /// When the task wakes by itself.
     armed_ns: Option<u64>,
-    changes: Vec<Change>,
+    changes: Vec<WatchChange>,
     pub(crate) events: broadcast::Sender<Event>,
 }
 
@@ -122,10 +122,10 @@ impl State {
                     for_bytes,
                     for_room,
                 } => {
-                    let change = Change::Watch(socket, descriptor, for_bytes, for_room);
+                    let change = WatchChange::Watch(socket, descriptor, for_bytes, for_room);
                     self.changes.push(change);
                 }
-                Action::Unwatch { socket } => self.changes.push(Change::Unwatch(socket)),
+                Action::Unwatch { socket } => self.changes.push(WatchChange::Unwatch(socket)),
                 Action::Opened => {
                     self.is_open = true;
                     self.waiting.drain(..).for_each(Waker::wake);
@@ -221,10 +221,10 @@ impl Task {
         drop(state);
         for change in changes {
             match change {
-                Change::Watch(socket, descriptor, for_bytes, for_room) => {
+                WatchChange::Watch(socket, descriptor, for_bytes, for_room) => {
                     self.watch(socket, descriptor, for_bytes, for_room);
                 }
-                Change::Unwatch(socket) => self.watched.retain(|one| one.socket != socket),
+                WatchChange::Unwatch(socket) => self.watched.retain(|one| one.socket != socket),
             }
         }
         is_over

@@ -1,9 +1,9 @@
 //! The client's streams: hellos on paths that work, and again where they were lost.
 
 use mstcp_proto::code;
-use mstcp_proto::handshake::{Greeting, NotAdmitted, CONFIRM_BYTES};
+use mstcp_proto::handshake::{ClientHello, NotAdmitted, CONFIRM_BYTES};
 use mstcp_proto::hello::{self, PREFIX_BYTES};
-use mstcp_proto::Redial;
+use mstcp_proto::ReconnectBackoff;
 use mstcp_proto::SplitMix64;
 
 use super::network::Stream;
@@ -12,7 +12,7 @@ use crate::path::Health;
 
 /// How the client stands with a path.
 #[derive(Debug)]
-pub(super) enum Dial {
+pub(super) enum DialState {
     /// It has a stream.
     Up,
     /// The next attempt begins then.
@@ -27,14 +27,14 @@ pub(super) enum Dial {
 
 /// A stream that the server has admitted and of which the client does not know yet.
 #[derive(Debug)]
-pub(super) struct Joining {
-    greeting: Greeting,
+pub(super) struct PendingJoin {
+    greeting: ClientHello,
     answer: Vec<u8>,
 }
 
 /// Why the server has no stream of a hello.
 #[derive(Debug, PartialEq, Eq)]
-enum NoStream {
+enum Rejection {
     /// It gave the connection up, or a relay has just brought more hellos than it takes streams: the client tries again.
     Refused,
     /// None is wanted any more, or something is wrong.
@@ -46,19 +46,19 @@ impl World {
     pub(super) fn open(&mut self, path: usize) {
         match self.admit(path) {
             Ok(index) => self.confirm(index),
-            Err(NoStream::Refused) => self.redial(path, Some(self.now_ns)),
-            Err(NoStream::Over) => {}
+            Err(Rejection::Refused) => self.redial(path, Some(self.now_ns)),
+            Err(Rejection::Over) => {}
         }
     }
 
-    fn greet(&mut self) -> Option<Greeting> {
+    fn greet(&mut self) -> Option<ClientHello> {
         let nonce = nonce(&mut self.rng);
         self.client.greet(nonce, 0, &[]).ok()
     }
 
     /// Have a new hello arrive at the server, which adds the stream; returns its place.
-    fn admit(&mut self, path: usize) -> Result<usize, NoStream> {
-        let greeting = self.greet().ok_or(NoStream::Over)?;
+    fn admit(&mut self, path: usize) -> Result<usize, Rejection> {
+        let greeting = self.greet().ok_or(Rejection::Over)?;
         let server = &self.sides[1];
         let alive = (server.outcome.is_none()).then(|| server.core.alive().iter().count());
         let nonce = nonce(&mut self.rng);
@@ -67,20 +67,20 @@ impl World {
             Ok(admitted) => admitted,
             Err(NotAdmitted::Ended { answer }) => {
                 self.bid_farewell(path, &greeting, &answer);
-                return Err(NoStream::Over);
+                return Err(Rejection::Over);
             }
             Err(NotAdmitted::Refused { code, .. })
                 if alive.is_none() || code == code::LIMIT_EXCEEDED =>
             {
-                return Err(NoStream::Refused);
+                return Err(Rejection::Refused);
             }
             Err(_) => {
                 self.is_wrong = true;
-                return Err(NoStream::Over);
+                return Err(Rejection::Over);
             }
         };
         let id = greeting.hello.stream_id;
-        let slot = self.add_stream(1, path, id).ok_or(NoStream::Over)?;
+        let slot = self.add_stream(1, path, id).ok_or(Rejection::Over)?;
         let core = &mut self.sides[1].core;
         let _ = core.expect_confirm(slot, admitted.confirm);
         self.streams.push(Stream {
@@ -89,7 +89,7 @@ impl World {
             slots: [None, Some(slot)],
             reset_at_ns: [None; 2],
             is_farewell: false,
-            joining: Some(Joining {
+            joining: Some(PendingJoin {
                 greeting,
                 answer: admitted.answer,
             }),
@@ -116,7 +116,7 @@ impl World {
         self.tell(|| format!("stream {id} opens on path {path}, slot {slot} of the client"));
         self.streams[index].slots[0] = Some(slot);
         self.streams[index].pipes[0].push(confirm);
-        self.dials[path].0 = Dial::Up;
+        self.dials[path].0 = DialState::Up;
         self.paths[path].is_cut = false;
     }
 
@@ -154,7 +154,7 @@ impl World {
         } else if let (Some(index), Health::Works) = (self.joining(path), to_client) {
             return self.confirm(index);
         }
-        if let Dial::Connecting { done_at_ns, .. } = &mut self.dials[path].0 {
+        if let DialState::Connecting { done_at_ns, .. } = &mut self.dials[path].0 {
             *done_at_ns = u64::MAX;
         }
     }
@@ -184,13 +184,13 @@ impl World {
             }
         }
         let rtt_ns = 2 * self.paths[path].delay_ns;
-        if let Dial::Connecting { done_at_ns, .. } = &mut self.dials[path].0 {
+        if let DialState::Connecting { done_at_ns, .. } = &mut self.dials[path].0 {
             *done_at_ns = (*done_at_ns).min(self.now_ns + rtt_ns);
         }
     }
 
     /// Have the client learn by a stream of its own that the server closed the connection with everything delivered.
-    fn bid_farewell(&mut self, path: usize, greeting: &Greeting, answer: &[u8]) {
+    fn bid_farewell(&mut self, path: usize, greeting: &ClientHello, answer: &[u8]) {
         let length = hello_bytes(answer);
         if self.client.on_answer(greeting, &answer[..length]).is_err() {
             self.is_wrong = true;
@@ -212,7 +212,7 @@ impl World {
         };
         stream.pipes[1].push(answer[length..].to_vec());
         stream.pipes[1].is_shut = true;
-        self.dials[path].0 = Dial::Up;
+        self.dials[path].0 = DialState::Up;
         self.paths[path].is_cut = false;
         self.streams.push(stream);
     }
@@ -222,10 +222,10 @@ impl World {
         let rtt_ns = 2 * self.paths[path].delay_ns;
         let (dial, redial) = &mut self.dials[path];
         if failed_from_ns.is_none() {
-            *redial = Redial::new((2 * rtt_ns).max(1));
+            *redial = ReconnectBackoff::new((2 * rtt_ns).max(1));
         }
         let attempt = redial.attempt(failed_from_ns.map_or(0, |from_ns| self.now_ns - from_ns));
-        *dial = Dial::Waiting {
+        *dial = DialState::Waiting {
             at_ns: self.now_ns + attempt.delay_ns,
             timeout_ns: attempt.timeout_ns,
         };
@@ -235,25 +235,25 @@ impl World {
         let now_ns = self.now_ns;
         for path in 0..self.paths.len() {
             if self.sides[0].outcome.is_some() {
-                self.dials[path].0 = Dial::Up;
+                self.dials[path].0 = DialState::Up;
             }
             let is_dropped = self.paths[path].health.contains(&Health::Dropped);
             let rtt_ns = 2 * self.paths[path].delay_ns;
             match self.dials[path].0 {
-                Dial::Waiting { at_ns, timeout_ns } if at_ns <= now_ns => {
-                    self.dials[path].0 = Dial::Connecting {
+                DialState::Waiting { at_ns, timeout_ns } if at_ns <= now_ns => {
+                    self.dials[path].0 = DialState::Connecting {
                         started_ns: now_ns,
                         // A SYN that was dropped comes again after a second.
                         done_at_ns: now_ns + if is_dropped { 1000 * MS } else { 2 * rtt_ns },
                         until_ns: now_ns + timeout_ns,
                     };
                 }
-                Dial::Connecting {
+                DialState::Connecting {
                     until_ns,
                     started_ns,
                     ..
                 } if until_ns <= now_ns => self.abandon(path, started_ns),
-                Dial::Connecting { done_at_ns, .. } if done_at_ns <= now_ns => {
+                DialState::Connecting { done_at_ns, .. } if done_at_ns <= now_ns => {
                     self.connect(path);
                     self.pump(0);
                     self.pump(1);

@@ -12,7 +12,7 @@ const WRITE_BYTES: usize = 1 << 17;
 const LONG_PAUSE_NS: u64 = 500 * MS;
 pub(super) const PAYLOAD_BYTES: usize = 1428;
 
-pub(super) struct Side {
+pub(super) struct Host {
     pub(super) core: Connection,
     pub(super) written: u64,
     pub(super) read: u64,
@@ -29,7 +29,7 @@ pub(super) struct Side {
     pub(super) unread_bytes: usize,
 }
 
-impl Side {
+impl Host {
     pub(super) fn new(core: Connection) -> Self {
         Self {
             core,
@@ -179,10 +179,10 @@ impl World {
         if self.sides[side].outcome.is_some() {
             return;
         }
-        let doubted = self.sides[side].core.doubted(self.now_ns);
+        let streams_to_query = self.sides[side].core.streams_to_query(self.now_ns);
         for stream in &self.streams {
             if let Some(slot) = stream.slots[side] {
-                if doubted.contains(slot) {
+                if streams_to_query.contains(slot) {
                     let unanswered = match stream.pipes[side].retry_ns {
                         0 => Unanswered::Nothing,
                         _ => Unanswered::SentAgain,

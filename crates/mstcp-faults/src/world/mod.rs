@@ -4,16 +4,16 @@ mod dialling;
 mod host;
 mod network;
 
-use mstcp_proto::handshake::{Admission, Client};
+use mstcp_proto::handshake::{Admission, ClientHandshake};
 use mstcp_proto::Outcome;
-use mstcp_proto::Redial;
+use mstcp_proto::ReconnectBackoff;
 use mstcp_proto::SplitMix64;
 
 use crate::path::Path;
 use crate::report::Pauses;
 
-use dialling::{id, Dial};
-use host::{connection, pattern, Side, PAYLOAD_BYTES};
+use dialling::{id, DialState};
+use host::{connection, pattern, Host, PAYLOAD_BYTES};
 use network::Stream;
 
 const MS: u64 = 1_000_000;
@@ -23,7 +23,7 @@ const MS: u64 = 1_000_000;
 pub struct Transfer {
     /// Bytes from client and server.
     pub bytes: [u64; 2],
-    /// Of each side's window.
+    /// Receive window of each side.
     pub window_bytes: usize,
     /// By name; see [`mstcp_proto::scheduler`].
     pub scheduler: &'static str,
@@ -37,11 +37,11 @@ pub struct World {
     pub paths: Vec<Path>,
     transfer: Transfer,
     streams: Vec<Stream>,
-    sides: [Side; 2],
-    dials: Vec<(Dial, Redial)>,
+    sides: [Host; 2],
+    dials: Vec<(DialState, ReconnectBackoff)>,
     /// By path: hellos that a relay keeps, whose client has given up.
     kept_hellos: Vec<u32>,
-    client: Client,
+    client: ClientHandshake,
     admission: Admission,
     rng: SplitMix64,
     pattern: Vec<u8>,
@@ -62,17 +62,19 @@ impl World {
     pub fn new(paths: Vec<Path>, transfer: Transfer, seed: u64) -> Self {
         let mut rng = SplitMix64::new(seed ^ 0x5eed);
         let rates: Vec<f64> = paths.iter().map(|path| path.rate_bps).collect();
-        let mut client = Client::new(
+        let mut client = ClientHandshake::new(
             b"secret",
             id(&mut rng),
             rates.len() as u32,
             PAYLOAD_BYTES as u32,
         );
         let mut admission = Admission::new(b"secret", 1);
-        let side = |seed| Side::new(connection(&transfer, rates[0], seed));
+        let side = |seed| Host::new(connection(&transfer, rates[0], seed));
         let mut sides = [side(seed), side(seed + 1)];
         sides[0].core.reopen_streams();
-        let dials = rates.iter().map(|_| (Dial::Up, Redial::new(1)));
+        let dials = rates
+            .iter()
+            .map(|_| (DialState::Up, ReconnectBackoff::new(1)));
         let mut world = Self {
             now_ns: 1,
             steps: 0,
@@ -88,7 +90,7 @@ impl World {
             is_traced: false,
             paths,
             transfer,
-            client: Client::new(b"", [0; 16], 1, 1),
+            client: ClientHandshake::new(b"", [0; 16], 1, 1),
             admission: Admission::new(b"", 1),
         };
         std::mem::swap(&mut world.client, &mut client);
@@ -110,7 +112,7 @@ impl World {
     /// Whether every byte arrived, once, in order, and the connection ended properly.
     pub fn is_equal(&self) -> bool {
         let complete = (0..2).all(|side| self.sides[side].read == self.transfer.bytes[1 - side]);
-        let delivered = |side: &Side| side.outcome == Some(Outcome::Delivered);
+        let delivered = |side: &Host| side.outcome == Some(Outcome::Delivered);
         !self.is_wrong && complete && self.sides.iter().all(delivered)
     }
 
@@ -121,7 +123,7 @@ impl World {
 
     /// The longest time from an application's close to the end, in nanoseconds.
     pub fn longest_close_ns(&self) -> u64 {
-        let took = |side: &Side| side.closed_ns.saturating_sub(side.shut_ns);
+        let took = |side: &Host| side.closed_ns.saturating_sub(side.shut_ns);
         self.sides.iter().map(took).max().unwrap_or(0)
     }
 
@@ -237,9 +239,9 @@ impl World {
         }
         for (dial, _) in &self.dials {
             next_ns = next_ns.min(match dial {
-                Dial::Up => u64::MAX,
-                Dial::Waiting { at_ns, .. } => *at_ns,
-                Dial::Connecting {
+                DialState::Up => u64::MAX,
+                DialState::Waiting { at_ns, .. } => *at_ns,
+                DialState::Connecting {
                     done_at_ns,
                     until_ns,
                     ..

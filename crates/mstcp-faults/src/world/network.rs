@@ -1,13 +1,13 @@
 //! What becomes of bytes between the hosts, and of TCP's ends and resets.
 
-use super::dialling::Joining;
+use super::dialling::PendingJoin;
 use super::{World, MS};
 use crate::path::{Fault, Health};
 use crate::pipe::Pipe;
 
 /// TCP tries again after this, then after twice the time, and so on.
 const RETRY_NS: u64 = 200 * MS;
-const LONGEST_RETRY_NS: u64 = 30_000 * MS;
+const MAX_RETRY_NS: u64 = 30_000 * MS;
 
 /// A stream: its path, its two pipes, and the slot that each side has it in.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Stream {
     /// The server says in it that the connection has ended, and throws away what comes.
     pub(super) is_farewell: bool,
     /// The client has not read the server's answer.
-    pub(super) joining: Option<Joining>,
+    pub(super) joining: Option<PendingJoin>,
 }
 
 impl World {
@@ -107,7 +107,7 @@ impl World {
         }
         match health {
             Health::Dropped => {
-                pipe.retry_ns = (2 * pipe.retry_ns).clamp(RETRY_NS, LONGEST_RETRY_NS);
+                pipe.retry_ns = (2 * pipe.retry_ns).clamp(RETRY_NS, MAX_RETRY_NS);
                 pipe.free_at_ns = now_ns + pipe.retry_ns;
             }
             Health::Held if pipe.may_hold() => {

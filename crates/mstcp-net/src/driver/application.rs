@@ -6,7 +6,7 @@ use mstcp_proto::{code, SharedBytes, Slice};
 
 use super::{Action, Driver};
 use crate::error::Error;
-use crate::inbox::Target;
+use crate::inbox::ReadTarget;
 
 impl Driver {
     /// Send bytes; how many were taken: none while the send buffer is full, until [`Action::ResumeWriting`].
@@ -116,7 +116,7 @@ impl Driver {
     /// Copy bytes that are in order to where they are wanted; how many: 0 if there are none now, or no more at all (see
     /// [`Driver::is_ended`]).
     pub fn read(&mut self, now_ns: u64, buffer: &mut [u8]) -> usize {
-        let mut target = Target::of_bytes(buffer);
+        let mut target = ReadTarget::of_bytes(buffer);
         self.endpoint.take_into(&mut target);
         let count = target.filled();
         self.note_taken(now_ns);

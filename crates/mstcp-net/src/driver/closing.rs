@@ -11,7 +11,7 @@ use crate::sys;
 
 /// How often a plain connection that was closed asks what its peer has not acknowledged: at first, and at last.
 const POLL_NS: u64 = 10_000_000;
-const LONGEST_POLL_NS: u64 = 500_000_000;
+const MAX_POLL_NS: u64 = 500_000_000;
 /// How long it waits while the peer acknowledges nothing more: of what its socket has, and of what no socket has taken.
 const LINGER_NS: u64 = 5_000_000_000;
 const CLOSE_NS: u64 = 30_000_000_000;
@@ -79,7 +79,7 @@ impl Driver {
             });
         } else {
             state.due_ns = now_ns + state.poll_ns;
-            state.poll_ns = (2 * state.poll_ns).min(LONGEST_POLL_NS);
+            state.poll_ns = (2 * state.poll_ns).min(MAX_POLL_NS);
             self.lingering = Some(state);
         }
     }

@@ -49,7 +49,7 @@ mod streams;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use mstcp_proto::handshake::Client;
+use mstcp_proto::handshake::ClientHandshake;
 use mstcp_proto::StreamSet;
 use rustix::io::Errno;
 
@@ -57,16 +57,16 @@ use crate::config::StreamSpec;
 use crate::dial::{self, Route};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::inbox::{Count, ReadError};
-use crate::incoming::{Joined, Membership, PlainPlace};
+use crate::handshake_socket::StreamParts;
+use crate::inbox::{ReadError, ReadResult};
+use crate::incoming::{JoinedStream, PlainPermit, Registration};
 use crate::memory::{Memory, OwnMemory};
 use crate::socket::StreamSocket;
 use crate::sys;
-use crate::wire::Parts;
 
 pub use action::{Action, Event, Loss, SocketId, StreamId};
-use dialler::{Dialler, Found};
-use opening::Opened;
+use dialler::{DialOutcome, Dialler};
+use opening::OpenedStream;
 pub use statistics::{PathStatistics, Statistics, StreamStatistics};
 
 /// A stream, by its slot in the core.
@@ -91,7 +91,7 @@ struct OpenSlot {
     has_ended: bool,
     /// Its hello has not been answered.
     greets: bool,
-    /// Of a client: how it is opened again, and how long that took.
+    /// Client only: how it is opened again, and how long that took.
     route: Option<(Route, u64)>,
 }
 
@@ -100,7 +100,7 @@ struct NewStream {
     stream: StreamId,
     spec: StreamSpec,
     socket: SocketId,
-    parts: Parts,
+    parts: StreamParts,
     /// It says its hello in the core.
     greets: bool,
     route: Option<(Route, u64)>,
@@ -108,7 +108,7 @@ struct NewStream {
 
 impl NewStream {
     /// A stream that a client has opened.
-    fn accepted(index: usize, socket: u64, joined: Joined) -> Self {
+    fn accepted(index: usize, socket: u64, joined: JoinedStream) -> Self {
         Self {
             stream: StreamId::from_index(index),
             spec: StreamSpec::default().priority(joined.hello.priority as u8),
@@ -122,9 +122,9 @@ impl NewStream {
 
 enum Side {
     Client(Box<Dialler>),
-    Server(Box<Membership>),
+    Server(Box<Registration>),
     /// A plain connection that was accepted, and its place among those of its server until it ends.
-    Plain(#[allow(dead_code)] Option<PlainPlace>),
+    Plain(#[allow(dead_code)] Option<PlainPermit>),
 }
 
 /// One connection. See the module.
@@ -177,7 +177,7 @@ impl Driver {
     pub fn connection_id(&self) -> Option<[u8; 16]> {
         match &self.side {
             Side::Client(dialler) => dialler.connection_id(),
-            Side::Server(membership) => Some(membership.connection_id()),
+            Side::Server(registration) => Some(registration.connection_id()),
             Side::Plain(_) => None,
         }
     }
@@ -189,13 +189,13 @@ impl Driver {
 
     /// Whether another thread has something for the connection: then [`Driver::due`] is to be called.
     pub fn is_called(&self) -> bool {
-        matches!(&self.side, Side::Server(membership) if membership.has_joined())
+        matches!(&self.side, Side::Server(registration) if registration.has_joined())
     }
 
     /// Have this waker called when [`Driver::is_called`].
     pub fn set_waker(&mut self, waker: &std::task::Waker) {
-        if let Side::Server(membership) = &self.side {
-            membership.set_waker(waker);
+        if let Side::Server(registration) = &self.side {
+            registration.set_waker(waker);
         }
     }
 
@@ -257,8 +257,8 @@ impl Driver {
                 dialler.due(now_ns);
                 self.follow_dialler(now_ns);
             }
-            Side::Server(membership) => {
-                for joined in membership.take_joined() {
+            Side::Server(registration) => {
+                for joined in registration.take_joined() {
                     self.join(now_ns, joined);
                 }
             }
@@ -331,7 +331,7 @@ impl Driver {
         &mut self,
         now_ns: u64,
         slot: usize,
-        result: Result<Count, mstcp_proto::Error>,
+        result: Result<ReadResult, mstcp_proto::Error>,
     ) -> bool {
         match result {
             Ok(Ok(0)) => self.end_stream(now_ns, slot),
@@ -361,7 +361,7 @@ impl Driver {
                 _ => None,
             };
             match found {
-                Some(Found::First {
+                Some(DialOutcome::First {
                     opened,
                     stream,
                     took_ns,
@@ -371,26 +371,26 @@ impl Driver {
                     let (_, new) = self.of_opened(opened, stream, took_ns);
                     self.lead(now_ns, new, payload_bytes, client);
                 }
-                Some(Found::Joined(opened, stream, took_ns)) => {
+                Some(DialOutcome::Joined(opened, stream, took_ns)) => {
                     let (id, new) = self.of_opened(opened, stream, took_ns);
                     self.add(now_ns, id, new, None);
                 }
-                Some(Found::Greets(opened, stream, took_ns, greeting)) => {
+                Some(DialOutcome::Greets(opened, stream, took_ns, greeting)) => {
                     let (_, new) = self.of_opened(opened, stream, took_ns);
                     self.greet_on(now_ns, new, greeting);
                 }
-                Some(Found::Silent(stream)) => {
+                Some(DialOutcome::Silent(stream)) => {
                     if let Some((slot, _)) = self.place_of(stream) {
                         self.endpoint.core.give_up_stream(slot);
                         self.let_go(now_ns, slot, Loss::Silent);
                     }
                 }
-                Some(Found::Unreachable(stream, error)) => {
+                Some(DialOutcome::Unreachable(stream, error)) => {
                     let reason = error.to_string();
                     let event = Event::StreamUnreachable { stream, reason };
                     self.actions.push_back(Action::Event(event));
                 }
-                Some(Found::Failed(error)) => self.finish(Err(error)),
+                Some(DialOutcome::Failed(error)) => self.finish(Err(error)),
                 None => return,
             }
         }
@@ -402,7 +402,7 @@ impl Driver {
         now_ns: u64,
         new: NewStream,
         payload_bytes: usize,
-        client: Option<Box<Client>>,
+        client: Option<Box<ClientHandshake>>,
     ) {
         let is_again = self.is_open;
         if is_again {
@@ -455,7 +455,7 @@ impl Driver {
         self.settle(now_ns);
     }
 
-    fn of_opened(&self, opened: Opened, stream: StreamId, took_ns: u64) -> (u32, NewStream) {
+    fn of_opened(&self, opened: OpenedStream, stream: StreamId, took_ns: u64) -> (u32, NewStream) {
         let spec = match &self.side {
             Side::Client(dialler) => dialler.specs[stream.index()].unwrap_or_default(),
             _ => StreamSpec::default(),

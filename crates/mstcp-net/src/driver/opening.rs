@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mstcp_proto::frame::{Parsed, Parser, HEADER_BYTES, MAX_PAYLOAD_BYTES};
-use mstcp_proto::handshake::{Client, Greeting};
+use mstcp_proto::handshake::{ClientHandshake, ClientHello};
 use mstcp_proto::hello::MAGIC;
 use mstcp_proto::Control;
 use mstcp_proto::RemoteError;
@@ -17,9 +17,9 @@ use super::SocketId;
 use crate::config::ClientConfig;
 use crate::dial::{self, Route};
 use crate::error::Error;
+use crate::handshake_socket::{HandshakeSocket, StreamParts};
 use crate::layers::{CipherLayer, Layer};
 use crate::sys;
-use crate::wire::{Parts, Wire};
 
 /// What is awaited.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ enum Phase {
     /// Its turn to say the hello.
     Ready,
     /// The answer to the hello.
-    Greeted(Greeting),
+    Greeted(ClientHello),
     /// Why the peer refuses the stream.
     Refused(RemoteError),
     /// Room for the CONFIRM.
@@ -40,18 +40,18 @@ enum Phase {
 
 /// An attempt.
 #[derive(Debug)]
-pub(super) struct Opening {
+pub(super) struct OpeningStream {
     pub(super) route: Route,
-    wire: Wire,
+    wire: HandshakeSocket,
     phase: Phase,
     has_records: bool,
 }
 
 /// A stream that is open.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenedStream {
     pub(super) route: Route,
-    pub(super) parts: Parts,
+    pub(super) parts: StreamParts,
     pub(super) socket: SocketId,
     pub(super) id: u32,
 }
@@ -61,13 +61,13 @@ pub(super) struct Opened {
 pub(super) enum Progress {
     /// It waits for its socket.
     Waits,
-    /// It is to say its hello: see [`Opening::greet`].
+    /// It is to say its hello: see [`OpeningStream::greet`].
     Ready,
-    /// It is to be turned into an [`Opened`].
+    /// It is to be turned into an [`OpenedStream`].
     Done { id: u32 },
 }
 
-impl Opening {
+impl OpeningStream {
     /// Begin to connect, over a socket that is bound or connected if one is given.
     pub(super) fn new(
         config: &ClientConfig,
@@ -80,7 +80,7 @@ impl Opening {
         };
         let mut opening = Self {
             route,
-            wire: Wire::new(socket, None),
+            wire: HandshakeSocket::new(socket, None),
             phase: Phase::Connecting,
             has_records: config.authenticate_frames,
         };
@@ -157,7 +157,7 @@ impl Opening {
     }
 
     /// Say the hello.
-    pub(super) fn greet(&mut self, greeting: Greeting) -> Result<(), Error> {
+    pub(super) fn greet(&mut self, greeting: ClientHello) -> Result<(), Error> {
         self.write(&greeting.bytes)?;
         self.phase = Phase::Greeted(greeting);
         self.flush()
@@ -167,7 +167,7 @@ impl Opening {
     pub(super) fn advance(
         &mut self,
         config: &ClientConfig,
-        client: Option<&mut Client>,
+        client: Option<&mut ClientHandshake>,
         is_readable: bool,
     ) -> Result<Progress, Error> {
         if matches!(self.phase, Phase::Connecting) {
@@ -188,7 +188,7 @@ impl Opening {
         })
     }
 
-    fn read(&mut self, mut client: Option<&mut Client>) -> Result<(), Error> {
+    fn read(&mut self, mut client: Option<&mut ClientHandshake>) -> Result<(), Error> {
         loop {
             match &self.phase {
                 Phase::Securing => self.note_secured(),
@@ -238,8 +238,8 @@ impl Opening {
 
     fn confirm(
         &mut self,
-        client: &mut Client,
-        greeting: &Greeting,
+        client: &mut ClientHandshake,
+        greeting: &ClientHello,
         answer: &[u8],
     ) -> Result<(), Error> {
         let confirm = match client.on_answer(greeting, answer) {
@@ -324,13 +324,13 @@ impl Opening {
         dial::reset_on_close(&self.wire.socket);
     }
 
-    pub(super) fn into_opened(self, socket: SocketId, id: u32) -> Opened {
+    pub(super) fn into_opened(self, socket: SocketId, id: u32) -> OpenedStream {
         let parts = self.wire.into_parts();
         let route = match dial::addresses(&parts.socket) {
             Ok((local, _)) => self.route.of(local),
             Err(_) => self.route,
         };
-        Opened {
+        OpenedStream {
             route,
             parts,
             socket,

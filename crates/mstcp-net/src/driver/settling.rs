@@ -58,9 +58,9 @@ impl Driver {
                 break;
             }
         }
-        if let Side::Server(membership) = &mut self.side {
+        if let Side::Server(registration) = &mut self.side {
             let core = &self.endpoint.core;
-            membership.note(now_ns, core.alive().iter().count(), core.is_unconfirmed());
+            registration.note(now_ns, core.alive().iter().count(), core.is_unconfirmed());
         }
     }
 
@@ -111,7 +111,7 @@ impl Driver {
         }
         match &mut self.side {
             Side::Client(dialler) => dialler.stop(),
-            Side::Server(membership) => membership.end(self.endpoint.core.farewell()),
+            Side::Server(registration) => registration.end(self.endpoint.core.farewell()),
             Side::Plain(place) => *place = None,
         }
         self.lingering = None;

@@ -13,9 +13,9 @@ use super::{Driver, NewStream, Side, SocketId, StreamId};
 use crate::config::{ClientConfig, ServerConfig, StreamSpec};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::incoming::{Joined, Membership, PlainPlace};
+use crate::handshake_socket::StreamParts;
+use crate::incoming::{JoinedStream, PlainPermit, Registration};
 use crate::sys;
-use crate::wire::Parts;
 
 impl Driver {
     /// Open a connection to one of the addresses, by whichever of the streams' sources answers first; the others join.
@@ -56,8 +56,8 @@ impl Driver {
     pub(crate) fn accepted(
         now_ns: u64,
         config: &ServerConfig,
-        membership: Membership,
-        first: Joined,
+        registration: Registration,
+        first: JoinedStream,
         is_confirmed: bool,
         is_open_to_all: bool,
     ) -> Result<Self, Error> {
@@ -72,7 +72,7 @@ impl Driver {
         if !config.announced.is_empty() {
             core.announce(config.announced.clone());
         }
-        let side = Side::Server(Box::new(membership));
+        let side = Side::Server(Box::new(registration));
         let send_buffer_bytes = config.transport.send_buffer_bytes;
         let mut driver = Self::new(Endpoint::new(core), side, payload_bytes, send_buffer_bytes);
         driver.endpoint.receive_early(&first.hello.early_data);
@@ -85,8 +85,8 @@ impl Driver {
     pub(crate) fn accepted_plain(
         now_ns: u64,
         config: &ServerConfig,
-        place: PlainPlace,
-        parts: Parts,
+        place: PlainPermit,
+        parts: StreamParts,
         is_decided: bool,
     ) -> Result<Self, Error> {
         let most = sys::segment_bytes(parts.socket.as_raw_fd()).min(MAX_PAYLOAD_BYTES);

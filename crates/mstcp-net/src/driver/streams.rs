@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use mstcp_proto::frame::HEADER_BYTES;
-use mstcp_proto::handshake::{Greeting, Proof};
+use mstcp_proto::handshake::{ClientHello, Proof};
 use mstcp_proto::LocalError;
 use rustix::io::Errno;
 
@@ -13,7 +13,7 @@ use crate::config::{check_announced, StreamSpec};
 use crate::dial;
 use crate::error::Error;
 use crate::inbox::ReadError;
-use crate::incoming::Joined;
+use crate::incoming::JoinedStream;
 use crate::layers::Layer;
 use crate::memory::OwnMemory;
 
@@ -77,7 +77,7 @@ impl Driver {
         }
     }
 
-    /// Of a server: announce these addresses in the place of those of [`crate::ServerConfig::announced`].
+    /// Announce these addresses to the client (servers only), in place of [`crate::ServerConfig::announced`].
     ///
     /// # Errors
     /// [`Error::Config`]: they are too many, or this is the client's end.
@@ -187,7 +187,7 @@ impl Driver {
     }
 
     /// Have a further stream of a client, which says this hello first.
-    pub(super) fn greet_on(&mut self, now_ns: u64, mut new: NewStream, greeting: Greeting) {
+    pub(super) fn greet_on(&mut self, now_ns: u64, mut new: NewStream, greeting: ClientHello) {
         new.greets = true;
         let added = self.endpoint.core.join(greeting, new.spec.weight());
         self.add_at(now_ns, added, new, None);
@@ -276,7 +276,7 @@ impl Driver {
     }
 
     /// Let a stream join that a client has opened.
-    pub(super) fn join(&mut self, now_ns: u64, joined: Joined) {
+    pub(super) fn join(&mut self, now_ns: u64, joined: JoinedStream) {
         if self.over.is_some() {
             return;
         }

@@ -17,13 +17,13 @@ use crate::config::PlainTcp;
 use crate::dial;
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::wire::{Parts, Wire};
+use crate::handshake_socket::{HandshakeSocket, StreamParts};
 
 use server::ConnectionId;
 pub use server::Server;
-pub(crate) use server::{Joined, Membership, PlainPlace};
+pub(crate) use server::{JoinedStream, PlainPermit, Registration};
 
-/// How long a client may take to hear that it is not let in, in nanoseconds.
+/// How long a client may take to read its refusal, in nanoseconds.
 const FAREWELL_NS: u64 = 2_000_000_000;
 
 enum Phase {
@@ -36,9 +36,9 @@ enum Phase {
     /// The answer was sent, and is to be confirmed: the hello may be a recorded one.
     Confirm {
         admitted: Box<Admitted>,
-        membership: Membership,
+        registration: Registration,
     },
-    /// Who is not let in is told so; what it says is thrown away.
+    /// The client is refused; what it sends is discarded.
     Farewell { why: Option<Error>, is_shut: bool },
     /// It was turned into something else.
     Done,
@@ -46,7 +46,7 @@ enum Phase {
 
 /// A socket that was accepted.
 pub struct Incoming {
-    wire: Wire,
+    wire: HandshakeSocket,
     server: Arc<Server>,
     peer: SocketAddr,
     phase: Phase,
@@ -71,12 +71,17 @@ pub enum Progress {
     Opened(Box<Driver>),
     /// It has joined the connection of this id, whose waker was called.
     Joined(ConnectionId),
-    /// It is closed; the error tells why it was not let in, none where its connection had ended well.
+    /// It is closed; the error tells why it was not admitted, none where its connection had ended well.
     Refused(Option<Error>),
 }
 
 impl Incoming {
-    fn new(server: Arc<Server>, now_ns: u64, peer: SocketAddr, wire: Wire) -> Result<Self, Error> {
+    fn new(
+        server: Arc<Server>,
+        now_ns: u64,
+        peer: SocketAddr,
+        wire: HandshakeSocket,
+    ) -> Result<Self, Error> {
         let deadline_ns = now_ns + server.timeout_ns();
         let (phase, due_ns) = match wire.has_layer() {
             true => (Phase::Secure, Some(server.turn_ns(now_ns)?)),
@@ -111,7 +116,7 @@ impl Incoming {
     /// [`Incoming::advance`].
     pub fn unconfirmed(&self) -> Option<ConnectionId> {
         match &self.phase {
-            Phase::Confirm { membership, .. } => Some(membership.connection_id()),
+            Phase::Confirm { registration, .. } => Some(registration.connection_id()),
             _ => None,
         }
     }
@@ -210,7 +215,7 @@ impl Incoming {
                 Phase::Turn { opening } => self.admit(now_ns, &opening),
                 _ => Ok(None),
             },
-            Phase::Confirm { membership, .. } if membership.has_joined() => {
+            Phase::Confirm { registration, .. } if registration.has_joined() => {
                 self.open_confirmed(now_ns, false)
             }
             Phase::Confirm { .. } => match self.wire.take(CONFIRM_BYTES) {
@@ -265,7 +270,8 @@ impl Incoming {
         }
         let due_ns = *self.due_ns.get_or_insert(now_ns + silence_ns);
         let is_silent = due_ns <= now_ns;
-        if is_silent && now_ns < self.deadline_ns && self.server.knows(self.peer.ip()) {
+        if is_silent && now_ns < self.deadline_ns && self.server.has_connections_of(self.peer.ip())
+        {
             self.due_ns = Some(now_ns + silence_ns);
             return false;
         }
@@ -296,7 +302,7 @@ impl Incoming {
                 self.phase = Phase::Turn { opening };
                 Ok(None)
             }
-            Err(Error::NotLetIn { code, reason }) => {
+            Err(Error::NotAdmitted { code, reason }) => {
                 let refused = self.server.refuse(&opening, code, &reason);
                 self.tell(now_ns, refused)
             }
@@ -316,18 +322,18 @@ impl Incoming {
             self.wire.begin_records(keys, false)?;
         }
         let id = admitted.hello.connection_id;
-        let door = self.server.door(&id);
-        if door.is_some() || !admitted.opens() {
+        let entry = self.server.connection(&id);
+        if entry.is_some() || !admitted.opens() {
             self.wire.flush()?;
-            return self.join(admitted, door);
+            return self.join(admitted, entry);
         }
-        let membership = self.server.open(now_ns, id, self.peer.ip());
+        let registration = self.server.open(now_ns, id, self.peer.ip());
         let is_early = self.server.config.takes_early_data || self.server.is_open_to_all();
         self.due_ns = None;
         self.deadline_ns = now_ns + self.server.timeout_ns();
         self.phase = Phase::Confirm {
             admitted: Box::new(admitted),
-            membership,
+            registration,
         };
         if is_early {
             self.wire.flush()?;
@@ -343,7 +349,7 @@ impl Incoming {
                 answer,
                 code,
                 reason,
-            } => (answer, Some(Error::NotLetIn { code, reason })),
+            } => (answer, Some(Error::NotAdmitted { code, reason })),
             NotAdmitted::Ended { answer } => (answer, None),
         };
         let written = self.wire.write(&answer);
@@ -356,8 +362,8 @@ impl Incoming {
         Ok(None)
     }
 
-    fn take_parts(&mut self) -> Parts {
-        let empty = Wire::again(Arc::clone(&self.wire.socket));
+    fn take_parts(&mut self) -> StreamParts {
+        let empty = HandshakeSocket::again(Arc::clone(&self.wire.socket));
         std::mem::replace(&mut self.wire, empty).into_parts()
     }
 
@@ -365,15 +371,15 @@ impl Incoming {
     fn join(
         &mut self,
         admitted: Admitted,
-        door: Option<Arc<server::Door>>,
+        entry: Option<Arc<server::ConnectionEntry>>,
     ) -> Result<Option<Progress>, Error> {
-        let door = door.ok_or_else(|| Error::NotLetIn {
+        let entry = entry.ok_or_else(|| Error::NotAdmitted {
             code: code::UNKNOWN_CONNECTION,
             reason: "its connection ended meanwhile".to_owned(),
         })?;
         self.phase = Phase::Done;
         let id = admitted.hello.connection_id;
-        door.pass(Joined {
+        entry.push_joined(JoinedStream {
             parts: self.take_parts(),
             hello: admitted.hello,
             confirm: admitted.confirm,
@@ -398,7 +404,7 @@ impl Incoming {
     ) -> Result<Option<Progress>, Error> {
         let Phase::Confirm {
             admitted,
-            membership,
+            registration,
         } = std::mem::replace(&mut self.phase, Phase::Done)
         else {
             return Ok(None);
@@ -407,7 +413,7 @@ impl Incoming {
         let driver = server::open(
             &self.server,
             now_ns,
-            membership,
+            registration,
             parts,
             *admitted,
             is_confirmed,

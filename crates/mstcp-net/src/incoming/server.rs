@@ -16,12 +16,12 @@ use crate::config::ServerConfig;
 use crate::dial;
 use crate::driver::Driver;
 use crate::error::Error;
+use crate::handshake_socket::{HandshakeSocket, StreamParts};
 use crate::layers::Layer;
 use crate::sys;
-use crate::wire::{Parts, Wire};
 
-/// Hellos that may be looked at together after a pause: those of so long.
-const TURNS_NS: u64 = 1_000_000_000;
+/// Hellos that may be handled at once after a pause: as many as the rate allows in this time.
+const HELLO_BURST_NS: u64 = 1_000_000_000;
 
 pub(crate) type ConnectionId = [u8; 16];
 
@@ -30,26 +30,26 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// A stream that joins a connection, its hellos done except for the CONFIRM.
-pub(crate) struct Joined {
-    pub(crate) parts: Parts,
+pub(crate) struct JoinedStream {
+    pub(crate) parts: StreamParts,
     pub(crate) hello: Hello,
     pub(crate) confirm: Proof,
 }
 
-/// What a server and one of its connections tell each other.
-pub(super) struct Door {
+/// State that a server shares with one of its connections.
+pub(super) struct ConnectionEntry {
     /// How many streams it has.
     alive: AtomicUsize,
     /// Whether its first hello may come again, on another path.
     is_unconfirmed: AtomicBool,
     has_joined: AtomicBool,
-    joined: Mutex<Vec<Joined>>,
+    joined: Mutex<Vec<JoinedStream>>,
     waker: Mutex<Option<Waker>>,
 }
 
-impl Door {
-    /// Have a stream join.
-    pub(super) fn pass(&self, joined: Joined) {
+impl ConnectionEntry {
+    /// Hand a stream over to the connection.
+    pub(super) fn push_joined(&self, joined: JoinedStream) {
         locked(&self.joined).push(joined);
         self.has_joined.store(true, Ordering::Release);
         if let Some(waker) = &*locked(&self.waker) {
@@ -62,7 +62,7 @@ impl Door {
 pub struct Server {
     pub(super) config: ServerConfig,
     admission: Mutex<Admission>,
-    doors: Mutex<HashMap<ConnectionId, Arc<Door>>>,
+    connections: Mutex<HashMap<ConnectionId, Arc<ConnectionEntry>>>,
     /// How many connections each host has.
     hosts: Mutex<HashMap<IpAddr, usize>>,
     next_turn_ns: Mutex<u64>,
@@ -83,7 +83,7 @@ impl Server {
         Ok(Arc::new(Self {
             config,
             admission: Mutex::new(admission),
-            doors: Mutex::default(),
+            connections: Mutex::default(),
             hosts: Mutex::default(),
             next_turn_ns: Mutex::new(0),
         }))
@@ -110,7 +110,12 @@ impl Server {
     ) -> Result<Incoming, Error> {
         dial::send_at_once(&socket)?;
         let (_, peer) = dial::addresses(&socket)?;
-        Incoming::new(Arc::clone(self), now_ns, peer, Wire::new(socket, layer))
+        Incoming::new(
+            Arc::clone(self),
+            now_ns,
+            peer,
+            HandshakeSocket::new(socket, layer),
+        )
     }
 
     #[cfg(feature = "tls")]
@@ -133,13 +138,13 @@ impl Server {
         self.config.transport.connect_timeout.as_nanos() as u64
     }
 
-    /// When it is a hello's turn to be looked at.
+    /// When the limit of hellos a second lets a hello be handled.
     pub(super) fn turn_ns(&self, now_ns: u64) -> Result<u64, Error> {
         let mut next_ns = locked(&self.next_turn_ns);
         let rate = self.config.max_hellos_per_s;
-        let turn_ns = (*next_ns).max(now_ns.saturating_sub(TURNS_NS));
+        let turn_ns = (*next_ns).max(now_ns.saturating_sub(HELLO_BURST_NS));
         if turn_ns > now_ns + self.timeout_ns() {
-            return Err(Error::NotLetIn {
+            return Err(Error::NotAdmitted {
                 code: code::LIMIT_EXCEEDED,
                 reason: format!("more than {rate} hellos come in a second"),
             });
@@ -154,24 +159,24 @@ impl Server {
     }
 
     /// Whether a host has connections: the other streams of a busy client may say their hellos late.
-    pub(super) fn knows(&self, host: IpAddr) -> bool {
+    pub(super) fn has_connections_of(&self, host: IpAddr) -> bool {
         locked(&self.hosts).contains_key(&host)
     }
 
-    pub(super) fn door(&self, id: &ConnectionId) -> Option<Arc<Door>> {
-        locked(&self.doors).get(id).map(Arc::clone)
+    pub(super) fn connection(&self, id: &ConnectionId) -> Option<Arc<ConnectionEntry>> {
+        locked(&self.connections).get(id).map(Arc::clone)
     }
 
     pub(super) fn admit(&self, now_ns: u64, opening: &[u8]) -> Result<Admitted, NotAdmitted> {
-        let doors = locked(&self.doors);
+        let connections = locked(&self.connections);
         let mut admission = locked(&self.admission);
         let hello = hello::split(opening).and_then(|(_, body, _)| Hello::decode_body(body));
         let id = hello.map_or(ConnectionId::default(), |hello| hello.connection_id);
-        let door = doors.get(&id);
-        if let Some(door) = door {
-            admission.admit_again(&id, door.is_unconfirmed.load(Ordering::Relaxed));
+        let entry = connections.get(&id);
+        if let Some(entry) = entry {
+            admission.admit_again(&id, entry.is_unconfirmed.load(Ordering::Relaxed));
         }
-        let alive = |_: &ConnectionId| Some(door?.alive.load(Ordering::Relaxed));
+        let alive = |_: &ConnectionId| Some(entry?.alive.load(Ordering::Relaxed));
         admission.admit(now_ns, opening, sys::random(), alive)
     }
 
@@ -179,78 +184,80 @@ impl Server {
         locked(&self.admission).refuse(opening, sys::random(), code, reason)
     }
 
-    /// Have a place for a connection of this id.
+    /// Register a connection by its id.
     pub(super) fn open(
         self: &Arc<Self>,
         now_ns: u64,
         id: ConnectionId,
         host: IpAddr,
-    ) -> Membership {
-        let door = Arc::new(Door {
+    ) -> Registration {
+        let entry = Arc::new(ConnectionEntry {
             alive: AtomicUsize::new(1),
             is_unconfirmed: AtomicBool::new(false),
             has_joined: AtomicBool::new(false),
             joined: Mutex::default(),
             waker: Mutex::default(),
         });
-        locked(&self.doors).insert(id, Arc::clone(&door));
-        Membership {
+        locked(&self.connections).insert(id, Arc::clone(&entry));
+        Registration {
             server: Arc::clone(self),
             id,
             host,
-            door,
+            entry,
             now_ns,
             is_open: false,
             has_ended: false,
         }
     }
 
-    /// Have a place for a plain connection.
-    pub(super) fn open_plain(self: &Arc<Self>) -> Result<PlainPlace, Error> {
+    /// Count a plain connection.
+    pub(super) fn open_plain(self: &Arc<Self>) -> Result<PlainPermit, Error> {
         let admitted = locked(&self.admission).admit_plain();
-        admitted.map_err(|reason| Error::NotLetIn {
+        admitted.map_err(|reason| Error::NotAdmitted {
             code: code::LIMIT_EXCEEDED,
             reason,
         })?;
-        Ok(PlainPlace(Arc::clone(self)))
+        Ok(PlainPermit(Arc::clone(self)))
     }
 }
 
-/// The place of a plain connection among those of its server, until it is dropped.
-pub(crate) struct PlainPlace(Arc<Server>);
+/// Counts as one of the server's plain connections until it is dropped.
+pub(crate) struct PlainPermit(Arc<Server>);
 
-impl Drop for PlainPlace {
+impl Drop for PlainPermit {
     fn drop(&mut self) {
         locked(&self.0.admission).forget_plain();
     }
 }
 
-/// What a server's connection is to its server. Dropping it ends that.
-pub(crate) struct Membership {
+/// A connection's entry in its server's table; dropping it removes the entry.
+pub(crate) struct Registration {
     server: Arc<Server>,
     id: ConnectionId,
     host: IpAddr,
-    door: Arc<Door>,
+    entry: Arc<ConnectionEntry>,
     /// For the server's clock: when it was last told the time.
     now_ns: u64,
     is_open: bool,
     has_ended: bool,
 }
 
-impl Membership {
+impl Registration {
     pub(crate) fn connection_id(&self) -> ConnectionId {
         self.id
     }
 
     pub(crate) fn set_waker(&self, waker: &Waker) {
-        *locked(&self.door.waker) = Some(waker.clone());
+        *locked(&self.entry.waker) = Some(waker.clone());
     }
 
     pub(crate) fn note(&mut self, now_ns: u64, alive: usize, is_unconfirmed: bool) {
         self.now_ns = now_ns;
-        self.door.alive.store(alive, Ordering::Relaxed);
-        let door = &self.door;
-        door.is_unconfirmed.store(is_unconfirmed, Ordering::Relaxed);
+        self.entry.alive.store(alive, Ordering::Relaxed);
+        let entry = &self.entry;
+        entry
+            .is_unconfirmed
+            .store(is_unconfirmed, Ordering::Relaxed);
     }
 
     /// Note that the connection is open.
@@ -261,21 +268,21 @@ impl Membership {
     }
 
     pub(crate) fn has_joined(&self) -> bool {
-        self.door.has_joined.load(Ordering::Acquire)
+        self.entry.has_joined.load(Ordering::Acquire)
     }
 
-    pub(crate) fn take_joined(&self) -> Vec<Joined> {
-        self.door.has_joined.store(false, Ordering::Release);
-        std::mem::take(&mut *locked(&self.door.joined))
+    pub(crate) fn take_joined(&self) -> Vec<JoinedStream> {
+        self.entry.has_joined.store(false, Ordering::Release);
+        std::mem::take(&mut *locked(&self.entry.joined))
     }
 
-    /// Let no more streams join; one that ended well is remembered for some time.
+    /// Let no more streams join; a connection that ended well is remembered for some time.
     pub(crate) fn end(&mut self, farewell: Option<Vec<u8>>) {
         if std::mem::replace(&mut self.has_ended, true) {
             return;
         }
-        locked(&self.server.doors).remove(&self.id);
-        // Their sockets are closed.
+        locked(&self.server.connections).remove(&self.id);
+        // Closes their sockets.
         self.take_joined();
         let mut admission = locked(&self.server.admission);
         match farewell {
@@ -294,23 +301,23 @@ impl Membership {
     }
 }
 
-impl Drop for Membership {
+impl Drop for Registration {
     fn drop(&mut self) {
         self.end(None);
     }
 }
 
-/// Go on with a stream that has opened a connection, whose CONFIRM may still be to come.
+/// Make the driver of a connection of its first stream, whose CONFIRM may still be to come.
 pub(super) fn open(
     server: &Arc<Server>,
     now_ns: u64,
-    mut membership: Membership,
-    parts: Parts,
+    mut registration: Registration,
+    parts: StreamParts,
     admitted: Admitted,
     is_confirmed: bool,
 ) -> Result<Driver, Error> {
-    membership.open(now_ns);
-    let joined = Joined {
+    registration.open(now_ns);
+    let joined = JoinedStream {
         parts,
         hello: admitted.hello,
         confirm: admitted.confirm,
@@ -319,7 +326,7 @@ pub(super) fn open(
     Driver::accepted(
         now_ns,
         &server.config,
-        membership,
+        registration,
         joined,
         is_confirmed,
         is_open_to_all,

@@ -5,9 +5,9 @@
 //! Meanwhile the loop stands by. It takes the connection back when no thread has used it for a while, and applies the driver's
 //! actions: what streams come and go, and the end.
 //!
-//! Threads ask the loop by a [`Bell`], which takes no lock of an interpreter and cannot be interrupted halfway.
+//! Threads ask the loop by a [`LoopWaker`], which takes no lock of an interpreter and cannot be interrupted halfway.
 
-mod bell;
+mod loop_waker;
 mod reading;
 mod threads;
 mod wake;
@@ -21,14 +21,14 @@ use std::time::Instant;
 use mstcp_proto::{Connection, LocalError};
 
 use crate::driver::Driver;
-use crate::inbox::Target;
+use crate::inbox::ReadTarget;
 
-pub use bell::{Bell, Requests};
-pub use threads::Use;
+pub use loop_waker::{LoopWaker, Requests};
+pub use threads::ThreadUse;
 pub use wake::Readiness;
 
-use reading::Reading;
-use threads::{Side, Threads};
+use reading::ReadTurn;
+use threads::{Half, Threads};
 use wake::{Interest, PollSet, Ready};
 
 /// The shell's monotonic clock, read on.
@@ -55,11 +55,11 @@ impl Clock {
 
 /// What a thread waits for.
 #[derive(Debug)]
-pub enum Wish<'a> {
+pub enum WaitFor<'a> {
     /// Bytes, to be received here.
-    Bytes(Target<'a>),
+    Bytes(ReadTarget<'a>),
     /// Bytes, to be copied here and received later.
-    Peek(Target<'a>),
+    Peek(ReadTarget<'a>),
     /// Room: no more than `most` queued; once it had to wait, no more than `few`. The driver pauses above its own limit likewise:
     /// a wish for that much, refused, is followed by [`crate::driver::Action::ResumeWriting`].
     Room {
@@ -70,18 +70,18 @@ pub enum Wish<'a> {
     },
 }
 
-impl Wish<'_> {
-    fn side(&self) -> Side {
+impl WaitFor<'_> {
+    fn side(&self) -> Half {
         match self {
-            Self::Bytes(_) | Self::Peek(_) => Side::Reader,
-            Self::Room { .. } => Side::Writer,
+            Self::Bytes(_) | Self::Peek(_) => Half::Reader,
+            Self::Room { .. } => Half::Writer,
         }
     }
 }
 
 /// How a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum WaitOutcome {
     /// This many bytes came, or there is room.
     Done(usize),
     /// All of the peer's bytes have been received.
@@ -121,7 +121,7 @@ struct State {
 pub struct SharedDriver(Mutex<State>);
 
 /// The connection, for one thread at a time. Those that wait are woken, where that concerns them, when this is dropped.
-pub struct Locked<'a>(MutexGuard<'a, State>);
+pub struct DriverGuard<'a>(MutexGuard<'a, State>);
 
 impl SharedDriver {
     /// Share a connection.
@@ -131,15 +131,15 @@ impl SharedDriver {
     }
 
     /// Wait for the connection: a thread that has it gives it back within about a millisecond.
-    pub fn lock(&self) -> Locked<'_> {
-        Locked(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn lock(&self) -> DriverGuard<'_> {
+        DriverGuard(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The connection, unless another thread has it.
-    pub fn try_lock(&self) -> Option<Locked<'_>> {
+    pub fn try_lock(&self) -> Option<DriverGuard<'_>> {
         match self.0.try_lock() {
-            Ok(state) => Some(Locked(state)),
-            Err(TryLockError::Poisoned(state)) => Some(Locked(state.into_inner())),
+            Ok(state) => Some(DriverGuard(state)),
+            Err(TryLockError::Poisoned(state)) => Some(DriverGuard(state.into_inner())),
             Err(TryLockError::WouldBlock) => None,
         }
     }
@@ -150,14 +150,14 @@ impl SharedDriver {
     /// See [`WaitError`].
     pub fn wait<E>(
         &self,
-        wish: &mut Wish<'_>,
+        wait_for: &mut WaitFor<'_>,
         clock: &Clock,
         until_ns: Option<u64>,
         mut between: impl FnMut() -> Result<(), E>,
-    ) -> Result<Outcome, WaitError<E>> {
-        let side = wish.side();
+    ) -> Result<WaitOutcome, WaitError<E>> {
+        let side = wait_for.side();
         let result = loop {
-            match self.turn(wish, clock, until_ns) {
+            match self.turn(wait_for, clock, until_ns) {
                 Ok(None) => {
                     if let Err(error) = between() {
                         break Err(WaitError::Interrupted(error));
@@ -172,16 +172,20 @@ impl SharedDriver {
     }
 
     /// Have a wish fulfilled as far as that needs no wait; the loop goes on driving the connection.
-    pub fn attempt(&self, wish: &mut Wish<'_>, now_ns: u64) -> Result<Outcome, LocalError> {
+    pub fn attempt(
+        &self,
+        wait_for: &mut WaitFor<'_>,
+        now_ns: u64,
+    ) -> Result<WaitOutcome, LocalError> {
         let mut locked = self.lock();
-        let outcome = locked.fulfil(wish, now_ns)?;
+        let outcome = locked.fulfil(wait_for, now_ns)?;
         if let Some(threads) = &mut locked.0.threads {
             let is_held = threads.is_out && threads.leader.is_none();
-            if is_held || matches!(outcome, Some(Outcome::Done(1..))) {
+            if is_held || matches!(outcome, Some(WaitOutcome::Done(1..))) {
                 threads.request(|requests| requests.attend = true);
             }
         }
-        Ok(outcome.unwrap_or(Outcome::TimedOut))
+        Ok(outcome.unwrap_or(WaitOutcome::TimedOut))
     }
 
     /// Write by `write`, and send. A caller that does not wait leaves the rest to the loop.
@@ -210,26 +214,26 @@ impl SharedDriver {
     /// Wait once; none: nothing to return yet.
     fn turn<E>(
         &self,
-        wish: &mut Wish<'_>,
+        wait_for: &mut WaitFor<'_>,
         clock: &Clock,
         until_ns: Option<u64>,
-    ) -> Result<Option<Outcome>, WaitError<E>> {
-        let side = wish.side();
+    ) -> Result<Option<WaitOutcome>, WaitError<E>> {
+        let side = wait_for.side();
         let mut locked = self.lock();
         let now_ns = clock.now_ns();
         let Some(threads) = &mut locked.0.threads else {
-            return Ok(Some(Outcome::Over));
+            return Ok(Some(WaitOutcome::Over));
         };
         threads.take_out(now_ns);
         let is_dismissed = threads.place(side).is_dismissed;
-        if let Some(outcome) = locked.fulfil(wish, now_ns)? {
+        if let Some(outcome) = locked.fulfil(wait_for, now_ns)? {
             return Ok(Some(outcome));
         }
         if is_dismissed {
-            return Ok(Some(Outcome::Dismissed));
+            return Ok(Some(WaitOutcome::Dismissed));
         }
         if until_ns.is_some_and(|until_ns| until_ns <= now_ns) {
-            return Ok(Some(Outcome::TimedOut));
+            return Ok(Some(WaitOutcome::TimedOut));
         }
         let (mut set, due_ns) = locked.begin_wait(side).map_err(WaitError::System)?;
         let until_ns = match (until_ns, due_ns) {
@@ -239,18 +243,18 @@ impl SharedDriver {
         drop(locked);
         let ready = set.wait(until_ns.map(|until_ns| until_ns.saturating_sub(now_ns)));
         let mut locked = self.lock();
-        locked.end_wait(side, ready, wish, clock.now_ns())
+        locked.end_wait(side, ready, wait_for, clock.now_ns())
     }
 
-    /// Allow threads to drive the connection; `id` is what it rings the loop's bell with.
-    pub fn hand_over(&self, bell: Arc<Bell>, id: u64) {
-        self.lock().0.threads = Some(Box::new(Threads::new(bell, id)));
+    /// Allow threads to drive the connection; `id` is what it rings the loop's loop_waker with.
+    pub fn hand_over(&self, loop_waker: Arc<LoopWaker>, id: u64) {
+        self.lock().0.threads = Some(Box::new(Threads::new(loop_waker, id)));
     }
 
     /// Have a thread that waits for bytes, or for room, return to its caller, and none wait any more.
     pub fn dismiss(&self, readers: bool, writers: bool) {
         if let Some(threads) = &mut self.lock().0.threads {
-            for (side, is_meant) in [(Side::Reader, readers), (Side::Writer, writers)] {
+            for (side, is_meant) in [(Half::Reader, readers), (Half::Writer, writers)] {
                 if is_meant {
                     threads.place(side).is_dismissed = true;
                     threads.signal(side);
@@ -279,7 +283,7 @@ impl SharedDriver {
     }
 }
 
-impl Deref for Locked<'_> {
+impl Deref for DriverGuard<'_> {
     type Target = Driver;
 
     fn deref(&self) -> &Driver {
@@ -287,13 +291,13 @@ impl Deref for Locked<'_> {
     }
 }
 
-impl DerefMut for Locked<'_> {
+impl DerefMut for DriverGuard<'_> {
     fn deref_mut(&mut self) -> &mut Driver {
         &mut self.0.driver
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for DriverGuard<'_> {
     fn drop(&mut self) {
         let State { driver, threads } = &mut *self.0;
         let Some(threads) = threads else {
@@ -302,13 +306,13 @@ impl Drop for Locked<'_> {
         if driver.result().is_some() {
             threads.is_out = false;
         }
-        for side in Side::BOTH {
+        for side in Half::BOTH {
             if threads.place(side).is_waiting && concerns(threads, driver, side) {
                 threads.signal(side);
             }
         }
         let is_over = driver.result().is_some();
-        let has_end = is_over || threads.place(Side::Reader).is_dismissed || driver.is_ended();
+        let has_end = is_over || threads.place(Half::Reader).is_dismissed || driver.is_ended();
         if let Some(readiness) = &mut threads.readiness {
             readiness.set(has_end || driver.ready_bytes() > 0);
         }
@@ -316,13 +320,13 @@ impl Drop for Locked<'_> {
 }
 
 /// Whether a thread that waits has something to do.
-fn concerns(threads: &Threads, driver: &Driver, side: Side) -> bool {
+fn concerns(threads: &Threads, driver: &Driver, side: Half) -> bool {
     if driver.result().is_some() {
         return true;
     }
     let is_fulfilled = match side {
-        Side::Reader => driver.ready_bytes() > 0 || driver.is_ended(),
-        Side::Writer => driver.queued_bytes() <= threads.few_bytes,
+        Half::Reader => driver.ready_bytes() > 0 || driver.is_ended(),
+        Half::Writer => driver.queued_bytes() <= threads.few_bytes,
     };
     let must_act = match threads.leader {
         Some(leader) => leader == side && !threads.interest.covers(&interest(driver)),
@@ -341,7 +345,7 @@ fn interest(driver: &Driver) -> Interest {
     }
 }
 
-impl Locked<'_> {
+impl DriverGuard<'_> {
     /// Whether threads have the sockets, and the loop is to stand by.
     pub fn is_out(&self) -> bool {
         self.0
@@ -351,9 +355,9 @@ impl Locked<'_> {
     }
 
     /// How threads use the connection; the loop has one back that they have not used for `idle_ns`.
-    pub fn look(&mut self, now_ns: u64, idle_ns: u64) -> Use {
+    pub fn look(&mut self, now_ns: u64, idle_ns: u64) -> ThreadUse {
         let threads = self.0.threads.as_mut();
-        threads.map_or(Use::Idle, |threads| threads.look(now_ns, idle_ns))
+        threads.map_or(ThreadUse::Idle, |threads| threads.look(now_ns, idle_ns))
     }
 
     /// Take the connection, unless a thread leads just now; true if the loop has it.
@@ -365,7 +369,7 @@ impl Locked<'_> {
         !threads.is_out
     }
 
-    fn leave(&mut self, side: Side, now_ns: u64) {
+    fn leave(&mut self, side: Half, now_ns: u64) {
         if let Some(threads) = &mut self.0.threads {
             if threads.next_leader == Some(side) {
                 threads.next_leader = None;
@@ -379,33 +383,37 @@ impl Locked<'_> {
     }
 
     /// What is to be returned for a wish now, if anything.
-    fn fulfil(&mut self, wish: &mut Wish<'_>, now_ns: u64) -> Result<Option<Outcome>, LocalError> {
-        match wish {
-            Wish::Bytes(target) => {
+    fn fulfil(
+        &mut self,
+        wait_for: &mut WaitFor<'_>,
+        now_ns: u64,
+    ) -> Result<Option<WaitOutcome>, LocalError> {
+        match wait_for {
+            WaitFor::Bytes(target) => {
                 if self.ready_bytes() > 0 {
                     self.endpoint().take_into(target);
                     self.note_taken_elsewhere();
                     self.settle_all(now_ns);
                 }
                 if target.filled() > 0 {
-                    return Ok(Some(Outcome::Done(target.filled())));
+                    return Ok(Some(WaitOutcome::Done(target.filled())));
                 }
                 if self.is_ended() {
-                    return Ok(Some(Outcome::Ended));
+                    return Ok(Some(WaitOutcome::Ended));
                 }
             }
-            Wish::Peek(target) => {
+            WaitFor::Peek(target) => {
                 self.endpoint().peek_into(target);
                 if target.filled() > 0 {
-                    return Ok(Some(Outcome::Done(target.filled())));
+                    return Ok(Some(WaitOutcome::Done(target.filled())));
                 }
                 if self.is_ended() {
-                    return Ok(Some(Outcome::Ended));
+                    return Ok(Some(WaitOutcome::Ended));
                 }
             }
-            Wish::Room { most, few } => {
+            WaitFor::Room { most, few } => {
                 if !self.is_over() && self.queued_bytes() <= *most {
-                    return Ok(Some(Outcome::Done(0)));
+                    return Ok(Some(WaitOutcome::Done(0)));
                 }
                 *most = *few;
                 if let Some(threads) = &mut self.0.threads {
@@ -413,11 +421,11 @@ impl Locked<'_> {
                 }
             }
         }
-        Ok(self.is_over().then_some(Outcome::Over))
+        Ok(self.is_over().then_some(WaitOutcome::Over))
     }
 
     /// Begin to wait: as the leader, if there is none and nothing for the loop to see to first.
-    fn begin_wait(&mut self, side: Side) -> Result<(PollSet, Option<u64>), Errno> {
+    fn begin_wait(&mut self, side: Half) -> Result<(PollSet, Option<u64>), Errno> {
         let State { driver, threads } = &mut *self.0;
         let threads = threads.as_mut().ok_or(Errno::BADF)?;
         let wake = threads.begin_wait(side)?;
@@ -435,13 +443,13 @@ impl Locked<'_> {
     /// End a wait; a leader sees to the sockets.
     fn end_wait<E>(
         &mut self,
-        side: Side,
+        side: Half,
         ready: Ready,
-        wish: &mut Wish<'_>,
+        wait_for: &mut WaitFor<'_>,
         now_ns: u64,
-    ) -> Result<Option<Outcome>, WaitError<E>> {
+    ) -> Result<Option<WaitOutcome>, WaitError<E>> {
         let Some(threads) = &mut self.0.threads else {
-            return Ok(Some(Outcome::Over));
+            return Ok(Some(WaitOutcome::Over));
         };
         let leads = threads.leader == Some(side);
         threads.end_wait(side, ready.is_woken, now_ns);
@@ -450,13 +458,13 @@ impl Locked<'_> {
             return Ok(None);
         }
         if leads && self.result().is_none() {
-            self.serve(ready, wish, now_ns);
+            self.serve(ready, wait_for, now_ns);
         }
-        Ok(self.fulfil(wish, now_ns)?)
+        Ok(self.fulfil(wait_for, now_ns)?)
     }
 
     /// Read and send.
-    fn serve(&mut self, ready: Ready, wish: &mut Wish<'_>, now_ns: u64) {
+    fn serve(&mut self, ready: Ready, wait_for: &mut WaitFor<'_>, now_ns: u64) {
         let (readable, _) = self.interest();
         for stream in ready.writable.iter() {
             self.note_room(stream);
@@ -466,11 +474,11 @@ impl Locked<'_> {
         }
         let State { driver, threads } = &mut *self.0;
         if let Some(threads) = threads {
-            let is_awaited = threads.place(Side::Reader).is_waiting;
-            let mut reading = Reading::new(driver, now_ns, ready.readable.and(readable));
-            match wish {
-                Wish::Bytes(target) => reading.read_for(target, &mut threads.passes),
-                Wish::Peek(_) | Wish::Room { .. } => reading.read_all(is_awaited),
+            let is_awaited = threads.place(Half::Reader).is_waiting;
+            let mut reading = ReadTurn::new(driver, now_ns, ready.readable.and(readable));
+            match wait_for {
+                WaitFor::Bytes(target) => reading.read_for(target, &mut threads.passes),
+                WaitFor::Peek(_) | WaitFor::Room { .. } => reading.read_all(is_awaited),
             }
         }
         self.settle_all(now_ns);

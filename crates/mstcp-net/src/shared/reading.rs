@@ -6,22 +6,22 @@ use std::convert::Infallible;
 use mstcp_proto::StreamSet;
 
 use crate::driver::Driver;
-use crate::inbox::{Count, ReadError, Target};
+use crate::inbox::{ReadError, ReadResult, ReadTarget};
 use crate::memory::OwnMemory;
 
 /// A turn reads about so much.
 const TURN_BYTES: usize = 1 << 20;
 /// This many turns in a row may leave bytes in the kernel that are ahead of others.
-const MOST_PASSES: u8 = 16;
+const MAX_PASSES: u8 = 16;
 
 /// One turn: which sockets have bytes.
-pub(super) struct Reading<'a> {
+pub(super) struct ReadTurn<'a> {
     driver: &'a mut Driver,
     now_ns: u64,
     readable: StreamSet,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ReadTurn<'a> {
     pub(super) fn new(driver: &'a mut Driver, now_ns: u64, readable: StreamSet) -> Self {
         Self {
             driver,
@@ -43,7 +43,7 @@ impl<'a> Reading<'a> {
     ///
     /// What is ahead stays in the kernel meanwhile: it soon is next, and then needs no copy. But not for many turns, `passes`:
     /// what the peer says on such a stream must not wait.
-    pub(super) fn read_for(&mut self, target: &mut Target<'_>, passes: &mut u8) {
+    pub(super) fn read_for(&mut self, target: &mut ReadTarget<'_>, passes: &mut u8) {
         self.driver.endpoint().hold(false);
         while target.room() > 0 && target.filled() < TURN_BYTES {
             self.driver.endpoint().take_into(target);
@@ -65,7 +65,7 @@ impl<'a> Reading<'a> {
             self.note_once(stream, 1, result);
         }
         *passes += 1;
-        if target.filled() == 0 || *passes > MOST_PASSES {
+        if target.filled() == 0 || *passes > MAX_PASSES {
             *passes = 0;
             self.read_all(true);
         }
@@ -76,7 +76,7 @@ impl<'a> Reading<'a> {
         &mut self,
         stream: usize,
         asked: usize,
-        result: Result<Count, ReadError<Infallible>>,
+        result: Result<ReadResult, ReadError<Infallible>>,
     ) {
         if !matches!(result, Ok(Ok(count)) if count >= asked) {
             self.readable.remove(stream);
@@ -84,7 +84,7 @@ impl<'a> Reading<'a> {
         self.note(stream, result);
     }
 
-    fn note(&mut self, stream: usize, result: Result<Count, ReadError<Infallible>>) {
+    fn note(&mut self, stream: usize, result: Result<ReadResult, ReadError<Infallible>>) {
         let result = match result {
             Ok(count) => Ok(count),
             Err(ReadError::Protocol(error)) => Err(error),

@@ -1,27 +1,27 @@
-//! What is known of a connection that threads may drive: who waits, who leads, what they came upon.
+//! State of a connection that threads may drive: who waits, who polls, what they want of the loop.
 
 use rustix::io::Errno;
 use std::sync::Arc;
 
-use super::bell::{Bell, Requests};
+use super::loop_waker::{LoopWaker, Requests};
 use super::wake::{Interest, Readiness, Wake};
 
 /// Which of a connection's two threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum Half {
     /// The one that waits for bytes.
     Reader,
     /// The one that waits for room.
     Writer,
 }
 
-impl Side {
+impl Half {
     pub(super) const BOTH: [Self; 2] = [Self::Reader, Self::Writer];
 }
 
-/// A thread's place.
+/// What is known of one of the two threads.
 #[derive(Debug, Default)]
-pub(super) struct Place {
+pub(super) struct ThreadState {
     /// Made when it waits for the first time.
     pub(super) wake: Option<Wake>,
     pub(super) is_waiting: bool,
@@ -32,7 +32,7 @@ pub(super) struct Place {
 
 /// How threads use a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
+pub enum ThreadUse {
     /// Not recently: the loop has it back.
     Idle,
     /// Recently.
@@ -43,20 +43,20 @@ pub enum Use {
 
 /// A connection that threads may drive.
 pub(super) struct Threads {
-    bell: Arc<Bell>,
+    loop_waker: Arc<LoopWaker>,
     id: u64,
     requests: Requests,
     /// Whether threads have the sockets, not the loop.
     pub(super) is_out: bool,
     /// The thread that polls the sockets now, and what it waits for.
-    pub(super) leader: Option<Side>,
+    pub(super) leader: Option<Half>,
     pub(super) interest: Interest,
     /// The thread that is about to poll them again: no other is woken for that.
-    pub(super) next_leader: Option<Side>,
-    places: [Place; 2],
+    pub(super) next_leader: Option<Half>,
+    places: [ThreadState; 2],
     /// What may be queued when a writer that waits goes on.
     pub(super) few_bytes: usize,
-    /// See [`super::reading::Reading::read_for`].
+    /// See [`super::reading::ReadTurn::read_for`].
     pub(super) passes: u8,
     used_ns: u64,
     /// How many waits there were, and had been when the loop looked last.
@@ -68,16 +68,16 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    pub(super) fn new(bell: Arc<Bell>, id: u64) -> Self {
+    pub(super) fn new(loop_waker: Arc<LoopWaker>, id: u64) -> Self {
         Self {
-            bell,
+            loop_waker,
             id,
             requests: Requests::default(),
             is_out: false,
             leader: None,
             interest: Interest::default(),
             next_leader: None,
-            places: [Place::default(), Place::default()],
+            places: [ThreadState::default(), ThreadState::default()],
             few_bytes: 0,
             passes: 0,
             used_ns: 0,
@@ -88,7 +88,7 @@ impl Threads {
         }
     }
 
-    pub(super) fn place(&mut self, side: Side) -> &mut Place {
+    pub(super) fn place(&mut self, side: Half) -> &mut ThreadState {
         &mut self.places[side as usize]
     }
 
@@ -97,7 +97,7 @@ impl Threads {
         let was_empty = self.requests.is_empty();
         ask(&mut self.requests);
         if was_empty {
-            self.bell.ring(self.id);
+            self.loop_waker.wake(self.id);
         }
     }
 
@@ -115,7 +115,7 @@ impl Threads {
         }
     }
 
-    /// Note that a thread has what it came for.
+    /// Note that a thread's call returns.
     pub(super) fn leave(&mut self, now_ns: u64) {
         self.used_ns = now_ns;
         if std::mem::take(&mut self.is_unwatched) {
@@ -127,8 +127,8 @@ impl Threads {
         }
     }
 
-    /// Take a place to wait at; the error is an errno.
-    pub(super) fn begin_wait(&mut self, side: Side) -> Result<i32, Errno> {
+    /// Note that a thread waits, and return the descriptor that ends its wait; the error is an errno.
+    pub(super) fn begin_wait(&mut self, side: Half) -> Result<i32, Errno> {
         self.waits += 1;
         let place = self.place(side);
         if place.wake.is_none() {
@@ -138,7 +138,7 @@ impl Threads {
         Ok(place.wake.as_ref().map_or(-1, Wake::descriptor))
     }
 
-    pub(super) fn end_wait(&mut self, side: Side, is_woken: bool, now_ns: u64) {
+    pub(super) fn end_wait(&mut self, side: Half, is_woken: bool, now_ns: u64) {
         self.used_ns = now_ns;
         let place = self.place(side);
         place.is_waiting = false;
@@ -154,7 +154,7 @@ impl Threads {
     }
 
     /// Wake a thread that waits.
-    pub(super) fn signal(&mut self, side: Side) {
+    pub(super) fn signal(&mut self, side: Half) {
         let place = self.place(side);
         if place.is_waiting && !std::mem::replace(&mut place.is_signalled, true) {
             if let Some(wake) = &place.wake {
@@ -164,17 +164,21 @@ impl Threads {
     }
 
     /// How threads use it; an idle one is the loop's again.
-    pub(super) fn look(&mut self, now_ns: u64, idle_ns: u64) -> Use {
+    pub(super) fn look(&mut self, now_ns: u64, idle_ns: u64) -> ThreadUse {
         if self.leader.is_some() {
             let is_long = self.seen_waits == self.waits;
             self.seen_waits = self.waits;
             self.is_unwatched = is_long;
-            return if is_long { Use::Waiting } else { Use::Recent };
+            return if is_long {
+                ThreadUse::Waiting
+            } else {
+                ThreadUse::Recent
+            };
         }
         if !self.is_out || now_ns.saturating_sub(self.used_ns) >= idle_ns {
             self.is_out = false;
-            return Use::Idle;
+            return ThreadUse::Idle;
         }
-        Use::Recent
+        ThreadUse::Recent
     }
 }

@@ -14,7 +14,7 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 /// How often nothing may have happened before the clock goes on: the kernel may still be busy.
 const QUIET_TURNS: usize = 3;
-const MOST_TURNS: usize = 3_000;
+const MAX_TURNS: usize = 3_000;
 /// Late enough for a first burst of hellos.
 const START_NS: u64 = 100_000_000_000;
 
@@ -219,7 +219,7 @@ impl Net {
     /// Go on until this holds.
     pub fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
         let mut quiet = 0;
-        for _ in 0..MOST_TURNS {
+        for _ in 0..MAX_TURNS {
             if holds(self) {
                 return;
             }

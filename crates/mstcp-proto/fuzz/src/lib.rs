@@ -8,7 +8,7 @@ use std::collections::{HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
 use mstcp_proto::frame::{self, Parsed, Parser, MAX_CONTROL_BYTES};
-use mstcp_proto::handshake::{confirm_frame, Admission, Client, Greeting, NotAdmitted};
+use mstcp_proto::handshake::{confirm_frame, Admission, ClientHandshake, ClientHello, NotAdmitted};
 use mstcp_proto::hello::{self, Hello, PREFIX_BYTES};
 use mstcp_proto::Control;
 use mstcp_proto::Reassembly;
@@ -104,13 +104,13 @@ pub fn handshake(data: &[u8]) {
     const SECRET: &[u8] = b"known to both";
     let mut choices = Choices(data);
     let has_records = choices.byte() % 2 > 0;
-    let mut client = Client::new(SECRET, [7; 16], 2, 1000);
+    let mut client = ClientHandshake::new(SECRET, [7; 16], 2, 1000);
     if has_records {
         client = client.with_records();
     }
     let mut servers = [(); 2].map(|()| Admission::new(SECRET, 2));
     let mut let_in: [HashSet<Vec<u8>>; 2] = Default::default();
-    let (mut greetings, mut given): (Vec<Greeting>, Vec<Given>) = Default::default();
+    let (mut greetings, mut given): (Vec<ClientHello>, Vec<Given>) = Default::default();
     // Hellos, answers and refusals, as somebody in the path has them.
     let mut overheard: Vec<Vec<u8>> = Vec::new();
     let (mut nonces, mut now_ns) = (0_u8, 0);

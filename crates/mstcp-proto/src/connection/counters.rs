@@ -15,7 +15,7 @@ pub struct StreamCounters {
     pub bytes_received: u64,
     /// Frames received before an earlier one.
     pub out_of_order_frames: u64,
-    /// Of the bytes sent, those that another stream had carried before.
+    /// Bytes sent that another stream had carried before.
     pub resent_bytes: u64,
     /// How often it was found to bring nothing through.
     pub stalls: u64,

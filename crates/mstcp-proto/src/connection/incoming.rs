@@ -71,7 +71,7 @@ impl Connection {
         self.receiver.on_in_place(stream, count, out)?;
         self.receiver.on_consumed(count);
         if self.alive().contains(stream) && count > 0 {
-            self.life.hear(stream);
+            self.peer_activity.hear(stream);
         }
         Ok(())
     }
@@ -109,7 +109,7 @@ impl Connection {
             result => result?,
         }
         if self.alive().contains(stream) && !data.is_empty() {
-            self.life.hear(stream);
+            self.peer_activity.hear(stream);
             let is_unconfirmed = self.sender.id(stream) > 0 && self.receiver.awaits_confirm(stream);
             self.sender.set_unconfirmed(stream, is_unconfirmed);
         }

@@ -3,18 +3,18 @@
 
 use super::Connection;
 use crate::error::{Error, LocalError, RemoteError};
-use crate::handshake::{Client, Greeting};
+use crate::handshake::{ClientHandshake, ClientHello};
 use crate::hello::{self, MAGIC, MAX_EARLY_BYTES, NONCE_BYTES, PREFIX_BYTES};
 use crate::slice::Slice;
 use crate::state::{Event, Outcome};
 
 /// A connection whose first hello has not been answered.
 #[derive(Debug)]
-pub(super) struct Opening {
+pub(super) struct PendingOpen {
     /// As it is before the hello: another hello opens the same connection.
-    client: Client,
+    client: ClientHandshake,
     /// The hello that was said, and what has come of its answer.
-    said: Option<(Client, Greeting)>,
+    said: Option<(ClientHandshake, ClientHello)>,
     answer: Vec<u8>,
     /// How many hellos were said.
     hellos: u32,
@@ -22,18 +22,18 @@ pub(super) struct Opening {
 
 /// A stream that joins, whose hello has not been answered.
 #[derive(Debug)]
-pub(super) struct Joining {
+pub(super) struct PendingJoin {
     pub(super) slot: usize,
-    greeting: Greeting,
+    greeting: ClientHello,
     answer: Vec<u8>,
 }
 
 impl Connection {
-    /// Of a client whose stream 0 is connected: have the connection opened on it by [`Connection::greet`]. Nothing else is sent
+    /// Open a client's connection on stream 0, which is connected, by [`Connection::greet`]. Nothing else is sent
     /// before the answer has come, which [`Event::Opened`] tells.
-    pub fn open_by(&mut self, client: Client) {
+    pub fn open_by(&mut self, client: ClientHandshake) {
         self.sender.hold();
-        self.opening = Some(Opening {
+        self.opening = Some(PendingOpen {
             client,
             said: None,
             answer: Vec::new(),
@@ -68,12 +68,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Of a client without a secret: use a further stream, whose socket has room, that says this hello first. Data frames follow the
-    /// hello, all else its answer, which [`Event::StreamJoined`] or [`Event::StreamRefused`] tells.
-    pub fn join(&mut self, greeting: Greeting, weight: f64) -> Result<usize, LocalError> {
+    /// Add a further stream of a client without a secret, whose socket has room, by this hello. Data frames follow the hello at
+    /// once, all else its answer, which [`Event::StreamJoined`] or [`Event::StreamRefused`] tells.
+    pub fn join(&mut self, greeting: ClientHello, weight: f64) -> Result<usize, LocalError> {
         let slot = self.add_stream(greeting.hello.stream_id, weight)?;
         self.sender.greet(slot, &greeting.bytes);
-        self.joining.push(Joining {
+        self.joining.push(PendingJoin {
             slot,
             greeting,
             answer: Vec::new(),
@@ -82,7 +82,7 @@ impl Connection {
     }
 
     /// What makes the hellos of further streams, once the first was answered.
-    pub fn client(&self) -> Option<&Client> {
+    pub fn client(&self) -> Option<&ClientHandshake> {
         self.client.as_ref()
     }
 
@@ -128,7 +128,7 @@ impl Connection {
         data: &[u8],
         out: &mut Vec<Slice>,
     ) -> Result<(), Error> {
-        let Joining {
+        let PendingJoin {
             slot,
             greeting,
             answer,

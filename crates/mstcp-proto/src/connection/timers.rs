@@ -3,23 +3,23 @@
 use super::Connection;
 use crate::control::Control;
 use crate::frame::encode_control;
-use crate::life::SILENCE_NS;
+use crate::peer_activity::SILENCE_NS;
 use crate::scheduler::StreamSet;
 use crate::sender::SEEN_DELAY_NS;
 use crate::state::{ConnectionState, Event, Outcome};
 
-/// Something is awaited and nothing came of it for so long, and a round trip: the peer is asked, on every stream. Its answer
-/// comes before the silence is taken for more than that.
+/// The peer is asked on every stream once nothing that is awaited has come for this, in nanoseconds, and a round trip: its
+/// answer comes before the silence counts as a stall.
 const ASK_NS: u64 = 150_000_000;
 /// It is asked again so often as long as something came within the time after, and while a stream is stalled: a peer that hears
 /// nothing for longer would not know that this side lives, and judge no stream.
 const AGAIN_ASK_NS: u64 = 200_000_000;
 const OFTEN_NS: u64 = 5_000_000_000;
 /// Then after twice the time, up to this.
-const LONGEST_ASK_NS: u64 = 1_000_000_000;
+const MAX_ASK_NS: u64 = 1_000_000_000;
 /// An ACK goes also over a path whose delay is so much less than that of the path which brought data last, in nanoseconds.
 const MUCH_QUICKER_NS: u64 = 10_000_000;
-/// While nothing comes at all and TCP waits for acknowledgements the peer is asked for so long, so often: TCP waits ever longer
+/// For how long and how often the peer is asked while nothing comes and TCP waits for acknowledgements: TCP waits ever longer
 /// before it sends again, but sends what is new while its window has room, and its peer's answer lets it go on at once.
 const PROBE_FOR_NS: u64 = 500_000_000;
 const PROBE_NS: u64 = 50_000_000;
@@ -115,14 +115,14 @@ impl Connection {
         });
     }
 
-    /// Of a client: its lost streams are opened again until the connection is closed. So if the last stream is lost before the
+    /// Note that the client opens lost streams again until the connection is closed. So if the last stream is lost before the
     /// peer can know that this side has everything, the connection waits for another that tells it.
     pub fn reopen_streams(&mut self) {
         self.timers.reopens = true;
     }
 
-    /// Of a server whose connection was closed, and which has everything from its client: the frames that tell it to a client that
-    /// asks again by a stream that joins. See [`crate::handshake::Admission::remember`].
+    /// The frames by which a server whose connection has ended, with everything received, answers a client that joins it with
+    /// another stream. See [`crate::handshake::Admission::remember`].
     pub fn farewell(&self) -> Option<Vec<u8>> {
         let has_all = self.delivered && self.is_ended();
         has_all.then(|| {
@@ -168,20 +168,20 @@ impl Connection {
         // What was sent since the last look is awaited too.
         let awaits = || self.sender.awaits().then_some(self.now_ns + ASK_NS);
         let ask = timers.ask_at_ns.or_else(awaits);
-        let doubt = || {
+        let query = || {
             let alive = self.alive();
             let is_silent = self.may_probe();
             let asks = alive
                 .iter()
-                .filter_map(|slot| self.doubts.ask_at_ns(slot, is_silent));
+                .filter_map(|slot| self.unanswered_streams.ask_at_ns(slot, is_silent));
             asks.filter(|at_ns| *at_ns > self.now_ns).min()
         };
         let due = [
             ack,
-            self.doubts_streams().then(doubt).flatten(),
+            self.may_query_tcp().then(query).flatten(),
             self.probe_at_ns().filter(|at_ns| *at_ns > self.now_ns),
             self.late_at_ns().filter(|at_ns| *at_ns > self.now_ns),
-            self.sender.stall_at_ns(self.now_ns, &self.life),
+            self.sender.stall_at_ns(self.now_ns, &self.peer_activity),
             self.sender.look_at_ns(self.now_ns),
             answer,
             timers.seen_at_ns,
@@ -246,18 +246,18 @@ impl Connection {
     fn look(&mut self) {
         let now_ns = self.now_ns;
         let round_trips_ns = self.sender.round_trips_ns();
-        self.life.look(now_ns, round_trips_ns);
+        self.peer_activity.look(now_ns, round_trips_ns);
         self.receiver
             .grow(now_ns, self.sender.least_round_trip_ns());
-        let unanswered = self.doubts.unanswered(&self.life);
+        let unanswered = self.unanswered_streams.unanswered(&self.peer_activity);
         self.sender.note_unanswered(unanswered);
-        for slot in self.sender.check_stalls(now_ns, &self.life).iter() {
+        for slot in self.sender.check_stalls(now_ns, &self.peer_activity).iter() {
             self.events.push_back(Event::StreamStalled { slot });
         }
         for slot in self.sender.take_recovered().iter() {
             self.events.push_back(Event::StreamRecovered { slot });
         }
-        for slot in self.sender.hopeless(now_ns, &self.life).iter() {
+        for slot in self.sender.hopeless(now_ns, &self.peer_activity).iter() {
             self.give_up_stream(slot);
         }
         self.tell_seen();
@@ -318,7 +318,7 @@ impl Connection {
             timers.asked += 1;
             timers.ask_ns = match now_ns < timers.progress_ns + OFTEN_NS {
                 true => AGAIN_ASK_NS,
-                false => (2 * timers.ask_ns).min(LONGEST_ASK_NS),
+                false => (2 * timers.ask_ns).min(MAX_ASK_NS),
             };
             timers.ask_at_ns = Some(now_ns + timers.ask_ns + round_trips_ns / 2);
             let token = timers.asked;
@@ -330,7 +330,7 @@ impl Connection {
     fn probe_at_ns(&self) -> Option<u64> {
         let may_miss = self.sender.awaits() || self.sender.has_unseen_acks();
         let silent_ns = SILENCE_NS + self.sender.round_trips_ns();
-        (may_miss && !self.trusting).then(|| self.life.heard_ns() + silent_ns)
+        (may_miss && !self.trusting).then(|| self.peer_activity.heard_ns() + silent_ns)
     }
 
     pub(super) fn may_probe(&self) -> bool {
@@ -349,7 +349,7 @@ impl Connection {
 
     /// Look for signs of life where the shell wants to know.
     fn keep_alive(&mut self) {
-        let (now_ns, heard_ns) = (self.now_ns, self.life.heard_ns());
+        let (now_ns, heard_ns) = (self.now_ns, self.peer_activity.heard_ns());
         let Some(keepalive) = &mut self.timers.keepalive else {
             return;
         };

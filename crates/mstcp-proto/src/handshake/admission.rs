@@ -12,15 +12,15 @@ use crate::records::{RecordKeys, RecordWriter};
 use crate::MAX_STREAMS;
 
 /// Streams that may join one connection in its life.
-const MOST_STREAM_IDS: usize = 1 << 16;
+const MAX_STREAM_IDS: usize = 1 << 16;
 /// First hellos of one connection, each on another path.
-const MOST_FIRST_HELLOS: usize = 64;
+const MAX_FIRST_HELLOS: usize = 64;
 /// Connections whose first hello is known again after they ended.
-const MOST_RECENT_IDS: usize = 1 << 16;
+const MAX_RECENT_IDS: usize = 1 << 16;
 
 type ConnectionId = [u8; 16];
 
-/// A stream that is let in.
+/// A stream that is admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admitted {
     /// What its hello says.
@@ -40,7 +40,7 @@ impl Admitted {
     }
 }
 
-/// Why a stream is not let in.
+/// Why a stream is not admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotAdmitted {
     /// It is told so: a code of [`crate::code`], the sentence, and the bytes to send before its end.
@@ -53,7 +53,7 @@ pub enum NotAdmitted {
         answer: Vec<u8>,
     },
     /// Its connection was closed with everything delivered, and the stream is told so: the bytes to send before its end. What
-    /// comes on it is thrown away.
+    /// comes on it is discarded.
     Ended {
         /// Answer, ACK and LAST.
         answer: Vec<u8>,
@@ -63,24 +63,24 @@ pub enum NotAdmitted {
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownConnection {
     key: Proof,
     frame_payload_bytes: u32,
     records: u32,
     used_ids: HashSet<u32>,
     /// Its first hello may come again: see [`Admission::admit_again`].
     is_open_again: bool,
-    /// Of the first hellos that came.
+    /// Nonces of the first hellos that came.
     nonces: Vec<[u8; NONCE_BYTES]>,
 }
 
-/// The connections of a server by their ids, and who may come in.
+/// The connections of a server by their ids, and which streams it admits.
 #[derive(Debug)]
 pub struct Admission {
     secret: Vec<u8>,
     most_connections: usize,
     requires_records: bool,
-    known: HashMap<ConnectionId, Known>,
+    known: HashMap<ConnectionId, KnownConnection>,
     ended: EndedConnections,
     plain: usize,
     /// So that a first hello that was overheard opens no second connection where there is no secret.
@@ -195,7 +195,7 @@ impl Admission {
         }
     }
 
-    /// Count a plain TCP connection, until [`Admission::forget_plain`]; the sentence says why none is let in.
+    /// Count a plain TCP connection, until [`Admission::forget_plain`]; the sentence says why none is admitted.
     pub fn admit_plain(&mut self) -> Result<(), String> {
         if let Some(full) = self.full() {
             return Err(full);
@@ -228,7 +228,7 @@ impl Admission {
         let before = self.known.remove(&hello.connection_id);
         let mut nonces = before.map_or(Vec::new(), |known| known.nonces);
         nonces.push(hello.nonce);
-        let known = Known {
+        let known = KnownConnection {
             key,
             frame_payload_bytes: hello.frame_payload_bytes,
             records: hello.records,
@@ -239,7 +239,7 @@ impl Admission {
         self.known.insert(hello.connection_id, known);
         self.recent.insert(hello.connection_id);
         self.recent_order.push_back(hello.connection_id);
-        if self.recent_order.len() > MOST_RECENT_IDS {
+        if self.recent_order.len() > MAX_RECENT_IDS {
             if let Some(oldest) = self.recent_order.pop_front() {
                 self.recent.remove(&oldest);
             }
@@ -262,9 +262,9 @@ impl Admission {
             return Some(unproved());
         }
         let known = self.known.get(&hello.connection_id);
-        let is_same = |known: &Known| {
+        let is_same = |known: &KnownConnection| {
             let is_new =
-                !known.nonces.contains(&hello.nonce) && known.nonces.len() < MOST_FIRST_HELLOS;
+                !known.nonces.contains(&hello.nonce) && known.nonces.len() < MAX_FIRST_HELLOS;
             let same_frames = known.frame_payload_bytes == hello.frame_payload_bytes;
             known.is_open_again && is_new && same_frames && known.records == hello.records
         };
@@ -305,8 +305,8 @@ impl Admission {
             let reason = "the hello contradicts the first of its connection";
             return Some((code::NOT_AUTHORISED, reason.to_owned()));
         }
-        if known.used_ids.len() >= MOST_STREAM_IDS {
-            let reason = format!("the connection had {MOST_STREAM_IDS} streams");
+        if known.used_ids.len() >= MAX_STREAM_IDS {
+            let reason = format!("the connection had {MAX_STREAM_IDS} streams");
             return Some((code::LIMIT_EXCEEDED, reason));
         }
         (alive >= MAX_STREAMS).then(|| {

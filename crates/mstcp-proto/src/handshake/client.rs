@@ -7,7 +7,7 @@ use crate::records::RecordKeys;
 
 /// What a client needs to open the streams of one connection.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct ClientHandshake {
     secret: Vec<u8>,
     connection_id: [u8; 16],
     stream_count: u32,
@@ -18,16 +18,16 @@ pub struct Client {
     records: u32,
 }
 
-/// A hello that was said.
+/// A client's hello for one stream.
 #[derive(Debug, Clone)]
-pub struct Greeting {
+pub struct ClientHello {
     /// What to send: hello and proof.
     pub bytes: Vec<u8>,
     /// What it says.
     pub hello: Hello,
 }
 
-impl Client {
+impl ClientHandshake {
     /// A client of a connection to be opened. `connection_id` is random; `secret` is what both sides know, or empty.
     pub fn new(
         secret: &[u8],
@@ -65,7 +65,7 @@ impl Client {
         nonce: [u8; NONCE_BYTES],
         priority: u32,
         early_data: &[u8],
-    ) -> Result<Greeting, LocalError> {
+    ) -> Result<ClientHello, LocalError> {
         let opens = self.next_id == 0;
         if !opens && self.key.is_none() {
             return Err(LocalError::NotAnswered);
@@ -91,7 +91,7 @@ impl Client {
         let key = self.key.unwrap_or_else(|| first_key(&self.secret));
         let proof = hmac(&key, &[b"hello", &bytes]);
         bytes.extend_from_slice(&proof);
-        Ok(Greeting { bytes, hello })
+        Ok(ClientHello { bytes, hello })
     }
 
     /// Take a whole answer; returns the CONFIRM frame, which goes before all others on the stream.
@@ -99,7 +99,7 @@ impl Client {
     /// After an error the stream is useless; the connection is too if it was stream 0.
     pub fn on_answer(
         &mut self,
-        greeting: &Greeting,
+        greeting: &ClientHello,
         answer: &[u8],
     ) -> Result<Vec<u8>, RemoteError> {
         let (proved, body, proof) = hello::split(answer)?;
@@ -123,7 +123,7 @@ impl Client {
     /// The keys of a stream's records, after its answer was taken.
     pub fn record_keys(
         &self,
-        greeting: &Greeting,
+        greeting: &ClientHello,
         answer: &[u8],
     ) -> Result<RecordKeys, RemoteError> {
         let (hello, _, _) = hello::split(&greeting.bytes)?;

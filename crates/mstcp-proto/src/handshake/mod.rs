@@ -27,7 +27,7 @@ use crate::hello::PROOF_BYTES;
 use crate::records::RecordKeys;
 
 pub use admission::{Admission, Admitted, NotAdmitted};
-pub use client::{Client, Greeting};
+pub use client::{ClientHandshake, ClientHello};
 
 /// The bytes of a CONFIRM frame.
 pub const CONFIRM_BYTES: usize = HEADER_BYTES + PROOF_BYTES;

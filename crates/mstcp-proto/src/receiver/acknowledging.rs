@@ -4,7 +4,7 @@ use super::{ack_bytes, Receiver, ACK_DELAY_NS, INITIAL_WINDOW_BYTES};
 use crate::control::Control;
 
 /// Where round trips are shorter, what waits does so for a process: a loss is repaired before much has come.
-const LEAST_REPAIR_NS: u64 = 1_000_000;
+const MIN_REPAIR_NS: u64 = 1_000_000;
 
 impl Receiver {
     /// The acknowledgement of everything, for a stream that carries nothing else.
@@ -50,7 +50,7 @@ impl Receiver {
         self.grown = (now_ns, self.consumed);
         let in_round_trip = u128::from(self.consumed - consumed) * u128::from(round_trip_ns);
         let is_taken = in_round_trip > u128::from(elapsed_ns) * (self.window_bytes / 4) as u128;
-        let is_repairing = round_trip_ns >= LEAST_REPAIR_NS
+        let is_repairing = round_trip_ns >= MIN_REPAIR_NS
             && self.reassembly.waiting_bytes() > self.window_bytes / 2;
         if is_taken || is_repairing {
             self.window_bytes = (2 * self.window_bytes)

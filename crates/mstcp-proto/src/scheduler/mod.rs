@@ -22,7 +22,7 @@ pub use stochastic::Stochastic;
 pub use weighted::Weighted;
 
 /// TCP's window doubles in no less than twice this, in seconds.
-const LEAST_DELAY_S: f64 = 1e-6;
+const MIN_DELAY_S: f64 = 1e-6;
 
 /// The names that [`by_name`] knows.
 pub const NAMES: [&str; 4] = ["stochastic", "weighted", "earliest", "redundant"];
@@ -172,7 +172,7 @@ impl StreamView {
     }
 
     fn round_trip_s(&self) -> f64 {
-        2.0 * self.delay_s().max(LEAST_DELAY_S)
+        2.0 * self.delay_s().max(MIN_DELAY_S)
     }
 }
 

@@ -33,7 +33,7 @@ impl Scheduler for Weighted {
         }
         view.weighed(view.with_room)
             .map(|index| (self.credit_after(view, index), index))
-            // Of equal ones the first, so that the order does not hang on rounding.
+            // The first of equal ones, so that the order does not depend on rounding.
             .reduce(|best, next| if next.0 > best.0 { next } else { best })
             .map(|(_, index)| index)
     }

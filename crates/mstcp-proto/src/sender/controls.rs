@@ -1,6 +1,6 @@
 //! Control frames that wait for a stream, or for several.
 
-use super::drafting::Draft;
+use super::drafting::FrameKind;
 use super::Sender;
 use crate::control::Control;
 use crate::frame;
@@ -10,7 +10,7 @@ use crate::scheduler::StreamSet;
 /// some: else what a slow stream brings would never be told on the only stream that works. Without a stream in the set the
 /// frame goes over whichever has room first.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingControl {
     control: Control,
     targets: StreamSet,
     is_sent: bool,
@@ -20,7 +20,7 @@ impl Sender {
     /// Queue a control frame, on these streams or on whichever has room; it goes before data.
     pub fn push_control(&mut self, control: Control, targets: StreamSet) {
         // Only the newest of its kind matters, so that a peer cannot have the queue grow.
-        let drafted = matches!(self.draft, Some((_, Draft::Control)));
+        let drafted = matches!(self.draft, Some((_, FrameKind::Control)));
         let replaced = |old: &Control| match (old, &control) {
             (Control::Pong(_), Control::Pong(_)) => true,
             (Control::Gone(old), Control::Gone(new)) => old == new,
@@ -37,7 +37,7 @@ impl Sender {
             }
             stays
         });
-        self.controls.push_back(Pending {
+        self.controls.push_back(PendingControl {
             control,
             targets: targets.or(left.and(self.alive)),
             is_sent: false,
@@ -47,7 +47,7 @@ impl Sender {
     /// Send an acknowledgement on these streams; one that waits is replaced.
     pub(crate) fn push_ack(&mut self, targets: StreamSet, ack: Control) {
         let left = self.ack.take().map_or(targets, |before| before.targets);
-        self.ack = Some(Pending {
+        self.ack = Some(PendingControl {
             control: ack,
             targets: targets.or(left.and(self.alive)),
             is_sent: false,
@@ -65,7 +65,7 @@ impl Sender {
             let stream = self.stream_for(&ack);
             if let Some(stream) = stream {
                 frame::encode_control(&mut self.streams[stream].out.header, &ack.control);
-                self.draft = Some((stream, Draft::Ack));
+                self.draft = Some((stream, FrameKind::Ack));
             }
             self.ack = Some(ack);
             if stream.is_some() {
@@ -79,11 +79,11 @@ impl Sender {
         let pending = self.controls.remove(place)?;
         frame::encode_control(&mut self.streams[stream].out.header, &pending.control);
         self.controls.push_front(pending);
-        self.draft = Some((stream, Draft::Control));
+        self.draft = Some((stream, FrameKind::Control));
         Some(stream)
     }
 
-    fn stream_for(&self, pending: &Pending) -> Option<usize> {
+    fn stream_for(&self, pending: &PendingControl) -> Option<usize> {
         let with_room = self.with_room.without(self.greeting);
         let room = with_room.and(self.alive).without(self.last_begun);
         let target = pending.targets.and(room).iter().next();

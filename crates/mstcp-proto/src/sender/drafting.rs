@@ -1,26 +1,26 @@
 //! Which frame comes next, and on which stream: cut when a stream has room, final when its socket took some of it.
 
 use super::opening::Phase;
-use super::stream::Span;
+use super::stream::ByteRange;
 use super::Sender;
 use crate::control::Control;
 use crate::frame::{self, HEADER_BYTES, LONG_HEADER_BYTES, MAX_PAYLOAD_BYTES, SHORT_HEADER_BYTES};
-use crate::receiver::{INITIAL_WINDOW_BYTES, LEAST_PIECES};
+use crate::receiver::{INITIAL_WINDOW_BYTES, MIN_PIECES};
 use crate::scheduler::{StreamSet, View};
 use crate::state::StreamState;
 
-/// A frame lasts about so long at its stream's rate, in seconds.
+/// How long a frame lasts at its stream's rate, about, in seconds.
 const FRAME_SECONDS: f64 = 0.002;
 /// Below this rate frames are of full size, one segment each, for the sake of delay; in bit/s.
 const LARGE_FRAMES_BPS: f64 = 50e6;
 /// The greatest frame that is sent.
-const LARGEST_FRAME_BYTES: usize = 1 << 19;
+const MAX_FRAME_BYTES: usize = 1 << 19;
 /// A peer counts what waits in its memory; this many bytes of the window go with one frame that it may not have.
 const WINDOW_BYTES_A_FRAME: u64 = 128;
 
-/// What kind of frame was cut.
+/// Which kind of frame is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Draft {
+pub(super) enum FrameKind {
     New,
     Again,
     /// Bytes that another stream, which carries them already, would bring later.
@@ -43,33 +43,35 @@ impl Sender {
         if let Some((_, draft)) = self.draft.take() {
             let out = std::mem::take(&mut self.streams[stream].out);
             // All else is still where it was taken from.
-            if let (Draft::Again, Some(span)) = (draft, out.span) {
+            if let (FrameKind::Again, Some(span)) = (draft, out.span) {
                 self.again.insert(span);
             }
         }
     }
 
     /// Make the drafted frame final on its stream, and copy it to the others if the scheduler wants it so.
-    pub(super) fn begin(&mut self, stream: usize, draft: Draft) {
+    pub(super) fn begin(&mut self, stream: usize, draft: FrameKind) {
         match draft {
-            Draft::Fin => {
+            FrameKind::Fin => {
                 self.streams[stream].fin_begun = true;
                 self.fin_sent = true;
             }
-            Draft::Last => {
+            FrameKind::Last => {
                 if self.last_ack.is_some() {
                     self.streams[stream].note_ack_sent(self.views_ns);
                 }
                 self.streams[stream].fin_begun |= self.plain_bytes.is_some();
                 self.set_state(stream, StreamState::Ended);
             }
-            Draft::Ack => self.begin_ack(stream),
-            Draft::Control => self.begin_control(stream),
-            Draft::New | Draft::Again | Draft::Overtaking => self.begin_data(stream, draft),
+            FrameKind::Ack => self.begin_ack(stream),
+            FrameKind::Control => self.begin_control(stream),
+            FrameKind::New | FrameKind::Again | FrameKind::Overtaking => {
+                self.begin_data(stream, draft)
+            }
         }
     }
 
-    fn begin_data(&mut self, stream: usize, draft: Draft) {
+    fn begin_data(&mut self, stream: usize, draft: FrameKind) {
         let Some(span) = self.streams[stream].out.span else {
             return;
         };
@@ -98,7 +100,7 @@ impl Sender {
             let out = &mut self.streams[index];
             out.sent.frames += 1;
             out.sent.bytes += span.length as u64;
-            if draft != Draft::New {
+            if draft != FrameKind::New {
                 out.sent.resent_bytes += span.length as u64;
             }
             if out.in_flight.is_empty() {
@@ -108,21 +110,21 @@ impl Sender {
                 out.taken_stalled_ns.get_or_insert(now_ns);
             }
             out.flight.on_sent(span.length);
-            out.push_frame(span, now_ns, left_ns, draft == Draft::Overtaking);
+            out.push_frame(span, now_ns, left_ns, draft == FrameKind::Overtaking);
             self.views[index].backlog_bytes += out.out.rest() as f64;
             if !self.trusting {
                 self.note_flight(index);
             }
         }
         match draft {
-            Draft::New => {
+            FrameKind::New => {
                 self.next_offset = span.end();
                 self.begun_new_ns = self.views_ns;
                 if !self.trusting {
                     self.cuts.note_first(span.end());
                 }
             }
-            Draft::Overtaking => {
+            FrameKind::Overtaking => {
                 self.overtaken.insert(span.end(), self.views_ns);
             }
             _ => self.cuts.note_again(span.end()),
@@ -163,11 +165,7 @@ impl Sender {
             return self.frame_payload_bytes;
         }
         let bytes = (weight / 8.0 * FRAME_SECONDS) as usize;
-        self.whole_segments(
-            bytes
-                .min(LARGEST_FRAME_BYTES)
-                .min(self.most_of_flight(stream)),
-        )
+        self.whole_segments(bytes.min(MAX_FRAME_BYTES).min(self.most_of_flight(stream)))
     }
 
     /// The application bytes, `bytes` or somewhat fewer, of a frame that ends with a segment: TCP would send its rest as a segment
@@ -206,12 +204,12 @@ impl Sender {
             };
             self.again.pop_first();
             if length < span.length {
-                self.again.insert(Span {
+                self.again.insert(ByteRange {
                     offset: span.offset + length as u64,
                     length: span.length - length,
                 });
             }
-            return Some(self.draft_data(stream, Draft::Again, span.offset, length));
+            return Some(self.draft_data(stream, FrameKind::Again, span.offset, length));
         }
         let open = self.limit().saturating_sub(self.next_offset);
         let unsent = (self.queued_bytes() as u64).min(open) as usize;
@@ -221,7 +219,7 @@ impl Sender {
             }
             let stream = self.choose(unsent.min(self.frame_payload_bytes))?;
             let length = unsent.min(self.frame_bytes(stream));
-            return Some(self.draft_data(stream, Draft::New, self.next_offset, length));
+            return Some(self.draft_data(stream, FrameKind::New, self.next_offset, length));
         }
         if self.queued_bytes() > 0 {
             return self.draft_unblocking();
@@ -237,14 +235,19 @@ impl Sender {
         let stream = self.with_room.and(self.alive).iter().next()?;
         let unsent = self.queued_bytes();
         if unsent > 0 {
-            return Some(self.draft_data(stream, Draft::New, self.next_offset, unsent.min(most)));
+            return Some(self.draft_data(
+                stream,
+                FrameKind::New,
+                self.next_offset,
+                unsent.min(most),
+            ));
         }
         let out = &mut self.streams[stream];
         if !self.ended || out.state == StreamState::Ended {
             return None;
         }
         out.out.ends_stream = true;
-        self.draft = Some((stream, Draft::Last));
+        self.draft = Some((stream, FrameKind::Last));
         Some(stream)
     }
 
@@ -253,7 +256,7 @@ impl Sender {
     fn is_crowded(&self) -> bool {
         let window = self.limit().saturating_sub(self.acknowledged);
         let window = window.max(INITIAL_WINDOW_BYTES as u64);
-        self.cuts.count() >= LEAST_PIECES as u64 + window / WINDOW_BYTES_A_FRAME
+        self.cuts.count() >= MIN_PIECES as u64 + window / WINDOW_BYTES_A_FRAME
     }
 
     fn draft_end(&mut self) -> Option<usize> {
@@ -262,7 +265,7 @@ impl Sender {
             let out = &mut self.streams[stream];
             if self.ended && !out.fin_begun && out.state != StreamState::Ended {
                 frame::encode_control(&mut out.out.header, &Control::Fin { total_bytes });
-                self.draft = Some((stream, Draft::Fin));
+                self.draft = Some((stream, FrameKind::Fin));
                 return Some(stream);
             }
             if self.closing && out.state != StreamState::Ended {
@@ -289,7 +292,7 @@ impl Sender {
         }
         frame::encode_control(&mut out.header, &Control::Last);
         out.ends_stream = true;
-        self.draft = Some((stream, Draft::Last));
+        self.draft = Some((stream, FrameKind::Last));
         stream
     }
 
@@ -313,7 +316,7 @@ impl Sender {
     pub(super) fn draft_data(
         &mut self,
         stream: usize,
-        draft: Draft,
+        draft: FrameKind,
         offset: u64,
         length: usize,
     ) -> usize {
@@ -321,7 +324,7 @@ impl Sender {
         if self.plain_bytes.is_none() {
             frame::encode_data_header(&mut out.header, offset, length, self.frame_payload_bytes);
         }
-        out.span = Some(Span { offset, length });
+        out.span = Some(ByteRange { offset, length });
         self.draft = Some((stream, draft));
         stream
     }
@@ -336,7 +339,7 @@ impl Sender {
             self.again.pop_first();
             if offset < first.end() {
                 let length = (first.end() - offset) as usize;
-                self.again.insert(Span { offset, length });
+                self.again.insert(ByteRange { offset, length });
             }
         }
     }

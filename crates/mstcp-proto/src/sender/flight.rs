@@ -10,21 +10,21 @@ use crate::receiver::ack_bytes;
 /// What a stream may carry before anything is reported: more than TCP itself sends in the first two round trips (RFC 6928), so that
 /// its socket always has a full segment.
 const INITIAL_BYTES: u64 = 3 << 14;
-const LEAST_BYTES: u64 = 1 << 12;
-const MOST_BYTES: u64 = super::MOST_UNACKNOWLEDGED_BYTES;
+const MIN_BYTES: u64 = 1 << 12;
+const MAX_BYTES: u64 = super::MAX_UNACKNOWLEDGED_BYTES;
 /// The newest frame that is reported has taken no longer than TCP's round trip and this, in nanoseconds: an ACK of a lone frame
 /// may wait for 50 ms.
 const HEADROOM_NS: u64 = 100_000_000;
 /// A stream whose oldest frame is late by so much more takes no new one, in nanoseconds.
 const LATE_NS: u64 = 60_000_000;
-/// What was sent waits on its path if nothing is reported for a round trip, a quarter and so long, in nanoseconds.
-const LEAST_WAIT_NS: u64 = 2_000_000;
+/// What was sent waits on its path if nothing is reported for one and a quarter round trips and this, in nanoseconds.
+const MIN_WAIT_NS: u64 = 2_000_000;
 /// A frame is at most this part of what may be on its way.
 const FRAMES: u64 = 8;
 
-/// The flight of one stream. Times are in nanoseconds.
+/// Bytes in flight on one stream, and their limit. Times are in nanoseconds.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct FlightLimit {
     /// Application bytes that were sent and are not reported, and how many these may be.
     bytes: u64,
     limit_bytes: u64,
@@ -38,7 +38,7 @@ pub(super) struct Flight {
     lowered_ns: Option<u64>,
 }
 
-impl Default for Flight {
+impl Default for FlightLimit {
     fn default() -> Self {
         Self {
             bytes: 0,
@@ -51,12 +51,11 @@ impl Default for Flight {
     }
 }
 
-impl Flight {
-    /// Of a stream that has to bring what all others did not: little at first, so that the peer's report of what it lacks by then
-    /// decides what follows.
+impl FlightLimit {
+    /// Limit of the only stream left: low at first, so that the peer's report of what it lacks decides what follows.
     pub(super) fn of_last_resort() -> Self {
         Self {
-            limit_bytes: LEAST_BYTES,
+            limit_bytes: MIN_BYTES,
             ..Self::default()
         }
     }
@@ -114,14 +113,13 @@ impl Flight {
             self.lowered_ns = Some(now_ns);
             self.limit_bytes = (self.limit_bytes as f64 / lateness.min(2.0)) as u64;
         }
-        self.limit_bytes = self.limit_bytes.clamp(LEAST_BYTES, MOST_BYTES);
+        self.limit_bytes = self.limit_bytes.clamp(MIN_BYTES, MAX_BYTES);
     }
 
     /// The most that the path carries, in bit/s, where nothing was reported since `silent_ns`: the peer reports `report_bytes` at once.
     /// This tells before TCP's smoothed round trip does that what was sent waits on the path.
     fn most_bps(&self, silent_ns: u64, round_trip_ns: u64, report_bytes: u64) -> f64 {
-        if self.bytes < report_bytes
-            || silent_ns <= round_trip_ns + round_trip_ns / 4 + LEAST_WAIT_NS
+        if self.bytes < report_bytes || silent_ns <= round_trip_ns + round_trip_ns / 4 + MIN_WAIT_NS
         {
             return f64::INFINITY;
         }
@@ -218,7 +216,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::super::MeasuredPath;
-    use super::{Flight, Sender, LATE_NS};
+    use super::{FlightLimit, Sender, LATE_NS};
     use crate::scheduler::Earliest;
 
     const MS: u64 = 1_000_000;
@@ -226,13 +224,13 @@ mod tests {
 
     /// Send all that is allowed through a relay that takes everything and brings `rate_bytes` a millisecond to the peer; returns
     /// how much waits there after `until_ms`, and what the peer got.
-    fn run(flight: &mut Flight, rate_bytes: u64, until_ms: u64) -> (u64, u64) {
+    fn run(flight: &mut FlightLimit, rate_bytes: u64, until_ms: u64) -> (u64, u64) {
         let (mut queue, mut queued_bytes, mut brought_bytes) = (VecDeque::new(), 0, 0);
         let mut credit_bytes = 0;
         for now_ms in 0..until_ms {
             let now_ns = now_ms * MS;
             let oldest = |queue: &VecDeque<u64>| queue.front().copied();
-            let late = |flight: &Flight, oldest_ns| flight.is_late(now_ns, 2 * MS, oldest_ns);
+            let late = |flight: &FlightLimit, oldest_ns| flight.is_late(now_ns, 2 * MS, oldest_ns);
             while !flight.is_full(0) && !oldest(&queue).is_some_and(|at_ns| late(flight, at_ns)) {
                 flight.on_sent(FRAME_BYTES);
                 queue.push_back(now_ns);
@@ -258,7 +256,7 @@ mod tests {
     #[test]
     fn what_waits_in_a_relay_is_bounded_in_time_and_the_path_is_busy() {
         for rate_bytes in [200, 4_000, 40_000] {
-            let mut flight = Flight::default();
+            let mut flight = FlightLimit::default();
             let (waiting, brought) = run(&mut flight, rate_bytes, 5_000);
             assert!(
                 waiting <= 220 * rate_bytes + 4 * FRAME_BYTES as u64,
@@ -270,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_fast_path_is_not_held_back() {
-        let mut flight = Flight::default();
+        let mut flight = FlightLimit::default();
         let (_, brought) = run(&mut flight, 10_000_000, 500);
         assert!(brought >= 350 * 10_000_000, "{brought}");
         assert_eq!(flight.rate_bps(2 * MS), None);
@@ -279,7 +277,7 @@ mod tests {
     /// 10 Mbit/s that are reported every 50 ms, as an ACK may wait for so long, and at first more often.
     #[test]
     fn a_stream_at_its_rate_is_never_full() {
-        let (mut flight, mut report_ms) = (Flight::default(), 20);
+        let (mut flight, mut report_ms) = (FlightLimit::default(), 20);
         for now_ms in 1..2_000 {
             flight.on_sent(1250);
             assert!(!flight.is_full(0), "{now_ms} ms");
@@ -294,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_long_round_trip_doubles_what_may_be_on_its_way() {
-        let (mut flight, mut now_ns) = (Flight::default(), 0);
+        let (mut flight, mut now_ns) = (FlightLimit::default(), 0);
         let limit_bytes = flight.limit_bytes;
         for _ in 0..4 {
             let sent_bytes = flight.limit_bytes;
@@ -312,7 +310,7 @@ mod tests {
 
     #[test]
     fn what_tcp_itself_has_fills_no_flight() {
-        let mut flight = Flight::default();
+        let mut flight = FlightLimit::default();
         flight.on_sent(1 << 20);
         let tcp_bytes = (1 << 20) - flight.limit_bytes;
         assert!(flight.is_full(tcp_bytes) && !flight.is_full(tcp_bytes + 1));
@@ -320,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_stream_whose_frames_are_late_takes_no_more() {
-        let mut flight = Flight::default();
+        let mut flight = FlightLimit::default();
         flight.on_sent(1);
         let late_ns = flight.target_ns(MS) + LATE_NS;
         assert!(!flight.is_late(late_ns, MS, 0));
@@ -345,7 +343,7 @@ mod tests {
 
     #[test]
     fn one_that_carries_little_keeps_its_limit() {
-        let mut flight = Flight::default();
+        let mut flight = FlightLimit::default();
         let limit_bytes = flight.limit_bytes;
         for now_ms in 0..100 {
             flight.on_sent(100);

@@ -1,8 +1,8 @@
 //! Streams that come, stall, retire and go, and which of them may be given frames.
 
-use super::flight::Flight;
+use super::flight::FlightLimit;
 use super::opening::Phase;
-use super::stream::{Outgoing, Stream};
+use super::stream::{OutgoingFrame, Stream};
 use super::Sender;
 use crate::error::LocalError;
 use crate::scheduler::{StreamSet, StreamView};
@@ -18,7 +18,7 @@ impl Sender {
         let mut stream = Stream::new(id);
         let has_others = !self.alive.without(self.stalled).is_empty();
         if self.next_offset > 0 && !has_others && self.phase == Phase::Open {
-            stream.flight = Flight::of_last_resort();
+            stream.flight = FlightLimit::of_last_resort();
         }
         if slot < self.streams.len() {
             stream.sent = self.streams[slot].sent;
@@ -44,7 +44,7 @@ impl Sender {
         self.set_state(slot, StreamState::Open);
     }
 
-    /// Of a server: give a stream that joined no data before its CONFIRM has come, and some from then on.
+    /// Send no data on a stream that joined a server before its CONFIRM has come.
     pub(crate) fn set_unconfirmed(&mut self, slot: usize, is_unconfirmed: bool) {
         if self.unconfirmed.contains(slot) == is_unconfirmed {
             return;
@@ -124,7 +124,7 @@ impl Sender {
             self.phase = Phase::Silent;
         }
         self.set_state(slot, StreamState::Gone);
-        self.streams[slot].out = Outgoing::default();
+        self.streams[slot].out = OutgoingFrame::default();
         self.send_again(slot);
         Ok(())
     }

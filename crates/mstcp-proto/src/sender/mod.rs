@@ -6,9 +6,9 @@
 //! frame; writes merge only while they wait in the queue anyway. Bytes stay here until the peer acknowledged them.
 
 mod controls;
-mod cuts;
 mod drafting;
 mod flight;
+mod frame_ends;
 mod membership;
 mod opening;
 mod overtaking;
@@ -26,24 +26,24 @@ use crate::scheduler::{check_weights, Scheduler, StreamSet, StreamView};
 use crate::send_buffer::{SendBuffer, SharedBytes};
 use crate::slice::Slice;
 
-use controls::Pending;
-use cuts::Cuts;
-use drafting::Draft;
+use controls::PendingControl;
+use drafting::FrameKind;
+use frame_ends::FrameEnds;
 use opening::Phase;
-use overtaking::Look;
+use overtaking::OvertakingTimer;
 pub use paths::MeasuredPath;
 pub(crate) use stalls::SEEN_DELAY_NS;
-use stream::{Span, Stream};
+use stream::{ByteRange, Stream};
 
-/// A stream of which nothing is reported for so long, and two round trips, while the peer lives, is stalled, in nanoseconds:
+/// A stream is stalled when nothing is reported of it for this, in nanoseconds, and two round trips, while the peer lives:
 /// what it holds is sent over others.
 pub const STALL_NS: u64 = 400_000_000;
 
 /// The most bytes that are kept until the peer acknowledges them, whatever it grants.
-pub const MOST_UNACKNOWLEDGED_BYTES: u64 = 256 << 20;
+pub const MAX_UNACKNOWLEDGED_BYTES: u64 = 256 << 20;
 
 /// A plain connection offers no more bytes at a time.
-pub const MOST_PLAIN_BYTES: usize = 1 << 18;
+pub const MAX_PLAIN_BYTES: usize = 1 << 18;
 
 /// What one stream has carried of this direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -72,7 +72,7 @@ pub struct Sender {
     streams: Vec<Stream>,
     alive: StreamSet,
     with_room: StreamSet,
-    /// Of the alive streams by their states: those that are stalled, that retire, and that have ended.
+    /// Among the streams that are alive: those that are stalled, that retire, and that have ended.
     stalled: StreamSet,
     retiring: StreamSet,
     last_begun: StreamSet,
@@ -104,14 +104,14 @@ pub struct Sender {
     /// Whether the peer was known to live when that was looked at last.
     is_peer_alive: bool,
     /// The frame that `poll_frame` offered and no byte of which has been taken yet.
-    draft: Option<(usize, Draft)>,
+    draft: Option<(usize, FrameKind)>,
     /// Bytes to be sent once more, by rising offset.
-    again: BTreeSet<Span>,
+    again: BTreeSet<ByteRange>,
     /// Where the bytes that were sent and are not acknowledged were cut.
-    cuts: Cuts,
+    cuts: FrameEnds,
     /// The ends of frames that another stream carries as well, by then: frames with these ends that were sent before.
     overtaken: BTreeMap<u64, u64>,
-    look: Look,
+    look: OvertakingTimer,
     next_offset: u64,
     /// When bytes were sent last that had not been sent before.
     begun_new_ns: u64,
@@ -126,9 +126,9 @@ pub struct Sender {
     closing: bool,
     /// A stream has ended in both directions.
     has_ended: bool,
-    controls: VecDeque<Pending>,
+    controls: VecDeque<PendingControl>,
     /// The acknowledgement that is to be sent.
-    ack: Option<Pending>,
+    ack: Option<PendingControl>,
     /// What goes before the LAST of each stream at the end.
     last_ack: Option<Control>,
     /// How far the first hello is, and how many bytes went with it.
@@ -166,7 +166,7 @@ impl Sender {
     /// A sender of bytes as they are over one stream. The queue is bounded as above.
     pub(crate) fn plain(frame_payload_bytes: usize, queue_limit_bytes: usize) -> Self {
         let mut sender = Self::new(1, frame_payload_bytes, queue_limit_bytes, None);
-        sender.plain_bytes = Some(MOST_PLAIN_BYTES);
+        sender.plain_bytes = Some(MAX_PLAIN_BYTES);
         sender.trust_streams();
         sender
     }
@@ -176,9 +176,9 @@ impl Sender {
         self.frame_payload_bytes = frame_payload_bytes;
     }
 
-    /// Of a plain connection: offer this many bytes at a time at most.
+    /// Offer at most this many bytes at a time of a plain connection.
     pub(crate) fn set_plain_bytes(&mut self, most: usize) {
-        self.plain_bytes = Some(most.clamp(1, MOST_PLAIN_BYTES));
+        self.plain_bytes = Some(most.clamp(1, MAX_PLAIN_BYTES));
     }
 
     /// Take what a socket took for delivered.
@@ -375,7 +375,7 @@ impl Sender {
         if self.trusting {
             return self.limit;
         }
-        (self.limit).min(self.acknowledged.saturating_add(MOST_UNACKNOWLEDGED_BYTES))
+        (self.limit).min(self.acknowledged.saturating_add(MAX_UNACKNOWLEDGED_BYTES))
     }
 
     /// What each stream has carried.

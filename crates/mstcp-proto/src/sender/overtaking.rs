@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::drafting::Draft;
-use super::stream::{InFlight, Span};
+use super::drafting::FrameKind;
+use super::stream::{ByteRange, InFlight};
 use super::Sender;
 use crate::receiver::{ACK_BYTES, ACK_DELAY_NS};
 
@@ -12,29 +12,29 @@ use crate::receiver::{ACK_BYTES, ACK_DELAY_NS};
 const SILENT_NS: u64 = 2 * ACK_DELAY_NS;
 /// This many of a stream's oldest frames are looked at for the first byte that the peer lacks: there may be a great many, and a frame
 /// must not cost what waits.
-const MOST_LOOKED_AT: usize = 1024;
+const MAX_LOOKED_AT: usize = 1024;
 /// Bytes are sent again for a gain of so much and a quarter of the quicker path's delay, in seconds; more where the rates are those
 /// that streams should keep.
-const LEAST_GAIN_S: f64 = 0.001;
-const LEAST_GAIN_BESIDE_RATES_S: f64 = 0.02;
+const MIN_GAIN_S: f64 = 0.001;
+const MIN_GAIN_BESIDE_RATES_S: f64 = 0.02;
 /// While nothing else happens the paths are looked at again after a round trip of the quicker one and so long, then after twice the
 /// time each, in nanoseconds; fewer bytes are on their way too shortly on any path.
-const LEAST_LOOK_BYTES: usize = 4096;
+const MIN_LOOK_BYTES: usize = 4096;
 const LOOK_NS: u64 = 2_000_000;
-const LONGEST_LOOK_NS: u64 = 100_000_000;
-/// An application that has not ended may write more once it is told that its queue is empty: it has so long, in nanoseconds.
+const MAX_LOOK_NS: u64 = 100_000_000;
+/// How long an application may take to write more once its queue is empty, before it counts as done, in nanoseconds.
 const REFILL_NS: u64 = 1_000_000;
 
 /// When to look again whether the last bytes are to overtake: what is known of a path changes though nobody reports anything.
 #[derive(Debug, Default)]
-pub(super) struct Look {
+pub(super) struct OvertakingTimer {
     at_ns: Option<u64>,
     after_ns: u64,
     /// The bytes that were sent then.
     through: u64,
 }
 
-impl Look {
+impl OvertakingTimer {
     /// Look again, unless TCP was found to have brought all to the peer's kernel since the bytes were sent.
     fn again(&mut self, now_ns: u64, through: u64, round_trip_ns: u64, has_arrived: bool) {
         let is_due = self.at_ns.is_some_and(|at_ns| now_ns >= at_ns);
@@ -47,7 +47,7 @@ impl Look {
             self.at_ns = None;
             return;
         } else {
-            self.after_ns = (2 * self.after_ns).min(LONGEST_LOOK_NS);
+            self.after_ns = (2 * self.after_ns).min(MAX_LOOK_NS);
         }
         self.at_ns = Some(now_ns + self.after_ns);
     }
@@ -91,13 +91,13 @@ impl Sender {
         let length = (span.end() - offset) as usize;
         let view = self.views[stream];
         let least_gain_s = match view.is_measured {
-            true => LEAST_GAIN_S + view.least_delay_ns as f64 * 0.25e-9,
-            false => LEAST_GAIN_BESIDE_RATES_S,
+            true => MIN_GAIN_S + view.least_delay_ns as f64 * 0.25e-9,
+            false => MIN_GAIN_BESIDE_RATES_S,
         };
         if view.arrival_s(length) + least_gain_s < carried_s {
-            return Some(self.draft_data(stream, Draft::Overtaking, offset, length));
+            return Some(self.draft_data(stream, FrameKind::Overtaking, offset, length));
         }
-        if view.is_measured && self.unacknowledged_bytes() > LEAST_LOOK_BYTES {
+        if view.is_measured && self.unacknowledged_bytes() > MIN_LOOK_BYTES {
             let mut others = alive.iter().filter(|&other| other != stream);
             let has_arrived = others.all(|other| self.views[other].flight_bytes == 0.0);
             let through = self.next_offset;
@@ -112,7 +112,7 @@ impl Sender {
     }
 
     /// The last frame on a stream that is nowhere else, and in how many seconds it may be there.
-    fn latest_frame(&self, now_ns: u64, stream: usize) -> Option<(f64, Span)> {
+    fn latest_frame(&self, now_ns: u64, stream: usize) -> Option<(f64, ByteRange)> {
         let carrier = &self.streams[stream];
         let (first, last) = (carrier.in_flight.front()?, carrier.last_unsettled()?);
         let before = last.through + first.span.length as u64 - first.through;
@@ -163,15 +163,15 @@ impl Sender {
         let offset = first.offset.max(acknowledged);
         let length = (first.end() - offset) as usize;
         let stream = self.choose(length)?;
-        Some(self.draft_data(stream, Draft::Overtaking, offset, length))
+        Some(self.draft_data(stream, FrameKind::Overtaking, offset, length))
     }
 
-    /// Of a stream's oldest frames that are nowhere else the one whose bytes the peer lacks first.
-    fn first_lacking(&mut self, slot: usize) -> Option<Span> {
+    /// The frame whose bytes the peer lacks first, among a stream's oldest that no other stream carries.
+    fn first_lacking(&mut self, slot: usize) -> Option<ByteRange> {
         let range = self.unsettled(slot);
         let frames = self.streams[slot].in_flight.range(range);
-        let mut first: Option<Span> = None;
-        for frame in frames.take(MOST_LOOKED_AT) {
+        let mut first: Option<ByteRange> = None;
+        for frame in frames.take(MAX_LOOKED_AT) {
             let is_earlier = first.map_or(true, |first| frame.span.offset < first.offset);
             if is_earlier && !is_settled(self.acknowledged, &self.overtaken, frame) {
                 first = Some(frame.span);
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_was_overtaken_before_it_left_the_host_is_not_overtaken_again() {
-        let span = Span {
+        let span = ByteRange {
             offset: 0,
             length: 100,
         };

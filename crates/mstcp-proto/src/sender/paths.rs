@@ -4,11 +4,11 @@ use super::Sender;
 use crate::error::LocalError;
 use crate::scheduler::{StreamSet, StreamView};
 
-/// Of what a stream with a rate sent beyond it, so much is assumed to wait on its path, in seconds of the rate.
-const MOST_UNSEEN_S: f64 = 1.0;
+/// At most this much of what a stream sent beyond its rate is assumed to wait on its path, in seconds of the rate.
+const MAX_UNSEEN_S: f64 = 1.0;
 
 /// What a stream is given leaves the host this much later at most, in nanoseconds: a rate that was measured may be old.
-const MOST_HOST_WAIT_NS: f64 = 100e6;
+const MAX_HOST_WAIT_NS: f64 = 100e6;
 
 /// What TCP knows of the path of a stream.
 #[derive(Debug, Clone, Copy, Default)]
@@ -76,7 +76,7 @@ impl Sender {
         // A stream may leave the host faster than its path has room for it; the rest waits on the way, unseen.
         let unseen = match view.is_measured {
             true => 0.0,
-            false => view.weight / 8.0 * MOST_UNSEEN_S,
+            false => view.weight / 8.0 * MAX_UNSEEN_S,
         };
         view.backlog_bytes = view.backlog_bytes.clamp(unsent, unsent + unseen);
         if view.is_measured {
@@ -95,7 +95,7 @@ impl Sender {
         if !view.is_measured || view.weight <= 0.0 {
             return 0;
         }
-        (view.backlog_bytes * 8e9 / view.weight).min(MOST_HOST_WAIT_NS) as u64
+        (view.backlog_bytes * 8e9 / view.weight).min(MAX_HOST_WAIT_NS) as u64
     }
 
     /// The one-way delay of a stream's path in nanoseconds, as far as it is known.

@@ -1,6 +1,6 @@
 //! What the peer reports: frames that have come, bytes that need not be kept any more.
 
-use super::stream::Outgoing;
+use super::stream::OutgoingFrame;
 use super::Sender;
 use crate::error::RemoteError;
 
@@ -58,9 +58,9 @@ impl Sender {
             if out.span.is_some_and(|span| span.offset + taken < end) {
                 let mut header = Vec::with_capacity(out.rest());
                 self.rest(slot, |piece| header.extend_from_slice(piece));
-                self.streams[slot].out = Outgoing {
+                self.streams[slot].out = OutgoingFrame {
                     header,
-                    ..Outgoing::default()
+                    ..OutgoingFrame::default()
                 };
             }
         }

@@ -1,10 +1,10 @@
 //! Streams that bring nothing through: found by what the peer reports, while it is known to live.
 
 use super::opening::Phase;
-use super::stream::Span;
+use super::stream::ByteRange;
 use super::{Sender, STALL_NS};
 use crate::error::RemoteError;
-use crate::life::Life;
+use crate::peer_activity::PeerActivity;
 use crate::scheduler::StreamSet;
 use crate::state::StreamState;
 
@@ -13,21 +13,21 @@ const AFTER_SILENCE_NS: u64 = 300_000_000;
 /// The longest that a SEEN waits, in nanoseconds.
 pub(crate) const SEEN_DELAY_NS: u64 = 400_000_000;
 /// A stream that was found stalled and reported later is given twice the time, so often.
-const MOST_SLOWNESS: u32 = 5;
+const MAX_SLOWNESS: u32 = 5;
 /// That is done where more than a quarter of what arrived, and this, was sent again.
 const FREE_RESENT_BYTES: u64 = 4 << 20;
-/// A stream that has carried so long without a stall is taken for quick again, in nanoseconds.
+/// How long a stream must work without a stall to be taken for quick again, in nanoseconds.
 const QUICK_NS: u64 = 10_000_000_000;
-/// A stream that is stalled for so much longer is given up, in nanoseconds.
+/// How much longer a stream may be stalled before it is given up, in nanoseconds.
 const GIVE_UP_NS: u64 = 1_000_000_000;
 /// And for so much longer yet if it still brings something, in nanoseconds.
 const ONE_WAY_NS: u64 = 30_000_000_000;
 /// Where all streams are stalled, one that is only slow is opened again after so much, and two round trips, in nanoseconds: what
 /// waits on its path would have to arrive before what the others lost. Every second time doubles it.
 const CLOGGED_NS: u64 = 300_000_000;
-/// So is one that is not stalled, but whose oldest frame was sent so long ago, in nanoseconds.
+/// So is one that is not stalled, but whose oldest frame was sent this long ago, in nanoseconds.
 const CONGESTED_NS: u64 = 1_000_000_000;
-/// One is only slow if something was reported of it within so long, in nanoseconds.
+/// A stream of which something was reported within this time is only slow, in nanoseconds.
 const ONLY_SLOW_NS: u64 = 3_000_000_000;
 
 impl Sender {
@@ -57,9 +57,9 @@ impl Sender {
     }
 
     /// Find the streams that have stalled by now; what they took goes over the others.
-    pub(crate) fn check_stalls(&mut self, now_ns: u64, life: &Life) -> StreamSet {
+    pub(crate) fn check_stalls(&mut self, now_ns: u64, peer_activity: &PeerActivity) -> StreamSet {
         let mut late = StreamSet::default();
-        let since = life.alive_since(now_ns, self.round_trips_ns());
+        let since = peer_activity.alive_since(now_ns, self.round_trips_ns());
         self.is_peer_alive = since.is_some();
         let Some(since_ns) = since else {
             return late;
@@ -141,8 +141,8 @@ impl Sender {
     }
 
     /// When to look again, if nothing comes from the peer.
-    pub(crate) fn stall_at_ns(&self, now_ns: u64, life: &Life) -> Option<u64> {
-        let since_ns = life.alive_since(now_ns, self.round_trips_ns())?;
+    pub(crate) fn stall_at_ns(&self, now_ns: u64, peer_activity: &PeerActivity) -> Option<u64> {
+        let since_ns = peer_activity.alive_since(now_ns, self.round_trips_ns())?;
         let judged = self.alive.without(self.stalled).without(self.last_begun);
         let stall = judged
             .iter()
@@ -165,7 +165,7 @@ impl Sender {
     /// The streams that have stalled for so long that they should be opened again: of use in neither direction while another
     /// brings things through, or for longer while another works in both. One that brings something may be the only one that
     /// will.
-    pub(crate) fn hopeless(&mut self, now_ns: u64, life: &Life) -> StreamSet {
+    pub(crate) fn hopeless(&mut self, now_ns: u64, peer_activity: &PeerActivity) -> StreamSet {
         let mut hopeless = StreamSet::default();
         let open = self
             .alive
@@ -178,7 +178,7 @@ impl Sender {
         }
         let congested = self.congested(now_ns);
         if open.without(congested).is_empty() {
-            let clogged = self.clogged(now_ns, life, congested);
+            let clogged = self.clogged(now_ns, peer_activity, congested);
             if !clogged.is_empty() {
                 self.note_clogs(now_ns);
             }
@@ -187,7 +187,7 @@ impl Sender {
         let recent = |at_ns: u64, slot: usize| {
             now_ns.saturating_sub(at_ns) <= GIVE_UP_NS + self.round_trips_of_ns(slot)
         };
-        let hears = |slot: usize| recent(life.stream_heard_ns(slot), slot);
+        let hears = |slot: usize| recent(peer_activity.stream_heard_ns(slot), slot);
         let tells = |slot: usize| recent(self.streams[slot].told_ns, slot);
         let sends = open.iter().any(tells);
         let another_works = open.iter().any(hears);
@@ -209,14 +209,14 @@ impl Sender {
         if now_ns.saturating_sub(self.clogged_ns) > QUICK_NS {
             self.clogs = 0;
         }
-        self.clogs = (self.clogs + 1).min(MOST_SLOWNESS);
+        self.clogs = (self.clogs + 1).min(MAX_SLOWNESS);
         self.clogged_ns = now_ns;
     }
 
     /// While bytes wait to be sent again: the streams on which they would wait for longer than a new stream takes to open.
     fn congested(&self, now_ns: u64) -> StreamSet {
         let mut congested = StreamSet::default();
-        let lacks = |span: &Span| span.end() > self.acknowledged;
+        let lacks = |span: &ByteRange| span.end() > self.acknowledged;
         if !self.again.iter().any(lacks) {
             return congested;
         }
@@ -231,11 +231,16 @@ impl Sender {
 
     /// Where all streams are stalled or congested: those that bring things through in both directions, but slowly. Their paths
     /// work, so that new streams can be opened there, which carry first what is missing.
-    fn clogged(&self, now_ns: u64, life: &Life, congested: StreamSet) -> StreamSet {
+    fn clogged(
+        &self,
+        now_ns: u64,
+        peer_activity: &PeerActivity,
+        congested: StreamSet,
+    ) -> StreamSet {
         let mut clogged = StreamSet::default();
         for slot in self.stalled.or(congested).iter() {
             let stream = &self.streams[slot];
-            let hears = now_ns.saturating_sub(life.stream_heard_ns(slot)) <= GIVE_UP_NS;
+            let hears = now_ns.saturating_sub(peer_activity.stream_heard_ns(slot)) <= GIVE_UP_NS;
             let tells = stream.told_ns > 0 && now_ns - stream.told_ns <= ONLY_SLOW_NS;
             if hears && tells && now_ns >= self.clogged_at_ns(slot) {
                 clogged.insert(slot);
@@ -317,7 +322,7 @@ impl Sender {
         }
         if stream.state == StreamState::Stalled {
             if is_costly {
-                stream.slowness = (stream.slowness + 1).min(MOST_SLOWNESS);
+                stream.slowness = (stream.slowness + 1).min(MAX_SLOWNESS);
             }
             // What is still to be reported of it has its time again.
             stream.progress_ns = now_ns;

@@ -3,18 +3,18 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::flight::Flight;
+use super::flight::FlightLimit;
 use super::Sent;
 use crate::state::StreamState;
 
-/// Some bytes of the connection.
+/// A range of the connection's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Span {
+pub(super) struct ByteRange {
     pub(super) offset: u64,
     pub(super) length: usize,
 }
 
-impl Span {
+impl ByteRange {
     pub(super) fn end(self) -> u64 {
         self.offset + self.length as u64
     }
@@ -23,7 +23,7 @@ impl Span {
 /// A data frame that a stream took and the peer has not reported.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InFlight {
-    pub(super) span: Span,
+    pub(super) span: ByteRange,
     /// When the stream took it.
     pub(super) taken_ns: u64,
     /// How many bytes the stream has taken with it.
@@ -38,14 +38,14 @@ pub(super) struct InFlight {
 
 /// A frame that is being sent.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Outgoing {
+pub(super) struct OutgoingFrame {
     pub(super) header: Vec<u8>,
-    pub(super) span: Option<Span>,
+    pub(super) span: Option<ByteRange>,
     pub(super) taken: usize,
     pub(super) ends_stream: bool,
 }
 
-impl Outgoing {
+impl OutgoingFrame {
     pub(super) fn rest(&self) -> usize {
         self.header.len() + self.span.map_or(0, |span| span.length) - self.taken
     }
@@ -68,7 +68,7 @@ pub(super) struct Stream {
     pub(super) retires: bool,
     /// Streams of the lowest value that work are used.
     pub(super) priority: u32,
-    pub(super) out: Outgoing,
+    pub(super) out: OutgoingFrame,
     /// The CONFIRM that is to go before the next frame.
     pub(super) confirm: Vec<u8>,
     /// Data frames sent on it that the peer has not reported, in their order, and how many it has.
@@ -83,7 +83,7 @@ pub(super) struct Stream {
     /// looked at again: the peer has them, or another stream carries them.
     pub(super) settled_before: u64,
     pub(super) settled_from: u64,
-    pub(super) flight: Flight,
+    pub(super) flight: FlightLimit,
     /// Since when one of these frames waits, and when anything of the stream was reported last.
     pub(super) progress_ns: u64,
     pub(super) told_ns: u64,
@@ -106,7 +106,7 @@ impl Stream {
     /// Note a data frame that it took.
     pub(super) fn push_frame(
         &mut self,
-        span: Span,
+        span: ByteRange,
         taken_ns: u64,
         left_ns: u64,
         is_elsewhere: bool,

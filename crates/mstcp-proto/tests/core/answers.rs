@@ -1,6 +1,6 @@
 //! Hellos, answers and confirmations that were changed, swapped or cut on the way, and fields that only one side may set.
 
-use mstcp_proto::handshake::{Admission, Client, Greeting, NotAdmitted};
+use mstcp_proto::handshake::{Admission, ClientHandshake, ClientHello, NotAdmitted};
 use mstcp_proto::hello::{split, Hello, PROOF_BYTES};
 use mstcp_proto::RemoteError;
 
@@ -8,8 +8,8 @@ use super::{config, connection};
 
 type Change = fn(&mut Hello);
 
-fn greeting() -> (Client, Greeting) {
-    let mut client = Client::new(b"", [7; 16], 2, 1000);
+fn greeting() -> (ClientHandshake, ClientHello) {
+    let mut client = ClientHandshake::new(b"", [7; 16], 2, 1000);
     let greeting = client.greet([1; 32], 0, &[]).unwrap();
     (client, greeting)
 }
@@ -45,7 +45,11 @@ fn an_answer_says_nothing_that_only_a_client_may_say() {
 }
 
 /// A client's and a server's first words.
-fn opened(client: &mut Client, admission: &mut Admission, nonce: u8) -> (Greeting, Vec<u8>) {
+fn opened(
+    client: &mut ClientHandshake,
+    admission: &mut Admission,
+    nonce: u8,
+) -> (ClientHello, Vec<u8>) {
     let greeting = client.greet([nonce; 32], 0, &[]).unwrap();
     let admitted = admission.admit(0, &greeting.bytes, [nonce | 128; 32], |_| Some(1));
     (greeting, admitted.unwrap().answer)
@@ -54,9 +58,9 @@ fn opened(client: &mut Client, admission: &mut Admission, nonce: u8) -> (Greetin
 #[test]
 fn an_answer_that_was_changed_swapped_or_cut_is_not_taken() {
     let mut admission = Admission::new(b"ours", 10);
-    let mut client = Client::new(b"ours", [7; 16], 3, 100);
+    let mut client = ClientHandshake::new(b"ours", [7; 16], 3, 100);
     let (first, answer) = opened(&mut client, &mut admission, 1);
-    let mut stranger = Client::new(b"ours", [8; 16], 3, 100);
+    let mut stranger = ClientHandshake::new(b"ours", [8; 16], 3, 100);
     let (_, other) = opened(&mut stranger, &mut admission, 2);
     let damaged = [&answer[..answer.len() - 1], &[answer[answer.len() - 1] ^ 1]].concat();
     let changes: [(Change, &str); 6] = [
@@ -95,7 +99,7 @@ fn an_answer_that_was_changed_swapped_or_cut_is_not_taken() {
 
 #[test]
 fn every_byte_of_a_hello_is_proved() {
-    let mut client = Client::new(b"ours", [0; 16], 3, 100);
+    let mut client = ClientHandshake::new(b"ours", [0; 16], 3, 100);
     let hello = client.greet([1; 32], 0, b"early").unwrap().bytes;
     let admit = |hello: &[u8]| Admission::new(b"ours", 10).admit(0, hello, [0; 32], |_| None);
     for place in 0..hello.len() {
@@ -108,7 +112,7 @@ fn every_byte_of_a_hello_is_proved() {
 
 #[test]
 fn confirmations_that_are_swapped_let_neither_stream_in() {
-    let mut client = Client::new(b"ours", [0; 16], 3, 100);
+    let mut client = ClientHandshake::new(b"ours", [0; 16], 3, 100);
     let mut admission = Admission::new(b"ours", 10);
     let mut connection = connection("earliest", config(3, 100));
     let mut confirms = Vec::new();

@@ -12,7 +12,7 @@ use super::{config, connection, encoded, MS};
 
 /// Costs that grow with what waits differ by more than twenty times between few and many frames; those of a search among them, and
 /// of memory that no cache holds, by six.
-const MOST_TIMES: u32 = 12;
+const MAX_TIMES: u32 = 12;
 
 /// The processor time of this thread.
 fn spent() -> Duration {
@@ -132,7 +132,7 @@ fn frames_that_are_acknowledged_and_not_reported_cost_nothing_more() {
         few = few.min(times[0]);
         many = many.min(times[19]);
     }
-    assert!(many < MOST_TIMES * few, "{many:?} against {few:?}");
+    assert!(many < MAX_TIMES * few, "{many:?} against {few:?}");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn overtaking_a_stream_that_holds_much_costs_no_more_a_frame() {
     };
     let few = least(|| attempt(1000));
     let many = least(|| attempt(128_000));
-    assert!(many < MOST_TIMES * few, "{many:?} against {few:?}");
+    assert!(many < MAX_TIMES * few, "{many:?} against {few:?}");
 }
 
 #[test]
@@ -175,5 +175,5 @@ fn a_full_window_costs_no_more_where_a_late_stream_holds_much() {
     };
     let few = least(|| attempt(4000));
     let many = least(|| attempt(64_000));
-    assert!(many < MOST_TIMES * few, "{many:?} against {few:?}");
+    assert!(many < MAX_TIMES * few, "{many:?} against {few:?}");
 }

@@ -1,6 +1,6 @@
 //! How a connection ends where its last streams are lost: both sides come to the same outcome.
 
-use mstcp_proto::handshake::{Admission, Client, NotAdmitted};
+use mstcp_proto::handshake::{Admission, ClientHandshake, NotAdmitted};
 use mstcp_proto::hello::{rest_bytes, PREFIX_BYTES};
 use mstcp_proto::{Connection, ConnectionState, Control, Outcome, RecordReader};
 
@@ -58,7 +58,7 @@ fn nearly_ended() -> (Connection, Connection) {
 fn a_server_that_has_closed_tells_a_client_that_joins() {
     for has_records in [false, true] {
         let mut admission = Admission::new(b"secret", 1);
-        let mut opener = Client::new(b"secret", [7; 16], 1, 1400);
+        let mut opener = ClientHandshake::new(b"secret", [7; 16], 1, 1400);
         if has_records {
             opener = opener.with_records();
         }
@@ -106,7 +106,7 @@ fn a_server_that_has_closed_tells_a_client_that_joins() {
             .unwrap();
         assert!(client.on_stream_end(slot).unwrap());
         assert_eq!(outcome(&mut client), Some(Outcome::Delivered));
-        let stranger = Client::new(b"other", [7; 16], 1, 1400)
+        let stranger = ClientHandshake::new(b"other", [7; 16], 1, 1400)
             .greet([5; 32], 0, &[])
             .unwrap();
         let refused = admission.admit(2 * MS, &stranger.bytes, [6; 32], |_| None);

@@ -68,7 +68,7 @@ fn end_of_vanished(written: &[u8], has_keepalive: bool) -> Option<(u64, Outcome)
     let mut now_ns = IDLE_NS;
     loop {
         send(&mut connection, now_ns);
-        for stream in connection.doubted(now_ns).iter() {
+        for stream in connection.streams_to_query(now_ns).iter() {
             let unanswered = match written {
                 b"" => Unanswered::Nothing,
                 _ => Unanswered::SentAgain,

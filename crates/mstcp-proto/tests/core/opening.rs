@@ -1,6 +1,6 @@
 //! The first hello, said by the connection itself: what goes with it, behind it, and again on another path.
 
-use mstcp_proto::handshake::{Admission, Admitted, Client, CONFIRM_BYTES};
+use mstcp_proto::handshake::{Admission, Admitted, ClientHandshake, CONFIRM_BYTES};
 use mstcp_proto::{Connection, Error, Event, RemoteError};
 
 use super::{config, offer, MS};
@@ -13,7 +13,7 @@ fn connection() -> Connection {
 
 fn client(written: &[u8]) -> Connection {
     let mut connection = connection();
-    connection.open_by(Client::new(b"", [1; 16], 2, 1440));
+    connection.open_by(ClientHandshake::new(b"", [1; 16], 2, 1440));
     connection.write(written).unwrap();
     connection
 }

@@ -73,7 +73,7 @@ fn the_rest_of_a_large_frame_is_expected_and_then_a_header_like_its_own() {
     let second = data_frame(70_000, 70_000);
     parse(&mut parser, &second[..5], &mut data);
     assert_eq!(parser.expected(1 << 14), expected(0, LONG_HEADER_BYTES - 5));
-    // Of a header of another length it is only a guess, and nothing comes of that.
+    // With a header of another length it is a wrong guess without consequences.
     let mut parser = Parser::new(PAYLOAD_BYTES);
     parse(&mut parser, &first, &mut data);
     parse(

@@ -1,6 +1,6 @@
 //! What somebody in the path does to a stream whose frames are authenticated: nothing of it comes through.
 
-use mstcp_proto::handshake::{Admission, Client};
+use mstcp_proto::handshake::{Admission, ClientHandshake};
 use mstcp_proto::RemoteError;
 use mstcp_proto::{RecordKeys, RecordReader, RecordWriter, MAX_RECORD_BYTES};
 
@@ -8,7 +8,7 @@ const SECRET: &[u8] = b"between us";
 
 /// The keys of the first streams of a connection, as client and server have them.
 fn keys(streams: u8) -> Vec<RecordKeys> {
-    let mut client = Client::new(SECRET, [7; 16], u32::from(streams), 1000).with_records();
+    let mut client = ClientHandshake::new(SECRET, [7; 16], u32::from(streams), 1000).with_records();
     let mut admission = Admission::new(SECRET, 10).requiring_records();
     let agreed = (0..streams).map(|stream| {
         let greeting = client.greet([stream; 32], 0, &[]).unwrap();
@@ -130,14 +130,14 @@ fn empty_and_huge_records_are_refused_before_anything_is_stored() {
 #[test]
 fn nobody_can_talk_the_two_out_of_it() {
     // A server that requires records refuses a client that does not ask for them.
-    let mut plain = Client::new(SECRET, [8; 16], 1, 1000);
+    let mut plain = ClientHandshake::new(SECRET, [8; 16], 1, 1000);
     let greeting = plain.greet([1; 32], 0, &[]).unwrap();
     let mut strict = Admission::new(SECRET, 10).requiring_records();
     assert!(strict.admit(0, &greeting.bytes, [2; 32], |_| None).is_err());
     // A client that asks takes no answer without them: here of a server that does not know the field and skips it.
-    let mut client = Client::new(SECRET, [9; 16], 1, 1000).with_records();
+    let mut client = ClientHandshake::new(SECRET, [9; 16], 1, 1000).with_records();
     let asked = client.greet([1; 32], 0, &[]).unwrap();
-    let mut other = Client::new(SECRET, [9; 16], 1, 1000);
+    let mut other = ClientHandshake::new(SECRET, [9; 16], 1, 1000);
     let without = other.greet([1; 32], 0, &[]).unwrap();
     let mut admission = Admission::new(SECRET, 10);
     let answer = admission

@@ -1,7 +1,7 @@
 //! The core against the test vectors (tests/vectors), which are made from docs/protocol.md alone.
 
 use mstcp_proto::frame::{encode_control, encode_data, Parsed, Parser};
-use mstcp_proto::handshake::{confirm_frame, Admission, Client, NotAdmitted};
+use mstcp_proto::handshake::{confirm_frame, Admission, ClientHandshake, NotAdmitted};
 use mstcp_proto::hello::{encode_version_refusal, rest_bytes, split, Hello, PREFIX_BYTES, VERSION};
 use mstcp_proto::{code, Control, Error, RecordReader, RecordWriter, RemoteError};
 use serde_json::{json, Value};
@@ -66,7 +66,7 @@ fn handshakes_are_made_and_taken() {
         let secret = bytes(&streams[0]["secret"]);
         let mut admission = Admission::new(&secret, 10);
         let number = |stream: &Value, name: &str| stream[name].as_u64().unwrap() as u32;
-        let mut client = Client::new(
+        let mut client = ClientHandshake::new(
             &secret,
             array(&streams[0]["connection_id"]),
             number(&streams[0], "stream_count"),

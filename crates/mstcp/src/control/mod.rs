@@ -28,10 +28,10 @@ use tokio::sync::{mpsc, oneshot};
 use crate::connection::Connection;
 use crate::task::{now_ns, Shared};
 use messages::{AllocationMessage, ClientBody, FlowChange, FlowRequest};
-use session::Question;
+use session::PendingRequest;
 
 /// Questions that wait to be sent.
-const MAX_QUESTIONS: usize = 16;
+const MAX_PENDING_REQUESTS: usize = 16;
 
 /// Why a controller grants nothing, or cannot be asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,11 +166,11 @@ impl Controller {
             source_ports: ports.iter().copied().map(u32::from).collect(),
             rate_bps,
         };
-        let (questions, waiting) = mpsc::channel(MAX_QUESTIONS);
+        let (requests, waiting) = mpsc::channel(MAX_PENDING_REQUESTS);
         let state = Arc::new(FlowState::default());
         tokio::spawn(session::run(self.clone(), waiting, Arc::clone(&state)));
         let flow = Flow {
-            questions,
+            requests,
             state,
             timeout: self.timeout,
         };
@@ -215,7 +215,7 @@ fn reserve(source: IpAddr, count: usize) -> std::io::Result<Vec<TcpSocket>> {
 /// A flow that a controller has granted to a connection. Dropping it gives the flow back; so does the connection's end.
 #[derive(Debug)]
 pub struct Flow {
-    questions: mpsc::Sender<Question>,
+    requests: mpsc::Sender<PendingRequest>,
     state: Arc<FlowState>,
     timeout: Duration,
 }
@@ -248,8 +248,8 @@ impl Flow {
         let (answer, answered) = oneshot::channel();
         let gone =
             || ControlError::Unavailable("the session with the controller is over".to_owned());
-        let question = Question { body, answer };
-        self.questions.send(question).await.map_err(|_| gone())?;
+        let request = PendingRequest { body, answer };
+        self.requests.send(request).await.map_err(|_| gone())?;
         match tokio::time::timeout(self.timeout, answered).await {
             Ok(answer) => answer.unwrap_or_else(|_| Err(gone())),
             Err(_) => Err(ControlError::Unavailable(format!(
@@ -265,7 +265,7 @@ impl Flow {
 pub(crate) struct FlowState {
     allocation: Mutex<Option<Allocation>>,
     ended: Mutex<Option<String>>,
-    connection: Mutex<Option<Followed>>,
+    connection: Mutex<Option<PacedConnection>>,
 }
 
 impl std::fmt::Debug for FlowState {
@@ -275,7 +275,7 @@ impl std::fmt::Debug for FlowState {
 }
 
 /// The connection whose rates follow, and which of its streams has which source port.
-struct Followed {
+struct PacedConnection {
     shared: Arc<Shared>,
     streams: HashMap<u16, StreamId>,
 }
@@ -289,7 +289,7 @@ impl FlowState {
     fn follow(&self, connection: &Connection, granted: &Allocation) {
         let streams = granted.streams.iter().enumerate();
         let streams = streams.map(|(at, (port, _))| (*port, StreamId::from_index(at)));
-        let followed = Followed {
+        let followed = PacedConnection {
             shared: connection.share(),
             streams: streams.collect(),
         };

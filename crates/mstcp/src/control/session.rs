@@ -1,4 +1,4 @@
-//! The session with a controller, of one flow: questions and answers, renewals, changes; begun again when it breaks.
+//! A flow's session with a controller: requests, renewals, changes of rates; reopened when it breaks.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -21,7 +21,7 @@ use super::{Allocation, ControlError, Controller, FlowState};
 const METHOD: &str = "/mstcp.control.v1.FlowControl/Session";
 const RENEWALS_A_LEASE: u32 = 3;
 const FIRST_DELAY: Duration = Duration::from_millis(100);
-const LONGEST_DELAY: Duration = Duration::from_secs(2);
+const MAX_DELAY: Duration = Duration::from_secs(2);
 /// Messages that wait to be sent.
 const MAX_MESSAGES: usize = 16;
 /// How long a release may take.
@@ -36,38 +36,38 @@ const NOT_LEADING: &str = "does not lead";
 /// How often it is looked whether the connection is there.
 const LOOK: Duration = Duration::from_millis(50);
 
-type Answer = Result<Allocation, ControlError>;
+type Reply = Result<Allocation, ControlError>;
 
-/// Something that the controller is asked.
+/// A request to the controller, and where its answer goes.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct PendingRequest {
     pub(super) body: ClientBody,
-    pub(super) answer: oneshot::Sender<Answer>,
+    pub(super) answer: oneshot::Sender<Reply>,
 }
 
 /// How a session ended.
-enum Ended {
+enum SessionEnd {
     /// Nobody needs the flow.
     Done,
     /// The controller cannot be reached any more.
     Broken(String),
-    /// It heard nothing of what it was to be asked: another may be asked the same.
-    Untaken(String),
+    /// No request reached the controller: another may be asked the same.
+    Unsent(String),
 }
 
 /// Hold the flow until nobody needs it.
 pub(super) async fn run(
     controller: Controller,
-    mut questions: mpsc::Receiver<Question>,
+    mut requests: mpsc::Receiver<PendingRequest>,
     state: Arc<FlowState>,
 ) {
     let mut delay = FIRST_DELAY;
-    let mut asked: Vec<Question> = Vec::new();
+    let mut asked: Vec<PendingRequest> = Vec::new();
     for address in controller.addresses.iter().cycle() {
         // A controller that refuses at once would be given up before anything was asked of the next.
         if asked.is_empty() && state.allocation().is_none() {
-            match questions.recv().await {
-                Some(question) => asked.push(question),
+            match requests.recv().await {
+                Some(request) => asked.push(request),
                 None => return,
             }
         }
@@ -78,26 +78,26 @@ pub(super) async fn run(
             has_heard: false,
         };
         let ended = session
-            .run(&controller, address, &mut asked, &mut questions)
+            .run(&controller, address, &mut asked, &mut requests)
             .await;
-        asked.extend(session.waiting.drain().map(|(_, question)| question));
+        asked.extend(session.waiting.drain().map(|(_, request)| request));
         let (reason, may_ask_again) = match ended {
-            Ended::Done => return,
-            Ended::Broken(reason) => (reason, false),
-            Ended::Untaken(reason) => (reason, controller.addresses.len() > 1),
+            SessionEnd::Done => return,
+            SessionEnd::Broken(reason) => (reason, false),
+            SessionEnd::Unsent(reason) => (reason, controller.addresses.len() > 1),
         };
         let has_flow = state.allocation().is_some();
         let error = ControlError::Unavailable(reason);
         if may_ask_again {
-            asked.retain(|question| !question.answer.is_closed());
+            asked.retain(|request| !request.answer.is_closed());
         } else {
-            for question in asked.drain(..) {
-                let _ = question.answer.send(Err(error.clone()));
+            for request in asked.drain(..) {
+                let _ = request.answer.send(Err(error.clone()));
             }
         }
         if !has_flow && asked.is_empty() {
-            while let Ok(question) = questions.try_recv() {
-                let _ = question.answer.send(Err(error.clone()));
+            while let Ok(request) = requests.try_recv() {
+                let _ = request.answer.send(Err(error.clone()));
             }
             return;
         }
@@ -105,13 +105,13 @@ pub(super) async fn run(
             delay = FIRST_DELAY;
         }
         sleep(delay).await;
-        delay = (2 * delay).min(LONGEST_DELAY);
+        delay = (2 * delay).min(MAX_DELAY);
     }
 }
 
 struct Session {
     state: Arc<FlowState>,
-    waiting: HashMap<u64, Question>,
+    waiting: HashMap<u64, PendingRequest>,
     last_id: u64,
     has_heard: bool,
 }
@@ -135,9 +135,9 @@ impl Session {
         &mut self,
         controller: &Controller,
         address: &str,
-        asked: &mut Vec<Question>,
-        questions: &mut mpsc::Receiver<Question>,
-    ) -> Ended {
+        asked: &mut Vec<PendingRequest>,
+        requests: &mut mpsc::Receiver<PendingRequest>,
+    ) -> SessionEnd {
         let (sender, outgoing) = mpsc::channel(MAX_MESSAGES);
         // A server says nothing, not even that it is there, before its first message.
         let mut opening = pin!(open(controller, address, outgoing));
@@ -145,13 +145,13 @@ impl Session {
         let mut look = interval(LOOK);
         let mut renewed = tokio::time::Instant::now();
         self.renew(&sender).await;
-        for question in asked.drain(..) {
-            self.ask(&sender, question).await;
+        for request in asked.drain(..) {
+            self.ask(&sender, request).await;
         }
         loop {
             tokio::select! {
-                question = questions.recv() => match question {
-                    Some(question) => self.ask(&sender, question).await,
+                request = requests.recv() => match request {
+                    Some(request) => self.ask(&sender, request).await,
                     None => return self.release(&sender, &mut incoming).await,
                 },
                 opened = &mut opening, if incoming.is_none() => match opened {
@@ -160,7 +160,7 @@ impl Session {
                 },
                 message = next(&mut incoming) => match message {
                     Ok(Some(message)) => self.take(message),
-                    Ok(None) => return Ended::Broken("the controller ended the session".to_owned()),
+                    Ok(None) => return SessionEnd::Broken("the controller ended the session".to_owned()),
                     Err(status) => return self.broken(status.message()),
                 },
                 _ = look.tick() => {
@@ -177,21 +177,21 @@ impl Session {
         }
     }
 
-    fn broken(&self, reason: &str) -> Ended {
+    fn broken(&self, reason: &str) -> SessionEnd {
         if !self.has_heard && reason.contains(NOT_LEADING) {
-            Ended::Untaken(reason.to_owned())
+            SessionEnd::Unsent(reason.to_owned())
         } else {
-            Ended::Broken(reason.to_owned())
+            SessionEnd::Broken(reason.to_owned())
         }
     }
 
-    async fn ask(&mut self, sender: &mpsc::Sender<ClientMessage>, question: Question) {
+    async fn ask(&mut self, sender: &mpsc::Sender<ClientMessage>, request: PendingRequest) {
         self.last_id += 1;
         let message = ClientMessage {
             request_id: self.last_id,
-            body: Some(question.body.clone()),
+            body: Some(request.body.clone()),
         };
-        self.waiting.insert(self.last_id, question);
+        self.waiting.insert(self.last_id, request);
         // If the session breaks, who asks is told.
         let _ = sender.send(message).await;
     }
@@ -215,7 +215,7 @@ impl Session {
         &mut self,
         sender: &mpsc::Sender<ClientMessage>,
         incoming: &mut Option<Streaming<ServerMessage>>,
-    ) -> Ended {
+    ) -> SessionEnd {
         if let Some(Allocation { flow_id, .. }) = self.state.allocation() {
             let body = Some(ClientBody::Release(FlowRelease { flow_id }));
             let request_id = self.last_id + 1;
@@ -229,13 +229,13 @@ impl Session {
             };
             let _ = timeout(RELEASE, released).await;
         }
-        Ended::Done
+        SessionEnd::Done
     }
 
     fn take(&mut self, message: ServerMessage) {
         self.has_heard = true;
-        let question = self.waiting.remove(&message.request_id);
-        let answer = question.map(|question| question.answer);
+        let request = self.waiting.remove(&message.request_id);
+        let answer = request.map(|request| request.answer);
         match message.body {
             Some(ServerBody::Allocation(allocation)) => {
                 let allocation = self.granted(allocation);
@@ -283,12 +283,12 @@ async fn open(
     controller: &Controller,
     address: &str,
     outgoing: mpsc::Receiver<ClientMessage>,
-) -> Result<Streaming<ServerMessage>, Ended> {
+) -> Result<Streaming<ServerMessage>, SessionEnd> {
     let unreachable = |error: &dyn std::error::Error| {
         let cause = error
             .source()
             .map_or(String::new(), |cause| format!(": {cause}"));
-        Ended::Untaken(format!(
+        SessionEnd::Unsent(format!(
             "cannot reach the controller at {address}: {error}{cause}"
         ))
     };
@@ -311,17 +311,17 @@ async fn open(
     if let Some(token) = &controller.token {
         let bearer = format!("Bearer {token}").parse();
         let bearer = bearer
-            .map_err(|_| Ended::Broken("a token has printable characters alone".to_owned()))?;
+            .map_err(|_| SessionEnd::Broken("a token has printable characters alone".to_owned()))?;
         request.metadata_mut().insert("authorization", bearer);
     }
     let codec = ProstCodec::<ClientMessage, ServerMessage>::default();
     let path = METHOD
         .parse()
-        .map_err(|_| Ended::Broken("the method has no path".to_owned()))?;
+        .map_err(|_| SessionEnd::Broken("the method has no path".to_owned()))?;
     let opened = client.streaming(request, path, codec).await;
     let opened = opened.map_err(|status| match status.message() {
-        reason if reason.contains(NOT_LEADING) => Ended::Untaken(reason.to_owned()),
-        reason => Ended::Broken(format!("{address} refuses this client: {reason}")),
+        reason if reason.contains(NOT_LEADING) => SessionEnd::Unsent(reason.to_owned()),
+        reason => SessionEnd::Broken(format!("{address} refuses this client: {reason}")),
     })?;
     Ok(opened.into_inner())
 }
@@ -333,21 +333,21 @@ mod tests {
     #[tokio::test]
     async fn a_question_that_comes_late_is_asked_of_all_controllers() {
         let controller = Controller::new("127.0.0.1:1,127.0.0.1:1");
-        let (questions, waiting) = mpsc::channel(MAX_MESSAGES);
+        let (requests, waiting) = mpsc::channel(MAX_MESSAGES);
         let session = tokio::spawn(run(controller, waiting, Arc::default()));
         sleep(Duration::from_millis(300)).await;
         let body = ClientBody::Release(FlowRelease {
             flow_id: String::new(),
         });
         let (answer, answered) = oneshot::channel();
-        let question = Question { body, answer };
-        questions
-            .send(question)
+        let request = PendingRequest { body, answer };
+        requests
+            .send(request)
             .await
             .expect("the session waits for it");
         let asked = timeout(Duration::from_millis(300), answered).await;
         assert!(asked.is_err(), "both are asked in turn: {asked:?}");
-        drop(questions);
+        drop(requests);
         session.abort();
     }
 }

@@ -264,10 +264,10 @@ impl Mstcp {
     /// Let a side of the library's protocol look at its streams and the time, and send what it has to. Streams that it gives up are
     /// reset, and not opened again.
     fn work(&mut self, side: usize, now: Nanos, hosts: &mut Hosts) -> Result<(), Error> {
-        let doubted = self.sides[side].doubted(now);
+        let streams_to_query = self.sides[side].streams_to_query(now);
         for index in 0..self.streams.len() {
             let endpoint = self.streams[index].ends[side];
-            if doubted.contains(index) {
+            if streams_to_query.contains(index) {
                 let tcp = &hosts.get(endpoint).tcp;
                 let unanswered = match tcp.is_unanswered() {
                     true => Unanswered::SentAgain,

@@ -1,9 +1,9 @@
 //! The stream that opens a connection: which address and path is tried, and which says the first hello.
 
-use mstcp_proto::handshake::Client;
+use mstcp_proto::handshake::ClientHandshake;
 
-use super::{Attempt, Dial, Dialler, Found};
-use crate::dial::Way;
+use super::{DialAttempt, DialOutcome, Dialler, PendingDial};
+use crate::dial::Candidate;
 use crate::driver::StreamId;
 use crate::error::Error;
 use crate::sys;
@@ -15,15 +15,15 @@ const ROUND_TRIPS: u64 = 3;
 
 /// The stream that says the first hello while the connection is open already.
 #[derive(Debug)]
-pub(super) struct Lead {
-    way: Way,
+pub(super) struct FirstHello {
+    way: Candidate,
     round_trip_ns: u64,
     pub(super) deadline_ns: u64,
     is_lost: bool,
 }
 
 impl Dialler {
-    pub(super) fn next_ways(&self) -> Option<&Vec<Way>> {
+    pub(super) fn next_ways(&self) -> Option<&Vec<Candidate>> {
         let is_opening = self.client.is_none() && self.lead.is_none();
         self.rounds.get(self.next_round).filter(|_| is_opening)
     }
@@ -53,7 +53,7 @@ impl Dialler {
 
     /// Have those say their hellos whose turn it is.
     pub(super) fn greet(&mut self, now_ns: u64) {
-        let ready = |one: &Attempt| one.opening.is_ready();
+        let ready = |one: &DialAttempt| one.opening.is_ready();
         while let Some(at) = self.attempts.iter().position(ready) {
             let is_turn = self.client.is_some() || self.next_hello_ns <= now_ns;
             if self.is_over || !is_turn {
@@ -76,7 +76,7 @@ impl Dialler {
     }
 
     /// Say a hello; false: the connection does that itself, or says none.
-    fn greet_on(&mut self, now_ns: u64, attempt: &mut Attempt) -> Result<bool, Error> {
+    fn greet_on(&mut self, now_ns: u64, attempt: &mut DialAttempt) -> Result<bool, Error> {
         let priority = self.specs[attempt.stream.index()].map_or(0, |spec| spec.priority);
         let greeting = match &mut self.client {
             Some(client) => client.greet(sys::random(), priority.into(), &[])?,
@@ -100,12 +100,12 @@ impl Dialler {
 
     /// Whether a stream is to send data behind its hello: not where that has failed, and it would be missing until that is known.
     fn joins_early(&self, stream: StreamId) -> bool {
-        let is_new = |dial: &Dial| dial.stream == stream && !dial.has_failed;
+        let is_new = |dial: &PendingDial| dial.stream == stream && !dial.has_failed;
         self.config.opens_early && self.client.is_some() && self.dials.iter().any(is_new)
     }
 
     /// Have a stream say its hello in the core, which sends data behind it.
-    fn join_early(&mut self, now_ns: u64, attempt: Attempt) {
+    fn join_early(&mut self, now_ns: u64, attempt: DialAttempt) {
         let stream = attempt.stream;
         let priority = self.specs[stream.index()].map_or(0, |spec| spec.priority);
         let greeting = (self.client.as_mut())
@@ -125,12 +125,12 @@ impl Dialler {
         let id = greeting.hello.stream_id;
         let opened = attempt.opening.into_opened(attempt.socket, id);
         self.found
-            .push_back(Found::Greets(opened, stream, took_ns, greeting));
+            .push_back(DialOutcome::Greets(opened, stream, took_ns, greeting));
     }
 
-    fn make_client(&self, payload_bytes: usize) -> Client {
+    fn make_client(&self, payload_bytes: usize) -> ClientHandshake {
         let (config, count) = (&self.config, self.specs.len() as u32);
-        let client = Client::new(
+        let client = ClientHandshake::new(
             &config.secret,
             self.connection_id,
             count,
@@ -143,7 +143,7 @@ impl Dialler {
     }
 
     /// Have the connection be open by a stream whose hello was not answered yet, or that says none.
-    fn lead(&mut self, now_ns: u64, attempt: Attempt) {
+    fn lead(&mut self, now_ns: u64, attempt: DialAttempt) {
         let payload_bytes = attempt.opening.payload_bytes(&self.config);
         let client = (!self.config.is_plain).then(|| Box::new(self.make_client(payload_bytes)));
         let deadline_ns = self.lead.as_ref().map_or_else(
@@ -151,14 +151,14 @@ impl Dialler {
             |lead| lead.deadline_ns,
         );
         let (stream, route) = (attempt.stream, attempt.opening.route);
-        self.lead = Some(Lead {
+        self.lead = Some(FirstHello {
             way: (stream.index(), route),
             round_trip_ns: attempt.round_trip_ns,
             deadline_ns,
             is_lost: false,
         });
         self.note_greeted(now_ns);
-        self.found.push_back(Found::First {
+        self.found.push_back(DialOutcome::First {
             opened: attempt.opening.into_opened(attempt.socket, 0),
             stream,
             took_ns: (now_ns - attempt.began_ns).max(2 * attempt.round_trip_ns),
@@ -190,7 +190,7 @@ impl Dialler {
     }
 
     /// Have other streams join: the first hello was answered in the driver.
-    pub(in crate::driver) fn on_answered(&mut self, now_ns: u64, client: Client) {
+    pub(in crate::driver) fn on_answered(&mut self, now_ns: u64, client: ClientHandshake) {
         if let Some(lead) = self.lead.take() {
             self.join(now_ns, client, &lead.way, 2 * lead.round_trip_ns);
             self.due(now_ns);

@@ -10,39 +10,39 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use mstcp_proto::handshake::{Client, Greeting};
-use mstcp_proto::Redial;
+use mstcp_proto::handshake::{ClientHandshake, ClientHello};
+use mstcp_proto::ReconnectBackoff;
 
-use super::opening::{Opened, Opening, Progress, REASON};
+use super::opening::{OpenedStream, OpeningStream, Progress, REASON};
 use super::{SocketId, StreamId};
 use crate::config::{ClientConfig, StreamSpec};
-use crate::dial::{self, Route, Way};
+use crate::dial::{self, Candidate, Route};
 use crate::error::Error;
 use crate::interfaces::Interfaces;
 use crate::sys;
-use first::Lead;
+use first::FirstHello;
 
 /// An attempt that is under way.
 #[derive(Debug)]
-struct Attempt {
+struct DialAttempt {
     socket: SocketId,
     stream: StreamId,
-    opening: Opening,
+    opening: OpeningStream,
     began_ns: u64,
     deadline_ns: u64,
     round_trip_ns: u64,
     /// Its deadline is for all of it.
     is_redial: bool,
     /// Says the first hello of a connection that it opens, whose frames carry this many bytes.
-    own: Option<(Box<Client>, usize)>,
+    own: Option<(Box<ClientHandshake>, usize)>,
 }
 
 /// A stream that is to join.
 #[derive(Debug)]
-struct Dial {
+struct PendingDial {
     stream: StreamId,
     route: Route,
-    redial: Redial,
+    redial: ReconnectBackoff,
     at_ns: u64,
     /// While an attempt is under way.
     is_tried: bool,
@@ -54,19 +54,19 @@ struct Dial {
 
 /// What attempts came to.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum DialOutcome {
     /// The connection is open, by this stream; where a client comes with it, that is to say the hello in the driver.
     First {
-        opened: Opened,
+        opened: OpenedStream,
         stream: StreamId,
         took_ns: u64,
         payload_bytes: usize,
-        client: Option<Box<Client>>,
+        client: Option<Box<ClientHandshake>>,
     },
     /// A stream is open.
-    Joined(Opened, StreamId, u64),
+    Joined(OpenedStream, StreamId, u64),
     /// A stream is to say this hello, in the core.
-    Greets(Opened, StreamId, u64, Greeting),
+    Greets(OpenedStream, StreamId, u64, ClientHello),
     /// Its hello was not answered in time.
     Silent(StreamId),
     /// A stream could not be opened at first; it is tried again.
@@ -76,7 +76,7 @@ pub(super) enum Found {
 }
 
 /// A server that names ever more addresses is followed up to the stream of this number.
-const MOST_NUMBERS: usize = 256;
+const MAX_NUMBERS: usize = 256;
 
 /// Opens the streams of one connection.
 #[derive(Debug)]
@@ -91,22 +91,22 @@ pub(super) struct Dialler {
     /// The sockets that were given for them, until they are tried.
     sockets: Vec<Option<OwnedFd>>,
     destinations: Vec<SocketAddr>,
-    rounds: Vec<Vec<Way>>,
+    rounds: Vec<Vec<Candidate>>,
     next_round: usize,
     next_round_ns: u64,
     next_hello_ns: u64,
     /// What the first stream of those that failed says.
     failed: Option<(usize, Error)>,
     connection_id: [u8; 16],
-    lead: Option<Lead>,
+    lead: Option<FirstHello>,
     has_greeted: bool,
-    /// Of the connection, once its first hello was answered.
-    client: Option<Client>,
+    /// The connection's, once its first hello was answered.
+    client: Option<ClientHandshake>,
     /// Where the first stream went.
     peer: Option<SocketAddr>,
-    dials: Vec<Dial>,
-    attempts: Vec<Attempt>,
-    found: VecDeque<Found>,
+    dials: Vec<PendingDial>,
+    attempts: Vec<DialAttempt>,
+    found: VecDeque<DialOutcome>,
     last_socket: u64,
     is_over: bool,
 }
@@ -173,7 +173,7 @@ impl Dialler {
     }
 
     /// What attempts have come to.
-    pub(super) fn poll(&mut self) -> Option<Found> {
+    pub(super) fn poll(&mut self) -> Option<DialOutcome> {
         self.found.pop_front()
     }
 
@@ -209,7 +209,7 @@ impl Dialler {
         for dial in &mut self.dials {
             if dial.answer_by_ns.is_some_and(|by_ns| by_ns <= now_ns) {
                 dial.answer_by_ns = None;
-                self.found.push_back(Found::Silent(dial.stream));
+                self.found.push_back(DialOutcome::Silent(dial.stream));
             }
         }
         self.try_ways(now_ns);
@@ -242,9 +242,9 @@ impl Dialler {
     ) -> Result<(), Error> {
         let given = self.sockets[stream.index()].take();
         let round_trips = u64::from(given.is_some());
-        let opening = Opening::new(&self.config, route, given)?;
+        let opening = OpeningStream::new(&self.config, route, given)?;
         self.last_socket += 1;
-        let mut attempt = Attempt {
+        let mut attempt = DialAttempt {
             socket: SocketId(self.last_socket),
             stream,
             began_ns: now_ns,
@@ -261,7 +261,7 @@ impl Dialler {
         Ok(())
     }
 
-    fn note_connected(&mut self, now_ns: u64, attempt: &mut Attempt) {
+    fn note_connected(&mut self, now_ns: u64, attempt: &mut DialAttempt) {
         let took_ns = now_ns - attempt.began_ns;
         attempt.round_trip_ns = attempt.round_trip_ns.max(took_ns);
         let soon_ns = now_ns + 2 * attempt.round_trip_ns;
@@ -270,7 +270,7 @@ impl Dialler {
     }
 
     /// Bound how long the next step of an attempt may take.
-    fn limit(&self, now_ns: u64, attempt: &mut Attempt) {
+    fn limit(&self, now_ns: u64, attempt: &mut DialAttempt) {
         if !attempt.is_redial {
             let timeout_ns = self.config.transport.handshake_timeout.as_nanos() as u64;
             attempt.deadline_ns = match attempt.opening.is_ready() {
@@ -313,7 +313,7 @@ impl Dialler {
         self.due(now_ns);
     }
 
-    fn finish(&mut self, now_ns: u64, attempt: Attempt, id: u32) {
+    fn finish(&mut self, now_ns: u64, attempt: DialAttempt, id: u32) {
         let took_ns = now_ns - attempt.began_ns;
         let (stream, way) = (
             attempt.stream,
@@ -322,7 +322,7 @@ impl Dialler {
         let opened = attempt.opening.into_opened(attempt.socket, id);
         match attempt.own {
             Some((client, payload_bytes)) => {
-                self.found.push_back(Found::First {
+                self.found.push_back(DialOutcome::First {
                     opened,
                     stream,
                     took_ns,
@@ -333,13 +333,14 @@ impl Dialler {
             }
             None => {
                 self.dials.retain(|dial| dial.stream != stream);
-                self.found.push_back(Found::Joined(opened, stream, took_ns));
+                self.found
+                    .push_back(DialOutcome::Joined(opened, stream, took_ns));
             }
         }
     }
 
     /// Open the other streams of a connection that one has opened.
-    fn join(&mut self, now_ns: u64, client: Client, won: &Way, took_ns: u64) {
+    fn join(&mut self, now_ns: u64, client: ClientHandshake, won: &Candidate, took_ns: u64) {
         self.connection_id = client.connection_id();
         self.client = Some(client);
         self.peer = Some(won.1.destination);
@@ -351,7 +352,7 @@ impl Dialler {
         }
         // Those that said a hello are known to the server as connections of their own, which it forgets.
         for attempt in std::mem::take(&mut self.attempts) {
-            let is_it = |dial: &&mut Dial| {
+            let is_it = |dial: &&mut PendingDial| {
                 dial.stream == attempt.stream
                     && !dial.is_tried
                     && dial.route.destination == attempt.opening.route.destination
@@ -378,9 +379,9 @@ impl Dialler {
         if self.is_over || self.specs[stream.index()].is_none() {
             return;
         }
-        let mut redial = Redial::new(took_ns);
+        let mut redial = ReconnectBackoff::new(took_ns);
         let attempt = redial.attempt(0);
-        self.dials.push(Dial {
+        self.dials.push(PendingDial {
             stream,
             route,
             redial,
@@ -468,7 +469,7 @@ impl Dialler {
             let mut specs = self.specs.iter().flatten();
             let has_one = specs.any(|spec| spec.remote == Some(*address));
             let is_full = self.announced.len() >= self.config.most_announced
-                || self.specs.len() >= MOST_NUMBERS;
+                || self.specs.len() >= MAX_NUMBERS;
             if !(has_one || is_full || self.peer == Some(*address)) {
                 let spec = StreamSpec::default().remote(*address);
                 if let Ok(stream) = self.add(now_ns, spec, None) {
@@ -483,7 +484,7 @@ impl Dialler {
     pub(super) fn network_changed(&mut self, now_ns: u64) {
         self.next_round_ns = now_ns;
         for dial in &mut self.dials {
-            dial.redial = Redial::new(0);
+            dial.redial = ReconnectBackoff::new(0);
             dial.deadline_ns = dial.redial.attempt(0).timeout_ns;
             dial.route = dial.route.forget_source();
             dial.at_ns = match dial.is_tried {
@@ -505,7 +506,7 @@ impl Dialler {
 
     fn end(&mut self, error: Error) {
         self.stop();
-        self.found.push_back(Found::Failed(error));
+        self.found.push_back(DialOutcome::Failed(error));
     }
 
     fn fail(&mut self, now_ns: u64, at: usize, error: Error) {
@@ -543,7 +544,8 @@ impl Dialler {
         dial.at_ns = now_ns + next.delay_ns;
         dial.deadline_ns = next.timeout_ns;
         if !std::mem::replace(&mut dial.has_failed, true) {
-            self.found.push_back(Found::Unreachable(stream, error));
+            self.found
+                .push_back(DialOutcome::Unreachable(stream, error));
         }
     }
 

@@ -7,7 +7,7 @@ fn where_all_streams_are_stalled_one_that_is_only_slow_is_opened_again() {
     let mut connection = connection(&[1.0, 1.0]);
     connection.write(&[0; 4 * PAYLOAD_BYTES]).unwrap();
     assert_eq!(send(&mut connection, 0), [2 * PAYLOAD_BYTES; 2]);
-    // Of the first stream something is reported; the second has brought nothing at all.
+    // The peer has reported frames of the first stream, and none of the second.
     live(&mut connection, 0, 100 * MS);
     acknowledge(&mut connection, 1 << 18, &[(0, 1)]);
     live(&mut connection, 100 * MS, 600 * MS);

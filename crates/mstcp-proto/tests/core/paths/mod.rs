@@ -326,7 +326,7 @@ fn a_stream_whose_tcp_is_not_answered_is_given_up_though_the_peer_is_silent_on_a
             turns < 30 && now_ns < 1500 * MS,
             "{turns} turns, {now_ns} ns"
         );
-        for stream in connection.doubted(now_ns).iter() {
+        for stream in connection.streams_to_query(now_ns).iter() {
             let unanswered = match stream {
                 1 => Unanswered::SentAgain,
                 _ => Unanswered::Nothing,

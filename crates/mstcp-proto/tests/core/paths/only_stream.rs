@@ -12,7 +12,7 @@ fn the_only_stream_of_a_silent_peer_never_stalls_and_it_is_asked_ever_less_often
     while now_ns < 60_000 * MS {
         now_ns = connection.timeout_ns().unwrap();
         // TCP says that its peer acknowledges.
-        for stream in connection.doubted(now_ns).iter() {
+        for stream in connection.streams_to_query(now_ns).iter() {
             connection.on_unanswered(now_ns, stream, Unanswered::Nothing);
         }
         send(&mut connection, now_ns);

@@ -10,7 +10,7 @@ fn asked_ms(unanswered: Unanswered) -> Vec<u64> {
     let (mut now_ns, mut asked) = (1, Vec::new());
     let mut token = 0;
     while now_ns < 10_000 * MS {
-        for stream in connection.doubted(now_ns).iter() {
+        for stream in connection.streams_to_query(now_ns).iter() {
             let said = match stream {
                 1 => unanswered,
                 _ => Unanswered::Nothing,
@@ -51,7 +51,7 @@ fn the_first_stream_that_answers_takes_at_once_what_tcp_still_sends_again_on_oth
             [2 * PAYLOAD_BYTES, 2 * PAYLOAD_BYTES]
         );
         for now_ms in (300..500).step_by(50) {
-            for stream in connection.doubted(now_ms * MS).iter() {
+            for stream in connection.streams_to_query(now_ms * MS).iter() {
                 connection.on_unanswered(now_ms * MS, stream, said);
             }
             send(&mut connection, now_ms * MS);

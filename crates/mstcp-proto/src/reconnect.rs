@@ -4,37 +4,37 @@
 //! it is back. A fresh attempt every 0.4 s finds it at once. A path that never opened may be a slow one: each attempt
 //! on it is given twice the time of the one before; one that did open is given more now and then.
 
-/// An attempt may take so long, or a few times what it took before, in nanoseconds.
+/// How long an attempt may take at least, in nanoseconds, and as a multiple of what the last success took.
 const ATTEMPT_NS: u64 = 400_000_000;
 const TIMES_BEFORE: u64 = 3;
-/// Attempts begin at least so long after each other, in nanoseconds; the first ones less, and one that took longer is followed
-/// by the next after a moment.
+/// Time between the begins of two attempts, in nanoseconds: of the first ones, the longest, and the least after one that took
+/// longer than that.
 const FIRST_SPACE_NS: u64 = 50_000_000;
-const LONGEST_SPACE_NS: u64 = 400_000_000;
+const MAX_SPACE_NS: u64 = 400_000_000;
 const MOMENT_NS: u64 = 20_000_000;
 /// After this many attempts one in this many may take long, in nanoseconds, also where the path was quick once.
 const MANY_ATTEMPTS: u32 = 200;
 const PATIENT_EVERY: u32 = 50;
-const LONGEST_ATTEMPT_NS: u64 = 8_000_000_000;
+const MAX_ATTEMPT_NS: u64 = 8_000_000_000;
 
 /// The attempts to open one stream again.
 #[derive(Debug, Clone, Default)]
-pub struct Redial {
+pub struct ReconnectBackoff {
     attempts: u32,
     took_ns: u64,
 }
 
 /// One attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Attempt {
+pub struct ReconnectAttempt {
     /// How long to wait before it, in nanoseconds.
     pub delay_ns: u64,
     /// How long connecting and the hellos may take together, in nanoseconds.
     pub timeout_ns: u64,
 }
 
-impl Redial {
-    /// Attempts for a stream whose opening took so long the last time, 0 if that is not known.
+impl ReconnectBackoff {
+    /// Attempts for a stream that took this long to open the last time, 0 if that is not known.
     pub fn new(took_ns: u64) -> Self {
         Self {
             attempts: 0,
@@ -43,29 +43,29 @@ impl Redial {
     }
 
     /// The next attempt, after one that failed within `failed_ns`; 0 before the first.
-    pub fn attempt(&mut self, failed_ns: u64) -> Attempt {
-        let space_ns = (FIRST_SPACE_NS << self.attempts.min(8)).min(LONGEST_SPACE_NS);
+    pub fn attempt(&mut self, failed_ns: u64) -> ReconnectAttempt {
+        let space_ns = (FIRST_SPACE_NS << self.attempts.min(8)).min(MAX_SPACE_NS);
         let is_patient = self.attempts >= MANY_ATTEMPTS && self.attempts % PATIENT_EVERY == 0;
         let timeout_ns = match self.took_ns {
             0 => ATTEMPT_NS << self.attempts.min(8),
-            _ if is_patient => LONGEST_ATTEMPT_NS,
+            _ if is_patient => MAX_ATTEMPT_NS,
             took_ns => ATTEMPT_NS.max(TIMES_BEFORE * took_ns),
         };
         self.attempts = self.attempts.saturating_add(1);
-        Attempt {
+        ReconnectAttempt {
             delay_ns: space_ns.saturating_sub(failed_ns).max(MOMENT_NS),
-            timeout_ns: timeout_ns.min(LONGEST_ATTEMPT_NS),
+            timeout_ns: timeout_ns.min(MAX_ATTEMPT_NS),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Redial;
+    use super::ReconnectBackoff;
 
     #[test]
     fn a_path_that_is_back_is_tried_within_a_second_and_a_listener_that_refuses_not_too_often() {
-        let mut redial = Redial::new(10_000_000);
+        let mut redial = ReconnectBackoff::new(10_000_000);
         for _ in 0..100 {
             let attempt = redial.attempt(400_000_000);
             assert!(attempt.delay_ns + attempt.timeout_ns <= 450_000_000);
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_path_that_never_opened_is_given_ever_more_time() {
-        let mut redial = Redial::new(0);
+        let mut redial = ReconnectBackoff::new(0);
         let times: Vec<u64> = (0..6)
             .map(|_| redial.attempt(0).timeout_ns / 1_000_000)
             .collect();

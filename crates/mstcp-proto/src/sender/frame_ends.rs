@@ -4,14 +4,14 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// The ends of frames, each once.
 #[derive(Debug, Default)]
-pub(super) struct Cuts {
-    /// Of frames that were sent first, by rising offset.
+pub(super) struct FrameEnds {
+    /// Ends of first transmissions, by rising offset.
     first: VecDeque<u64>,
-    /// Of frames that were cut smaller when their bytes were sent again.
+    /// Ends of smaller frames in which bytes were sent again.
     again: BTreeSet<u64>,
 }
 
-impl Cuts {
+impl FrameEnds {
     /// Note a frame of bytes that were never sent before.
     pub(super) fn note_first(&mut self, end: u64) {
         self.first.push_back(end);
@@ -41,11 +41,11 @@ impl Cuts {
 
 #[cfg(test)]
 mod tests {
-    use super::Cuts;
+    use super::FrameEnds;
 
     #[test]
     fn each_cut_counts_once_until_it_is_acknowledged() {
-        let mut cuts = Cuts::default();
+        let mut cuts = FrameEnds::default();
         for end in [10, 20, 30] {
             cuts.note_first(end);
         }

@@ -6,43 +6,43 @@ use std::sync::{Mutex, PoisonError};
 
 use super::wake::Wake;
 
-/// Wakes an event loop, and says which connections rang. One bell serves all connections of a loop.
+/// Wakes an event loop, and names the connections that want it. One serves all connections of a loop.
 #[derive(Debug)]
-pub struct Bell {
+pub struct LoopWaker {
     wake: Wake,
-    rung: Mutex<Vec<u64>>,
+    pending: Mutex<Vec<u64>>,
 }
 
-impl Bell {
+impl LoopWaker {
     /// Make one; the error is an errno.
     pub fn new() -> Result<Self, Errno> {
         Ok(Self {
             wake: Wake::new()?,
-            rung: Mutex::default(),
+            pending: Mutex::default(),
         })
     }
 
-    /// What the loop watches: readable when somebody has rung.
+    /// What the loop watches: readable once a connection has called it.
     pub fn descriptor(&self) -> RawFd {
         self.wake.descriptor()
     }
 
-    /// Which connections have rung since this was asked last.
+    /// Return which connections have called since the last call.
     pub fn take(&self) -> Vec<u64> {
         self.wake.clear();
-        std::mem::take(&mut *self.rung.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn ring(&self, id: u64) {
-        let mut rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        rung.push(id);
-        if rung.len() == 1 {
+    pub(super) fn wake(&self, id: u64) {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.push(id);
+        if pending.len() == 1 {
             self.wake.signal();
         }
     }
 }
 
-/// A connection's string to the bell: what it wants of the loop.
+/// What a connection wants of its loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Requests {
     /// Watch the sockets no more: threads have them.

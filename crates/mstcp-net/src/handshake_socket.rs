@@ -19,7 +19,7 @@ const READ_BYTES: usize = 1 << 14;
 
 /// The socket, what is between it and the stream's bytes, and what waits on both ways.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct HandshakeSocket {
     pub(crate) socket: Arc<OwnedFd>,
     layer: Option<Layer>,
     unsent: Unsent,
@@ -31,7 +31,7 @@ pub(crate) struct Wire {
 
 /// A stream as its hellos leave it.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct StreamParts {
     pub(crate) socket: StreamSocket,
     pub(crate) layer: Option<Layer>,
     /// The first bytes behind the hellos.
@@ -40,7 +40,7 @@ pub(crate) struct Parts {
     pub(crate) has_ended: bool,
 }
 
-impl Wire {
+impl HandshakeSocket {
     pub(crate) fn new(socket: OwnedFd, layer: Option<Layer>) -> Self {
         Self {
             layer,
@@ -48,7 +48,7 @@ impl Wire {
         }
     }
 
-    /// Of a socket about which nothing is known any more.
+    /// Start over with a socket, without layer or bytes.
     pub(crate) fn again(socket: Arc<OwnedFd>) -> Self {
         Self {
             socket,
@@ -63,7 +63,7 @@ impl Wire {
         self.socket.as_raw_fd()
     }
 
-    /// Have bytes be sent by [`Wire::flush`].
+    /// Have bytes be sent by [`HandshakeSocket::flush`].
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.layer {
             Some(layer) => Ok(layer.write(bytes)?),
@@ -196,8 +196,8 @@ impl Wire {
         sys::shut(self.descriptor());
     }
 
-    pub(crate) fn into_parts(self) -> Parts {
-        Parts {
+    pub(crate) fn into_parts(self) -> StreamParts {
+        StreamParts {
             socket: self.socket.into(),
             layer: self.layer,
             behind: self.received,

@@ -5,12 +5,12 @@
 
 use crate::scheduler::StreamSet;
 
-/// Nothing heard for so long, and two round trips: the peer may be held up, and no stream is judged; in nanoseconds.
+/// After this silence, in nanoseconds, and two round trips the peer may be held up, and no stream counts as stalled.
 pub const SILENCE_NS: u64 = 300_000_000;
 
-/// When the peer was heard, on the whole and on each stream.
+/// When something last arrived from the peer, in all and on each stream.
 #[derive(Debug, Default)]
-pub struct Life {
+pub struct PeerActivity {
     /// Streams that brought something since the last look.
     fresh: StreamSet,
     heard_ns: Option<u64>,
@@ -20,7 +20,7 @@ pub struct Life {
     since_ns: u64,
 }
 
-impl Life {
+impl PeerActivity {
     /// Note that a stream brought bytes. When is known at the next look.
     pub fn hear(&mut self, slot: usize) {
         self.fresh.insert(slot);

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 
-use mstcp_net::awaiting::Awaiting;
+use mstcp_net::low_water_mark::LowWaterMark;
 
 const MUCH: usize = 1 << 20;
 const REST: usize = 1 << 19;
@@ -32,7 +32,7 @@ fn is_readable(socket: &TcpStream, milliseconds: i32) -> bool {
 #[test]
 fn a_reader_is_woken_for_much_of_a_frame() {
     let (mut writer, reader) = pair();
-    let mut awaiting = Awaiting::default();
+    let mut awaiting = LowWaterMark::default();
     awaiting.on_read(reader.as_raw_fd(), MUCH, REST);
     writer.write_all(&[0; 1000]).unwrap();
     assert!(!is_readable(&reader, 50));
@@ -43,7 +43,7 @@ fn a_reader_is_woken_for_much_of_a_frame() {
 #[test]
 fn what_has_come_is_read_where_no_more_comes() {
     let (mut writer, reader) = pair();
-    let mut awaiting = Awaiting::default();
+    let mut awaiting = LowWaterMark::default();
     awaiting.on_read(reader.as_raw_fd(), MUCH, REST);
     assert_eq!(awaiting.due_ns(), None);
     awaiting.check(reader.as_raw_fd(), BEGIN_NS);
@@ -58,7 +58,7 @@ fn what_has_come_is_read_where_no_more_comes() {
 #[test]
 fn a_slow_path_brings_its_bytes_as_they_come() {
     let (mut writer, reader) = pair();
-    let mut awaiting = Awaiting::default();
+    let mut awaiting = LowWaterMark::default();
     awaiting.on_read(reader.as_raw_fd(), MUCH, REST);
     awaiting.on_read(reader.as_raw_fd(), 1000, REST);
     writer.write_all(&[0]).unwrap();
@@ -68,7 +68,7 @@ fn a_slow_path_brings_its_bytes_as_they_come() {
 #[test]
 fn the_end_of_a_stream_waits_for_nothing() {
     let (writer, reader) = pair();
-    Awaiting::default().on_read(reader.as_raw_fd(), MUCH, REST);
+    LowWaterMark::default().on_read(reader.as_raw_fd(), MUCH, REST);
     writer.shutdown(Shutdown::Write).unwrap();
     assert!(is_readable(&reader, 10_000));
 }

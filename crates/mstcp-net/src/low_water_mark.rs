@@ -6,30 +6,30 @@
 use crate::sys;
 
 /// What is awaited of the rest of a frame.
-const MOST_BYTES: usize = 1 << 18;
+const MAX_BYTES: usize = 1 << 18;
 /// A rest below this is not waited for.
-const LEAST_BYTES: usize = 1 << 17;
+const MIN_BYTES: usize = 1 << 17;
 /// Where a read brings less than this, the path is slow, and its bytes are worth having as they come.
-const MUCH_BYTES: usize = 1 << 16;
-/// A path may become slow within a frame: then what has come is read after so long.
-const PATIENCE_NS: u64 = 20_000_000;
+const SLOW_READ_BYTES: usize = 1 << 16;
+/// How long to wait for more, in nanoseconds: a path may become slow within a frame.
+const MAX_WAIT_NS: u64 = 20_000_000;
 /// A stream's first bytes are acknowledged at once: what answers them would have the kernel wait with an odd segment, and the
 /// sender's window grow by less than it brought.
 const FIRST_BYTES: usize = 1 << 17;
 /// A read of less brings reports: those are acknowledged with the data that a sender has, not by packets of their own beside it.
-const LEAST_DATA_BYTES: usize = 256;
+const MIN_DATA_BYTES: usize = 256;
 
 /// What one socket's reader waits for.
 #[derive(Debug, Clone, Copy)]
-pub struct Awaiting {
+pub struct LowWaterMark {
     bytes: usize,
     /// Since nothing was read, until when to wait; None: from the next check on.
     until_ns: Option<u64>,
-    /// Of its first bytes those that have come.
+    /// How many of its first bytes have come.
     first_bytes: usize,
 }
 
-impl Default for Awaiting {
+impl Default for LowWaterMark {
     fn default() -> Self {
         Self {
             bytes: 1,
@@ -39,26 +39,26 @@ impl Default for Awaiting {
     }
 }
 
-impl Awaiting {
+impl LowWaterMark {
     /// Decide what to wait for after a read of `count` bytes, where `rest` are left of a frame.
     pub fn on_read(&mut self, descriptor: i32, count: usize, rest: usize) {
         self.until_ns = None;
-        if count >= LEAST_DATA_BYTES && self.first_bytes < FIRST_BYTES {
+        if count >= MIN_DATA_BYTES && self.first_bytes < FIRST_BYTES {
             self.first_bytes += count;
             sys::acknowledge(descriptor);
         }
         self.set(
             descriptor,
-            match count < MUCH_BYTES || rest < LEAST_BYTES {
+            match count < SLOW_READ_BYTES || rest < MIN_BYTES {
                 true => 1,
-                false => rest.min(MOST_BYTES),
+                false => rest.min(MAX_BYTES),
             },
         );
     }
 
     /// Wait no longer where it has been too long.
     pub fn check(&mut self, descriptor: i32, now_ns: u64) {
-        if self.bytes > 1 && *self.until_ns.get_or_insert(now_ns + PATIENCE_NS) <= now_ns {
+        if self.bytes > 1 && *self.until_ns.get_or_insert(now_ns + MAX_WAIT_NS) <= now_ns {
             self.set(descriptor, 1);
         }
     }
