@@ -89,7 +89,7 @@ class Core(Journaled):
         leases = Leases(shared)
         self._policing = Policing(shared, self._rules)
         self._flows = FlowManager(shared, leases, self._policing, self._new_flow_id, self._solved)
-        self._succession = Takeover(shared, leases, self._flows.capacity_changed)
+        self._takeover = Takeover(shared, leases, self._flows.capacity_changed)
         self._audit = RuleAudit(shared, self._rules, self._flows)
         self._measuring = LoadMeasurement(shared, self._flows.capacity_returned, self._audit.counters_asked)
         self._links = LinkWatch(shared)
@@ -172,7 +172,7 @@ class Core(Journaled):
             if self._state.live.is_away(switch):
                 self._gone_at[datapath_id] = self._now + former.settings.switch_grace_s
         self._protection.find_all()
-        self._succession.restore(flows, self._now, owners)
+        self._takeover.restore(flows, self._now, owners)
         self._flows.links_changed(self._state.live.links_down(), self._now)
         for datapath_id in sorted(ids | former_ids):
             self._outbox.put(IntroduceSwitch(datapath_id))
@@ -189,8 +189,8 @@ class Core(Journaled):
         followers: dict[str, Callable[[str, Mapping[str, Any] | None], None]] = {
             LINK: lambda link, record: self._link_changes.restore({link: record or {}}),
             LEARNED_HOST: lambda ip, record: self._state.hosts.follow(ip, record, now),
-            FLOW: lambda flow_id, record: self._succession.follow(flow_id, record, now),
-            FLOW_LEASE: lambda flow_id, _: self._succession.follow_lease(flow_id, now),
+            FLOW: lambda flow_id, record: self._takeover.follow(flow_id, record, now),
+            FLOW_LEASE: lambda flow_id, _: self._takeover.follow_lease(flow_id, now),
             _RUN: lambda *_: self._assume_all(),
         }
         with Journal():
@@ -215,7 +215,7 @@ class Core(Journaled):
                 datapath_id = self._state.live.datapath_id(switch)
                 self._gone_at[datapath_id] = now + self._state.settings.switch_grace_s
             self._protection.find_all()
-            self._succession.lead(now)
+            self._takeover.lead(now)
         return self._outbox.take()
 
     def handle(self, event: events.Event, now: float) -> list[Message]:

@@ -63,7 +63,7 @@ class LiveNetwork(Journaled):
         self._away: JournaledSet[int] = JournaledSet()
         self._live_ports: JournaledDict[int, frozenset[int]] = JournaledDict()  # by datapath id
         self._seen: JournaledSet[str] = JournaledSet()
-        self._strangers = UnknownDevices(self._switches)
+        self._unknown_devices = UnknownDevices(self._switches)
         self._up: JournaledSet[str] = JournaledSet()
         self._changed: JournaledDict[str, None] = JournaledDict()  # links that went or returned
         self._rebound: JournaledDict[str, None] = JournaledDict()  # switches whose ports are others
@@ -151,7 +151,7 @@ class LiveNetwork(Journaled):
         self.arcs[there] = replace(self.arcs[there], tail_port=port)
         if back in self.arcs:
             self.arcs[back] = replace(self.arcs[back], head_port=port)
-        self._strangers.links.pop((datapath_id, port), None)
+        self._unknown_devices.links.pop((datapath_id, port), None)
 
     def _learn_link(self, tail: _Port, head: _Port) -> bool:
         """Learn the ports of a link from a discovery packet; returns whether there was one to learn."""
@@ -176,7 +176,7 @@ class LiveNetwork(Journaled):
         arc = self.arc_at(datapath_id, port)
         if arc is not None and arc.head not in self._hosts:
             return False
-        return arc is not None or (datapath_id, port) not in self._strangers.links
+        return arc is not None or (datapath_id, port) not in self._unknown_devices.links
 
     def edge_ports(self) -> list[_Port]:
         """Return the ports of connected switches that are up and may have hosts behind them."""
@@ -389,7 +389,7 @@ class LiveNetwork(Journaled):
         What was known of the links of a switch that was away stays, where their ports are up still.
         """
         if datapath_id not in self._switches:
-            self._strangers.add_switch(datapath_id)
+            self._unknown_devices.add_switch(datapath_id)
             return False
         if datapath_id in self._connected:
             self.disconnect(datapath_id)
@@ -404,14 +404,14 @@ class LiveNetwork(Journaled):
 
     def leave(self, datapath_id: int) -> None:
         """Note that a switch's connection ended: for a while it is assumed to forward as before."""
-        self._strangers.switches.discard(datapath_id)
+        self._unknown_devices.switches.discard(datapath_id)
         if datapath_id in self._connected:
             self._connected.discard(datapath_id)
             self._away.add(datapath_id)
 
     def disconnect(self, datapath_id: int) -> None:
         """Note that a switch is gone: nothing is known of its ports and links any more."""
-        self._strangers.switches.discard(datapath_id)
+        self._unknown_devices.switches.discard(datapath_id)
         self._connected.discard(datapath_id)
         self._away.discard(datapath_id)
         for port in self.live_ports_of(datapath_id):
@@ -446,14 +446,14 @@ class LiveNetwork(Journaled):
         if arc is not None:
             self._seen.discard_all((arc_name(arc.tail, arc.head), arc_name(arc.head, arc.tail)))
             self._refresh((arc,))
-        self._strangers.forget_port((datapath_id, port))
+        self._unknown_devices.forget_port((datapath_id, port))
 
     def is_known(self, tail: _Port, head: _Port) -> bool:
         """Return whether a discovery packet from one port to another is known already."""
         arc = self.arc_at(*tail)
         if arc is not None and self._leads_to(arc, head):
             return arc_name(arc.tail, arc.head) in self._seen
-        return self._strangers.links.get(head) == tail
+        return self._unknown_devices.links.get(head) == tail
 
     def discovered(self, tail: _Port, head: _Port) -> str | None:
         """Note a discovery packet from one port to another.
@@ -464,7 +464,7 @@ class LiveNetwork(Journaled):
         self._learn_link(tail, head)
         arc = self.arc_at(*tail)
         if arc is None or not self._leads_to(arc, head):
-            return self._strangers.add_link(tail, head)
+            return self._unknown_devices.add_link(tail, head)
         if self.port_is_live(*tail) and self.port_is_live(*head):
             self._seen.add(arc_name(arc.tail, arc.head))
             self._refresh((arc,))
@@ -475,8 +475,8 @@ class LiveNetwork(Journaled):
 
     def lost(self, tail: _Port, head: _Port) -> None:
         """Note that discovery sees a link no more."""
-        if self._strangers.links.get(head) == tail:
-            del self._strangers.links[head]
+        if self._unknown_devices.links.get(head) == tail:
+            del self._unknown_devices.links[head]
         arc = self.arc_at(*tail)
         if arc is not None and self._leads_to(arc, head):
             self._seen.discard(arc_name(arc.tail, arc.head))
@@ -488,4 +488,4 @@ class LiveNetwork(Journaled):
 
     def faults(self) -> tuple[str, ...]:
         """Return what is connected that the file does not have, as sentences."""
-        return self._strangers.faults()
+        return self._unknown_devices.faults()
