@@ -5,11 +5,11 @@ use std::collections::BinaryHeap;
 
 use netsim::metrics::Histogram;
 
-use crate::air::{self, Air, Place};
 use crate::arena::{Arena, Frame, Tail};
 use crate::request::Wireless;
 use crate::shape::{Shape, ShapeChange};
-use crate::shaper::{Occupancy, Refusal, Shaper};
+use crate::shaper::{DropReason, Occupancy, Shaper};
+use crate::wireless_media::{self, AirLoss, MediumPair, WirelessMedia};
 
 /// Names a direction; chosen by the caller, small and never used twice.
 pub type DirectionId = usize;
@@ -71,7 +71,7 @@ struct Stored {
 struct Direction {
     shaper: Shaper<Stored>,
     /// Where the medium is that frames cross before they come to the shaper.
-    place: Option<Place>,
+    place: Option<MediumPair>,
     tail: Tail,
     counters: Counters,
     lateness: Histogram,
@@ -87,7 +87,7 @@ pub struct Fabric {
     /// (due time, sequence number of the frame, direction): one valid entry for each direction with frames.
     agenda: BinaryHeap<Reverse<(u64, u64, DirectionId)>>,
     arrivals: u64,
-    air: Air<(DirectionId, Stored)>,
+    air: WirelessMedia<(DirectionId, Stored)>,
 }
 
 impl Fabric {
@@ -175,7 +175,7 @@ impl Fabric {
         if let Some(place) = place.filter(|_| shaper.is_up()) {
             let (frame, room) = arena.allocate(tail, size_bytes as usize);
             fill(room);
-            let (flow, stored) = (air::flow(room), Stored { frame, sequence });
+            let (flow, stored) = (wireless_media::flow(room), Stored { frame, sequence });
             return self
                 .air
                 .offer(now_ns, place, size_bytes, flow, (id, stored));
@@ -188,9 +188,9 @@ impl Fabric {
         match offered {
             Ok(()) if direction.entry.is_none() => enter(&mut self.agenda, id, direction),
             Ok(()) => {}
-            Err(Refusal::Down) => counters.dropped_down += 1,
-            Err(Refusal::Loss) => counters.dropped_loss += 1,
-            Err(Refusal::Queue) => counters.dropped_queue += 1,
+            Err(DropReason::Down) => counters.dropped_down += 1,
+            Err(DropReason::Loss) => counters.dropped_loss += 1,
+            Err(DropReason::Queue) => counters.dropped_queue += 1,
         }
     }
 
@@ -243,8 +243,8 @@ impl Fabric {
                         }
                         return;
                     }
-                    Some(air::Loss::Queue) => direction.counters.dropped_queue += 1,
-                    Some(air::Loss::Medium) => direction.counters.dropped_loss += 1,
+                    Some(AirLoss::Queue) => direction.counters.dropped_queue += 1,
+                    Some(AirLoss::Medium) => direction.counters.dropped_loss += 1,
                 }
                 arena.free(stored.frame);
             });

@@ -15,7 +15,6 @@
 //! | [`random`] | seeded random numbers |
 #![forbid(unsafe_code)]
 
-pub mod air;
 pub mod arena;
 pub mod checksum;
 pub mod fabric;
@@ -23,3 +22,4 @@ pub mod random;
 pub mod request;
 pub mod shape;
 pub mod shaper;
+pub mod wireless_media;

@@ -51,7 +51,7 @@ pub struct Add {
 pub struct Wireless {
     /// The nodes at its ends, each of which is one station of a channel.
     pub stations: [String; 2],
-    /// Of the medium, if this is the first wire on it.
+    /// Seed of the medium, if this is the first wire on it.
     pub seed: u64,
     /// Bound of a station's queue for one direction; `None`: the model's.
     #[serde(default)]
@@ -85,10 +85,10 @@ pub struct Remove {
     pub wire: String,
 }
 
-/// No keys beside the command.
+/// A command without parameters.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Bare {}
+struct NoParameters {}
 
 /// A request that cannot be carried out: a sentence, and the field it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,8 +132,8 @@ pub fn parse(line: &str) -> Result<Request, RequestError> {
         Some("add") => read(keys).and_then(checked).map(Request::Add),
         Some("set") => read(keys).map(Request::Set),
         Some("remove") => read(keys).map(Request::Remove),
-        Some("stats") => read(keys).map(|Bare {}| Request::Stats),
-        Some("stop") => read(keys).map(|Bare {}| Request::Stop),
+        Some("stats") => read(keys).map(|NoParameters {}| Request::Stats),
+        Some("stop") => read(keys).map(|NoParameters {}| Request::Stop),
         _ => {
             let sentence = format!(
                 "There is no command {command}: the commands are add, set, remove, stats and stop."

@@ -20,7 +20,7 @@ const KEPT_RECORDS: usize = 4096;
 
 /// Why a packet was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum DropReason {
     /// The link is down.
     Down,
     /// Lost by the random draw.
@@ -116,21 +116,21 @@ impl<T> Shaper<T> {
         now_ns: u64,
         size_bytes: u32,
         payload: impl FnOnce() -> T,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DropReason> {
         let now_ns = now_ns.max(self.last_arrival_ns);
         self.last_arrival_ns = now_ns;
         self.advance(now_ns);
         // Drawn for every arrival, so that the n-th packet's fate depends on the seed and n alone.
         let is_lost = unit(&mut self.loss) < self.shape.loss;
         if !self.is_up {
-            return Err(Refusal::Down);
+            return Err(DropReason::Down);
         }
         if is_lost {
-            return Err(Refusal::Loss);
+            return Err(DropReason::Loss);
         }
         let must_wait = self.transmitter_free_ns > now_ns;
         if must_wait && !self.has_room(size_bytes) {
-            return Err(Refusal::Queue);
+            return Err(DropReason::Queue);
         }
         self.waiting.add(size_bytes);
         self.records.push_back(Record {
@@ -274,7 +274,7 @@ mod tests {
 
     #[derive(Debug, Default, PartialEq)]
     struct Outcome {
-        refusals: Vec<Option<Refusal>>,
+        refusals: Vec<Option<DropReason>>,
         releases: Vec<Release<usize>>,
     }
 
@@ -391,7 +391,7 @@ mod tests {
                 let fits = free <= now
                     || (shape.queue_packets.map_or(true, |limit| (waiting.len() as u64) < limit)
                         && shape.queue_bytes.map_or(true, |limit| waiting.iter().sum::<u64>() + u64::from(size) <= limit));
-                prop_assert_eq!(outcome.refusals[number], (!fits).then_some(Refusal::Queue));
+                prop_assert_eq!(outcome.refusals[number], (!fits).then_some(DropReason::Queue));
                 if fits {
                     let start = free.max(now);
                     served.push((start, start + shape.service_ns(size), size));
@@ -537,7 +537,7 @@ mod tests {
         let mut shaper = ten_mbit();
         (0..3).for_each(|payload| shaper.offer(0, 1250, || payload).unwrap());
         assert_eq!(shaper.set_up(false).collect::<Vec<_>>(), [0, 1, 2]);
-        assert_eq!(shaper.offer(10, 1250, || 3), Err(Refusal::Down));
+        assert_eq!(shaper.offer(10, 1250, || 3), Err(DropReason::Down));
         assert_eq!(shaper.set_up(true).count(), 0);
         shaper.offer(20, 1250, || 4).unwrap();
         assert_eq!(drain(&mut shaper), [1_000_020]);

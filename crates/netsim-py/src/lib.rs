@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use methods::{Ack, Acked, Failure, Loader, Subflow, View, Window};
+use methods::{Ack, Acked, FirstException, Loader, Subflow, View, Window};
 
 create_exception!(netsim_native, InvalidDescription, PyValueError);
 
@@ -29,11 +29,11 @@ fn failure(error: netsim::Error) -> PyErr {
     }
 }
 
-/// Make a run, with methods of one's own if `load` makes them.
+/// Make a run, with user-defined methods if `load` makes them.
 fn begin(
     description: &str,
     load: Option<&Py<PyAny>>,
-    raised: &Failure,
+    raised: &FirstException,
 ) -> Result<Simulation, netsim::Error> {
     let description = Description::from_json(description)?;
     let own = load.map(|load| Loader::new(load, raised.clone()));
@@ -52,7 +52,7 @@ fn run(
     trace: Option<&Bound<'_, PyAny>>,
     methods: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let raised = Failure::default();
+    let raised = FirstException::default();
     let mut simulation = begin(description, methods.as_ref(), &raised).map_err(failure)?;
     let events = if trace.is_some() {
         EVENTS_PER_TRACED_SLICE
@@ -82,7 +82,7 @@ fn run(
 #[pyfunction]
 #[pyo3(signature = (description, /, methods=None))]
 fn check(description: &str, methods: Option<Py<PyAny>>) -> PyResult<()> {
-    begin(description, methods.as_ref(), &Failure::default()).map_err(failure)?;
+    begin(description, methods.as_ref(), &FirstException::default()).map_err(failure)?;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Methods of one's own in Python: objects that the simulator calls as if they were Rust's.
+//! User-defined methods in Python: objects that the simulator calls as if they were Rust's.
 //!
 //! An object's methods take plain objects with floats in seconds and bytes. What one raises ends the run: it is kept here, all further
 //! calls do nothing, and `sim.run` raises it.
@@ -125,9 +125,9 @@ fn seconds(time: Nanos) -> f64 {
 
 /// The first exception that a method raised.
 #[derive(Debug, Clone, Default)]
-pub struct Failure(Arc<Mutex<Option<PyErr>>>);
+pub struct FirstException(Arc<Mutex<Option<PyErr>>>);
 
-impl Failure {
+impl FirstException {
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<PyErr>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -156,12 +156,12 @@ impl Failure {
 #[derive(Debug)]
 pub struct Loader<'a> {
     load: &'a Py<PyAny>,
-    failure: Failure,
+    failure: FirstException,
 }
 
 impl<'a> Loader<'a> {
     /// `load(kind, name)` returns a new object; what methods raise is kept in `failure`.
-    pub fn new(load: &'a Py<PyAny>, failure: Failure) -> Self {
+    pub fn new(load: &'a Py<PyAny>, failure: FirstException) -> Self {
         Self { load, failure }
     }
 
@@ -257,7 +257,7 @@ struct OwnControl {
     window: Py<Window>,
     on_timeout: bool,
     on_reduction: bool,
-    failure: Failure,
+    failure: FirstException,
 }
 
 impl OwnControl {
@@ -326,7 +326,7 @@ struct OwnScheduler {
     object: Py<PyAny>,
     redundant: bool,
     on_blocked: bool,
-    failure: Failure,
+    failure: FirstException,
 }
 
 impl Scheduler for OwnScheduler {
@@ -388,7 +388,7 @@ struct OwnResponse {
     object: Py<PyAny>,
     on_resent: bool,
     holds: bool,
-    failure: Failure,
+    failure: FirstException,
 }
 
 impl SpuriousResponse for OwnResponse {

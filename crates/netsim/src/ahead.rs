@@ -8,7 +8,7 @@ use crate::hosts::Side;
 use crate::link::InFlight;
 use crate::packet::Content;
 use crate::prefetch::prefetch;
-use crate::queue::Target;
+use crate::queue::EventTarget;
 use crate::simulation::Simulation;
 use crate::switch::Step;
 use crate::time::Nanos;
@@ -53,21 +53,21 @@ impl Simulation {
         ahead.clear();
         for event in self.queue.near() {
             match event.target() {
-                Target::Link(link) => self.links[link as usize].prefetch_arrival(),
-                Target::Timer(endpoint) => {
+                EventTarget::Link(link) => self.links[link as usize].prefetch_arrival(),
+                EventTarget::Timer(endpoint) => {
                     prefetch(self.hosts.get(endpoint));
                     ahead.push(Fetched::Endpoint(endpoint, event.time()));
                 }
-                Target::Source(flow) => {
+                EventTarget::Source(flow) => {
                     prefetch(&self.flows[flow as usize]);
                     ahead.push(Fetched::Flow(flow));
                 }
-                Target::Schedule(_) | Target::Medium(_) | Target::Flow(_) => {}
+                EventTarget::Schedule(_) | EventTarget::Medium(_) | EventTarget::Flow(_) => {}
             }
         }
         let horizon = self.queue.horizon();
         for event in self.queue.near() {
-            if let Target::Link(link) = event.target() {
+            if let EventTarget::Link(link) = event.target() {
                 for packet in self.links[link as usize].arriving(horizon) {
                     self.switches.prefetch(packet.cursor);
                     prefetch(self.packets.get(packet.packet));
@@ -177,12 +177,12 @@ mod tests {
             }
             let event = simulation.queue.peek().unwrap();
             let needed = match event.target() {
-                Target::Link(link) => {
+                EventTarget::Link(link) => {
                     let mut packets = simulation.links[link as usize].arriving(Nanos::MAX);
                     packets.next().map(Fetched::Packet)
                 }
-                Target::Timer(endpoint) => Some(Fetched::Endpoint(endpoint, event.time())),
-                Target::Source(flow) => Some(Fetched::Flow(flow)),
+                EventTarget::Timer(endpoint) => Some(Fetched::Endpoint(endpoint, event.time())),
+                EventTarget::Source(flow) => Some(Fetched::Flow(flow)),
                 _ => None,
             };
             fetched += usize::from(needed.is_some_and(|one| ahead.contains(&format!("{one:?}"))));

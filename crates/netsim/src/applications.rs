@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::flow::{Carrier, Phase};
 use crate::hosts::Side;
 use crate::packet::Content;
-use crate::queue::{Event, Target};
+use crate::queue::{Event, EventTarget};
 use crate::simulation::Simulation;
 use crate::tcp::Events;
 use crate::time::{Nanos, MICROSECOND};
@@ -93,7 +93,7 @@ impl Simulation {
         let due = due.max(self.now + TIMER_RESOLUTION);
         if due < flow.timer {
             flow.timer = due;
-            self.queue.schedule(due, Target::Flow(index));
+            self.queue.schedule(due, EventTarget::Flow(index));
         }
     }
 
@@ -122,7 +122,8 @@ impl Simulation {
             _ => (1, 0),
         };
         for _ in 0..count {
-            self.queue.schedule(begun + later, Target::Source(index));
+            self.queue
+                .schedule(begun + later, EventTarget::Source(index));
         }
     }
 
@@ -147,7 +148,9 @@ impl Simulation {
         match flow.source.gap() {
             Some(gap) => {
                 let gap = flow.lateness.gap(gap);
-                let next = self.queue.reserve(self.now + gap, Target::Source(index));
+                let next = self
+                    .queue
+                    .reserve(self.now + gap, EventTarget::Source(index));
                 self.queue.replace_first(next);
             }
             None => {
@@ -231,7 +234,7 @@ impl Simulation {
     ///
     /// Each counts as an event, as it would one by one.
     fn skip_ticks(&mut self, index: u32) {
-        let own = |event: &Event| event.target() == Target::Source(index);
+        let own = |event: &Event| event.target() == EventTarget::Source(index);
         let Some(tick) = self.queue.peek().filter(own) else {
             return;
         };
@@ -243,7 +246,7 @@ impl Simulation {
             flow.ticks[0] += count;
             flow.ticks[1] += count;
             self.counters.events += count;
-            self.queue.schedule(next, Target::Source(index));
+            self.queue.schedule(next, EventTarget::Source(index));
         } else {
             self.queue.push(tick);
         }
@@ -279,7 +282,8 @@ impl Simulation {
         };
         for _ in 0..whole {
             if let Some(time) = requests.think() {
-                self.queue.schedule(self.now + time, Target::Source(index));
+                self.queue
+                    .schedule(self.now + time, EventTarget::Source(index));
             }
         }
         let unsent = requests.unsent();

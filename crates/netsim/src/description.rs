@@ -20,7 +20,7 @@ pub struct Description {
     pub seed: u64,
     /// Length of the measurement.
     pub duration_s: f64,
-    /// The measurement begins so long after the start of the run.
+    /// Time from the start of the run to the start of the measurement.
     #[serde(default)]
     pub warm_up_s: f64,
     /// Interval of all series; none for no series.
@@ -406,7 +406,7 @@ impl Default for MstcpDescription {
 pub struct MptcpDescription {
     /// Which subflow carries the next segment: `minrtt`, `roundrobin`, `blest`, `ecf`, `redundant`, `linux`, or `MODULE:NAME`.
     pub scheduler: String,
-    /// How the subflows' windows are coupled, or `MODULE:NAME` of one's own.
+    /// How the subflows' windows are coupled, or a user-defined `MODULE:NAME`.
     pub congestion_control: Named<CoupledName>,
     /// What raises duplicate ACKs.
     pub dupack: DuplicateAcks,

@@ -34,7 +34,7 @@ pub enum Phase {
 }
 
 /// The offset behind each write, or each read in order, and when it was made.
-pub type Log = Vec<(u64, Nanos)>;
+pub type OffsetLog = Vec<(u64, Nanos)>;
 
 /// One flow.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ pub struct Flow {
     /// Bytes written and bytes read, since the start.
     pub totals: [u64; 2],
     /// Each write and each read, if that is wanted.
-    pub log: Option<Box<[Log; 2]>>,
+    pub log: Option<Box<[OffsetLog; 2]>>,
     /// The end of each write that has not been read, in bytes of the flow, and when it was made.
     stamps: VecDeque<(u64, Nanos)>,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::bundle::Place;
+use crate::bundle::StreamEnd;
 use crate::tcp::{Endpoint, Segment};
 use crate::time::Nanos;
 
@@ -39,8 +39,8 @@ pub struct Host {
 
 impl Host {
     /// Its place in its flow.
-    pub fn place(&self) -> Place {
-        Place {
+    pub fn place(&self) -> StreamEnd {
+        StreamEnd {
             stream: usize::from(self.stream),
             side: self.side,
         }

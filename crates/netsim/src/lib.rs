@@ -17,7 +17,7 @@
 //! | [`wireless`] | the engine's part that lets shared media act |
 //! | [`applications`] | the engine's part that lets applications write, ask and read |
 //! | [`flow`], [`traffic`], [`requests`] | applications: what they write, when, and what is read |
-//! | [`methods`] | congestion controls, schedulers and responses of one's own |
+//! | [`methods`] | congestion controls, schedulers and responses of the caller's |
 //! | [`metrics`], [`results`] | histograms and series; the JSON that goes out |
 //! | [`packet`] | packets in an arena |
 //! | [`random`] | one seeded generator per purpose |

@@ -1,4 +1,4 @@
-//! Methods of one's own: congestion controls, schedulers and responses to reordering that a run names and the caller makes.
+//! User-defined methods: congestion controls, schedulers and responses to reordering that a run names and the caller makes.
 
 use serde::de::value::StrDeserializer;
 use serde::de::{Deserialize, Deserializer, IntoDeserializer};

@@ -20,7 +20,7 @@ pub struct Histogram {
     weight: u64,
     sum: u128,
     max: Nanos,
-    /// Of each octave one more than the place of its buckets; 0: nothing was counted in it.
+    /// By octave: one more than the index of its buckets; 0: nothing was counted in it.
     places: [u8; OCTAVES],
     octaves: Vec<Octave>,
 }

@@ -127,7 +127,7 @@ impl Network {
         Some(path)
     }
 
-    /// Of each node the delay and the number of links to `destination` (Dijkstra; links are alike in both directions).
+    /// Delay and number of links from each node to `destination` (Dijkstra; links are alike in both directions).
     fn distances_to(&self, destination: u32) -> Vec<Option<(Nanos, u32)>> {
         let mut distance = vec![None; self.names.len()];
         let mut frontier = BinaryHeap::from([Reverse(((0, 0), destination))]);

@@ -10,7 +10,7 @@ use crate::time::Nanos;
 
 /// What an event is for: a kind and an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum EventTarget {
     /// The first packet on this link arrives.
     Link(u32),
     /// The timer of this endpoint.
@@ -31,7 +31,7 @@ pub const MAX_TARGETS: usize = 1 << INDEX_BITS;
 const INDEX_BITS: u32 = 22;
 const TARGET_BITS: u32 = INDEX_BITS + 3;
 
-impl Target {
+impl EventTarget {
     fn code(self) -> u64 {
         let (kind, index) = match self {
             Self::Link(index) => (0, index),
@@ -79,8 +79,8 @@ impl Event {
     }
 
     /// What it is for.
-    pub fn target(self) -> Target {
-        Target::decode(self.0 as u64)
+    pub fn target(self) -> EventTarget {
+        EventTarget::decode(self.0 as u64)
     }
 }
 
@@ -189,7 +189,7 @@ impl Default for EventQueue {
 
 impl EventQueue {
     /// Give an event its place in the order without putting it into the queue yet.
-    pub fn reserve(&mut self, time: Nanos, target: Target) -> Event {
+    pub fn reserve(&mut self, time: Nanos, target: EventTarget) -> Event {
         // 2^39 events are 18 hours of computing.
         let key = self.scheduled << TARGET_BITS | target.code();
         self.scheduled += 1;
@@ -197,7 +197,7 @@ impl EventQueue {
     }
 
     /// Schedule an event.
-    pub fn schedule(&mut self, time: Nanos, target: Target) {
+    pub fn schedule(&mut self, time: Nanos, target: EventTarget) {
         let event = self.reserve(time, target);
         self.push(event);
     }
@@ -382,10 +382,13 @@ mod tests {
     fn events_of_one_time_come_in_the_order_of_scheduling() {
         let mut queue = EventQueue::default();
         for index in 0..100 {
-            queue.schedule(5, Target::Source(index));
+            queue.schedule(5, EventTarget::Source(index));
         }
         for index in 0..100 {
-            assert_eq!(queue.pop().map(Event::target), Some(Target::Source(index)));
+            assert_eq!(
+                queue.pop().map(Event::target),
+                Some(EventTarget::Source(index))
+            );
         }
         assert_eq!(queue.pop(), None);
     }
@@ -394,12 +397,12 @@ mod tests {
     fn targets_survive() {
         let top = MAX_TARGETS as u32 - 1;
         for target in [
-            Target::Link(top),
-            Target::Timer(0),
-            Target::Source(top),
-            Target::Schedule(9),
-            Target::Medium(top),
-            Target::Flow(top),
+            EventTarget::Link(top),
+            EventTarget::Timer(0),
+            EventTarget::Source(top),
+            EventTarget::Schedule(9),
+            EventTarget::Medium(top),
+            EventTarget::Flow(top),
         ] {
             let event = EventQueue::default().reserve(u64::MAX - 1, target);
             assert_eq!(event.target(), target);
@@ -425,12 +428,13 @@ mod tests {
                 let grows = model.len() < wanted && rng.next_u64() % 4 > 0;
                 match rng.next_u64() % 3 {
                     _ if grows => {
-                        let event = queue.reserve(now + ahead, Target::Link((step % 7) as u32));
+                        let event =
+                            queue.reserve(now + ahead, EventTarget::Link((step % 7) as u32));
                         queue.push(event);
                         model.insert(event);
                     }
                     0 if !model.is_empty() => {
-                        let event = queue.reserve(now + ahead, Target::Timer(1));
+                        let event = queue.reserve(now + ahead, EventTarget::Timer(1));
                         queue.replace_first(event);
                         model.pop_first();
                         model.insert(event);

@@ -55,11 +55,11 @@ pub fn generator(seed: u64, purpose: Purpose, index: u64) -> SplitMix64 {
     SplitMix64::seed_from_u64(derive_seed(seed, purpose, index))
 }
 
-/// An event that happens with a given probability.
+/// A Bernoulli trial: true with a given probability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Chance(u64);
+pub struct Bernoulli(u64);
 
-impl Chance {
+impl Bernoulli {
     /// An event of probability `p`, 0 to 1; the resolution is 2^-63.
     pub fn new(p: f64) -> Self {
         const SCALE: f64 = (1u64 << 63) as f64;
@@ -161,8 +161,8 @@ mod tests {
     fn certain_and_impossible_events() {
         let mut rng = SplitMix64::seed_from_u64(7);
         for _ in 0..1000 {
-            assert!(!Chance::new(0.0).happens(&mut rng));
-            assert!(Chance::new(1.0).happens(&mut rng));
+            assert!(!Bernoulli::new(0.0).happens(&mut rng));
+            assert!(Bernoulli::new(1.0).happens(&mut rng));
         }
     }
 }

@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 use crate::metrics::Histogram;
 use crate::time::Nanos;
 
-/// Values that are taken one after the other.
+/// Values taken one after the other, from the first again after the last.
 #[derive(Debug, Clone)]
-struct Drawn {
+struct CyclicValues {
     values: Vec<u64>,
     taken: usize,
 }
 
-impl Drawn {
+impl CyclicValues {
     fn new(values: Vec<u64>) -> Self {
         Self { values, taken: 0 }
     }
@@ -34,9 +34,9 @@ impl Drawn {
 #[derive(Debug, Clone)]
 pub struct Requests {
     /// Times between requests, or that users think.
-    times: Drawn,
+    times: CyclicValues,
     /// Bytes of answers.
-    sizes: Drawn,
+    sizes: CyclicValues,
     /// Those of a closed loop, who ask, wait for the whole answer, think and ask again.
     users: Option<u32>,
     request_bytes: u32,
@@ -52,8 +52,8 @@ impl Requests {
     /// Requests of `request_bytes`. There is one size at least, and with users one time.
     pub fn new(times: Vec<Nanos>, sizes: Vec<u64>, users: Option<u32>, request_bytes: u32) -> Self {
         Self {
-            times: Drawn::new(times),
-            sizes: Drawn::new(sizes),
+            times: CyclicValues::new(times),
+            sizes: CyclicValues::new(sizes),
             users,
             request_bytes,
             unsent: 0,

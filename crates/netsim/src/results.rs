@@ -130,7 +130,7 @@ pub struct StreamResults {
     pub throughput_bps: f64,
     pub data_segments_sent: u64,
     pub retransmits: u64,
-    /// Of these, the ones that were needless: the receiver has got the data twice.
+    /// Those of them that were needless: the receiver got the data twice.
     pub spurious_retransmits: u64,
     /// Reductions of the window that were taken back as spurious.
     pub undone_reductions: u64,

@@ -1,14 +1,14 @@
 //! The engine: one loop that takes the next event and lets links, switches, endpoints and applications act on it.
 
 use crate::ahead::Fetched;
-use crate::bundle::Change;
+use crate::bundle::StreamChange;
 use crate::error::Error;
 use crate::flow::{Carrier, Flow};
 use crate::hosts::Hosts;
-use crate::link::{InFlight, Link, LinkChange, Verdict};
+use crate::link::{InFlight, Link, LinkChange, SendOutcome};
 use crate::network::Network;
 use crate::packet::{Arena, Content};
-use crate::queue::{Event, EventQueue, Target};
+use crate::queue::{Event, EventQueue, EventTarget};
 use crate::switch::{Step, Switches};
 use crate::tcp::segment::MptcpKind;
 use crate::tcp::{Endpoint, Segment};
@@ -16,7 +16,7 @@ use crate::time::Nanos;
 use crate::trace::Trace;
 use crate::wireless::Scheduled;
 
-/// Of a TCP header without options (RFC 9293, 3.1).
+/// Length of a TCP header without options (RFC 9293, 3.1).
 const TCP_HEADER_BYTES: u32 = 20;
 
 /// What happens at a fixed time of a run.
@@ -31,7 +31,7 @@ pub enum Action {
     /// A flow takes other paths; the index is that of the reroute.
     Reroute(u32),
     /// A stream of a flow is added or removed: indices of flow and stream.
-    Stream(u32, u16, Change),
+    Stream(u32, u16, StreamChange),
     /// The measurement begins.
     Measure,
     /// An interval of the series ends.
@@ -43,14 +43,14 @@ pub enum Action {
 pub struct Reroute {
     /// Which flow.
     pub flow: u32,
-    /// Of each of its connections; of datagrams one.
+    /// One for each of its connections; one for datagrams.
     pub streams: Vec<StreamRoute>,
 }
 
 /// The route of a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StreamRoute {
-    /// Of what client and server send.
+    /// Routes of what client and server send.
     pub routes: [u32; 2],
     /// Goodput allocated to it.
     pub rate_bps: f64,
@@ -102,7 +102,7 @@ pub struct Simulation {
     pub(crate) packet_overhead_bytes: u32,
     pub(crate) counters: Counters,
     pub(crate) samples: Vec<Sample>,
-    /// Of each link the bytes and busy time when the measurement began.
+    /// Bytes and busy time of each link when the measurement began.
     pub(crate) at_start: Sample,
     pub(crate) network: Network,
     pub(crate) trace: Option<Box<Trace>>,
@@ -115,19 +115,19 @@ pub struct Simulation {
 pub struct Sample {
     /// When.
     pub time: Nanos,
-    /// Of each link's direction, the time its transmitter has been busy.
+    /// By link and direction: how long its transmitter has been busy.
     pub busy: Vec<Nanos>,
-    /// Of each link's direction, the packets it has dropped.
+    /// By link and direction: packets dropped.
     pub dropped: Vec<u64>,
-    /// Of each flow's streams, the bytes that have arrived at its receiver, each once.
+    /// By flow and stream: bytes that have arrived at the receiver, each once.
     pub arrived: Vec<Vec<u64>>,
-    /// Of each flow's streams, the application bytes acknowledged.
+    /// By flow and stream: application bytes acknowledged.
     pub acknowledged: Vec<Vec<u64>>,
-    /// Of each flow's streams, the congestion window.
+    /// By flow and stream: the congestion window.
     pub cwnd: Vec<Vec<u64>>,
     /// Likewise the smoothed round-trip time; 0 before it is measured.
     pub srtt: Vec<Vec<Nanos>>,
-    /// Of each flow, the bytes that wait at its receiver for earlier ones.
+    /// By flow: bytes that wait at the receiver for earlier ones.
     pub waiting: Vec<u64>,
 }
 
@@ -184,21 +184,21 @@ impl Simulation {
         self.counters.events += 1;
         self.now = event.time();
         match event.target() {
-            Target::Link(link) => self.on_arrival(event, link),
-            Target::Timer(endpoint) => {
+            EventTarget::Link(link) => self.on_arrival(event, link),
+            EventTarget::Timer(endpoint) => {
                 self.queue.pop();
                 self.on_timer(endpoint)
             }
-            Target::Source(flow) => self.on_source(flow),
-            Target::Schedule(index) => {
+            EventTarget::Source(flow) => self.on_source(flow),
+            EventTarget::Schedule(index) => {
                 self.queue.pop();
                 self.act(index)
             }
-            Target::Medium(index) => {
+            EventTarget::Medium(index) => {
                 self.queue.pop();
                 self.on_medium(index)
             }
-            Target::Flow(index) => {
+            EventTarget::Flow(index) => {
                 self.queue.pop();
                 self.on_flow_timer(index)
             }
@@ -245,7 +245,7 @@ impl Simulation {
     fn transmit(&mut self, index: u32, packet: u32, cursor: u32, bytes: u32) {
         let link = &mut self.links[index as usize];
         let verdict = link.transmit(self.now, bytes);
-        if let Verdict::Shared(place) = verdict {
+        if let SendOutcome::Shared(place) = verdict {
             return self.offer(place, packet, cursor, bytes);
         }
         if let Some(trace) = &mut self.trace {
@@ -253,8 +253,8 @@ impl Simulation {
             trace.on_link(self.now, index, packet, content, bytes, verdict);
         }
         match verdict {
-            Verdict::Arrives(time) => {
-                let arrival = self.queue.reserve(time, Target::Link(index));
+            SendOutcome::Arrives(time) => {
+                let arrival = self.queue.reserve(time, EventTarget::Link(index));
                 if link.launch(InFlight {
                     arrival,
                     packet,
@@ -264,7 +264,7 @@ impl Simulation {
                     self.queue.push(arrival);
                 }
             }
-            Verdict::Dropped(_) | Verdict::Shared(_) => {
+            SendOutcome::Dropped(_) | SendOutcome::Shared(_) => {
                 self.counters.dropped += 1;
                 self.packets.remove(packet);
             }
@@ -382,7 +382,8 @@ impl Simulation {
         if let Some(time) = host.tcp.next_timer() {
             if time < host.timer {
                 host.timer = time.max(self.now);
-                self.queue.schedule(host.timer, Target::Timer(endpoint));
+                self.queue
+                    .schedule(host.timer, EventTarget::Timer(endpoint));
             }
         }
     }
@@ -412,7 +413,7 @@ impl Simulation {
                 let due = self.links[arc as usize].change(
                     self.now,
                     &self.link_changes[change as usize],
-                    |time| queue.reserve(time, Target::Link(arc)),
+                    |time| queue.reserve(time, EventTarget::Link(arc)),
                 );
                 if let Some(arrival) = due {
                     self.queue.push(arrival);
@@ -467,7 +468,7 @@ impl Simulation {
         let index = self.actions.len() as u32 - 1;
         debug_assert_eq!(self.actions[index as usize], Action::Sample);
         let time = self.now + self.schedule.series_interval;
-        self.queue.schedule(time, Target::Schedule(index));
+        self.queue.schedule(time, EventTarget::Schedule(index));
     }
 
     pub(crate) fn sample(&self) -> Sample {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::error::Error;
 use crate::methods::Named;
 use crate::tcp::config::{
-    CongestionAlgorithm, Detection, Ns3MptcpMethod, Pacing, Reduction, RenoGrowth, Spurious,
+    CongestionAlgorithm, Detection, Ns3MptcpMethod, Pacing, Reduction, RenoGrowth, SpuriousHandling,
 };
 use crate::tcp::{Config, Profile};
 use crate::time::seconds;
@@ -51,13 +51,13 @@ pub struct TcpDescription {
     pub slow_start_after_idle: Option<bool>,
     /// Hold small segments back while data is unacknowledged.
     pub nagle: Option<bool>,
-    /// `reno`, `cubic`, `bbr`, or `MODULE:NAME` of one's own.
+    /// `reno`, `cubic`, `bbr`, or a user-defined `MODULE:NAME`.
     pub congestion_control: Option<Named<CongestionName>>,
     /// `classic`, `prr`, `prr_conservative` or `keep`.
     pub recovery: Option<Reduction>,
     /// What becomes of reductions without cause: `ignored`, `eifel` (needs timestamps), `frto`, `dsack` (needs SACK) or `door`.
-    pub spurious: Option<Spurious>,
-    /// The response to reordering by its name in the literature, or `MODULE:NAME` of one's own, in place of `recovery` and `spurious`.
+    pub spurious: Option<SpuriousHandling>,
+    /// The response to reordering by its name in the literature, or a user-defined `MODULE:NAME`, in place of `recovery` and `spurious`.
     pub reordering: Option<Named<ReorderingName>>,
     /// Whether duplicate ACKs begin a recovery; else the retransmission timer alone does.
     pub fast_retransmit: Option<bool>,
@@ -122,7 +122,7 @@ impl ReorderingName {
         if self == Self::Rack && config.detection == Detection::Rack {
             return;
         }
-        config.spurious = Spurious::Ignored;
+        config.spurious = SpuriousHandling::Ignored;
         if let (Detection::Ns3Mptcp(method), Some(own)) =
             (&mut config.detection, self.of_ns3_mptcp())
         {
@@ -132,10 +132,10 @@ impl ReorderingName {
         config.detect_by_duplicates();
         match self {
             Self::None => {}
-            Self::Dsack => config.spurious = Spurious::DSack,
-            Self::Eifel => config.spurious = Spurious::Eifel,
-            Self::Frto => config.spurious = Spurious::FRto,
-            Self::Door => config.spurious = Spurious::Door,
+            Self::Dsack => config.spurious = SpuriousHandling::DSack,
+            Self::Eifel => config.spurious = SpuriousHandling::Eifel,
+            Self::Frto => config.spurious = SpuriousHandling::FRto,
+            Self::Door => config.spurious = SpuriousHandling::Door,
             Self::PrR => config.reduction = Reduction::Keep,
             Self::TcpPr => config.detection = Detection::Delay,
             Self::Rack => {
@@ -235,7 +235,7 @@ impl TcpDescription {
         if let Some(name) = self.reordering.as_ref().and_then(Named::built_in) {
             name.apply(&mut config);
         }
-        config.dsack |= config.spurious == Spurious::DSack;
+        config.dsack |= config.spurious == SpuriousHandling::DSack;
         if self.fast_retransmit == Some(false) {
             config.detection = Detection::TimerOnly;
         }

@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 use serde::Deserialize;
 
 use crate::hosts::{Hosts, Side};
-use crate::link::{Drop, Verdict};
+use crate::link::{DropReason, SendOutcome};
 use crate::packet::Content;
 use crate::tcp::options::OptionLayout;
 use crate::tcp::Segment;
@@ -44,7 +44,7 @@ pub struct TraceDescription {
 
 /// One end of a TCP connection, as the packets that it sends show it.
 #[derive(Debug, Clone, Copy)]
-struct End {
+struct TraceEndpoint {
     flow: u32,
     stream: u16,
     side: Side,
@@ -65,9 +65,9 @@ pub struct Trace {
     captures: Vec<(String, Vec<u8>)>,
     flows: Vec<String>,
     links: Vec<String>,
-    ends: Vec<End>,
+    ends: Vec<TraceEndpoint>,
     peers: Vec<u32>,
-    /// Of each packet on its way, by its place in the arena, its number.
+    /// Number of each packet in flight, by its index in the arena.
     numbers: Vec<u64>,
     sent: u64,
 }
@@ -95,7 +95,7 @@ impl Trace {
                 ),
                 Side::Server => (destination, SERVER_PORT),
             };
-            End {
+            TraceEndpoint {
                 flow: host.flow,
                 stream: host.stream,
                 side: host.side,
@@ -180,7 +180,7 @@ impl Trace {
         packet: u32,
         content: &Content,
         bytes: u32,
-        verdict: Verdict,
+        verdict: SendOutcome,
     ) {
         let Some(rows) = &mut self.rows else {
             return;
@@ -222,14 +222,14 @@ impl Trace {
         };
         debug_assert!(written.is_ok(), "a string takes all that is written");
         match verdict {
-            Verdict::Arrives(time) => {
+            SendOutcome::Arrives(time) => {
                 rows.push_str("arrives,");
                 push_time(rows, time);
             }
-            Verdict::Dropped(Drop::QueueFull) => rows.push_str("queue_full,"),
-            Verdict::Dropped(Drop::Lost) => rows.push_str("lost,"),
-            Verdict::Dropped(Drop::Down) => rows.push_str("down,"),
-            Verdict::Shared(_) => unreachable!("the medium says what became of it"),
+            SendOutcome::Dropped(DropReason::QueueFull) => rows.push_str("queue_full,"),
+            SendOutcome::Dropped(DropReason::Lost) => rows.push_str("lost,"),
+            SendOutcome::Dropped(DropReason::Down) => rows.push_str("down,"),
+            SendOutcome::Shared(_) => unreachable!("the medium says what became of it"),
         }
         rows.push('\n');
     }
@@ -279,7 +279,7 @@ fn pcap_header() -> Vec<u8> {
 }
 
 /// Ethernet, IPv4 and TCP header of a segment; its data is taken for zeros.
-fn headers(from: &End, to: &End, segment: &Segment, shift: u8) -> Vec<u8> {
+fn headers(from: &TraceEndpoint, to: &TraceEndpoint, segment: &Segment, shift: u8) -> Vec<u8> {
     let options = from.layout.encode(segment);
     let tcp_bytes = 20 + options.len();
     let ip_bytes = (IPV4_BYTES + tcp_bytes) as u32 + segment.payload_bytes;

@@ -330,7 +330,7 @@ mod tests {
         let total: Nanos = gaps.iter().sum();
         assert!((10_000_000..10_001_000).contains(&total), "{total}");
         assert!(gaps.iter().any(|&gap| gap < 200) && gaps.iter().any(|&gap| gap > 1800));
-        // Of those that are skipped none could have come later than the bound.
+        // None of the skipped ones could have come later than the bound.
         let mut source = Source::ConstantRate(Ticks::new(125, 1_000_000_000));
         let mut late = Lateness::new(500, SplitMix64::seed_from_u64(5));
         let (count, next) = late.skip(&mut source, 0, 10_000).expect("ticks");

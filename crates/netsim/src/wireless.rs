@@ -1,12 +1,12 @@
 //! The engine's part that lets shared media act.
 
 use crate::error::Error;
-use crate::link::{Counters, Drop, Place, Verdict};
-use crate::queue::Target;
+use crate::link::{Counters, DropReason, MediumPair, SendOutcome};
+use crate::queue::EventTarget;
 use crate::simulation::Simulation;
 use crate::time::Nanos;
 use crate::wifi::medium::{Medium, Outcome, Statistics};
-use crate::wifi::queueing::Offer;
+use crate::wifi::queueing::MacPacket;
 
 /// A medium and the earliest event of it that is scheduled.
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub struct Scheduled {
 
 impl Simulation {
     /// Queue a packet at a station.
-    pub(crate) fn offer(&mut self, place: Place, packet: u32, cursor: u32, bytes: u32) {
-        let offer = Offer {
+    pub(crate) fn offer(&mut self, place: MediumPair, packet: u32, cursor: u32, bytes: u32) {
+        let offer = MacPacket {
             packet,
             cursor,
             bytes,
@@ -36,9 +36,9 @@ impl Simulation {
         let outcomes = self.media[place.medium as usize].medium.take_outcomes();
         for Outcome { frame, dropped } in outcomes {
             let pair = frame.pair;
-            let reason = dropped.unwrap_or(Drop::QueueFull);
+            let reason = dropped.unwrap_or(DropReason::QueueFull);
             self.lose(
-                Place { pair, ..place },
+                MediumPair { pair, ..place },
                 frame.packet,
                 frame.packet_bytes,
                 reason,
@@ -70,7 +70,7 @@ impl Simulation {
     /// Let packets go on, or forget them.
     fn settle_medium(&mut self, medium: u32, outcomes: &[Outcome]) -> Result<(), Error> {
         for Outcome { frame, dropped } in outcomes {
-            let place = Place {
+            let place = MediumPair {
                 medium,
                 pair: frame.pair,
             };
@@ -82,7 +82,7 @@ impl Simulation {
                 place,
                 frame.packet,
                 frame.packet_bytes,
-                Verdict::Arrives(self.now),
+                SendOutcome::Arrives(self.now),
             );
             self.forward(frame.packet, frame.cursor, frame.packet_bytes)?;
         }
@@ -90,7 +90,7 @@ impl Simulation {
     }
 
     /// Both directions of a wireless link go down.
-    pub(crate) fn drop_waiting(&mut self, place: Place) -> Result<(), Error> {
+    pub(crate) fn drop_waiting(&mut self, place: MediumPair) -> Result<(), Error> {
         let medium = &mut self.media[place.medium as usize].medium;
         medium.go_down(place.pair);
         let outcomes = medium.take_outcomes();
@@ -99,13 +99,13 @@ impl Simulation {
         Ok(())
     }
 
-    fn lose(&mut self, place: Place, packet: u32, bytes: u32, reason: Drop) {
-        self.trace_medium(place, packet, bytes, Verdict::Dropped(reason));
+    fn lose(&mut self, place: MediumPair, packet: u32, bytes: u32, reason: DropReason) {
+        self.trace_medium(place, packet, bytes, SendOutcome::Dropped(reason));
         self.counters.dropped += 1;
         self.packets.remove(packet);
     }
 
-    fn trace_medium(&mut self, place: Place, packet: u32, bytes: u32, verdict: Verdict) {
+    fn trace_medium(&mut self, place: MediumPair, packet: u32, bytes: u32, verdict: SendOutcome) {
         if let Some(trace) = &mut self.trace {
             let link = self.media[place.medium as usize].links[place.pair as usize];
             let content = self.packets.get(packet);
@@ -119,7 +119,8 @@ impl Simulation {
         if let Some(time) = scheduled.medium.next_event() {
             if time < scheduled.timer {
                 scheduled.timer = time.max(self.now);
-                self.queue.schedule(scheduled.timer, Target::Medium(index));
+                self.queue
+                    .schedule(scheduled.timer, EventTarget::Medium(index));
             }
         }
     }

@@ -6,7 +6,7 @@ use super::{Builder, Described};
 use crate::bundle::mptcp::scheduler::{by_name as scheduler_by_name, NAMES as SCHEDULERS};
 use crate::bundle::mptcp::DuplicateAcks;
 use crate::bundle::{
-    Bundle, Mptcp, MptcpSettings, Mstcp, MstcpSettings, Plain, Room, StreamSettings,
+    Bundle, Mptcp, MptcpSettings, Mstcp, MstcpSettings, Plain, SocketLimits, StreamSettings,
     SubflowSettings,
 };
 use crate::description::{Binding, CoupledName, FlowDescription, Protocol};
@@ -135,7 +135,7 @@ impl Builder<'_> {
         Ok(own.unwrap_or_else(|| congestion::build(algorithm)))
     }
 
-    /// An endpoint with the response to reordering that is one's own, if there is one.
+    /// An endpoint with the user-defined response to reordering, if any.
     fn responding(&self, mut endpoint: Endpoint) -> Result<Endpoint, Error> {
         if let Some(Named::Own(name)) = &self.description.tcp.reordering {
             let response = self.methods.response(name);
@@ -180,12 +180,12 @@ impl Builder<'_> {
             (Protocol::Mstcp, Binding::Late) => {
                 let segment = self.description.tcp.config(None).mss_bytes;
                 let unsent_bytes = unsent_limit_bytes(rate_bps, segment);
-                Room {
+                SocketLimits {
                     unsent_bytes,
                     piece_bytes: unsent_bytes / PLAIN_PIECES,
                 }
             }
-            _ => Room::UNLIMITED,
+            _ => SocketLimits::UNLIMITED,
         };
         Ok(Box::new(Plain::new(ends, room)))
     }

@@ -4,7 +4,7 @@ use super::connections::FRAME_HEADER_BYTES;
 use super::flows::is_framed;
 use super::links::serial;
 use super::{Builder, Described, MAX_TIME_S};
-use crate::bundle::Change;
+use crate::bundle::StreamChange;
 use crate::description::{Description, FlowDescription, LinkDescription, Protocol};
 use crate::error::Error;
 use crate::link::LinkChange;
@@ -14,10 +14,12 @@ use crate::switch::WeightedPath;
 use crate::time::{seconds, Nanos};
 
 /// Actions with their times.
-pub(super) type Timed = Vec<(Nanos, Action)>;
+pub(super) type TimedActions = Vec<(Nanos, Action)>;
 
 /// When links go down, come up and change.
-pub(super) fn of_links(description: &Description) -> Result<(Timed, Vec<LinkChange>), Error> {
+pub(super) fn of_links(
+    description: &Description,
+) -> Result<(TimedActions, Vec<LinkChange>), Error> {
     let (mut actions, mut changes) = (Vec::new(), Vec::new());
     for (index, link) in description.links.iter().enumerate() {
         let arc = 2 * index as u32;
@@ -67,10 +69,13 @@ pub(super) fn of_links(description: &Description) -> Result<(Timed, Vec<LinkChan
 }
 
 /// When subflows join and leave.
-pub(super) fn of_subflows(index: usize, flow: &FlowDescription) -> Result<Timed, Error> {
+pub(super) fn of_subflows(index: usize, flow: &FlowDescription) -> Result<TimedActions, Error> {
     let mut changes = Vec::new();
     for (stream, path) in flow.paths.iter().enumerate() {
-        let given = [(path.join_s, Change::Join), (path.leave_s, Change::Leave)];
+        let given = [
+            (path.join_s, StreamChange::Join),
+            (path.leave_s, StreamChange::Leave),
+        ];
         let [join_s, leave_s] = [path.join_s, path.leave_s].map(|time| time.unwrap_or(0.0));
         let place = format!("flows[{index}].paths[{stream}]");
         let fits = |time: f64| (flow.start_s..=MAX_TIME_S).contains(&time);
@@ -86,7 +91,7 @@ pub(super) fn of_subflows(index: usize, flow: &FlowDescription) -> Result<Timed,
             "join_s and leave_s come after the flow's start_s, in this order"
         } else {
             let stream = stream as u16;
-            let action = |(time, change): (Option<f64>, Change)| {
+            let action = |(time, change): (Option<f64>, StreamChange)| {
                 Some((seconds(time?), Action::Stream(index as u32, stream, change)))
             };
             changes.extend(given.into_iter().filter_map(action));

@@ -14,7 +14,7 @@ use crate::hosts::Hosts;
 use crate::methods::{BuiltInOnly, Methods};
 use crate::network::Network;
 use crate::packet::Arena;
-use crate::queue::{EventQueue, Target, MAX_TARGETS};
+use crate::queue::{EventQueue, EventTarget, MAX_TARGETS};
 use crate::simulation::{Action, Counters, Reroute, Sample, Schedule, Simulation};
 use crate::switch::Switches;
 use crate::time::{seconds, Nanos};
@@ -32,7 +32,7 @@ impl Simulation {
         Self::with_methods(description, &BuiltInOnly)
     }
 
-    /// Make a run of its description, with methods of one's own.
+    /// Make a run of its description, with user-defined methods.
     ///
     /// # Errors
     /// [`Error::Description`] names the first place that cannot be.
@@ -135,14 +135,15 @@ impl Simulation {
         }
         actions.sort_by_key(|action| action.0);
         for (index, (time, _)) in actions.iter().enumerate() {
-            self.queue.schedule(*time, Target::Schedule(index as u32));
+            self.queue
+                .schedule(*time, EventTarget::Schedule(index as u32));
         }
         self.actions = actions.into_iter().map(|(_, action)| action).collect();
         // The last one is scheduled again and again, from the beginning of the measurement on.
         self.actions.push(Action::Sample);
         for (index, flow) in self.flows.iter().enumerate() {
             self.queue
-                .schedule(flow.start, Target::Source(index as u32));
+                .schedule(flow.start, EventTarget::Source(index as u32));
         }
         let counts = [self.flows.len(), self.links.len(), self.actions.len()];
         Error::require(

@@ -7,7 +7,7 @@ mod plain;
 
 pub use mptcp::{Mptcp, MptcpSettings, SubflowSettings};
 pub use mstcp::{Mstcp, MstcpSettings, StreamSettings};
-pub use plain::{Plain, Room};
+pub use plain::{Plain, SocketLimits};
 
 use serde::Serialize;
 
@@ -16,9 +16,9 @@ use crate::hosts::{Hosts, Side};
 use crate::tcp::{Events, Segment};
 use crate::time::Nanos;
 
-/// An endpoint of a flow.
+/// One end of one of a flow's connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct StreamEnd {
     /// Which of the flow's connections.
     pub stream: usize,
     /// Which end of it.
@@ -27,7 +27,7 @@ pub struct Place {
 
 /// What becomes of a stream at a fixed time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum StreamChange {
     /// It is opened.
     Join,
     /// It is given up.
@@ -51,7 +51,7 @@ pub trait Bundle: std::fmt::Debug + Send {
     fn on_events(
         &mut self,
         now: Nanos,
-        place: Place,
+        place: StreamEnd,
         events: &Events,
         hosts: &mut Hosts,
     ) -> Result<u64, Error>;
@@ -67,10 +67,17 @@ pub trait Bundle: std::fmt::Debug + Send {
     }
 
     /// Look at a segment with an option of MPTCP before its endpoint does.
-    fn on_arrival(&mut self, _now: Nanos, _place: Place, _segment: &Segment, _hosts: &mut Hosts) {}
+    fn on_arrival(
+        &mut self,
+        _now: Nanos,
+        _place: StreamEnd,
+        _segment: &Segment,
+        _hosts: &mut Hosts,
+    ) {
+    }
 
     /// Complete a segment that leaves an endpoint of which [`Host::wrapped`](crate::hosts::Host::wrapped) is set.
-    fn on_transmit(&mut self, _place: Place, _segment: &mut Segment) {}
+    fn on_transmit(&mut self, _place: StreamEnd, _segment: &mut Segment) {}
 
     /// The endpoints that open the flow; others follow by themselves.
     fn openers(&self) -> Vec<u32> {
@@ -84,7 +91,7 @@ pub trait Bundle: std::fmt::Debug + Send {
     }
 
     /// Add or remove a stream at a fixed time of the run.
-    fn change(&mut self, _now: Nanos, _stream: usize, _change: Change, _hosts: &mut Hosts) {}
+    fn change(&mut self, _now: Nanos, _stream: usize, _change: StreamChange, _hosts: &mut Hosts) {}
 
     /// Learn what a stream's path is from now on: the rate allocated to it, and its propagation delay.
     fn reroute(&mut self, _stream: usize, _rate_bps: f64, _delay: Nanos) -> Result<(), Error> {
@@ -120,12 +127,12 @@ pub struct BundleReport {
 /// What an MPTCP connection has done beyond plain sending, client to server, from the start of the run.
 #[derive(Debug, Clone, Default, Serialize, PartialEq)]
 pub struct MptcpReport {
-    /// Of the sender.
+    /// The sender's counters.
     #[serde(flatten)]
     pub counters: mptcp::Counters,
     /// Packets that brought the receiver nothing new.
     pub duplicate_packets: u64,
-    /// Of each subflow: the mean over time of its congestion window by its smoothed round trip, bit/s.
+    /// By subflow: the mean over time of its congestion window by its smoothed round trip, bit/s.
     pub window_rates_bps: Vec<f64>,
     /// The same as the mean over the lines that the MPTCP model of ns-3 logs: one for each ACK that advances or change of the window.
     pub logged_rates_bps: Vec<f64>,

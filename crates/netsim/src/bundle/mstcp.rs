@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use mstcp_proto::{Config, Connection, Scheduler, Slice, Unanswered};
 
-use super::pipe::{Pipe, Run};
-use super::{Bundle, BundleReport, Place};
+use super::pipe::{ByteRun, Pipe};
+use super::{Bundle, BundleReport, StreamEnd};
 use crate::description::Binding;
 use crate::error::Error;
 use crate::hosts::Hosts;
@@ -243,7 +243,7 @@ impl Mstcp {
     fn on_stream_events(
         &mut self,
         now: Nanos,
-        place: Place,
+        place: StreamEnd,
         events: &Events,
         hosts: &mut Hosts,
     ) -> Result<u64, Error> {
@@ -325,11 +325,11 @@ impl Mstcp {
         while let Some((run, left)) = pipe.pop(count) {
             count = left;
             match run {
-                Run::Pattern(range) => {
+                ByteRun::Pattern(range) => {
                     let part = Slice::new(Arc::clone(&self.pattern), range);
                     connection.on_slice(stream, &part, in_order)?;
                 }
-                Run::Own(bytes, range) => {
+                ByteRun::Own(bytes, range) => {
                     let bytes = &bytes[range.start.into()..range.end.into()];
                     connection.on_copied(stream, bytes, in_order)?;
                 }
@@ -393,7 +393,7 @@ impl Bundle for Mstcp {
     fn on_events(
         &mut self,
         now: Nanos,
-        place: Place,
+        place: StreamEnd,
         events: &Events,
         hosts: &mut Hosts,
     ) -> Result<u64, Error> {

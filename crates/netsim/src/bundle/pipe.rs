@@ -8,14 +8,14 @@ const OWN_BYTES: usize = 16;
 
 /// Bytes of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Run {
+pub(super) enum ByteRun {
     /// Where they are in the pattern that applications write.
     Pattern(Range<usize>),
     /// The bytes, and which of them are left.
     Own([u8; OWN_BYTES], Range<u8>),
 }
 
-impl Run {
+impl ByteRun {
     fn len(&self) -> usize {
         match self {
             Self::Pattern(range) => range.len(),
@@ -44,7 +44,7 @@ impl Run {
 /// What one side has written to a stream and the other has not read. What lies in the pattern, nearly all, is not copied.
 #[derive(Debug, Default)]
 pub(super) struct Pipe {
-    runs: VecDeque<Run>,
+    runs: VecDeque<ByteRun>,
 }
 
 impl Pipe {
@@ -53,18 +53,19 @@ impl Pipe {
         let start = (piece.as_ptr() as usize).wrapping_sub(pattern.as_ptr() as usize);
         if start < pattern.len() {
             self.runs
-                .push_back(Run::Pattern(start..start + piece.len()));
+                .push_back(ByteRun::Pattern(start..start + piece.len()));
             return;
         }
         for part in piece.chunks(OWN_BYTES) {
             let mut bytes = [0; OWN_BYTES];
             bytes[..part.len()].copy_from_slice(part);
-            self.runs.push_back(Run::Own(bytes, 0..part.len() as u8));
+            self.runs
+                .push_back(ByteRun::Own(bytes, 0..part.len() as u8));
         }
     }
 
     /// Take bytes from the front that lie together, `most` at most, and say how many are left of `most`.
-    pub fn pop(&mut self, most: usize) -> Option<(Run, usize)> {
+    pub fn pop(&mut self, most: usize) -> Option<(ByteRun, usize)> {
         let first = self.runs.front_mut().filter(|_| most > 0)?;
         let length = first.len();
         if length > most {
@@ -99,8 +100,8 @@ mod tests {
             while let Some((run, rest)) = pipe.pop(left) {
                 left = rest;
                 match run {
-                    Run::Pattern(range) => read.extend_from_slice(&pattern[range]),
-                    Run::Own(bytes, range) => {
+                    ByteRun::Pattern(range) => read.extend_from_slice(&pattern[range]),
+                    ByteRun::Own(bytes, range) => {
                         read.extend_from_slice(&bytes[range.start.into()..range.end.into()]);
                     }
                 }

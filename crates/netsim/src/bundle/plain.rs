@@ -1,6 +1,6 @@
 //! One TCP connection.
 
-use super::{Bundle, BundleReport, Place};
+use super::{Bundle, BundleReport, StreamEnd};
 use crate::error::Error;
 use crate::hosts::{Hosts, Side};
 use crate::tcp::Events;
@@ -11,7 +11,7 @@ use crate::time::Nanos;
 pub struct Plain {
     ends: [u32; 2],
     written: u64,
-    room: Room,
+    room: SocketLimits,
     /// What was written and not given to the socket, and whether that waits for room.
     waiting_bytes: u32,
     is_blocked: bool,
@@ -19,14 +19,14 @@ pub struct Plain {
 
 /// What the socket of a connection is given.
 #[derive(Debug, Clone, Copy)]
-pub struct Room {
+pub struct SocketLimits {
     /// What may wait unsent in it.
     pub unsent_bytes: u32,
     /// What it is given at once, at most.
     pub piece_bytes: u32,
 }
 
-impl Room {
+impl SocketLimits {
     /// As much as it takes.
     pub const UNLIMITED: Self = Self {
         unsent_bytes: u32::MAX,
@@ -36,7 +36,7 @@ impl Room {
 
 impl Plain {
     /// A flow over the connection between these endpoints, client and server.
-    pub fn new(ends: [u32; 2], room: Room) -> Self {
+    pub fn new(ends: [u32; 2], room: SocketLimits) -> Self {
         Self {
             ends,
             written: 0,
@@ -84,7 +84,7 @@ impl Bundle for Plain {
     fn on_events(
         &mut self,
         now: Nanos,
-        place: Place,
+        place: StreamEnd,
         _: &Events,
         hosts: &mut Hosts,
     ) -> Result<u64, Error> {

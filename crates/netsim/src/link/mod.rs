@@ -5,8 +5,8 @@
 //!
 //! A link over a shared medium hands its packets on to the medium (`wifi::medium`), which alone knows when they are sent.
 
-mod chances;
 mod flight;
+mod impairments;
 mod transmitter;
 
 use std::collections::VecDeque;
@@ -16,9 +16,9 @@ use crate::queue::Event;
 use crate::random::{SeedableRng, SplitMix64};
 use crate::time::Nanos;
 
-use chances::Chances;
 use flight::Flight;
 pub use flight::InFlight;
+use impairments::Impairments;
 use transmitter::Transmitter;
 
 /// What a link is.
@@ -40,18 +40,18 @@ pub struct LinkSettings {
 
 /// What a link did with a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SendOutcome {
     /// It arrives at this time.
     Arrives(Nanos),
     /// It is gone.
-    Dropped(Drop),
+    Dropped(DropReason),
     /// The medium of the link decides.
-    Shared(Place),
+    Shared(MediumPair),
 }
 
-/// A link's place on a shared medium.
+/// The stations on a shared medium that a link connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct MediumPair {
     /// Which medium.
     pub medium: u32,
     /// Which of its pairs of stations.
@@ -74,7 +74,7 @@ enum State {
 
 /// Why a packet is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Drop {
+pub enum DropReason {
     /// The queue was full.
     QueueFull,
     /// The wire lost it.
@@ -125,11 +125,11 @@ pub struct Link {
     /// Whether the queue has a bound of any kind.
     bounded: bool,
     /// Losses and jitter of the wire.
-    chances: Option<Box<Chances>>,
+    impairments: Option<Box<Impairments>>,
     /// What may still wait; kept only where the queue is bounded or the link changes.
     waiting: VecDeque<Waiting>,
     waiting_bytes: u64,
-    place: Option<Place>,
+    place: Option<MediumPair>,
     settings: LinkSettings,
 }
 
@@ -170,7 +170,7 @@ impl Link {
             bytes: 0,
             counters: Counters::default(),
             bounded: (settings.queue_packets, settings.queue_bytes) != (None, None),
-            chances: Chances::new(&settings, loss, jitter),
+            impairments: Impairments::new(&settings, loss, jitter),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             place: None,
@@ -181,7 +181,7 @@ impl Link {
     }
 
     /// A link whose packets are for a shared medium.
-    pub fn shared(settings: LinkSettings, place: Place) -> Self {
+    pub fn shared(settings: LinkSettings, place: MediumPair) -> Self {
         let unused = SplitMix64::seed_from_u64(0);
         Self {
             state: State::Shared,
@@ -230,8 +230,8 @@ impl Link {
                 continue;
             }
             let mut arrival = departure + settings.delay;
-            if let Some(chances) = &mut self.chances {
-                arrival = chances.delayed(arrival, settings.jitter);
+            if let Some(impairments) = &mut self.impairments {
+                arrival = impairments.delayed(arrival, settings.jitter);
             }
             *self.flight.arrival_mut(index) = reserve(arrival);
             index += 1;
@@ -242,58 +242,58 @@ impl Link {
     /// Take the new settings of the wire, on which the last packet arrives at a time.
     fn change_wire(&mut self, change: &LinkChange, last_arrival: Nanos) {
         let settings = change.settings;
-        let (loss, jitter) = match self.chances.take() {
-            Some(chances) => {
-                let Chances { loss, jitter, .. } = *chances;
+        let (loss, jitter) = match self.impairments.take() {
+            Some(impairments) => {
+                let Impairments { loss, jitter, .. } = *impairments;
                 (loss.map(|(_, rng)| rng), jitter)
             }
             None => (None, None),
         };
         let loss = loss.unwrap_or_else(|| change.loss.clone());
         let jitter = jitter.unwrap_or_else(|| change.jitter.clone());
-        self.chances = Some(Box::new(Chances {
+        self.impairments = Some(Box::new(Impairments {
             last_arrival,
-            ..Chances::of(&settings, loss, jitter)
+            ..Impairments::of(&settings, loss, jitter)
         }));
         self.delay = settings.delay;
         self.settings = settings;
     }
 
     /// Its place on a shared medium, if it is on one.
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<MediumPair> {
         self.place
     }
 
     /// Queue a packet of `bytes`. If it arrives, the caller follows with [`Link::launch`].
     #[inline]
-    pub fn transmit(&mut self, now: Nanos, bytes: u32) -> Verdict {
+    pub fn transmit(&mut self, now: Nanos, bytes: u32) -> SendOutcome {
         if self.state == State::Lossless {
-            return Verdict::Arrives(self.send(now, bytes));
+            return SendOutcome::Arrives(self.send(now, bytes));
         }
         if let Some(place) = self.place.filter(|_| self.state == State::Shared) {
-            return Verdict::Shared(place);
+            return SendOutcome::Shared(place);
         }
         if self.state == State::Down {
             self.counters.dropped_down += 1;
-            return Verdict::Dropped(Drop::Down);
+            return SendOutcome::Dropped(DropReason::Down);
         }
         let start = now.max(self.transmitter.busy_until);
         if self.bounded && !self.has_room(now, start, bytes) {
             self.counters.dropped_queue += 1;
-            return Verdict::Dropped(Drop::QueueFull);
+            return SendOutcome::Dropped(DropReason::QueueFull);
         }
         let mut arrival = self.send(now, bytes);
-        if let Some(chances) = &mut self.chances {
-            if chances.loses() {
+        if let Some(impairments) = &mut self.impairments {
+            if impairments.loses() {
                 self.counters.lost += 1;
                 if let Some(packet) = self.waiting.back_mut().filter(|_| start > now) {
                     packet.lost = true;
                 }
-                return Verdict::Dropped(Drop::Lost);
+                return SendOutcome::Dropped(DropReason::Lost);
             }
-            arrival = chances.delayed(arrival, self.settings.jitter);
+            arrival = impairments.delayed(arrival, self.settings.jitter);
         }
-        Verdict::Arrives(arrival)
+        SendOutcome::Arrives(arrival)
     }
 
     /// Send a packet after all before it; when it arrives if the wire does not change that.
@@ -331,7 +331,7 @@ impl Link {
     pub fn come_up(&mut self) {
         self.state = match self.place {
             Some(_) => State::Shared,
-            None if self.bounded || self.chances.is_some() => State::Lossy,
+            None if self.bounded || self.impairments.is_some() => State::Lossy,
             None => State::Lossless,
         };
     }

@@ -1,7 +1,7 @@
 //! Links by hand: what arrives when, and what is dropped.
 
 use super::*;
-use crate::queue::{EventQueue, Target};
+use crate::queue::{EventQueue, EventTarget};
 use crate::time::MILLISECOND;
 
 const SETTINGS: LinkSettings = LinkSettings {
@@ -24,7 +24,7 @@ fn link(settings: LinkSettings) -> Link {
 #[test]
 fn serialises_then_delays() {
     let mut link = link(SETTINGS);
-    let arrival = |time| Verdict::Arrives(time + MILLISECOND);
+    let arrival = |time| SendOutcome::Arrives(time + MILLISECOND);
     assert_eq!(link.transmit(0, 590), arrival(472_000));
     assert_eq!(link.transmit(0, 590), arrival(944_000));
     assert_eq!(link.busy_time(472_000), 472_000);
@@ -41,7 +41,7 @@ fn fractions_of_a_nanosecond_are_not_lost() {
         ..SETTINGS
     });
     let last = (0..3_000).map(|_| link.transmit(0, 590)).last();
-    assert_eq!(last, Some(Verdict::Arrives(590 * 8 * 1_000)));
+    assert_eq!(last, Some(SendOutcome::Arrives(590 * 8 * 1_000)));
 }
 
 #[test]
@@ -51,12 +51,15 @@ fn a_full_queue_drops_and_drains() {
         ..SETTINGS
     });
     let verdicts: Vec<bool> = (0..4)
-        .map(|_| matches!(link.transmit(0, 590), Verdict::Arrives(_)))
+        .map(|_| matches!(link.transmit(0, 590), SendOutcome::Arrives(_)))
         .collect();
     assert_eq!(verdicts, [true, true, true, false]);
-    let full = Verdict::Dropped(Drop::QueueFull);
+    let full = SendOutcome::Dropped(DropReason::QueueFull);
     assert_eq!(link.transmit(472_000, 590), full);
-    assert!(matches!(link.transmit(472_001, 590), Verdict::Arrives(_)));
+    assert!(matches!(
+        link.transmit(472_001, 590),
+        SendOutcome::Arrives(_)
+    ));
     assert_eq!(link.transmit(472_001, 590), full);
     assert_eq!(link.counters().dropped_queue, 3);
 }
@@ -67,10 +70,13 @@ fn a_queue_can_be_bounded_in_bytes() {
         queue_bytes: Some(1_000),
         ..SETTINGS
     });
-    assert!(matches!(link.transmit(0, 590), Verdict::Arrives(_)));
-    assert!(matches!(link.transmit(0, 590), Verdict::Arrives(_)));
-    assert_eq!(link.transmit(0, 590), Verdict::Dropped(Drop::QueueFull));
-    assert!(matches!(link.transmit(0, 410), Verdict::Arrives(_)));
+    assert!(matches!(link.transmit(0, 590), SendOutcome::Arrives(_)));
+    assert!(matches!(link.transmit(0, 590), SendOutcome::Arrives(_)));
+    assert_eq!(
+        link.transmit(0, 590),
+        SendOutcome::Dropped(DropReason::QueueFull)
+    );
+    assert!(matches!(link.transmit(0, 410), SendOutcome::Arrives(_)));
 }
 
 #[test]
@@ -81,7 +87,7 @@ fn jitter_delays_and_never_reorders() {
     });
     let mut last = 0;
     for k in 1..1_000u64 {
-        let Verdict::Arrives(arrival) = link.transmit(0, 590) else {
+        let SendOutcome::Arrives(arrival) = link.transmit(0, 590) else {
             panic!("dropped")
         };
         let earliest = k * 472_000 + MILLISECOND;
@@ -97,7 +103,7 @@ fn loss_has_its_probability() {
         ..SETTINGS
     });
     let lost = (0..100_000)
-        .filter(|_| link.transmit(0, 590) == Verdict::Dropped(Drop::Lost))
+        .filter(|_| link.transmit(0, 590) == SendOutcome::Dropped(DropReason::Lost))
         .count();
     assert!((9_700..10_300).contains(&lost), "{lost}");
 }
@@ -106,8 +112,8 @@ fn loss_has_its_probability() {
 fn queue_packets(link: &mut Link, queue: &mut EventQueue, count: u32) -> Vec<Nanos> {
     let mut arrivals = Vec::new();
     for packet in 0..count {
-        if let Verdict::Arrives(time) = link.transmit(0, 590) {
-            let arrival = queue.reserve(time, Target::Link(0));
+        if let SendOutcome::Arrives(time) = link.transmit(0, 590) {
+            let arrival = queue.reserve(time, EventTarget::Link(0));
             arrivals.push(time);
             link.launch(InFlight {
                 arrival,
@@ -148,7 +154,7 @@ fn what_waits_leaves_at_the_new_rate() {
     });
     // The second is under way; two wait, and take twice as long each.
     let due = link.change(500_000, &slower, |time| {
-        queue.reserve(time, Target::Link(0))
+        queue.reserve(time, EventTarget::Link(0))
     });
     assert_eq!(due, None);
     let expected = [472_000, 944_000, 1_888_000, 2_832_000].map(|time| time + MILLISECOND);
@@ -156,7 +162,7 @@ fn what_waits_leaves_at_the_new_rate() {
     assert_eq!(link.busy_time(3_000_000), 2_832_000);
     assert_eq!(
         link.transmit(600_000, 590),
-        Verdict::Arrives(3_776_000 + MILLISECOND)
+        SendOutcome::Arrives(3_776_000 + MILLISECOND)
     );
 }
 
@@ -170,12 +176,15 @@ fn nothing_is_overtaken_when_the_delay_falls() {
         ..SETTINGS
     });
     link.change(950_000, &nearer, |time| {
-        queue.reserve(time, Target::Link(0))
+        queue.reserve(time, EventTarget::Link(0))
     });
     let last = 944_000 + MILLISECOND;
     assert_eq!(arrivals(&mut link)[1], last);
-    assert_eq!(link.transmit(1_000_000, 590), Verdict::Arrives(last));
-    assert_eq!(link.transmit(3_000_000, 590), Verdict::Arrives(3_472_000));
+    assert_eq!(link.transmit(1_000_000, 590), SendOutcome::Arrives(last));
+    assert_eq!(
+        link.transmit(3_000_000, 590),
+        SendOutcome::Arrives(3_472_000)
+    );
 }
 
 #[test]
@@ -194,7 +203,7 @@ fn packets_that_the_wire_loses_keep_their_place_in_the_queue() {
         loss: 0.5,
         ..SETTINGS
     });
-    link.change(1, &same, |time| queue.reserve(time, Target::Link(0)));
+    link.change(1, &same, |time| queue.reserve(time, EventTarget::Link(0)));
     assert_eq!(arrivals(&mut link), before);
     assert_eq!(link.busy_time(u64::MAX), 40 * 472_000);
 }
@@ -207,11 +216,14 @@ fn a_link_that_goes_down_loses_what_it_holds() {
     assert_eq!(first.packet, 0);
     assert_eq!(link.go_down(500_000).len(), 2);
     assert!(link.arrive(next.unwrap()).is_none());
-    assert_eq!(link.transmit(600_000, 590), Verdict::Dropped(Drop::Down));
+    assert_eq!(
+        link.transmit(600_000, 590),
+        SendOutcome::Dropped(DropReason::Down)
+    );
     link.come_up();
     assert_eq!(
         link.transmit(700_000, 590),
-        Verdict::Arrives(700_000 + 472_000 + MILLISECOND)
+        SendOutcome::Arrives(700_000 + 472_000 + MILLISECOND)
     );
     assert_eq!(link.counters().dropped_down, 3);
 }

@@ -8,7 +8,7 @@ use crate::time::{Nanos, SECOND};
 pub(super) struct Transmitter {
     rate_bps: u64,
     pub(super) busy_until: Nanos,
-    /// Of a nanosecond, in units of 1 / `rate_bps`.
+    /// Fraction of a nanosecond carried over, in units of 1 / `rate_bps`.
     carry: u64,
     /// The last size with its quotient and remainder: most packets of a link are of one size.
     known: (u32, Nanos, u64),

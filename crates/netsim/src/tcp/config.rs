@@ -74,7 +74,7 @@ pub enum Reduction {
 /// How a reduction is found to have been without cause, and taken back.
 #[derive(Debug, Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub enum Spurious {
+pub enum SpuriousHandling {
     /// It is not.
     Ignored,
     /// By timestamps or by reports of all that was sent again, back to the window before (Linux).
@@ -183,7 +183,7 @@ pub enum TimeoutRule {
 
 /// What is sent again for a sign of loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Repair {
+pub enum RetransmissionScope {
     /// All that is taken for lost, after a timeout all that is out.
     All,
     /// The first segment alone, and no inflation of the window; a timeout lowers the window like any other loss. So does the
@@ -213,7 +213,7 @@ pub enum BackoffEnd {
 
 /// Which ACKs give samples of the round-trip time when timestamps are in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sampling {
+pub enum RttSampling {
     /// All that advance (RFC 7323, 4.1).
     Echoes,
     /// Not those of what was sent again; and only the segment expected next is echoed (ns-3).
@@ -239,7 +239,7 @@ pub struct AckRules {
 /// The retransmission timer (RFC 6298).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RtoSettings {
-    /// Of the SYN; doubled at each retry (RFC 6298, 2.1: 1 s).
+    /// Timeout of the SYN; doubled at each retry (RFC 6298, 2.1: 1 s).
     pub initial: Nanos,
     /// The least timeout once a round trip is known (RFC 6298, 2.4: 1 s; Linux 200 ms).
     pub min: Nanos,
@@ -283,7 +283,7 @@ pub struct Config {
     /// Whether the ACK that ends a proportional reduction opens the window too (Linux).
     pub grows_on_exit: bool,
     /// What becomes of reductions without cause.
-    pub spurious: Spurious,
+    pub spurious: SpuriousHandling,
     /// Report data that arrives twice in SACK blocks (RFC 2883).
     pub dsack: bool,
     /// With SACK too, ACKs count as duplicates that carry no new block (RFC 6675, 2 counts those with one alone).
@@ -307,7 +307,7 @@ pub struct Config {
     /// How loss is told.
     pub detection: Detection,
     /// What is sent again for it.
-    pub repair: Repair,
+    pub repair: RetransmissionScope,
     /// When the window may grow.
     pub growth: WindowGrowth,
     /// Whether the window falls in pauses (RFC 5681, 4.1), where its use is followed.
@@ -315,7 +315,7 @@ pub struct Config {
     /// When the timer's back-off ends.
     pub backoff_end: BackoffEnd,
     /// Where samples of the round-trip time come from.
-    pub sampling: Sampling,
+    pub sampling: RttSampling,
     /// When ACKs leave.
     pub acks: AckRules,
     /// How options are laid out.
@@ -358,7 +358,7 @@ impl Config {
             congestion: CongestionAlgorithm::Reno(RenoGrowth::Bytes),
             reduction: Reduction::Classic,
             grows_on_exit: false,
-            spurious: Spurious::Ignored,
+            spurious: SpuriousHandling::Ignored,
             dsack: false,
             bare_duplicates: false,
             impatient: Impatient::WithoutSack,
@@ -373,12 +373,12 @@ impl Config {
             persist_timeout: None,
             time_wait: 240 * SECOND,
             pacing: Pacing::Off,
-            repair: Repair::All,
+            repair: RetransmissionScope::All,
             detection: Detection::DuplicateAcks,
             growth: WindowGrowth::WhenUsed,
             slow_start_after_idle: true,
             backoff_end: BackoffEnd::Sample,
-            sampling: Sampling::Echoes,
+            sampling: RttSampling::Echoes,
             acks: AckRules {
                 separate: false,
                 quick: 0,
@@ -400,7 +400,7 @@ impl Config {
             grows_on_exit: true,
             detection: Detection::Rack,
             growth: WindowGrowth::WhenUsedLately,
-            spurious: Spurious::Linux,
+            spurious: SpuriousHandling::Linux,
             dsack: true,
             impatient: Impatient::Never,
             rto: RtoSettings {
@@ -429,7 +429,7 @@ impl Config {
     }
 
     fn compares_timestamps(&self) -> bool {
-        self.spurious == Spurious::Eifel
+        self.spurious == SpuriousHandling::Eifel
             || self.detection == Detection::Ns3Mptcp(Ns3MptcpMethod::Eifel)
     }
 

@@ -11,7 +11,7 @@ use crate::time::{Nanos, SECOND};
 
 /// What Linux takes for the peer's segments before it has seen any, and the least that it takes for them.
 const DEFAULT_MSS_BYTES: u32 = 536;
-const LEAST_MSS_BYTES: u32 = 88;
+const MIN_MSS_BYTES: u32 = 88;
 
 /// A timer that is off.
 pub(super) const OFF: Nanos = Nanos::MAX;
@@ -286,7 +286,7 @@ impl Receiver {
             return segment.push;
         }
         let bytes = segment.payload_bytes + OptionLayout::Aligned.bytes(segment);
-        if bytes >= DEFAULT_MSS_BYTES || (bytes >= LEAST_MSS_BYTES && !segment.push) {
+        if bytes >= DEFAULT_MSS_BYTES || (bytes >= MIN_MSS_BYTES && !segment.push) {
             let timestamps = segment.timestamps.map_or(0, |_| 12);
             self.small_bytes = bytes - timestamps;
             if self.small_bytes == last {

@@ -20,9 +20,9 @@ pub struct Statistics {
     pub duplicate_acks: u64,
     /// Segments with data received.
     pub data_segments_received: u64,
-    /// Of these: ahead of the next expected byte.
+    /// Those of them ahead of the next expected byte.
     pub out_of_order_segments: u64,
-    /// Of these: with nothing new.
+    /// Those of them with nothing new.
     pub duplicate_segments: u64,
     /// The most bytes held for reassembly at one time.
     pub reassembly_max_bytes: u64,

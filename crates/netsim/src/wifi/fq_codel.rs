@@ -7,7 +7,7 @@ use crate::time::{Nanos, MILLISECOND};
 const TARGET: Nanos = 5 * MILLISECOND;
 const INTERVAL: Nanos = 100 * MILLISECOND;
 /// A queue of no more than this is never taken for a standing one.
-const LEAST_BYTES: u64 = 1500;
+const MIN_BYTES: u64 = 1500;
 /// Packets in all queues together.
 const LIMIT_PACKETS: usize = 10_240;
 
@@ -24,7 +24,7 @@ pub struct FqCodel<T> {
 
 #[derive(Debug)]
 struct Queue<T> {
-    held: VecDeque<Held<T>>,
+    held: VecDeque<QueuedPacket<T>>,
     bytes: u64,
     deficit: i64,
     codel: Codel,
@@ -33,7 +33,7 @@ struct Queue<T> {
 }
 
 #[derive(Debug)]
-struct Held<T> {
+struct QueuedPacket<T> {
     item: T,
     bytes: u32,
     since: Nanos,
@@ -73,7 +73,7 @@ impl<T> FqCodel<T> {
             listed: false,
         });
         let since = now;
-        queue.held.push_back(Held { item, bytes, since });
+        queue.held.push_back(QueuedPacket { item, bytes, since });
         queue.bytes += u64::from(bytes);
         self.packets += 1;
         if !queue.listed {
@@ -153,19 +153,19 @@ impl<T> FqCodel<T> {
 }
 
 impl<T> Queue<T> {
-    fn pop(&mut self) -> Option<Held<T>> {
+    fn pop(&mut self) -> Option<QueuedPacket<T>> {
         let held = self.held.pop_front()?;
         self.bytes -= u64::from(held.bytes);
         Some(held)
     }
 
     /// RFC 8289, 5.5: the next packet, and whether it may be dropped.
-    fn next(&mut self, now: Nanos) -> (Option<Held<T>>, bool) {
+    fn next(&mut self, now: Nanos) -> (Option<QueuedPacket<T>>, bool) {
         let Some(held) = self.pop() else {
             self.codel.first_above = None;
             return (None, false);
         };
-        if now - held.since < TARGET || self.bytes <= LEAST_BYTES {
+        if now - held.since < TARGET || self.bytes <= MIN_BYTES {
             self.codel.first_above = None;
             return (Some(held), false);
         }
@@ -174,7 +174,7 @@ impl<T> Queue<T> {
     }
 
     /// RFC 8289, 5.4.
-    fn dequeue(&mut self, now: Nanos, dropped: &mut Vec<T>) -> Option<Held<T>> {
+    fn dequeue(&mut self, now: Nanos, dropped: &mut Vec<T>) -> Option<QueuedPacket<T>> {
         let (mut held, mut is_late) = self.next(now);
         if self.codel.dropping {
             self.codel.dropping = is_late;

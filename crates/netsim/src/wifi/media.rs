@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::medium::Medium;
 use super::rate_control::RateControl;
-use crate::link::Place;
+use crate::link::MediumPair;
 use crate::random::{generator, Purpose};
 use crate::wifi_description::WifiDescription;
 
@@ -38,7 +38,7 @@ impl<Node: Ord> Media<Node> {
         queue_packets: Option<u64>,
         link_header_bytes: u32,
         ends: [Node; 2],
-    ) -> Result<[Place; 2], &'static str> {
+    ) -> Result<[MediumPair; 2], &'static str> {
         let settings = wifi.medium(queue_packets, link_header_bytes);
         let channel = wifi.channel.as_ref();
         let known = channel.and_then(|channel| self.channels.get(channel));
@@ -63,7 +63,7 @@ impl<Node: Ord> Media<Node> {
                 .or_insert_with(|| medium.add_station())
         });
         let pairs = medium.join(stations, wifi.distance_m, &control);
-        Ok(pairs.map(|pair| Place {
+        Ok(pairs.map(|pair| MediumPair {
             medium: index,
             pair,
         }))

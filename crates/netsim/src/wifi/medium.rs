@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use super::errors::{ErrorModel, Receiver};
 use super::math::from_decibels;
-use super::propagation::{happens, noise_dbm, Propagation, Way};
+use super::propagation::{happens, noise_dbm, Propagation, RadioChannel};
 use super::queueing::Discipline;
 use super::rate_control::RateControl;
 use super::standard::{Rate, Standard, ACK_BYTES, RTS_BYTES};
 use super::station::{Frame, Reception, Station};
-use crate::link::{Counters, Drop};
+use crate::link::{Counters, DropReason};
 use crate::time::{Nanos, MICROSECOND};
 
 /// Two frames that begin within this time both do, since neither station has sensed the other's yet (table 17-19 has less
@@ -35,7 +35,7 @@ pub struct MediumSettings {
     pub receiver: Receiver,
     /// How signals weaken.
     pub propagation: Propagation,
-    /// Of the receivers, in dB.
+    /// Noise figure of the receivers, in dB.
     pub noise_figure_db: f64,
     /// A frame is not noticed at all below this power.
     pub detection_dbm: f64,
@@ -49,7 +49,7 @@ pub struct MediumSettings {
     pub long_attempts: u32,
     /// Frames from this size on are announced by RTS and CTS; none: never.
     pub rts_threshold_bytes: Option<u32>,
-    /// A frame that has waited so long is dropped; none: never.
+    /// How long a frame may wait before it is dropped; none: for ever.
     pub lifetime: Option<Nanos>,
     /// Bound of the frames at a station for one direction of a link; with [`Discipline::FqCodel`], of those that it has taken over.
     pub queue_packets: u64,
@@ -92,7 +92,7 @@ pub struct Outcome {
     /// The packet and its place.
     pub frame: Frame,
     /// Why it is gone; none: it goes on.
-    pub dropped: Option<Drop>,
+    pub dropped: Option<DropReason>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +126,7 @@ pub struct Medium {
     energy_snr: f64,
     noise_dbm: f64,
     pub(super) stations: Vec<Station>,
-    ways: Vec<Vec<Option<Way>>>,
+    ways: Vec<Vec<Option<RadioChannel>>>,
     pub(super) pairs: Vec<Pair>,
     pub(super) on_air: Vec<OnAir>,
     pub(super) outcomes: Vec<Outcome>,
@@ -181,7 +181,7 @@ impl Medium {
 
     /// Join two stations; returns the number of the pair for each direction.
     pub fn join(&mut self, ends: [usize; 2], distance_m: f64, control: &RateControl) -> [u32; 2] {
-        let way = Way::new(&self.settings.propagation, distance_m, self.noise_dbm);
+        let way = RadioChannel::new(&self.settings.propagation, distance_m, self.noise_dbm);
         [ends, [ends[1], ends[0]]].map(|[from, to]| {
             self.ways[from][to] = Some(way);
             self.pairs.push(Pair {

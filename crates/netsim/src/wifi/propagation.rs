@@ -48,7 +48,7 @@ impl Fading {
 
 /// The way between two stations.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Way {
+pub struct RadioChannel {
     /// Mean signal-to-noise ratio.
     pub mean_snr: f64,
     /// Mean power in dBm.
@@ -57,7 +57,7 @@ pub struct Way {
     pub shape: f64,
 }
 
-impl Way {
+impl RadioChannel {
     /// The way over `distance_m` to a receiver whose noise is `noise_dbm`.
     pub fn new(propagation: &Propagation, distance_m: f64, noise_dbm: f64) -> Self {
         let mean_dbm = propagation.mean_dbm(distance_m);
@@ -153,7 +153,7 @@ mod tests {
     fn fading_has_the_moments_of_its_shape() {
         let mut rng = SplitMix64::seed_from_u64(5);
         for shape in [0.75, 1.5, 4.0] {
-            let way = Way {
+            let way = RadioChannel {
                 mean_snr: 10.0,
                 mean_dbm: 0.0,
                 shape,

@@ -8,7 +8,7 @@ use super::fq_codel::FqCodel;
 use super::medium::{Medium, MediumSettings, Outcome};
 use super::standard::DATA_OVERHEAD_BYTES;
 use super::station::Frame;
-use crate::link::Drop;
+use crate::link::DropReason;
 use crate::time::Nanos;
 
 /// A queue discipline, by name.
@@ -37,7 +37,7 @@ impl Discipline {
 
 /// A packet that a station is to send.
 #[derive(Debug, Clone, Copy)]
-pub struct Offer {
+pub struct MacPacket {
     /// Which packet.
     pub packet: u32,
     /// Its next step.
@@ -58,13 +58,13 @@ impl MediumSettings {
 
 impl Medium {
     /// Queue a packet, or say why not.
-    pub fn enqueue(&mut self, now: Nanos, pair: u32, offer: Offer) -> Result<(), Drop> {
+    pub fn enqueue(&mut self, now: Nanos, pair: u32, offer: MacPacket) -> Result<(), DropReason> {
         let header_bytes = self.settings.link_header_bytes;
         let place = &mut self.pairs[pair as usize];
         let station = &mut self.stations[place.from];
         if station.discipline.is_none() && place.queued >= self.settings.queue_packets {
             place.counters.dropped_queue += 1;
-            return Err(Drop::QueueFull);
+            return Err(DropReason::QueueFull);
         }
         place.queued += 1;
         place.counters.packets += 1;
@@ -118,7 +118,7 @@ impl Medium {
             let pair = &mut self.pairs[frame.pair as usize];
             pair.queued -= 1;
             pair.counters.dropped_queue += 1;
-            let dropped = Some(Drop::QueueFull);
+            let dropped = Some(DropReason::QueueFull);
             self.outcomes.push(Outcome { frame, dropped });
         }
     }
@@ -146,7 +146,7 @@ impl Medium {
         let pair = &mut self.pairs[pair as usize];
         pair.queued = 0;
         pair.counters.dropped_down += gone.len() as u64;
-        let dropped = Some(Drop::Lost);
+        let dropped = Some(DropReason::Lost);
         let gone = gone.into_iter().filter(|frame| !frame.arrived);
         self.outcomes
             .extend(gone.map(|frame| Outcome { frame, dropped }));
@@ -160,7 +160,7 @@ impl Medium {
         pair.queued -= 1;
         if !frame.arrived {
             pair.counters.lost += 1;
-            let dropped = Some(Drop::Lost);
+            let dropped = Some(DropReason::Lost);
             self.outcomes.push(Outcome { frame, dropped });
         }
         self.refill(now, from);

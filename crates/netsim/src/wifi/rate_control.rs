@@ -65,9 +65,9 @@ pub struct Aarf {
     trying: bool,
 }
 
-const LEAST_NEEDED: u32 = 10;
-const MOST_NEEDED: u32 = 60;
-const LEAST_PATIENCE: u32 = 15;
+const MIN_NEEDED: u32 = 10;
+const MAX_NEEDED: u32 = 60;
+const MIN_PATIENCE: u32 = 15;
 
 impl Aarf {
     fn new(standard: Standard, rate: Rate) -> Self {
@@ -79,8 +79,8 @@ impl Aarf {
             successes: 0,
             failures: 0,
             frames: 0,
-            needed: LEAST_NEEDED,
-            patience: LEAST_PATIENCE,
+            needed: MIN_NEEDED,
+            patience: MIN_PATIENCE,
             trying: false,
         }
     }
@@ -101,12 +101,12 @@ impl Aarf {
         self.successes = 0;
         self.failures += 1;
         if self.trying {
-            self.needed = (2 * self.needed).min(MOST_NEEDED);
-            self.patience = LEAST_PATIENCE.max(2 * self.patience.min(MOST_NEEDED));
+            self.needed = (2 * self.needed).min(MAX_NEEDED);
+            self.patience = MIN_PATIENCE.max(2 * self.patience.min(MAX_NEEDED));
             self.move_to(self.index.saturating_sub(1));
         } else if self.failures >= 2 {
-            self.needed = LEAST_NEEDED;
-            self.patience = LEAST_PATIENCE;
+            self.needed = MIN_NEEDED;
+            self.patience = MIN_PATIENCE;
             self.move_to(self.index.saturating_sub(1));
         }
     }

@@ -2,7 +2,7 @@
 //! rules themselves under random losses.
 
 use netsim::results::FlowResults;
-use netsim::tcp::congestion::coupled::{Balia, Flow, Lia, Olia, Rule};
+use netsim::tcp::congestion::coupled::{Balia, CouplingRule, Lia, Olia, SubflowState};
 use serde_json::{json, Value};
 
 use super::run::run;
@@ -98,9 +98,9 @@ impl Draws {
 
 /// The rule alone, without a network: rounds of one round trip, each segment is lost by chance, one reduction a round. Mean windows
 /// of both subflows over that of a Reno which loses as the better one does.
-fn by_chance(rule: &dyn Rule, loss: [f64; 2]) -> [f64; 2] {
+fn by_chance(rule: &dyn CouplingRule, loss: [f64; 2]) -> [f64; 2] {
     let mut draws = Draws(0x9E37_79B9_7F4A_7C15);
-    let flow = Flow {
+    let flow = SubflowState {
         window: 10.0,
         smoothed_window: 0.0,
         rtt: 0.04,
@@ -161,7 +161,7 @@ fn balia_shares(loss: [f64; 2]) -> [f64; 2] {
     [low / (1.0 + low), 1.0 / (1.0 + low)]
 }
 
-fn rule(control: &str) -> Box<dyn Rule> {
+fn rule(control: &str) -> Box<dyn CouplingRule> {
     match control {
         "lia" => Box::new(Lia),
         "olia" => Box::new(Olia),

@@ -5,9 +5,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use netsim::random::{RngCore, SeedableRng, SplitMix64};
-use netsim::tcp::congestion::coupled::{Balia, Flow, FullyCoupled, Lia, Olia, Rule};
+use netsim::tcp::congestion::coupled::{
+    Balia, CouplingRule, FullyCoupled, Lia, Olia, SubflowState,
+};
 
-const MOST_FLOWS: u64 = 9;
+const MAX_FLOWS: u64 = 9;
 const STATES: usize = 2000;
 /// One segment of growth in the kernels' fixed point.
 const SEGMENT: f64 = (1_u64 << 32) as f64;
@@ -53,7 +55,7 @@ impl Random {
                 ]
                 .map(|value| value as u32)
             };
-            let count = 1 + self.below(MOST_FLOWS);
+            let count = 1 + self.below(MAX_FLOWS);
             let flows: Vec<_> = (0..count).map(|_| flow(self)).collect();
             let mut qualities: Vec<_> = flows
                 .iter()
@@ -102,11 +104,11 @@ fn kernels_grow_and_shrink_windows_as_the_simulator_does() {
     };
     let answers = in_c(&states.iter().map(line).collect::<String>());
     let mut answers = answers.lines();
-    let rules: [&dyn Rule; 4] = [&Lia, &Olia, &Balia, &FullyCoupled];
+    let rules: [&dyn CouplingRule; 4] = [&Lia, &Olia, &Balia, &FullyCoupled];
     for state in &states {
         let flows: Vec<_> = state
             .iter()
-            .map(|&[window, rtt_us, delivered]| Flow {
+            .map(|&[window, rtt_us, delivered]| SubflowState {
                 window: f64::from(window),
                 smoothed_window: f64::from(window),
                 rtt: f64::from(rtt_us) * 1e-6,

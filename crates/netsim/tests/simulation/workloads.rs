@@ -6,7 +6,7 @@ use serde_json::{json, Value};
 use super::run::{assert_close, run, try_run};
 
 const HEADERS: f64 = 54.0;
-/// Of a SYN: segment size and window scaling in two words more.
+/// Headers of a SYN: two words more, for segment size and window scaling.
 const SYN_HEADERS: f64 = HEADERS + 8.0;
 const RATE_BPS: f64 = 8e6;
 const DELAY_S: f64 = 0.002;

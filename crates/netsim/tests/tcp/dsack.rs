@@ -2,14 +2,14 @@
 
 use super::plain;
 use super::script::Script;
-use netsim::tcp::config::Spurious;
+use netsim::tcp::config::SpuriousHandling;
 use netsim::tcp::Config;
 
 fn with_dsack() -> Config {
     Config {
         sack: true,
         dsack: true,
-        spurious: Spurious::DSack,
+        spurious: SpuriousHandling::DSack,
         limited_transmit: false,
         ..plain()
     }

@@ -3,7 +3,6 @@
 mod bbr;
 mod congestion;
 mod delayed_ack;
-mod door;
 mod dsack;
 mod fast_retransmit;
 mod handshake;
@@ -19,6 +18,7 @@ mod rack;
 mod sack;
 mod script;
 mod spurious;
+mod tcp_door;
 mod tcp_pr;
 mod throughput;
 mod timeout;

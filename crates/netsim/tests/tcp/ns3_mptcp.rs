@@ -3,7 +3,7 @@
 
 use super::plain;
 use super::script::Script;
-use netsim::tcp::config::{Detection, Ns3MptcpMethod, Reduction, Repair, Sampling};
+use netsim::tcp::config::{Detection, Ns3MptcpMethod, Reduction, RetransmissionScope, RttSampling};
 use netsim::tcp::{Config, Profile};
 use netsim::time::MILLISECOND;
 
@@ -11,8 +11,8 @@ fn model(method: Ns3MptcpMethod) -> Config {
     Config {
         limited_transmit: false,
         detection: Detection::Ns3Mptcp(method),
-        repair: Repair::First,
-        sampling: Sampling::Departures,
+        repair: RetransmissionScope::First,
+        sampling: RttSampling::Departures,
         ..plain()
     }
 }
@@ -210,7 +210,10 @@ fn the_profile_is_that_of_the_model() {
     let config = Config::profile(Profile::Ns3Mptcp);
     assert_eq!(
         (config.detection, config.repair),
-        (Detection::Ns3Mptcp(Ns3MptcpMethod::NoPr), Repair::First)
+        (
+            Detection::Ns3Mptcp(Ns3MptcpMethod::NoPr),
+            RetransmissionScope::First
+        )
     );
     assert_eq!(config.initial_window_segments, 1);
     assert_eq!(config.initial_ssthresh_bytes, 65_535);

@@ -2,11 +2,11 @@
 
 use super::plain;
 use super::script::Script;
-use netsim::tcp::config::{Reduction, Spurious};
+use netsim::tcp::config::{Reduction, SpuriousHandling};
 use netsim::tcp::Config;
 
 /// Ten segments out and ten more written, with timestamps of 0; three duplicates at 100 ms send the first again.
-fn fast_retransmit(spurious: Spurious) -> Script {
+fn fast_retransmit(spurious: SpuriousHandling) -> Script {
     let config = Config {
         timestamps: true,
         limited_transmit: false,
@@ -25,7 +25,7 @@ fn fast_retransmit(spurious: Spurious) -> Script {
 
 #[test]
 fn eifel_takes_a_fast_retransmit_back_when_the_original_is_acknowledged() {
-    fast_retransmit(Spurious::Eifel).run(
+    fast_retransmit(SpuriousHandling::Eifel).run(
         "# The echo is of time 0, before the retransmission (RFC 3522, 3.2 step 5).
          +10 < . 1:1 ack 1001 win 65535 ts 110 0
          # cwnd = FlightSize + min(bytes acknowledged, IW) (RFC 4015, 3.2), and the rest is under way after all.
@@ -36,7 +36,7 @@ fn eifel_takes_a_fast_retransmit_back_when_the_original_is_acknowledged() {
 
 #[test]
 fn eifel_leaves_a_reduction_alone_when_the_retransmission_is_acknowledged() {
-    for spurious in [Spurious::Eifel, Spurious::Ignored] {
+    for spurious in [SpuriousHandling::Eifel, SpuriousHandling::Ignored] {
         fast_retransmit(spurious).run(
             "+10 < . 1:1 ack 10001 win 65535 ts 110 100
              +0 ? phase Open cwnd 2000 ssthresh 5000
@@ -49,7 +49,7 @@ fn eifel_leaves_a_reduction_alone_when_the_retransmission_is_acknowledged() {
 fn eifel_takes_a_timeout_back() {
     let config = Config {
         timestamps: true,
-        spurious: Spurious::Eifel,
+        spurious: SpuriousHandling::Eifel,
         ..plain()
     };
     Script::with_out(config, 4).run(
@@ -63,12 +63,12 @@ fn eifel_takes_a_timeout_back() {
 
 #[test]
 fn linux_goes_back_to_the_window_before() {
-    fast_retransmit(Spurious::Linux).run(
+    fast_retransmit(SpuriousHandling::Linux).run(
         "+10 < . 1:1 ack 1001 win 65535 ts 110 0
          +0 ? phase Open cwnd 10000 ssthresh 18446744073709551615 undone 1
          +0 > . 10001:11001 ack 1",
     );
-    fast_retransmit(Spurious::Linux).run(
+    fast_retransmit(SpuriousHandling::Linux).run(
         "+10 < . 1:1 ack 10001 win 65535 ts 110 100
          +0 ? phase Open cwnd 2000 ssthresh 5000 undone 0
          +0 > . 10001:12001 ack 1 each 1000",
@@ -80,7 +80,7 @@ fn linux_takes_a_reduction_back_once_all_that_was_sent_again_is_reported() {
     let config = Config {
         sack: true,
         dsack: true,
-        spurious: Spurious::Linux,
+        spurious: SpuriousHandling::Linux,
         ..plain()
     };
     Script::with_out(config, 4).run(
@@ -96,7 +96,7 @@ fn linux_takes_a_reduction_back_once_all_that_was_sent_again_is_reported() {
 #[test]
 fn eifel_needs_timestamps() {
     let config = Config {
-        spurious: Spurious::Eifel,
+        spurious: SpuriousHandling::Eifel,
         ..plain()
     };
     let error = config.validate().expect_err("refused");
@@ -109,7 +109,7 @@ fn eifel_needs_timestamps() {
 /// Four segments out whose timer expires.
 fn timeout(written_bytes: u32) -> Script {
     let config = Config {
-        spurious: Spurious::FRto,
+        spurious: SpuriousHandling::FRto,
         ..plain()
     };
     let mut script = Script::with_out(config, 4);

@@ -31,8 +31,8 @@ struct Wire {
     is_wireless: bool,
 }
 
-/// An answer, and whether the process ends with it.
-pub struct Answer {
+/// The response to a request, and whether the process ends with it.
+pub struct Response {
     pub body: Value,
     pub is_last: bool,
 }
@@ -50,7 +50,7 @@ impl Control {
     }
 
     /// Carries out one line.
-    pub fn answer(&mut self, line: &str) -> Answer {
+    pub fn answer(&mut self, line: &str) -> Response {
         let request = request::parse(line);
         let is_last = request == Ok(Request::Stop);
         let body = request
@@ -58,7 +58,7 @@ impl Control {
             .unwrap_or_else(
                 |error| json!({ "ok": false, "error": error.sentence, "field": error.field }),
             );
-        Answer { body, is_last }
+        Response { body, is_last }
     }
 
     fn execute(&mut self, request: Request) -> Result<Value, RequestError> {

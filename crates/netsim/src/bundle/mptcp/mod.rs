@@ -16,7 +16,7 @@ pub use sender::{Counters, DataSender};
 
 use serde::Deserialize;
 
-use super::{Bundle, BundleReport, Change, MptcpReport, Place};
+use super::{Bundle, BundleReport, MptcpReport, StreamChange, StreamEnd};
 use crate::error::Error;
 use crate::hosts::{Hosts, Side};
 use crate::tcp::segment::MptcpKind;
@@ -64,7 +64,7 @@ pub struct MptcpSettings {
 pub struct SubflowSettings {
     /// Client and server.
     pub ends: [u32; 2],
-    /// Whether it joins at a time of its own ([`Change::Join`]).
+    /// Whether it joins at a time of its own ([`StreamChange::Join`]).
     pub joins_later: bool,
 }
 
@@ -80,7 +80,7 @@ pub struct Mptcp {
     joined_at: Option<Nanos>,
     /// Whether what happens now lets new data out, if that is asked.
     progress: bool,
-    /// Of the client's data, if the receiver reports what waits.
+    /// D-SACK state of the client's data, if the receiver reports what waits.
     reports: Option<Ns3DSackSender>,
 }
 
@@ -165,7 +165,7 @@ impl Mptcp {
     }
 
     /// Take the blocks of an ACK that report what waits for the connection.
-    fn take_report(&mut self, now: Nanos, place: Place, segment: &Segment, hosts: &mut Hosts) {
+    fn take_report(&mut self, now: Nanos, place: StreamEnd, segment: &Segment, hosts: &mut Hosts) {
         let Some(reports) = &mut self.reports else {
             return;
         };
@@ -207,7 +207,7 @@ impl Bundle for Mptcp {
         Ok(if taken { bytes } else { 0 })
     }
 
-    fn on_arrival(&mut self, now: Nanos, place: Place, segment: &Segment, hosts: &mut Hosts) {
+    fn on_arrival(&mut self, now: Nanos, place: StreamEnd, segment: &Segment, hosts: &mut Hosts) {
         let side = place.side as usize;
         let sender = &mut self.senders[side];
         match segment.data_ack() {
@@ -225,7 +225,7 @@ impl Bundle for Mptcp {
         }
     }
 
-    fn on_transmit(&mut self, place: Place, segment: &mut Segment) {
+    fn on_transmit(&mut self, place: StreamEnd, segment: &mut Segment) {
         if segment.rst {
             return;
         }
@@ -261,7 +261,7 @@ impl Bundle for Mptcp {
     fn on_events(
         &mut self,
         now: Nanos,
-        place: Place,
+        place: StreamEnd,
         events: &Events,
         hosts: &mut Hosts,
     ) -> Result<u64, Error> {
@@ -305,11 +305,11 @@ impl Bundle for Mptcp {
         hosts.get(self.ends[0][side as usize]).tcp.is_open()
     }
 
-    fn change(&mut self, now: Nanos, stream: usize, change: Change, hosts: &mut Hosts) {
+    fn change(&mut self, now: Nanos, stream: usize, change: StreamChange, hosts: &mut Hosts) {
         let [client, _] = self.ends[stream];
         match change {
-            Change::Join => hosts.open(now, client),
-            Change::Leave => {
+            StreamChange::Join => hosts.open(now, client),
+            StreamChange::Leave => {
                 hosts.abort(client);
                 self.senders[0].reinject(stream);
                 self.pump(now, 0, hosts);

@@ -14,11 +14,11 @@ pub struct DataReceiver {
     /// Arrived beyond `next`: disjoint, ascending, never adjacent.
     ahead: VecDeque<(u64, u64)>,
     ahead_bytes: u64,
-    /// Of each subflow, what it has brought that is not in order for the connection: where its data begins there and ends here.
+    /// By subflow: what it has brought that is not in order for the connection, begins of its data to ends.
     held: Vec<BTreeMap<u64, u64>>,
     /// Packets with new data.
     pub packets: u64,
-    /// Of these, the ones that had to wait for others.
+    /// Those of them that had to wait for others.
     pub out_of_order_packets: u64,
     /// The most bytes that ever waited.
     pub ahead_max_bytes: u64,

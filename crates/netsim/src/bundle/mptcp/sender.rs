@@ -21,7 +21,7 @@ struct Mapping {
 
 /// A piece of data that a subflow was given and the receiver has not acknowledged.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct DataChunk {
     data: u64,
     bytes: u32,
     /// The subflows that it was given to, a bit each.
@@ -70,7 +70,7 @@ pub struct DataSender {
     edge: u64,
     /// The application has more than the send buffer takes.
     starved: bool,
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<DataChunk>,
     /// How many pieces wait to be sent on another subflow.
     reinjections: usize,
     subflows: Vec<Subflow>,
@@ -334,7 +334,7 @@ impl DataSender {
         let Some(index) = self.scheduler.choose(&view) else {
             return false;
         };
-        self.pieces.push_back(Piece {
+        self.pieces.push_back(DataChunk {
             data: self.next,
             bytes,
             subflows: 0,
@@ -384,7 +384,7 @@ impl DataSender {
     fn penalise(
         &mut self,
         fast: &SubflowView,
-        piece: &Piece,
+        piece: &DataChunk,
         ends: &[[u32; 2]],
         now: Nanos,
         hosts: &mut Hosts,

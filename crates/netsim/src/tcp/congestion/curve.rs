@@ -5,7 +5,7 @@ use crate::time::Nanos;
 
 const C: f64 = 0.4;
 /// Before the first loss a segment for this many acknowledged ones is the least growth.
-const MOST_COUNT_AT_FIRST: u64 = 20;
+const MAX_COUNT_AT_FIRST: u64 = 20;
 
 /// Growth from the first ACK after a loss or slow start.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +52,7 @@ impl Curve {
             100 * segments
         };
         match w_max {
-            0 => count.min(MOST_COUNT_AT_FIRST),
+            0 => count.min(MAX_COUNT_AT_FIRST),
             _ => count,
         }
     }

@@ -26,7 +26,7 @@ pub(in crate::tcp) struct Limits {
 }
 
 impl HybridSlowStart {
-    const LEAST_SEGMENTS: u64 = 16;
+    const MIN_SEGMENTS: u64 = 16;
     const SAMPLES: u32 = 8;
     /// ACKs of a train follow each other within this time.
     const TRAIN_GAP: Nanos = 2 * MILLISECOND;
@@ -48,7 +48,7 @@ impl HybridSlowStart {
 
     /// Look at an ACK of slow start with a window of this many segments; whether slow start ends with it.
     pub fn ends(&mut self, now: Nanos, segments: u64, delay: Nanos, limits: Limits) -> bool {
-        if self.ended || segments < Self::LEAST_SEGMENTS {
+        if self.ended || segments < Self::MIN_SEGMENTS {
             return false;
         }
         if now - self.train_at <= Self::TRAIN_GAP {

@@ -12,7 +12,7 @@ use crate::time::{Nanos, MILLISECOND, SECOND};
 const BETA: u64 = 717;
 const UNIT: u64 = 1024;
 /// At most half more in a round trip.
-const LEAST_COUNT: u64 = 2;
+const MIN_COUNT: u64 = 2;
 /// Delays this soon after an epoch's begin do not count.
 const AFTER_EPOCH: Nanos = SECOND;
 /// With one window the pace of growth is computed this often.
@@ -97,7 +97,7 @@ impl LinuxCubic {
         if epoch.reno > segments {
             count = count.min(segments / (epoch.reno - segments));
         }
-        epoch.count = count.max(LEAST_COUNT);
+        epoch.count = count.max(MIN_COUNT);
         epoch.count
     }
 

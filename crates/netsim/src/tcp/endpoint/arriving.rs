@@ -1,6 +1,6 @@
 //! Segments that arrive (RFC 9293, 3.10.7).
 
-use super::super::config::Sampling;
+use super::super::config::RttSampling;
 use super::super::order::Arrival;
 use super::super::receiver::OFF;
 use super::super::segment::Segment;
@@ -88,7 +88,7 @@ impl Endpoint {
             self.receiver.set_shift(self.receiver.wanted_shift());
         }
         let known_at = now + self.resolution;
-        if self.syn_retries == 0 && self.sender.sampling() != Sampling::Departures {
+        if self.syn_retries == 0 && self.sender.sampling() != RttSampling::Departures {
             match segment.timestamps {
                 Some((_, echo)) if self.timestamps => self.sender.sample_echo(known_at, echo),
                 _ => self.sender.rtt().sample(known_at - self.syn_sent_at),
@@ -122,7 +122,7 @@ impl Endpoint {
             self.receiver.note_timestamp(
                 segment.sequence,
                 value,
-                self.sender.sampling() == Sampling::FirstSentOnly,
+                self.sender.sampling() == RttSampling::FirstSentOnly,
             );
         }
         if !self.sender.on_ack(now, segment, ack, &mut self.statistics) {

@@ -3,7 +3,7 @@
 mod arriving;
 mod leaving;
 
-use super::config::{AckRules, Config, Detection, Spurious};
+use super::config::{AckRules, Config, Detection, SpuriousHandling};
 use super::congestion::{self, CongestionControl};
 use super::events::{Events, PathState};
 use super::held_acks::HeldAcks;
@@ -89,7 +89,7 @@ impl Endpoint {
         Self::server_with(config, congestion::build(config.congestion))
     }
 
-    /// Like [`client`](Self::client), with a congestion control of one's own.
+    /// Like [`client`](Self::client), with a user-defined congestion control.
     pub fn client_with(
         config: &Config,
         now: Nanos,
@@ -101,7 +101,7 @@ impl Endpoint {
         endpoint
     }
 
-    /// Like [`server`](Self::server), with a congestion control of one's own.
+    /// Like [`server`](Self::server), with a user-defined congestion control.
     pub fn server_with(config: &Config, congestion: Box<dyn CongestionControl>) -> Self {
         Self::with_congestion(config, congestion, State::Listen)
     }
@@ -132,7 +132,7 @@ impl Endpoint {
             timestamps: config.timestamps,
             scaling: config.window_scaling,
             subflow: false,
-            order: PacketOrder::new(config.spurious == Spurious::Door),
+            order: PacketOrder::new(config.spurious == SpuriousHandling::Door),
             events: Events::default(),
         }
     }
@@ -142,7 +142,7 @@ impl Endpoint {
         self.resolution = time;
     }
 
-    /// Take reductions back by a response of one's own.
+    /// Take reductions back by a user-defined response.
     pub fn respond_by(&mut self, response: Box<dyn SpuriousResponse>) {
         self.sender.respond_by(response);
     }

@@ -10,10 +10,10 @@ use crate::time::{Nanos, MILLISECOND};
 
 const BETA: f64 = 0.7;
 /// At most half more in a round trip.
-const LEAST_COUNT: u64 = 2;
+const MIN_COUNT: u64 = 2;
 /// How much longer than the least round trip a round's first ones may be: as much again, within these bounds.
-const LEAST_RISE: Nanos = 4 * MILLISECOND;
-const MOST_RISE: Nanos = 1000 * MILLISECOND;
+const MIN_RISE: Nanos = 4 * MILLISECOND;
+const MAX_RISE: Nanos = 1000 * MILLISECOND;
 /// Round trips this soon after an epoch's begin do not count.
 const AFTER_EPOCH: Nanos = 10 * MILLISECOND;
 
@@ -39,7 +39,7 @@ impl Ns3Cubic {
         let begin = || Curve::begin(now, segments, w_max);
         let epoch = self.epoch.get_or_insert_with(begin);
         let ahead = self.least_rtt.unwrap_or(0);
-        epoch.count(now, ahead, segments, w_max).max(LEAST_COUNT)
+        epoch.count(now, ahead, segments, w_max).max(MIN_COUNT)
     }
 
     fn look_at_delay(&mut self, window: &mut Window, acked: &Acked) {
@@ -54,7 +54,7 @@ impl Ns3Cubic {
         self.least_rtt = Some(least);
         let limits = Limits {
             train: least,
-            delay: least + least.clamp(LEAST_RISE, MOST_RISE),
+            delay: least + least.clamp(MIN_RISE, MAX_RISE),
         };
         let segments = window.cwnd / window.segment();
         if window.cwnd <= window.ssthresh && self.slow_start.ends(acked.now, segments, srtt, limits)

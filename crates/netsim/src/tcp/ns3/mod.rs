@@ -18,7 +18,7 @@ pub use reduction::Ns3;
 
 use super::config::{
     AckRules, BackoffEnd, Config, CongestionAlgorithm, Detection, Impatient, Ns3MptcpMethod,
-    RenoGrowth, Repair, RtoSettings, Sampling, TimeoutRule, WindowGrowth,
+    RenoGrowth, RetransmissionScope, RtoSettings, RttSampling, TimeoutRule, WindowGrowth,
 };
 use super::options::OptionLayout;
 use crate::time::{MILLISECOND, SECOND};
@@ -38,7 +38,7 @@ impl Config {
             detection: Detection::Ns3,
             growth: WindowGrowth::Always,
             backoff_end: BackoffEnd::Progress,
-            sampling: Sampling::FirstSentOnly,
+            sampling: RttSampling::FirstSentOnly,
             acks: AckRules {
                 separate: true,
                 quick: 1,
@@ -66,9 +66,9 @@ impl Config {
             timestamps: false,
             limited_transmit: false,
             detection: Detection::Ns3Mptcp(Ns3MptcpMethod::NoPr),
-            repair: Repair::First,
+            repair: RetransmissionScope::First,
             backoff_end: BackoffEnd::Sample,
-            sampling: Sampling::Departures,
+            sampling: RttSampling::Departures,
             ..Self::ns3()
         }
     }

@@ -9,10 +9,10 @@ use super::super::recovery::response::{SpuriousResponse, Undo};
 use super::super::recovery::{AckEvent, Episode};
 use super::super::scoreboard::{Scoreboard, Transmission};
 use super::super::segment::Segment;
-use crate::random::{unit, Chance, SeedableRng, SplitMix64};
+use crate::random::{unit, Bernoulli, SeedableRng, SplitMix64};
 use crate::time::{Nanos, MILLISECOND};
 
-/// D-SACK: the largest window before the reductions of late is what a needless retransmission leads back to, by slow start.
+/// D-SACK: a needless retransmission leads back, by slow start, to the largest window before the recent reductions.
 ///
 /// Which retransmission was needless the connection tells: the blocks are in its numbers.
 #[derive(Debug, Clone, Default)]
@@ -59,7 +59,7 @@ impl SpuriousResponse for Ns3DSack {
 #[derive(Debug, Clone, Default)]
 pub struct Ns3Eifel {
     saved: Option<Window>,
-    /// Of the first unacknowledged segment: its number, and when it was sent again first, in milliseconds.
+    /// Number of the first unacknowledged segment, and when it was first sent again, in milliseconds.
     resent: Option<(u64, Nanos)>,
 }
 
@@ -96,7 +96,7 @@ const FRTO_IGNORED_MAX: f64 = 0.061;
 pub struct Ns3FRto {
     random: SplitMix64,
     /// That an ACK begins a blackout.
-    blackout: Chance,
+    blackout: Bernoulli,
     /// ACKs ignored of the present blackout.
     ignored: Option<u64>,
     /// Whether this subflow has had a timeout.
@@ -124,7 +124,7 @@ impl Ns3FRto {
     pub fn new(seed: u64, step: FRtoStep) -> Self {
         let mut random = SplitMix64::seed_from_u64(seed);
         Self {
-            blackout: Chance::new(FRTO_IGNORED_MAX * unit(&mut random)),
+            blackout: Bernoulli::new(FRTO_IGNORED_MAX * unit(&mut random)),
             random,
             ignored: None,
             timed_out: false,
@@ -179,10 +179,10 @@ impl SpuriousResponse for Ns3FRto {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::scoreboard::Rules;
+    use super::super::super::scoreboard::ScoreboardRules;
     use super::*;
 
-    const RULES: Rules = Rules {
+    const RULES: ScoreboardRules = ScoreboardRules {
         threshold: None,
         keep_resent: false,
         tracks_deliveries: false,
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn frto_ignores_a_window_of_acks_after_the_one_that_begins_it() {
         let mut frto = Ns3FRto {
-            blackout: Chance::new(1.0),
+            blackout: Bernoulli::new(1.0),
             ..Ns3FRto::new(1, FRtoStep::default())
         };
         let ignored = |frto: &mut Ns3FRto, cwnd| frto.ignores_ack(&window(cwnd));
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn frto_without_blackouts_takes_every_ack() {
         let mut frto = Ns3FRto {
-            blackout: Chance::new(0.0),
+            blackout: Bernoulli::new(0.0),
             ..Ns3FRto::new(1, FRtoStep::default())
         };
         assert!((0..1000).all(|_| !frto.ignores_ack(&window(5000))));

@@ -4,7 +4,7 @@ use super::super::config::Reduction;
 use super::super::delivery_rate::SampleRule;
 use super::super::recovery::reduction::prr::Count;
 use super::super::recovery::reduction::WindowReduction;
-use super::super::recovery::{AckEvent, Episode, Parts};
+use super::super::recovery::{AckEvent, Episode, SenderParts};
 
 /// ns-3's reduction, classic or in proportion: `ssthresh` is half of the estimated pipe, guesses subtracted, not half of all
 /// unacknowledged data (RFC 5681 equation 4).
@@ -25,7 +25,7 @@ impl Ns3 {
 
     /// PRR takes a duplicate ACK without SACK for no delivery, and lags one ACK behind with its pipe. It multiplies in 32 bits: of large
     /// windows nothing is sent until what is under way is down to `ssthresh`.
-    fn update(&mut self, event: &AckEvent, pipe: u64, parts: &mut Parts<'_>) {
+    fn update(&mut self, event: &AckEvent, pipe: u64, parts: &mut SenderParts<'_>) {
         if parts.congestion.samples() == Some(SampleRule::Ns3) {
             return;
         }
@@ -53,7 +53,7 @@ fn bounded(unspent: i64, delivered: i64, progress: bool, segment: i64) -> i64 {
 }
 
 impl WindowReduction for Ns3 {
-    fn enter(&mut self, event: &AckEvent, episode: &Episode, parts: &mut Parts<'_>) {
+    fn enter(&mut self, event: &AckEvent, episode: &Episode, parts: &mut SenderParts<'_>) {
         parts
             .congestion
             .on_recovery(parts.window, event.pipe, event.delivered);
@@ -79,13 +79,13 @@ impl WindowReduction for Ns3 {
         self.update(event, pipe, parts);
     }
 
-    fn on_duplicate(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {
+    fn on_duplicate(&mut self, event: &AckEvent, parts: &mut SenderParts<'_>) {
         if self.reduction != Reduction::Classic {
             self.update(event, event.pipe, parts);
         }
     }
 
-    fn on_partial(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {
+    fn on_partial(&mut self, event: &AckEvent, parts: &mut SenderParts<'_>) {
         self.on_duplicate(event, parts);
     }
 
@@ -93,7 +93,7 @@ impl WindowReduction for Ns3 {
         self.count.out += bytes;
     }
 
-    fn leave(&mut self, parts: &mut Parts<'_>) {
+    fn leave(&mut self, parts: &mut SenderParts<'_>) {
         parts.set_window(parts.window.ssthresh);
     }
 

@@ -1,10 +1,10 @@
 //! What an ACK does to a recovery: begin it, carry it on, end it; and when the window grows.
 
-use super::super::config::{Impatient, Repair, WindowGrowth};
+use super::super::config::{Impatient, RetransmissionScope, WindowGrowth};
 use super::super::congestion::Acked;
 use super::super::scoreboard::Scoreboard;
 use super::super::segment::Segment;
-use super::{AckEvent, LossRecovery, Parts, Phase, Verdict};
+use super::{AckEvent, AckVerdict, LossRecovery, Phase, SenderParts};
 
 impl LossRecovery {
     /// Take an ACK at or beyond the left edge.
@@ -12,9 +12,9 @@ impl LossRecovery {
         &mut self,
         event: &AckEvent,
         segment: &Segment,
-        parts: &mut Parts<'_>,
-    ) -> Verdict {
-        let mut verdict = Verdict::default();
+        parts: &mut SenderParts<'_>,
+    ) -> AckVerdict {
+        let mut verdict = AckVerdict::default();
         if event.duplicate && !self.excuses(event, segment, parts, &mut verdict) {
             self.on_duplicate(event, parts, &mut verdict);
             verdict.opened = self.open_on_duplicate(event, parts);
@@ -45,8 +45,8 @@ impl LossRecovery {
         &mut self,
         lost: bool,
         event: &AckEvent,
-        parts: &mut Parts<'_>,
-        verdict: &mut Verdict,
+        parts: &mut SenderParts<'_>,
+        verdict: &mut AckVerdict,
     ) {
         if lost && !matches!(self.episode.phase, Phase::Recovery | Phase::Loss) {
             self.enter(event, parts);
@@ -59,14 +59,14 @@ impl LossRecovery {
     pub(super) fn on_duplicate(
         &mut self,
         event: &AckEvent,
-        parts: &mut Parts<'_>,
-        verdict: &mut Verdict,
+        parts: &mut SenderParts<'_>,
+        verdict: &mut AckVerdict,
     ) {
         match self.episode.phase {
             Phase::Loss if self.detector.counts_after_timeout() => {}
             Phase::Loss => return,
             Phase::Recovery => {
-                if !self.episode.sack && self.repair == Repair::All {
+                if !self.episode.sack && self.repair == RetransmissionScope::All {
                     parts.board.book_duplicate();
                 }
                 self.reduction().on_duplicate(event, parts);
@@ -87,7 +87,7 @@ impl LossRecovery {
     }
 
     /// Open the window for a duplicate, if the response does; whether it does.
-    fn open_on_duplicate(&mut self, event: &AckEvent, parts: &mut Parts<'_>) -> bool {
+    fn open_on_duplicate(&mut self, event: &AckEvent, parts: &mut SenderParts<'_>) -> bool {
         let response = self.response.as_ref();
         let opens = response.is_some_and(|response| response.opens_on_duplicates());
         if opens {
@@ -104,7 +104,7 @@ impl LossRecovery {
         opens
     }
 
-    pub(super) fn enter(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {
+    pub(super) fn enter(&mut self, event: &AckEvent, parts: &mut SenderParts<'_>) {
         self.detector.on_enter(&self.episode, parts.board);
         self.held = self.holds_window(event.now);
         if let (false, Some(response)) = (self.held, &mut self.response) {
@@ -126,8 +126,8 @@ impl LossRecovery {
     /// The number whose acknowledgement ends an episode: of all that is out now, or of anything.
     pub(super) fn recover(&self, board: &Scoreboard) -> u64 {
         match self.repair {
-            Repair::All => board.end(),
-            Repair::First => board.start() + 1,
+            RetransmissionScope::All => board.end(),
+            RetransmissionScope::First => board.start() + 1,
         }
     }
 
@@ -135,8 +135,8 @@ impl LossRecovery {
     pub(super) fn on_advance(
         &mut self,
         event: &AckEvent,
-        parts: &mut Parts<'_>,
-        verdict: &mut Verdict,
+        parts: &mut SenderParts<'_>,
+        verdict: &mut AckVerdict,
     ) {
         let segments = self.whole_segments(event.ack - event.before, parts.window.segment());
         if !event.duplicate {
@@ -160,8 +160,8 @@ impl LossRecovery {
         &mut self,
         event: &AckEvent,
         segments: u64,
-        parts: &mut Parts<'_>,
-        verdict: &mut Verdict,
+        parts: &mut SenderParts<'_>,
+        verdict: &mut AckVerdict,
     ) {
         if !self.episode.sack {
             parts.board.mark_head_lost();
@@ -184,8 +184,8 @@ impl LossRecovery {
         &mut self,
         event: &AckEvent,
         mut segments: u64,
-        parts: &mut Parts<'_>,
-        verdict: &mut Verdict,
+        parts: &mut SenderParts<'_>,
+        verdict: &mut AckVerdict,
     ) {
         let from = self.episode.phase;
         let mut bytes = event.ack - event.before;
@@ -213,7 +213,7 @@ impl LossRecovery {
         verdict.restart_timer = open || self.detector.disorder_restarts_timer();
     }
 
-    pub(super) fn leave(&mut self, parts: &mut Parts<'_>) {
+    pub(super) fn leave(&mut self, parts: &mut SenderParts<'_>) {
         self.episode.phase = Phase::Open;
         self.first_partial = true;
         self.detector.on_leave(&self.episode, parts.board);
@@ -232,7 +232,7 @@ impl LossRecovery {
         &mut self,
         event: &AckEvent,
         [bytes, segments]: [u64; 2],
-        parts: &mut Parts<'_>,
+        parts: &mut SenderParts<'_>,
     ) {
         if event.window_limited || self.growth == WindowGrowth::Always {
             let timed = event.advance.timed.filter(|&(_, again)| !again);

@@ -18,12 +18,14 @@ mod timers;
 mod undoing;
 
 pub use detector::LossDetector;
-use reduction::Keep;
+use reduction::KeepWindow;
 pub use reduction::WindowReduction;
 pub use response::SpuriousResponse;
 use tail_probe::TailProbe;
 
-use super::config::{Config, Detection, Impatient, Repair, Spurious, WindowGrowth};
+use super::config::{
+    Config, Detection, Impatient, RetransmissionScope, SpuriousHandling, WindowGrowth,
+};
 use super::congestion::{CongestionControl, Window};
 use super::receiver::OFF;
 use super::scoreboard::{Advance, Scoreboard, Transmission};
@@ -77,7 +79,7 @@ pub struct AckEvent {
 
 /// What follows from an ACK.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Verdict {
+pub struct AckVerdict {
     /// Send a segment again at once, whatever the window.
     pub retransmit: bool,
     /// Restart the retransmission timer.
@@ -95,7 +97,7 @@ pub struct Verdict {
 }
 
 /// The parts of the sender that recovery works on.
-pub struct Parts<'a> {
+pub struct SenderParts<'a> {
     /// What is under way.
     pub board: &'a mut Scoreboard,
     /// The congestion window, which the congestion control alone changes.
@@ -104,7 +106,7 @@ pub struct Parts<'a> {
     pub congestion: &'a mut dyn CongestionControl,
 }
 
-impl Parts<'_> {
+impl SenderParts<'_> {
     /// Let the congestion control take the window that a reduction wants.
     pub fn set_window(&mut self, cwnd: u64) {
         self.congestion.on_reduction(self.window, cwnd);
@@ -137,13 +139,13 @@ pub struct LossRecovery {
     looks_at_all: bool,
     /// The response holds the window in the present recovery, which `keep` then makes of the reduction.
     held: bool,
-    keep: Keep,
+    keep: KeepWindow,
     bare_duplicates: bool,
     /// Whether the detector goes by time, and when it wants to be asked next.
     timed: bool,
     detect_at: Nanos,
     probe: Option<TailProbe>,
-    repair: Repair,
+    repair: RetransmissionScope,
     growth: WindowGrowth,
     impatient: Impatient,
     /// Whether the next partial ACK is the first one.
@@ -171,10 +173,10 @@ impl LossRecovery {
             detector,
             reduction: reduction::build(config),
             looks_at_all: config.detection == Detection::Delay
-                || response.is_some() && config.spurious != Spurious::Linux,
+                || response.is_some() && config.spurious != SpuriousHandling::Linux,
             response,
             held: false,
-            keep: Keep,
+            keep: KeepWindow,
             bare_duplicates: config.bare_duplicates,
             detect_at: OFF,
             probe: (config.detection == Detection::Rack)

@@ -10,7 +10,7 @@ use crate::time::{Nanos, MILLISECOND};
 const ACK_DELAY: Nanos = 200 * MILLISECOND;
 /// Linux's `TCP_TIMEOUT_MIN`, two ticks of its clock (250 a second): what is under way may be short segments, whose ACK is
 /// delayed too.
-const LEAST_DELAY: Nanos = 8 * MILLISECOND;
+const MIN_DELAY: Nanos = 8 * MILLISECOND;
 
 /// The state of the probe of one sender.
 #[derive(Debug, Clone)]
@@ -56,7 +56,7 @@ impl TailProbe {
             let delay = if board.segments() == 1 {
                 ACK_DELAY
             } else {
-                LEAST_DELAY
+                MIN_DELAY
             };
             let measured = srtt.filter(|&srtt| srtt > 0);
             let timeout = measured.map_or(self.initial_timeout, |srtt| 2 * srtt + delay);

@@ -1,11 +1,11 @@
 //! The retransmission timer, the timer of a detector that goes by time, and tail loss probes.
 
-use super::super::config::Repair;
+use super::super::config::RetransmissionScope;
 use super::super::receiver::OFF;
 use super::super::scoreboard::{Advance, Scoreboard};
 use super::super::segment::Segment;
 use super::tail_probe::TailProbe;
-use super::{AckEvent, LossRecovery, Parts, Phase, Verdict};
+use super::{AckEvent, AckVerdict, LossRecovery, Phase, SenderParts};
 use crate::time::Nanos;
 
 impl LossRecovery {
@@ -14,7 +14,7 @@ impl LossRecovery {
         &mut self,
         event: &AckEvent,
         segment: &Segment,
-        parts: &mut Parts<'_>,
+        parts: &mut SenderParts<'_>,
     ) {
         let Some(probe) = &mut self.probe else { return };
         let made_good = probe.on_ack(event, segment);
@@ -58,7 +58,7 @@ impl LossRecovery {
     }
 
     /// RFC 5681, 3.1 (4): the retransmission timer has expired.
-    pub fn on_timeout(&mut self, now: Nanos, parts: &mut Parts<'_>) {
+    pub fn on_timeout(&mut self, now: Nanos, parts: &mut SenderParts<'_>) {
         let again = self.episode.phase == Phase::Loss && parts.board.head_is_resent();
         let held = self.holds_window(now);
         if let (false, Some(response)) = (again || held, &mut self.response) {
@@ -74,8 +74,8 @@ impl LossRecovery {
             probe.cancel();
         }
         match self.repair {
-            Repair::All => parts.board.mark_all_lost(expired),
-            Repair::First => parts.board.mark_head_lost(),
+            RetransmissionScope::All => parts.board.mark_all_lost(expired),
+            RetransmissionScope::First => parts.board.mark_head_lost(),
         }
         let recover = self.recover(parts.board);
         let episode = &mut self.episode;
@@ -87,7 +87,7 @@ impl LossRecovery {
         if held {
             return;
         }
-        if self.repair == Repair::First {
+        if self.repair == RetransmissionScope::First {
             return parts.congestion.on_loss_at_once(now, parts.window);
         }
         if !again || self.reduction.lowers_at_each_timeout() {
@@ -103,7 +103,7 @@ impl LossRecovery {
 
     /// Whether the first segment is sent again after a timeout whatever the window: the rest is still taken for under way.
     pub fn forces_after_timeout(&self) -> bool {
-        self.repair == Repair::First
+        self.repair == RetransmissionScope::First
     }
 
     /// When the detector wants to be asked next; [`OFF`] if it has no timer.
@@ -112,8 +112,13 @@ impl LossRecovery {
     }
 
     /// Let the detector look at the time; what follows.
-    pub fn on_timer(&mut self, now: Nanos, srtt: Option<Nanos>, parts: &mut Parts<'_>) -> Verdict {
-        let mut verdict = Verdict::default();
+    pub fn on_timer(
+        &mut self,
+        now: Nanos,
+        srtt: Option<Nanos>,
+        parts: &mut SenderParts<'_>,
+    ) -> AckVerdict {
+        let mut verdict = AckVerdict::default();
         if now >= self.probe_at() {
             verdict.probe = true;
             return verdict;

@@ -3,7 +3,7 @@
 use super::super::congestion::Window;
 use super::super::segment::Segment;
 use super::response::{SpuriousResponse, Undo};
-use super::{AckEvent, LossRecovery, Parts, Phase, Verdict};
+use super::{AckEvent, AckVerdict, LossRecovery, Phase, SenderParts};
 use crate::time::Nanos;
 
 impl LossRecovery {
@@ -18,8 +18,8 @@ impl LossRecovery {
         &mut self,
         event: &AckEvent,
         segment: &Segment,
-        parts: &mut Parts<'_>,
-        verdict: &mut Verdict,
+        parts: &mut SenderParts<'_>,
+        verdict: &mut AckVerdict,
     ) -> bool {
         let response = self.response.as_mut();
         let undo = response.and_then(|response| response.excuses_duplicate(event, segment));
@@ -37,7 +37,7 @@ impl LossRecovery {
     }
 
     /// The connection has seen that what was sent again on this subflow had arrived; whether a reduction was undone.
-    pub fn on_needless(&mut self, parts: &mut Parts<'_>) -> bool {
+    pub fn on_needless(&mut self, parts: &mut SenderParts<'_>) -> bool {
         let response = self.response.as_mut();
         let undo = response.and_then(|response| response.on_needless(parts.window));
         if let Some(undo) = undo {
@@ -54,7 +54,7 @@ impl LossRecovery {
     }
 
     /// Segments have arrived in another order than they left; whether a reduction was undone.
-    pub fn on_out_of_order(&mut self, now: Nanos, rto: Nanos, parts: &mut Parts<'_>) -> bool {
+    pub fn on_out_of_order(&mut self, now: Nanos, rto: Nanos, parts: &mut SenderParts<'_>) -> bool {
         let response = self.response.as_mut();
         let undo = response.and_then(|response| response.on_out_of_order(now, rto));
         if let Some(undo) = undo {
@@ -64,7 +64,7 @@ impl LossRecovery {
     }
 
     /// Take a reduction back that was none of the network's making.
-    pub(super) fn undo(&mut self, undo: &Undo, parts: &mut Parts<'_>) {
+    pub(super) fn undo(&mut self, undo: &Undo, parts: &mut SenderParts<'_>) {
         if undo.resume && matches!(self.episode.phase, Phase::Recovery | Phase::Loss) {
             self.episode.phase = Phase::Open;
             self.first_partial = true;

@@ -1,6 +1,6 @@
 //! What is taken for lost, and what is not.
 
-use super::{Judgement, Scoreboard, LOST, RESENT, SACKED, UNTIMED};
+use super::{Scoreboard, SegmentFate, LOST, RESENT, SACKED, UNTIMED};
 use crate::time::Nanos;
 
 impl Scoreboard {
@@ -40,7 +40,7 @@ impl Scoreboard {
     }
 
     /// Judge each segment that is under way by when it left last, where it ends, and whether that was again; whether any is lost.
-    pub fn judge(&mut self, mut judge: impl FnMut(Nanos, u64, bool) -> Judgement) -> bool {
+    pub fn judge(&mut self, mut judge: impl FnMut(Nanos, u64, bool) -> SegmentFate) -> bool {
         let mut any = false;
         for index in 0..self.sent.len() {
             let sent = self.sent[index];
@@ -49,12 +49,12 @@ impl Scoreboard {
                 continue;
             }
             match judge(sent.sent_at, sent.end(), sent.is(RESENT)) {
-                Judgement::Lost => {
+                SegmentFate::Lost => {
                     self.set_lost_again(index);
                     any = true;
                 }
-                Judgement::Keep => {}
-                Judgement::Stop => break,
+                SegmentFate::Keep => {}
+                SegmentFate::Stop => break,
             }
         }
         any

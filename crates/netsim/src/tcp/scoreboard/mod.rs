@@ -84,15 +84,15 @@ pub struct Delivered {
 /// What was delivered since somebody asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Deliveries {
-    /// Of what was sent once, and of what was sent again, the segment that left last.
+    /// The segment that left last: of those sent once, and of those sent again.
     pub latest: [Option<Delivered>; 2],
     /// A segment that was sent once came after one beyond it.
     pub reordered: bool,
 }
 
-/// What becomes of a segment under way.
+/// What a loss detector says of a segment in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judgement {
+pub enum SegmentFate {
     /// It is lost.
     Lost,
     /// It stays as it is.
@@ -103,7 +103,7 @@ pub enum Judgement {
 
 /// How a scoreboard works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+pub struct ScoreboardRules {
     /// SACKed segments above that make a segment lost; none: SACK blocks make none lost.
     pub threshold: Option<u32>,
     /// Leave SACKed retransmissions in the pipe.
@@ -120,7 +120,7 @@ pub struct Rules {
 #[derive(Debug, Clone)]
 struct Rate {
     sampler: RateSampler,
-    /// Of each segment under way, in their order.
+    /// One for each segment in flight, in order.
     stamps: VecDeque<Stamp>,
 }
 
@@ -173,7 +173,7 @@ pub struct Scoreboard {
 
 impl Scoreboard {
     /// An empty board.
-    pub fn new(rules: Rules) -> Self {
+    pub fn new(rules: ScoreboardRules) -> Self {
         let threshold = rules.threshold.map_or(0, |segments| segments as usize);
         Self {
             sent: VecDeque::new(),

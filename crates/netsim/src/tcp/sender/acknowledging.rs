@@ -1,9 +1,9 @@
 //! What an ACK does: window, scoreboard, samples, recovery.
 
-use super::super::config::{BackoffEnd, Sampling};
+use super::super::config::{BackoffEnd, RttSampling};
 use super::super::congestion::Delivery;
 use super::super::receiver::OFF;
-use super::super::recovery::{AckEvent, Phase, Verdict};
+use super::super::recovery::{AckEvent, AckVerdict, Phase};
 use super::super::rtt::last_tick;
 use super::super::scoreboard::Advance;
 use super::super::segment::Segment;
@@ -93,7 +93,7 @@ impl Sender {
         true
     }
 
-    fn follow(&mut self, verdict: &Verdict) {
+    fn follow(&mut self, verdict: &AckVerdict) {
         self.events.lost |= verdict.entered;
         self.events.window_opened |= verdict.opened;
         self.forced |= verdict.retransmit;
@@ -167,7 +167,7 @@ impl Sender {
     fn tell_ns3_delivery(
         &mut self,
         event: &AckEvent,
-        verdict: &Verdict,
+        verdict: &AckVerdict,
         prior_pipe: u64,
         prior_lost: u64,
     ) {
@@ -237,8 +237,8 @@ impl Sender {
             );
         }
         let rtt = match segment.timestamps {
-            _ if self.sampling == Sampling::Departures => (!ambiguous).then(|| now - sent_at),
-            Some(_) if ambiguous && self.sampling == Sampling::FirstSentOnly => None,
+            _ if self.sampling == RttSampling::Departures => (!ambiguous).then(|| now - sent_at),
+            Some(_) if ambiguous && self.sampling == RttSampling::FirstSentOnly => None,
             Some((_, echo)) if self.timestamps => Some(echoed(now, echo)),
             _ if !ambiguous => Some(now - sent_at),
             _ => None,

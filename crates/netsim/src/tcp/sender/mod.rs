@@ -7,16 +7,16 @@ mod usage;
 
 use std::collections::VecDeque;
 
-use self::usage::Usage;
-use super::config::{BackoffEnd, Config, Detection, Sampling, TimeoutRule, WindowGrowth};
+use self::usage::WindowUsage;
+use super::config::{BackoffEnd, Config, Detection, RttSampling, TimeoutRule, WindowGrowth};
 use super::congestion::{CongestionControl, Window};
 use super::delivery_rate::SampleRule;
 use super::events::{Events, PathState};
 use super::pacing::Pacer;
 use super::receiver::OFF;
-use super::recovery::{LossRecovery, Parts, SpuriousResponse};
+use super::recovery::{LossRecovery, SenderParts, SpuriousResponse};
 use super::rtt::RttEstimator;
-use super::scoreboard::{Rules, Scoreboard};
+use super::scoreboard::{Scoreboard, ScoreboardRules};
 use super::statistics::Statistics;
 use crate::prefetch::prefetch;
 use crate::time::Nanos;
@@ -28,7 +28,7 @@ pub struct Sender {
     nagle: bool,
     timestamps: bool,
     backoff_end: BackoffEnd,
-    sampling: Sampling,
+    sampling: RttSampling,
     data_retries: u32,
     persist_first: Option<Nanos>,
     /// The sequence number after the last byte written.
@@ -72,7 +72,7 @@ pub struct Sender {
     /// Whether the congestion window was what held data back last.
     window_limited: bool,
     /// How the window is used, where it grows and falls by that (Linux).
-    usage: Option<Usage>,
+    usage: Option<WindowUsage>,
     /// Whether it falls in a pause.
     restarts: bool,
     /// Whether pacing holds data back.
@@ -100,7 +100,7 @@ impl Sender {
             closing: false,
             fin_sent: false,
             // ns-3 leaves segments that were sent again and then SACKed in the pipe; RFC 6675 takes them out.
-            board: Scoreboard::new(Rules {
+            board: Scoreboard::new(ScoreboardRules {
                 threshold: match config.detection {
                     Detection::DuplicateAcks | Detection::Ns3 => Some(config.duplicate_threshold),
                     Detection::Rack
@@ -111,7 +111,7 @@ impl Sender {
                 keep_resent: config.detection == Detection::Ns3,
                 tracks_deliveries: config.detection == Detection::Rack,
                 samples_rate: congestion.samples(),
-                times_past_resent: config.sampling == Sampling::Departures,
+                times_past_resent: config.sampling == RttSampling::Departures,
             }),
             recovery: LossRecovery::new(config),
             window: Window {
@@ -141,7 +141,7 @@ impl Sender {
             persist_wait: 0,
             timeouts_in_row: 0,
             window_limited: false,
-            usage: (config.growth == WindowGrowth::WhenUsedLately).then(Usage::default),
+            usage: (config.growth == WindowGrowth::WhenUsedLately).then(WindowUsage::default),
             restarts: config.slow_start_after_idle,
             paced: false,
             outside_window: false,
@@ -150,7 +150,7 @@ impl Sender {
         }
     }
 
-    /// Take reductions back by a response of one's own.
+    /// Take reductions back by a user-defined response.
     pub fn respond_by(&mut self, response: Box<dyn SpuriousResponse>) {
         self.recovery.respond_by(response);
     }
@@ -231,7 +231,7 @@ impl Sender {
     }
 
     /// Where samples of the round-trip time come from.
-    pub fn sampling(&self) -> Sampling {
+    pub fn sampling(&self) -> RttSampling {
         self.sampling
     }
 
@@ -323,8 +323,8 @@ impl Sender {
     }
 
     /// The recovery, and what it acts on.
-    fn split(&mut self) -> (&mut LossRecovery, Parts<'_>) {
-        let parts = Parts {
+    fn split(&mut self) -> (&mut LossRecovery, SenderParts<'_>) {
+        let parts = SenderParts {
             board: &mut self.board,
             window: &mut self.window,
             congestion: &mut *self.congestion,

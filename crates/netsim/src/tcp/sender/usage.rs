@@ -6,7 +6,7 @@ use crate::time::Nanos;
 
 /// What of the window was used lately.
 #[derive(Debug, Default)]
-pub(super) struct Usage {
+pub(super) struct WindowUsage {
     /// Until `end` is acknowledged: whether the window has been the limit, else how many segments were out at most.
     limited: bool,
     most_segments: u64,
@@ -16,7 +16,7 @@ pub(super) struct Usage {
     sent_at: Nanos,
 }
 
-impl Usage {
+impl WindowUsage {
     pub(super) fn on_sent(&mut self, now: Nanos) {
         (self.has_sent, self.sent_at) = (true, now);
     }

@@ -1,14 +1,14 @@
 //! Linked increases (RFC 6356).
 
-use super::{Flow, Rule};
+use super::{CouplingRule, SubflowState};
 
 /// LIA: together as aggressive as one TCP on the best of the paths.
 #[derive(Debug, Clone)]
 pub struct Lia;
 
-impl Rule for Lia {
+impl CouplingRule for Lia {
     /// RFC 6356, 3 equation 1.
-    fn increase(&self, flows: &[Flow], own: usize) -> f64 {
+    fn increase(&self, flows: &[SubflowState], own: usize) -> f64 {
         let total: f64 = flows.iter().map(|flow| flow.window).sum();
         (alpha(flows.iter().copied()) / total).min(1.0 / flows[own].window)
     }
@@ -18,9 +18,9 @@ impl Rule for Lia {
 #[derive(Debug, Clone)]
 pub struct Ns3Lia;
 
-impl Rule for Ns3Lia {
-    fn increase(&self, flows: &[Flow], own: usize) -> f64 {
-        let smoothed = |flow: &Flow| Flow {
+impl CouplingRule for Ns3Lia {
+    fn increase(&self, flows: &[SubflowState], own: usize) -> f64 {
+        let smoothed = |flow: &SubflowState| SubflowState {
             window: flow.smoothed_window,
             ..*flow
         };
@@ -35,7 +35,7 @@ impl Rule for Ns3Lia {
 }
 
 /// RFC 6356, 3 equation 2.
-fn alpha(flows: impl Iterator<Item = Flow>) -> f64 {
+fn alpha(flows: impl Iterator<Item = SubflowState>) -> f64 {
     let (mut total, mut rates, mut best) = (0.0, 0.0, 0.0);
     for flow in flows {
         total += flow.window;

@@ -1,6 +1,6 @@
 //! Congestion controls that couple the subflows of an MPTCP connection.
 //!
-//! Each subflow has a [`Member`] of its own; what they know of each other is one table that they share. A rule says by how much
+//! Each subflow has a [`CoupledControl`] of its own; what they know of each other is one table that they share. A rule says by how much
 //! the window grows with an acknowledged segment and shrinks with a loss; slow start and timeouts are those of the profile's Reno,
 //! since RFC 6356, 3 changes congestion avoidance alone. Windows are in segments here and times in seconds, as in the papers.
 
@@ -25,10 +25,10 @@ use crate::time::{Nanos, SECOND};
 
 /// A subflow, as the others see it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Flow {
+pub struct SubflowState {
     /// Congestion window in segments.
     pub window: f64,
-    /// The window smoothed over ACKs, where the rule goes by it ([`Rule::goes_by_smoothed_windows`]).
+    /// The window smoothed over ACKs, where the rule goes by it ([`CouplingRule::goes_by_smoothed_windows`]).
     pub smoothed_window: f64,
     /// Smoothed round-trip time in seconds; 0 until measured: then it does not count.
     pub rtt: f64,
@@ -36,7 +36,7 @@ pub struct Flow {
     pub between_losses: [f64; 2],
 }
 
-impl Flow {
+impl SubflowState {
     /// Segments a second.
     pub fn rate(&self) -> f64 {
         self.window / self.rtt
@@ -52,36 +52,36 @@ impl Flow {
 }
 
 /// How a coupled control grows and shrinks the window in congestion avoidance.
-pub trait Rule: std::fmt::Debug + Send {
+pub trait CouplingRule: std::fmt::Debug + Send {
     /// Segments by which the window of `flows[own]` grows when one segment is acknowledged; `flows` are those with a round-trip time.
-    fn increase(&self, flows: &[Flow], own: usize) -> f64;
+    fn increase(&self, flows: &[SubflowState], own: usize) -> f64;
 
     /// What is left of the window of `flows[own]` after a loss, in segments; half of it as with Reno.
-    fn decrease(&self, flows: &[Flow], own: usize) -> f64 {
+    fn decrease(&self, flows: &[SubflowState], own: usize) -> f64 {
         flows[own].window / 2.0
     }
 
-    /// Whether [`Flow::smoothed_window`] counts.
+    /// Whether [`SubflowState::smoothed_window`] counts.
     fn goes_by_smoothed_windows(&self) -> bool {
         false
     }
 
-    /// Whether [`Flow::between_losses`] counts.
+    /// Whether [`SubflowState::between_losses`] counts.
     fn goes_by_losses(&self) -> bool {
         false
     }
 }
 
-type Table = Arc<Mutex<Vec<Flow>>>;
+type Table = Arc<Mutex<Vec<SubflowState>>>;
 
-fn lock(table: &Table) -> MutexGuard<'_, Vec<Flow>> {
+fn lock(table: &Table) -> MutexGuard<'_, Vec<SubflowState>> {
     // A simulation runs in one thread: nobody leaves the table half written.
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The congestion control of one subflow.
 #[derive(Debug)]
-pub struct Member<R> {
+pub struct CoupledControl<R> {
     rule: R,
     table: Table,
     own: usize,
@@ -92,13 +92,13 @@ pub struct Member<R> {
 }
 
 /// The controls of `count` subflows that a rule couples, which count as a Reno of `growth` does.
-pub fn couple<R: Rule + Clone + 'static>(
+pub fn couple<R: CouplingRule + Clone + 'static>(
     rule: R,
     growth: RenoGrowth,
     count: usize,
 ) -> Vec<Box<dyn CongestionControl>> {
     let table = table(count);
-    let member = |own| Member {
+    let member = |own| CoupledControl {
         rule: rule.clone(),
         table: Arc::clone(&table),
         own,
@@ -111,7 +111,7 @@ pub fn couple<R: Rule + Clone + 'static>(
 }
 
 fn table(count: usize) -> Table {
-    let flow = Flow {
+    let flow = SubflowState {
         window: 0.0,
         smoothed_window: 0.0,
         rtt: 0.0,
@@ -121,8 +121,8 @@ fn table(count: usize) -> Table {
 }
 
 /// The flows with a round-trip time and a window, and where `own` is among them.
-fn counted(flows: &[Flow], own: usize) -> (Vec<Flow>, usize) {
-    let counts = |flow: &Flow| flow.rtt > 0.0 && flow.window > 0.0;
+fn counted(flows: &[SubflowState], own: usize) -> (Vec<SubflowState>, usize) {
+    let counts = |flow: &SubflowState| flow.rtt > 0.0 && flow.window > 0.0;
     let place = flows[..own].iter().filter(|flow| counts(flow)).count();
     (
         flows.iter().copied().filter(|flow| counts(flow)).collect(),
@@ -138,7 +138,7 @@ fn seconds(time: Nanos) -> f64 {
     time as f64 / SECOND as f64
 }
 
-impl<R: Rule> Member<R> {
+impl<R: CouplingRule> CoupledControl<R> {
     /// Grow in slow start: as all that is acknowledged where the profile's Reno does, else a segment at most.
     fn open(&self, window: &mut Window, bytes: u64) {
         match self.growth {
@@ -172,7 +172,7 @@ impl<R: Rule> Member<R> {
     }
 }
 
-impl<R: Rule> CongestionControl for Member<R> {
+impl<R: CouplingRule> CongestionControl for CoupledControl<R> {
     fn samples(&self) -> Option<SampleRule> {
         self.rule.goes_by_losses().then_some(SampleRule::Draft)
     }
@@ -207,7 +207,7 @@ impl<R: Rule> CongestionControl for Member<R> {
     }
 
     fn on_loss(&mut self, _now: Nanos, window: &mut Window, flight: u64) {
-        // Of what is under way, not of a window that was not used, nor of lost data that is still out.
+        // From the bytes in flight: neither an unused window nor lost data that is still out counts.
         let left = self.left_after_loss(window, flight.min(window.cwnd));
         window.ssthresh = left.max(2 * window.segment());
         lock(&self.table)[self.own].window = segments(window);
@@ -235,8 +235,8 @@ impl<R: Rule> CongestionControl for Member<R> {
 mod tests {
     use super::*;
 
-    fn flow(window: f64, rtt: f64) -> Flow {
-        Flow {
+    fn flow(window: f64, rtt: f64) -> SubflowState {
+        SubflowState {
             window,
             smoothed_window: window,
             rtt,
@@ -245,7 +245,7 @@ mod tests {
     }
 
     /// Drive two coupled windows over links that lose with probability `loss`, by expectation: growth on all but the lost ones.
-    fn equilibrium<R: Rule>(rule: &R, loss: [f64; 2], rtt: [f64; 2]) -> [f64; 2] {
+    fn equilibrium<R: CouplingRule>(rule: &R, loss: [f64; 2], rtt: [f64; 2]) -> [f64; 2] {
         let mut flows = vec![flow(10.0, rtt[0]), flow(10.0, rtt[1])];
         for _ in 0..2_000_000 {
             let change: Vec<f64> = (0..2)
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn on_one_path_every_rule_is_reno() {
         let flows = [flow(20.0, 0.1)];
-        let rules: [&dyn Rule; 3] = [&Lia, &Balia, &FullyCoupled];
+        let rules: [&dyn CouplingRule; 3] = [&Lia, &Balia, &FullyCoupled];
         for rule in rules {
             let growth = rule.increase(&flows, 0);
             assert!((growth - 0.05).abs() < 1e-9, "{rule:?}: {growth}");
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn what_is_delivered_in_a_recovery_counts_between_losses() {
         let table = table(1);
-        let mut member = Member {
+        let mut member = CoupledControl {
             rule: Olia,
             table: Arc::clone(&table),
             own: 0,

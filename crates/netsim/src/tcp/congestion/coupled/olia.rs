@@ -1,22 +1,22 @@
 //! Opportunistic linked increases (Khalili et al., "MPTCP is not Pareto-optimal", CoNEXT 2012; draft-khalili-mptcp-congestion-control).
 
-use super::{Flow, Rule};
+use super::{CouplingRule, SubflowState};
 
 /// OLIA: Kelly and Voice's increase, and a term that moves windows from large ones to the best paths.
 #[derive(Debug, Clone)]
 pub struct Olia;
 
 /// Largest by `value`, and all within rounding of it.
-fn largest(flows: &[Flow], value: impl Fn(&Flow) -> f64) -> Vec<usize> {
+fn largest(flows: &[SubflowState], value: impl Fn(&SubflowState) -> f64) -> Vec<usize> {
     let best = flows.iter().map(&value).fold(f64::MIN, f64::max);
     let near = |index: &usize| value(&flows[*index]) >= best * (1.0 - 1e-9);
     (0..flows.len()).filter(near).collect()
 }
 
-impl Rule for Olia {
+impl CouplingRule for Olia {
     /// Equations 5 and 6.
-    fn increase(&self, flows: &[Flow], own: usize) -> f64 {
-        let rates: f64 = flows.iter().map(Flow::rate).sum();
+    fn increase(&self, flows: &[SubflowState], own: usize) -> f64 {
+        let rates: f64 = flows.iter().map(SubflowState::rate).sum();
         let flow = &flows[own];
         let kelly = flow.window / (flow.rtt * flow.rtt) / (rates * rates);
         let largest_windows = largest(flows, |flow| flow.window);

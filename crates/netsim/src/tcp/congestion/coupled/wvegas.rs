@@ -10,7 +10,7 @@ use crate::time::Nanos;
 /// Segments that all subflows together keep queued (section IV: total_alpha).
 const TOTAL_ALPHA: f64 = 10.0;
 /// The least that one keeps queued.
-const LEAST_ALPHA: f64 = 2.0;
+const MIN_ALPHA: f64 = 2.0;
 /// Queued segments beyond which slow start ends (gamma of Vegas).
 const GAMMA: f64 = 1.0;
 
@@ -20,7 +20,7 @@ pub struct WVegas {
     table: Table,
     own: usize,
     base_rtt: Option<Nanos>,
-    /// Of the present round: sum of samples, how many, and when it ends.
+    /// The present round: sum of its samples, their number, and when it ends.
     sum: Nanos,
     samples: u64,
     until: Nanos,
@@ -66,7 +66,7 @@ impl WVegas {
             }
             return;
         }
-        let alpha = (share * TOTAL_ALPHA).max(LEAST_ALPHA);
+        let alpha = (share * TOTAL_ALPHA).max(MIN_ALPHA);
         if queued > alpha {
             window.cwnd = window.cwnd.saturating_sub(segment).max(2 * segment);
         } else if queued < alpha {

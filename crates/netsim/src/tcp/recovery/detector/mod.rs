@@ -1,13 +1,13 @@
 //! What is taken for lost, and when.
 
-mod delay;
 mod duplicates;
 mod rack;
+mod tcp_pr;
 mod timer_only;
 
-pub use delay::Delay;
 pub use duplicates::DuplicateAcks;
 pub use rack::Rack;
+pub use tcp_pr::TcpPr;
 pub use timer_only::TimerOnly;
 
 use super::super::config::{Config, Detection};
@@ -130,6 +130,6 @@ pub fn build(config: &Config) -> Box<dyn LossDetector> {
         Detection::Ns3Mptcp(method) => Box::new(Ns3MptcpDuplicateAcks::new(threshold, method)),
         Detection::TimerOnly => Box::new(TimerOnly),
         Detection::Rack => Box::new(Rack::new(config)),
-        Detection::Delay => Box::<Delay>::default(),
+        Detection::Delay => Box::<TcpPr>::default(),
     }
 }

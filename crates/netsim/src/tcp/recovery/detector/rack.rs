@@ -3,7 +3,7 @@
 use super::super::super::config::Config;
 use super::super::super::receiver::OFF;
 use super::super::super::rtt::last_tick;
-use super::super::super::scoreboard::{Delivered, Judgement, Scoreboard};
+use super::super::super::scoreboard::{Delivered, Scoreboard, SegmentFate};
 use super::super::super::segment::Segment;
 use super::super::{AckEvent, Episode, Phase};
 use super::LossDetector;
@@ -12,7 +12,7 @@ use crate::time::{Nanos, SECOND};
 /// Recoveries after which the window for reordering is as small as at first (6.2 step 4: 16).
 const PERSIST_RECOVERIES: u32 = 16;
 /// For how long a round trip may count as the least (Linux's `tcp_min_rtt_wlen`).
-const LEAST_RTT_WINDOW: Nanos = 300 * SECOND;
+const MIN_RTT_WINDOW: Nanos = 300 * SECOND;
 
 /// A segment is lost if one that left later was delivered, and a round trip with a window for reordering is over.
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ impl Rack {
 
     /// 6.2 step 1.
     fn note_rtt(&mut self, now: Nanos, rtt: Nanos) {
-        if rtt <= self.min_rtt || now - self.min_rtt_at > LEAST_RTT_WINDOW {
+        if rtt <= self.min_rtt || now - self.min_rtt_at > MIN_RTT_WINDOW {
             (self.min_rtt, self.min_rtt_at) = (rtt, now);
         }
     }
@@ -131,16 +131,16 @@ impl Rack {
             if (sent_at, end) >= latest {
                 // First transmissions come in the order of their times.
                 return if again {
-                    Judgement::Keep
+                    SegmentFate::Keep
                 } else {
-                    Judgement::Stop
+                    SegmentFate::Stop
                 };
             }
             if sent_at + patience <= now {
-                return Judgement::Lost;
+                return SegmentFate::Lost;
             }
             due = due.max(sent_at + patience);
-            Judgement::Keep
+            SegmentFate::Keep
         });
         if due > 0 {
             self.due = due;

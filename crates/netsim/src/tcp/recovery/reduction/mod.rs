@@ -5,30 +5,30 @@ mod keep;
 pub(in crate::tcp) mod prr;
 
 pub use classic::Classic;
-pub use keep::Keep;
+pub use keep::KeepWindow;
 pub use prr::Prr;
 
 use super::super::config::{Config, Detection, Reduction};
 use super::super::ns3::{Ns3, Ns3Mptcp};
 use super::super::scoreboard::Scoreboard;
-use super::{AckEvent, Episode, Parts};
+use super::{AckEvent, Episode, SenderParts};
 
 /// Shrinks the window in a recovery. What is left to its default is as the RFCs have it.
 pub trait WindowReduction: std::fmt::Debug + Send {
     /// A recovery begins: ask the congestion control for `ssthresh`, and set the window.
-    fn enter(&mut self, event: &AckEvent, episode: &Episode, parts: &mut Parts<'_>);
+    fn enter(&mut self, event: &AckEvent, episode: &Episode, parts: &mut SenderParts<'_>);
 
     /// A duplicate ACK has arrived in a recovery.
-    fn on_duplicate(&mut self, _event: &AckEvent, _parts: &mut Parts<'_>) {}
+    fn on_duplicate(&mut self, _event: &AckEvent, _parts: &mut SenderParts<'_>) {}
 
     /// A partial ACK of a segment at least has arrived.
-    fn on_partial(&mut self, _event: &AckEvent, _parts: &mut Parts<'_>) {}
+    fn on_partial(&mut self, _event: &AckEvent, _parts: &mut SenderParts<'_>) {}
 
     /// `bytes` left in a recovery.
     fn on_sent(&mut self, _bytes: u64) {}
 
     /// The recovery has ended: set the window.
-    fn leave(&mut self, parts: &mut Parts<'_>);
+    fn leave(&mut self, parts: &mut SenderParts<'_>);
 
     /// Whether each timeout of the same segment lowers `ssthresh`. RFC 5681, 3.1 holds it.
     fn lowers_at_each_timeout(&self) -> bool {
@@ -54,7 +54,7 @@ fn flight(episode: &Episode, board: &Scoreboard) -> u64 {
 /// The reduction that a configuration asks for.
 pub fn build(config: &Config) -> Box<dyn WindowReduction> {
     match (config.reduction, config.detection) {
-        (Reduction::Keep, _) => Box::new(Keep),
+        (Reduction::Keep, _) => Box::new(KeepWindow),
         (_, Detection::Ns3Mptcp(_)) => Box::new(Ns3Mptcp),
         (reduction, Detection::Ns3) => Box::new(Ns3::new(reduction)),
         (Reduction::Classic, _) => Box::new(Classic),

@@ -1,6 +1,6 @@
 //! Proportional rate reduction (RFC 6937).
 
-use super::super::{AckEvent, Episode, Parts};
+use super::super::{AckEvent, Episode, SenderParts};
 use super::{flight, WindowReduction};
 
 /// Sends so that the window is `ssthresh` at the end of the recovery, in step with what is delivered.
@@ -48,7 +48,7 @@ impl Count {
         &mut self,
         delivered: u64,
         pipe: u64,
-        parts: &mut Parts<'_>,
+        parts: &mut SenderParts<'_>,
         limit: impl FnOnce(i64, i64) -> i64,
     ) {
         self.delivered += delivered;
@@ -77,7 +77,7 @@ impl Prr {
         }
     }
 
-    fn update(&mut self, delivered: u64, pipe: u64, parts: &mut Parts<'_>) {
+    fn update(&mut self, delivered: u64, pipe: u64, parts: &mut SenderParts<'_>) {
         let conservative = self.conservative;
         self.count
             .update(delivered, pipe, parts, |unspent, segment| {
@@ -91,7 +91,7 @@ impl Prr {
 }
 
 impl WindowReduction for Prr {
-    fn enter(&mut self, event: &AckEvent, episode: &Episode, parts: &mut Parts<'_>) {
+    fn enter(&mut self, event: &AckEvent, episode: &Episode, parts: &mut SenderParts<'_>) {
         let flight = flight(episode, parts.board);
         let pipe = parts.board.pipe();
         parts.congestion.on_loss(event.now, parts.window, flight);
@@ -100,7 +100,7 @@ impl WindowReduction for Prr {
         self.update(event.delivered, pipe, parts);
     }
 
-    fn on_duplicate(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {
+    fn on_duplicate(&mut self, event: &AckEvent, parts: &mut SenderParts<'_>) {
         let mut delivered = event.delivered;
         if delivered == 0 {
             delivered = parts.window.segment();
@@ -110,7 +110,7 @@ impl WindowReduction for Prr {
         self.update(delivered, pipe, parts);
     }
 
-    fn on_partial(&mut self, event: &AckEvent, parts: &mut Parts<'_>) {
+    fn on_partial(&mut self, event: &AckEvent, parts: &mut SenderParts<'_>) {
         let counted = event.delivered.min(self.booked);
         self.booked -= counted;
         let pipe = parts.board.pipe();
@@ -121,7 +121,7 @@ impl WindowReduction for Prr {
         self.count.out += bytes;
     }
 
-    fn leave(&mut self, parts: &mut Parts<'_>) {
+    fn leave(&mut self, parts: &mut SenderParts<'_>) {
         parts.set_window(parts.window.ssthresh);
     }
 

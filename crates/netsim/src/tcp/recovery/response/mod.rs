@@ -1,18 +1,18 @@
 //! What is remembered of a reduction, and when it is undone.
 
-mod door;
 mod dsack;
 mod eifel;
 mod frto;
 mod linux;
+mod tcp_door;
 
-pub use door::Door;
 pub use dsack::DSack;
 pub use eifel::Eifel;
 pub use frto::FRto;
 pub use linux::Linux;
+pub use tcp_door::TcpDoor;
 
-use super::super::config::{Config, Detection, Ns3MptcpMethod, Spurious};
+use super::super::config::{Config, Detection, Ns3MptcpMethod, SpuriousHandling};
 use super::super::congestion::Window;
 use super::super::ns3::{FRtoStep, Ns3DSack, Ns3Eifel, Ns3FRto};
 use super::super::scoreboard::{Scoreboard, Transmission};
@@ -97,12 +97,12 @@ pub fn build(config: &Config) -> Option<Box<dyn SpuriousResponse>> {
         return ns3_mptcp(method);
     }
     match config.spurious {
-        Spurious::Ignored => None,
-        Spurious::Linux => Some(Box::<Linux>::default()),
-        Spurious::Eifel => Some(Box::new(Eifel::new(config))),
-        Spurious::FRto => Some(Box::<FRto>::default()),
-        Spurious::DSack => Some(Box::<DSack>::default()),
-        Spurious::Door => Some(Box::<Door>::default()),
+        SpuriousHandling::Ignored => None,
+        SpuriousHandling::Linux => Some(Box::<Linux>::default()),
+        SpuriousHandling::Eifel => Some(Box::new(Eifel::new(config))),
+        SpuriousHandling::FRto => Some(Box::<FRto>::default()),
+        SpuriousHandling::DSack => Some(Box::<DSack>::default()),
+        SpuriousHandling::Door => Some(Box::<TcpDoor>::default()),
     }
 }
 

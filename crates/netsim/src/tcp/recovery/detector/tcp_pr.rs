@@ -1,7 +1,7 @@
 //! Loss by delay alone: TCP-PR (Bohacek, Hespanha, Lee, Lim, Obraczka, "TCP-PR: TCP for Persistent Packet Reordering", ICDCS 2003).
 
 use super::super::super::receiver::OFF;
-use super::super::super::scoreboard::{Judgement, Scoreboard};
+use super::super::super::scoreboard::{Scoreboard, SegmentFate};
 use super::super::super::segment::Segment;
 use super::super::{AckEvent, Episode};
 use super::LossDetector;
@@ -12,17 +12,17 @@ const ALPHA: f64 = 0.995;
 /// How many times the greatest round trip a segment may take (section 3.1: 3).
 const BETA: f64 = 3.0;
 
-/// A segment is lost once it is out for longer than `mxrtt`, some times the greatest round trip of late; duplicates mean nothing.
+/// A segment is lost once it is out for longer than `mxrtt`, a multiple of the greatest recent round trip; duplicates mean nothing.
 ///
 /// Extreme losses (section 3.2), after which TCP-PR begins with a segment, are left to the retransmission timer.
 #[derive(Debug, Clone, Default)]
-pub struct Delay {
+pub struct TcpPr {
     /// `ewrtt` in nanoseconds.
     greatest: f64,
     due: Option<Nanos>,
 }
 
-impl Delay {
+impl TcpPr {
     /// `mxrtt`; [`OFF`] until a round trip is known.
     fn patience(&self) -> Nanos {
         if self.greatest > 0.0 {
@@ -38,14 +38,14 @@ impl Delay {
         let lost = board.judge(|sent_at, _, again| {
             let deadline = sent_at.saturating_add(patience);
             if deadline <= now {
-                return Judgement::Lost;
+                return SegmentFate::Lost;
             }
             due = due.min(deadline);
             // First transmissions come in the order of their times.
             if again {
-                Judgement::Keep
+                SegmentFate::Keep
             } else {
-                Judgement::Stop
+                SegmentFate::Stop
             }
         });
         self.due = (due != OFF).then_some(due);
@@ -53,7 +53,7 @@ impl Delay {
     }
 }
 
-impl LossDetector for Delay {
+impl LossDetector for TcpPr {
     fn on_ack(
         &mut self,
         event: &AckEvent,

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use netsim::link::Drop;
-pub use netsim::link::Place;
+use netsim::link::DropReason;
+pub use netsim::link::MediumPair;
 use netsim::wifi::media::Media;
-use netsim::wifi::queueing::Offer;
+use netsim::wifi::queueing::MacPacket;
 
 use crate::request::Wireless;
 use crate::shaper::Occupancy;
@@ -16,19 +16,19 @@ use crate::shaper::Occupancy;
 /// Bytes of an Ethernet header, which a frame on the air does not have.
 const LINK_HEADER_BYTES: u32 = 14;
 
-/// Why a frame is gone.
+/// Where a frame was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
+pub enum AirLoss {
     /// Its queue was full, or the queue discipline has dropped it.
     Queue,
     /// The medium lost it.
     Medium,
 }
 
-/// A frame that waits for the medium, or is on it.
+/// A frame that waits for the medium or is being sent.
 #[derive(Debug)]
-struct Held<T> {
-    place: Place,
+struct PendingFrame<T> {
+    place: MediumPair,
     size_bytes: u32,
     flow: u32,
     payload: T,
@@ -36,17 +36,17 @@ struct Held<T> {
 
 /// The media of all wireless wires, with payloads of type `T`.
 #[derive(Debug)]
-pub struct Air<T> {
+pub struct WirelessMedia<T> {
     media: Media<String>,
     /// The latest time up to which the media have acted.
     clock_ns: u64,
     /// Arrivals that the media have not been told of, by time and number.
     arrivals: BTreeSet<(u64, u32)>,
-    held: BTreeMap<u32, Held<T>>,
+    held: BTreeMap<u32, PendingFrame<T>>,
     next_number: u32,
 }
 
-impl<T> Default for Air<T> {
+impl<T> Default for WirelessMedia<T> {
     fn default() -> Self {
         Self {
             media: Media::default(),
@@ -58,12 +58,12 @@ impl<T> Default for Air<T> {
     }
 }
 
-impl<T> Air<T> {
+impl<T> WirelessMedia<T> {
     /// Puts a wire on its medium; the places of its two directions.
     ///
     /// # Errors
     /// Wires of one channel whose media differ, as a sentence's end.
-    pub fn join(&mut self, wire: &Wireless) -> Result<[Place; 2], &'static str> {
+    pub fn join(&mut self, wire: &Wireless) -> Result<[MediumPair; 2], &'static str> {
         let (seed, stations) = (wire.seed, wire.stations.clone());
         let (link, queue_packets) = (&wire.link, wire.queue_packets);
         self.media
@@ -71,14 +71,21 @@ impl<T> Air<T> {
     }
 
     /// Accepts a frame of `size_bytes` that arrived at `now_ns`; `flow` is of its connection and direction.
-    pub fn offer(&mut self, now_ns: u64, place: Place, size_bytes: u32, flow: u32, payload: T) {
+    pub fn offer(
+        &mut self,
+        now_ns: u64,
+        place: MediumPair,
+        size_bytes: u32,
+        flow: u32,
+        payload: T,
+    ) {
         let number = self.next_number;
         self.next_number = number.wrapping_add(1);
         let time_ns = now_ns.max(self.clock_ns);
         self.arrivals.insert((time_ns, number));
         self.held.insert(
             number,
-            Held {
+            PendingFrame {
                 place,
                 size_bytes,
                 flow,
@@ -98,7 +105,7 @@ impl<T> Air<T> {
     }
 
     /// Has the media act up to `until_ns`; `settle` is told of each frame when, and what has become of it.
-    pub fn run(&mut self, until_ns: u64, mut settle: impl FnMut(u64, u32, T, Option<Loss>)) {
+    pub fn run(&mut self, until_ns: u64, mut settle: impl FnMut(u64, u32, T, Option<AirLoss>)) {
         while let Some(time_ns) = self.next_event_ns().filter(|&time_ns| time_ns <= until_ns) {
             let time_ns = time_ns.max(self.clock_ns);
             self.clock_ns = time_ns;
@@ -122,11 +129,11 @@ impl<T> Air<T> {
     }
 
     /// Returns the payloads of one direction's frames, which are lost since it goes down.
-    pub fn go_down(&mut self, place: Place) -> Vec<T> {
+    pub fn go_down(&mut self, place: MediumPair) -> Vec<T> {
         let medium = &mut self.media.all()[place.medium as usize];
         medium.go_down(place.pair);
         medium.take_outcomes();
-        let lost = |held: &Held<T>| held.place == place;
+        let lost = |held: &PendingFrame<T>| held.place == place;
         self.arrivals
             .retain(|(_, number)| !lost(&self.held[number]));
         let numbers: Vec<u32> = self
@@ -140,7 +147,7 @@ impl<T> Air<T> {
     }
 
     /// Frames of one direction that wait or are on the air.
-    pub fn waiting(&self, place: Place) -> Occupancy {
+    pub fn waiting(&self, place: MediumPair) -> Occupancy {
         let mut waiting = Occupancy::default();
         for held in self.held.values().filter(|held| held.place == place) {
             waiting.packets += 1;
@@ -153,15 +160,15 @@ impl<T> Air<T> {
         &mut self,
         now_ns: u64,
         number: u32,
-        settle: &mut impl FnMut(u64, u32, T, Option<Loss>),
+        settle: &mut impl FnMut(u64, u32, T, Option<AirLoss>),
     ) {
-        let Held {
+        let PendingFrame {
             place,
             size_bytes,
             flow,
             ..
         } = self.held[&number];
-        let offer = Offer {
+        let offer = MacPacket {
             packet: number,
             cursor: 0,
             bytes: size_bytes,
@@ -169,7 +176,7 @@ impl<T> Air<T> {
         };
         let medium = &mut self.media.all()[place.medium as usize];
         if medium.enqueue(now_ns, place.pair, offer).is_err() {
-            self.end(now_ns, number, Some(Loss::Queue), settle);
+            self.end(now_ns, number, Some(AirLoss::Queue), settle);
         }
         self.settle(now_ns, place.medium, settle);
     }
@@ -178,12 +185,12 @@ impl<T> Air<T> {
         &mut self,
         now_ns: u64,
         medium: u32,
-        settle: &mut impl FnMut(u64, u32, T, Option<Loss>),
+        settle: &mut impl FnMut(u64, u32, T, Option<AirLoss>),
     ) {
         for outcome in self.media.all()[medium as usize].take_outcomes() {
             let loss = outcome.dropped.map(|reason| match reason {
-                Drop::QueueFull => Loss::Queue,
-                Drop::Lost | Drop::Down => Loss::Medium,
+                DropReason::QueueFull => AirLoss::Queue,
+                DropReason::Lost | DropReason::Down => AirLoss::Medium,
             });
             self.end(now_ns, outcome.frame.packet, loss, settle);
         }
@@ -193,8 +200,8 @@ impl<T> Air<T> {
         &mut self,
         now_ns: u64,
         number: u32,
-        loss: Option<Loss>,
-        settle: &mut impl FnMut(u64, u32, T, Option<Loss>),
+        loss: Option<AirLoss>,
+        settle: &mut impl FnMut(u64, u32, T, Option<AirLoss>),
     ) {
         let held = self.held.remove(&number).expect("it is on the medium");
         settle(now_ns, held.size_bytes, held.payload, loss);
@@ -223,7 +230,7 @@ mod tests {
     /// (gap to the frame before in ns, direction, size in bytes)
     type Arrival = (u64, usize, u32);
     /// When, which frame, what became of it.
-    type Settled = (u64, usize, Option<Loss>);
+    type Settled = (u64, usize, Option<AirLoss>);
 
     fn wire(distance_m: f64, queue_packets: u64, more: &str) -> Wireless {
         let link = format!(
@@ -239,10 +246,10 @@ mod tests {
 
     /// Offers frames, and looks every `look_every` ns, or at the end alone.
     fn run(wifi: &Wireless, arrivals: &[Arrival], look_every: Option<u64>) -> Vec<Settled> {
-        let mut air = Air::default();
+        let mut air = WirelessMedia::default();
         let places = air.join(wifi).unwrap();
         let (mut now, mut looked, mut settled) = (0, 0, Vec::new());
-        let mut look = |air: &mut Air<usize>, until| {
+        let mut look = |air: &mut WirelessMedia<usize>, until| {
             air.run(until, |time, _, number, loss| {
                 settled.push((time, number, loss));
             });
@@ -302,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_direction_that_goes_down_loses_its_frames_alone() {
-        let mut air = Air::default();
+        let mut air = WirelessMedia::default();
         let [there, back] = air.join(&wire(5.0, 10, "")).unwrap();
         (0..6).for_each(|number| air.offer(0, [there, back][number % 2], 1000, 0, number));
         air.run(400_000, |_, _, number, _| assert!(number < 2));
@@ -317,7 +324,7 @@ mod tests {
 
     #[test]
     fn wires_of_one_channel_are_on_one_medium() {
-        let mut air = Air::<()>::default();
+        let mut air = WirelessMedia::<()>::default();
         let named = r#","channel":"home""#;
         let first = air.join(&wire(5.0, 10, named)).unwrap()[0].medium;
         assert_eq!(air.join(&wire(9.0, 10, named)).unwrap()[0].medium, first);

@@ -2,13 +2,13 @@
 
 use super::plain;
 use super::script::Script;
-use netsim::tcp::config::{Detection, Spurious};
+use netsim::tcp::config::{Detection, SpuriousHandling};
 use netsim::tcp::Config;
 
 fn with_door() -> Config {
     Config {
         limited_transmit: false,
-        spurious: Spurious::Door,
+        spurious: SpuriousHandling::Door,
         ..plain()
     }
 }

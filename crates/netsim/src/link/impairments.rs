@@ -1,31 +1,31 @@
 //! Losses and jitter of a wire.
 
 use super::LinkSettings;
-use crate::random::{below, Chance, SplitMix64};
+use crate::random::{below, Bernoulli, SplitMix64};
 use crate::time::Nanos;
 
 /// What the wire draws for each packet.
 #[derive(Debug)]
-pub(super) struct Chances {
-    pub(super) loss: Option<(Chance, SplitMix64)>,
+pub(super) struct Impairments {
+    pub(super) loss: Option<(Bernoulli, SplitMix64)>,
     pub(super) jitter: Option<SplitMix64>,
     pub(super) last_arrival: Nanos,
 }
 
-impl Chances {
+impl Impairments {
     pub(super) fn new(
         settings: &LinkSettings,
         loss: SplitMix64,
         jitter: SplitMix64,
     ) -> Option<Box<Self>> {
-        let chances = Self::of(settings, loss, jitter);
-        let any = chances.loss.is_some() || chances.jitter.is_some();
-        any.then(|| Box::new(chances))
+        let impairments = Self::of(settings, loss, jitter);
+        let any = impairments.loss.is_some() || impairments.jitter.is_some();
+        any.then(|| Box::new(impairments))
     }
 
     pub(super) fn of(settings: &LinkSettings, loss: SplitMix64, jitter: SplitMix64) -> Self {
         Self {
-            loss: (settings.loss > 0.0).then(|| (Chance::new(settings.loss), loss)),
+            loss: (settings.loss > 0.0).then(|| (Bernoulli::new(settings.loss), loss)),
             jitter: (settings.jitter > 0).then_some(jitter),
             last_arrival: 0,
         }

@@ -11,13 +11,13 @@ use crate::time::Nanos;
 ///
 /// The paper leaves T1 and T2 open; both are the retransmission timeout here, within which a late segment can still come.
 #[derive(Debug, Clone, Default)]
-pub struct Door {
+pub struct TcpDoor {
     hold_until: Nanos,
     /// When the window was last reduced, and what it was before.
     reduced: Option<(Nanos, Window)>,
 }
 
-impl SpuriousResponse for Door {
+impl SpuriousResponse for TcpDoor {
     fn on_reduction(&mut self, now: Nanos, window: &Window, _: &Scoreboard, _: bool) {
         self.reduced = Some((now, *window));
     }
