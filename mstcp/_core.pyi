@@ -12,10 +12,10 @@ __all__ = [
     "MAX_STREAMS",
     "SCHEDULERS",
     "Action",
-    "Bell",
     "Connection",
     "Counters",
     "Incoming",
+    "LoopWaker",
     "Readiness",
     "Server",
     "Waiter",
@@ -153,8 +153,8 @@ class Connection:
         The peer may then send as many more, and hears of it by `settle`.
         """
 
-    def hand_over(self, bell: Bell, number: int, /) -> Waiter:
-        """Allow threads to drive the connection; they ring the bell with the number for its loop."""
+    def hand_over(self, waker: LoopWaker, number: int, /) -> Waiter:
+        """Allow threads to drive the connection; they wake the loop with this number."""
 
     def write_file(self, descriptor: int, offset: int, length: int, /) -> None:
         """Queue a part of a file, 1 byte at least, without copying it; OSError if it cannot be mapped.
@@ -317,17 +317,17 @@ class Incoming:
         """Close it."""
 
 @final
-class Bell:
+class LoopWaker:
     """Wakes an event loop that threads want something of."""
 
-    def __new__(cls) -> Bell:
+    def __new__(cls) -> LoopWaker:
         """Make one; OSError if there is no descriptor left."""
 
     def fileno(self) -> int:
-        """Return what the loop watches: readable when somebody has rung."""
+        """Return the descriptor that the loop watches: readable once a thread has woken it."""
 
     def take(self) -> list[int]:
-        """Return the numbers that were rung since the last call."""
+        """Return the numbers that woke the loop since the last call."""
 
 def keep_waiting_threads() -> None:
     """Keep threads that wait in a `Waiter` there for good: the process ends."""

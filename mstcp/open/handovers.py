@@ -27,7 +27,7 @@ class Handovers:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._bell = _core.Bell()
+        self._waker = _core.LoopWaker()
         self._numbers = itertools.count()
         self._all: weakref.WeakValueDictionary[int, ConnectionTransport] = weakref.WeakValueDictionary()
         self._waiters: weakref.WeakKeyDictionary[ConnectionTransport, _core.Waiter] = (
@@ -36,18 +36,18 @@ class Handovers:
         # Those that threads have used recently: nobody else may hold them.
         self._out: dict[int, ConnectionTransport] = {}
         self._timer: asyncio.TimerHandle | None = None
-        loop.add_reader(self._bell.fileno(), self._on_bell)
+        loop.add_reader(self._waker.fileno(), self._on_wake)
 
     def hand_over(self, transport: ConnectionTransport) -> _core.Waiter:
         """Return what threads drive a connection by."""
         number = next(self._numbers)
-        waiter = transport.shell.hand_over(self._bell, number)
+        waiter = transport.shell.hand_over(self._waker, number)
         self._all[number] = transport
         self._waiters[transport] = waiter
         return waiter
 
-    def _on_bell(self) -> None:
-        for number in self._bell.take():
+    def _on_wake(self) -> None:
+        for number in self._waker.take():
             if (transport := self._all.get(number)) is not None:
                 self._answer(number, transport)
 
@@ -61,9 +61,9 @@ class Handovers:
         if (stand_by or watch) and waiter.is_out:
             self._out[number] = transport
             if self._timer is None:
-                self._timer = self._loop.call_later(IDLE_S, self._look)
+                self._timer = self._loop.call_later(IDLE_S, self._take_idle_back)
 
-    def _look(self) -> None:
+    def _take_idle_back(self) -> None:
         self._timer = None
         now_ns, idle_ns = time.monotonic_ns(), round(IDLE_S * 1e9)
         for number, transport in list(self._out.items()):
@@ -73,7 +73,7 @@ class Handovers:
             if use == "idle":
                 _guarded(transport, transport.shell.take_back)
         if self._out:
-            self._timer = self._loop.call_later(max(IDLE_S, _POLL_S * len(self._out)), self._look)
+            self._timer = self._loop.call_later(max(IDLE_S, _POLL_S * len(self._out)), self._take_idle_back)
 
 
 def _guarded(transport: ConnectionTransport, act: Callable[[], None]) -> None:

@@ -430,11 +430,11 @@ class Shell:
         if self.on_change is not None:
             self.on_change()
 
-    def hand_over(self, bell: _core.Bell, number: int) -> _core.Waiter:
-        """Have bytes wait for threads, who ring the bell with this number; return what they use."""
+    def hand_over(self, waker: _core.LoopWaker, number: int) -> _core.Waiter:
+        """Have bytes wait for threads, who wake the loop with this number; return what they use."""
         self.delivery.is_paused = True
         self.core.hold(True)
-        self.waiter = self.core.hand_over(bell, number)
+        self.waiter = self.core.hand_over(waker, number)
         return self.waiter
 
     def stand_by(self) -> None:

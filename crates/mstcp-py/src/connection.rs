@@ -195,10 +195,10 @@ impl Connection {
         taken(&mut self.locked(py), py)
     }
 
-    #[pyo3(signature = (bell, number, /))]
-    fn hand_over(&self, py: Python<'_>, bell: &LoopWaker, number: u64) -> Waiter {
+    #[pyo3(signature = (waker, number, /))]
+    fn hand_over(&self, py: Python<'_>, waker: &LoopWaker, number: u64) -> Waiter {
         self.locked(py).read_ahead();
-        Waiter::new(&self.shared, bell, number)
+        Waiter::new(&self.shared, waker, number)
     }
 
     // --- what the application wants ---------------------------------------------------------------------------------------------

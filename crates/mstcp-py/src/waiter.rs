@@ -41,7 +41,7 @@ fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-#[pyclass(module = "mstcp._core", name = "Bell", frozen)]
+#[pyclass(module = "mstcp._core", frozen)]
 pub struct LoopWaker(Arc<shared::LoopWaker>);
 
 #[pymethods]
