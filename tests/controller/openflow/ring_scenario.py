@@ -174,7 +174,8 @@ def observe(lab: Lab, seen: dict[str, Any]) -> None:
     seen["port_up_noticed_after_s"] = wait_until(rest.ready, "the link to be found again")
     run("ip", "link", "set", "A-B-far", "nomaster")
     seen["silent_loss_noticed_after_s"] = wait_until(lambda: "A-B" in rest.links_down(), "the silent loss")
-    seen["ping_around_the_loss"] = ping()
+    # The notification does not wait for the switches to confirm their rules.
+    seen["ping_around_the_loss_after_s"] = wait_until(ping, "a ping around the loss")
     run("ip", "link", "set", "A-B-far", "master", "middle")
     wait_until(rest.ready, "the link to be found again")
     ovs.remove_bridge("C")

@@ -57,7 +57,7 @@ def test_release_brings_traffic_back_to_the_default_route(seen: dict[str, Any]) 
 def test_every_loss_is_noticed(seen: dict[str, Any]) -> None:
     for event in ("port_down", "port_up", "silent_loss", "switch_loss"):
         assert f"{event}_noticed_after_s" in seen
-    assert seen["ping_around_the_loss"] is True
+    assert "ping_around_the_loss_after_s" in seen
 
 
 def test_hosts_find_each_other_without_the_controller(seen: dict[str, Any]) -> None:
