@@ -59,11 +59,11 @@ class ServiceLimits:
     def of(cls, switches: int = 0, files: int = _MAX_FILES) -> ServiceLimits:
         """Return the limits for a number of switches and open files: together they leave some over."""
         left = max(0, files - _OTHER_FILES - switches)
-        strangers = min(4 * switches + 64, left // 3)
+        unknown = min(4 * switches + 64, left // 3)
         clients = min(_MAX_CLIENTS, left // 3)
         per_address = min(_MAX_CLIENTS_OF_AN_ADDRESS, max(1, clients // 2))
         return cls(
-            openflow=ConnectionLimits(strangers, min(switches + 16, max(1, strangers // 2))),
+            openflow=ConnectionLimits(unknown, min(switches + 16, max(1, unknown // 2))),
             rest=ConnectionLimits(clients, per_address),
             grpc=ConnectionLimits(clients, per_address),
         )

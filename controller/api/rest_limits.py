@@ -44,7 +44,7 @@ class CountAnswers:
 
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # Paths that strangers make up are no labels: those without a route are one.
+                # Paths that clients make up are no labels: those without a route are one.
                 route = getattr(scope.get("route"), "path", "none")
                 method = scope["method"] if route != "none" else "any"
                 self._metrics.answered(method, route, message["status"])

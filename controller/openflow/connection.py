@@ -42,8 +42,7 @@ class Connection:
     """One connection, from its beginning to its end.
 
     `receive` takes messages, except echoes. `want_write` is called, from any thread, when the connection
-    waits until it can send more; `known` once, when it is no stranger's any more: the switch is admitted, or
-    it ends.
+    waits until it can send more; `known` once, when the switch is admitted or it ends.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class Connection:
         connected.setblocking(False)
 
     def is_known(self) -> None:
-        """Count the connection no more among those of strangers."""
+        """Count the connection among those of admitted switches."""
         known, self._known = self._known, None
         if known is not None:
             known()

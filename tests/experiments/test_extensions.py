@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from experiments.model.results import Results
-from tests.fakes.lab import lab_process
+from tests.fakes.lab import LAB_COMMAND, lab_process
 from tests.paths import EXTENSIONS, ROOT
 
 EMPTY = tempfile.mkdtemp(prefix="extensions-")
@@ -139,7 +139,7 @@ def test_a_sweep_has_them_too(tmp_path: Path) -> None:
 
 
 def test_browse_shows_them(out: Path) -> None:
-    call = [sys.executable, "-m", "experiments.cli", "--extend", str(EXTENSIONS), "browse", str(out)]
+    call = [*LAB_COMMAND, "--extend", str(EXTENSIONS), "browse", str(out)]
     with subprocess.Popen(call, stderr=subprocess.PIPE, text=True, cwd=EMPTY) as process:
         assert process.stderr is not None
         try:
@@ -155,7 +155,7 @@ def test_browse_shows_them(out: Path) -> None:
 
 def test_resume_finds_what_the_job_was_given(out: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "experiments.cli", "resume", str(out)],
+        [*LAB_COMMAND, "resume", str(out)],
         capture_output=True,
         text=True,
         check=False,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.lab import LAB_COMMAND
 from tests.paths import ROOT
 
 ENGINES = Path(__file__).with_name("failing_engines.py")
@@ -24,7 +24,7 @@ def lab(*arguments: str, limit_bytes: int | None = None, disk: Path | None = Non
         limit_bytes: the size that no file can exceed.
         disk: a folder on which a disk of 70 MB is mounted, for this command alone.
     """
-    call = [sys.executable, "-m", "experiments.cli", *arguments]
+    call = [*LAB_COMMAND, *arguments]
     if limit_bytes is not None:
         call = ["prlimit", f"--fsize={limit_bytes}", "--", *call]
     if disk is not None:
@@ -75,7 +75,7 @@ def test_a_file_that_cannot_be_written(
 
 def test_standard_output_on_a_full_disk(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
-        call = [sys.executable, "-m", "experiments.cli", "list"]
+        call = [*LAB_COMMAND, "list"]
         done = subprocess.run(call, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT)
     assert done.returncode == 1
     assert done.stderr == "mstcp-lab: Cannot write the output: No space left on device.\n"

@@ -13,6 +13,8 @@ import pytest
 
 from experiments import cli
 
+LAB_COMMAND = [sys.executable, "-m", "experiments.cli"]
+
 
 class Lab:
     """Runs commands, and checks how they end.
@@ -56,5 +58,5 @@ class Lab:
 def lab_process(folder: str | Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own, in a folder and without extensions of who runs the tests."""
     environment = {key: value for key, value in os.environ.items() if key != "MSTCP_LAB_EXTENSIONS"}
-    call = [sys.executable, "-m", "experiments.cli", *arguments]
+    call = [*LAB_COMMAND, *arguments]
     return subprocess.run(call, capture_output=True, text=True, check=False, cwd=folder, env=environment)

@@ -14,6 +14,7 @@ import pytest
 
 from switch import capabilities
 from switch.capabilities import Capability, probe, probe_qdisc
+from tests.fakes.lab import LAB_COMMAND
 from tests.sandbox import run_in_sandbox, snapshot
 
 NAMES = [
@@ -101,7 +102,7 @@ def test_namespaces_that_cannot_be_made_are_told_by_the_doctor_and_before_a_run(
     if os.geteuid() != 0:
         pytest.skip("needs root")
     environment = {**os.environ, "MSTCP_LAB_KERNEL": "/bin/false"}  # that does not boot
-    lab = [*without, sys.executable, "-m", "experiments.cli"]
+    lab = [*without, *LAB_COMMAND]
     doctor = subprocess.run([*lab, "doctor", "--json"], capture_output=True, text=True, env=environment)
     document = json.loads(doctor.stdout)
     checks = {check["name"]: check for check in document["checks"]}

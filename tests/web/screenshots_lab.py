@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 from experiments.web.app import Content
 from experiments.web.open_documents import open_documents
 from experiments.web.server import PageServer
+from tests.fakes.lab import LAB_COMMAND
 from tests.paths import ROOT
 from tests.web.browser import PATIENCE_MS, chromium, open_page
 
@@ -25,7 +26,7 @@ def main(target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     expect.set_options(timeout=PATIENCE_MS)
     with tempfile.TemporaryDirectory(prefix="screenshots-") as name:
-        command = [sys.executable, "-m", "experiments.cli", *RUNS, "--out", name]
+        command = [*LAB_COMMAND, *RUNS, "--out", name]
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         with PageServer(Content(open_documents(Path(name)))) as server, chromium() as browser:
             with open_page(browser, server.address, height=1010) as page:

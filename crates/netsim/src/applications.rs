@@ -27,10 +27,10 @@ impl Simulation {
             Events::default()
         };
         let (index, side, host_has_timers) = (host.flow, host.side, host.wrapped);
-        let place = host.place();
+        let stream_end = host.stream_end();
         let flow = &mut self.flows[index as usize];
         if let Carrier::Connections(bundle) = &mut flow.carrier {
-            let read = bundle.on_events(self.now, place, &events, &mut self.hosts)?;
+            let read = bundle.on_events(self.now, stream_end, &events, &mut self.hosts)?;
             if flow.phase == Phase::Opening {
                 self.begin_if_open(index);
             } else if side == Side::Server {

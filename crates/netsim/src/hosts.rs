@@ -15,7 +15,7 @@ pub enum Side {
     Server,
 }
 
-/// One endpoint and its place.
+/// An endpoint and the end of the stream that it is.
 #[derive(Debug)]
 pub struct Host {
     /// TCP.
@@ -38,8 +38,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// Its place in its flow.
-    pub fn place(&self) -> StreamEnd {
+    /// Which end of which stream of its flow it is.
+    pub fn stream_end(&self) -> StreamEnd {
         StreamEnd {
             stream: usize::from(self.stream),
             side: self.side,

@@ -245,8 +245,8 @@ impl Simulation {
     fn transmit(&mut self, index: u32, packet: u32, cursor: u32, bytes: u32) {
         let link = &mut self.links[index as usize];
         let verdict = link.transmit(self.now, bytes);
-        if let SendOutcome::Shared(place) = verdict {
-            return self.offer(place, packet, cursor, bytes);
+        if let SendOutcome::Shared(medium_pair) = verdict {
+            return self.offer(medium_pair, packet, cursor, bytes);
         }
         if let Some(trace) = &mut self.trace {
             let content = self.packets.get(packet);
@@ -284,11 +284,11 @@ impl Simulation {
                 let endpoint = *endpoint;
                 if segment.mptcp != MptcpKind::None {
                     let host = self.hosts.get(endpoint);
-                    let place = host.place();
+                    let stream_end = host.stream_end();
                     if let Carrier::Connections(bundle) =
                         &mut self.flows[host.flow as usize].carrier
                     {
-                        bundle.on_arrival(self.now, place, segment, &mut self.hosts);
+                        bundle.on_arrival(self.now, stream_end, segment, &mut self.hosts);
                     }
                 }
                 self.hosts
@@ -362,9 +362,9 @@ impl Simulation {
         let host = self.hosts.get(endpoint);
         let (route, peer) = (host.route, host.peer);
         if host.wrapped {
-            let place = host.place();
+            let stream_end = host.stream_end();
             if let Carrier::Connections(bundle) = &mut self.flows[host.flow as usize].carrier {
-                bundle.on_transmit(place, &mut segment);
+                bundle.on_transmit(stream_end, &mut segment);
             }
         }
         let options = host.tcp.option_layout().bytes(&segment);
@@ -398,8 +398,8 @@ impl Simulation {
                         self.counters.dropped += 1;
                         self.packets.remove(lost.packet);
                     }
-                    if let Some(place) = self.links[link as usize].place() {
-                        self.drop_waiting(place)?;
+                    if let Some(medium_pair) = self.links[link as usize].medium_pair() {
+                        self.drop_waiting(medium_pair)?;
                     }
                 }
             }

@@ -21,30 +21,35 @@ pub struct Scheduled {
 
 impl Simulation {
     /// Queue a packet at a station.
-    pub(crate) fn offer(&mut self, place: MediumPair, packet: u32, cursor: u32, bytes: u32) {
+    pub(crate) fn offer(&mut self, medium_pair: MediumPair, packet: u32, cursor: u32, bytes: u32) {
         let offer = MacPacket {
             packet,
             cursor,
             bytes,
             flow: self.packets.get(packet).flow_key(),
         };
-        let medium = &mut self.media[place.medium as usize].medium;
-        if let Err(reason) = medium.enqueue(self.now, place.pair, offer) {
-            self.lose(place, packet, bytes, reason);
+        let medium = &mut self.media[medium_pair.medium as usize].medium;
+        if let Err(reason) = medium.enqueue(self.now, medium_pair.pair, offer) {
+            self.lose(medium_pair, packet, bytes, reason);
         }
         // What the discipline has dropped for it: nothing arrives at this moment.
-        let outcomes = self.media[place.medium as usize].medium.take_outcomes();
+        let outcomes = self.media[medium_pair.medium as usize]
+            .medium
+            .take_outcomes();
         for Outcome { frame, dropped } in outcomes {
             let pair = frame.pair;
             let reason = dropped.unwrap_or(DropReason::QueueFull);
             self.lose(
-                MediumPair { pair, ..place },
+                MediumPair {
+                    pair,
+                    ..medium_pair
+                },
                 frame.packet,
                 frame.packet_bytes,
                 reason,
             );
         }
-        self.arm_medium(place.medium);
+        self.arm_medium(medium_pair.medium);
     }
 
     /// A frame begins or ends.
@@ -70,16 +75,16 @@ impl Simulation {
     /// Let packets go on, or forget them.
     fn settle_medium(&mut self, medium: u32, outcomes: &[Outcome]) -> Result<(), Error> {
         for Outcome { frame, dropped } in outcomes {
-            let place = MediumPair {
+            let medium_pair = MediumPair {
                 medium,
                 pair: frame.pair,
             };
             if let Some(reason) = *dropped {
-                self.lose(place, frame.packet, frame.packet_bytes, reason);
+                self.lose(medium_pair, frame.packet, frame.packet_bytes, reason);
                 continue;
             }
             self.trace_medium(
-                place,
+                medium_pair,
                 frame.packet,
                 frame.packet_bytes,
                 SendOutcome::Arrives(self.now),
@@ -90,24 +95,30 @@ impl Simulation {
     }
 
     /// Both directions of a wireless link go down.
-    pub(crate) fn drop_waiting(&mut self, place: MediumPair) -> Result<(), Error> {
-        let medium = &mut self.media[place.medium as usize].medium;
-        medium.go_down(place.pair);
+    pub(crate) fn drop_waiting(&mut self, medium_pair: MediumPair) -> Result<(), Error> {
+        let medium = &mut self.media[medium_pair.medium as usize].medium;
+        medium.go_down(medium_pair.pair);
         let outcomes = medium.take_outcomes();
-        self.settle_medium(place.medium, &outcomes)?;
-        self.arm_medium(place.medium);
+        self.settle_medium(medium_pair.medium, &outcomes)?;
+        self.arm_medium(medium_pair.medium);
         Ok(())
     }
 
-    fn lose(&mut self, place: MediumPair, packet: u32, bytes: u32, reason: DropReason) {
-        self.trace_medium(place, packet, bytes, SendOutcome::Dropped(reason));
+    fn lose(&mut self, medium_pair: MediumPair, packet: u32, bytes: u32, reason: DropReason) {
+        self.trace_medium(medium_pair, packet, bytes, SendOutcome::Dropped(reason));
         self.counters.dropped += 1;
         self.packets.remove(packet);
     }
 
-    fn trace_medium(&mut self, place: MediumPair, packet: u32, bytes: u32, verdict: SendOutcome) {
+    fn trace_medium(
+        &mut self,
+        medium_pair: MediumPair,
+        packet: u32,
+        bytes: u32,
+        verdict: SendOutcome,
+    ) {
         if let Some(trace) = &mut self.trace {
-            let link = self.media[place.medium as usize].links[place.pair as usize];
+            let link = self.media[medium_pair.medium as usize].links[medium_pair.pair as usize];
             let content = self.packets.get(packet);
             trace.on_link(self.now, link, packet, content, bytes, verdict);
         }
@@ -128,10 +139,10 @@ impl Simulation {
     /// Time that a link has been in use until now.
     pub(crate) fn link_busy(&self, index: usize) -> Nanos {
         let link = &self.links[index];
-        match link.place() {
-            Some(place) => self.media[place.medium as usize]
+        match link.medium_pair() {
+            Some(medium_pair) => self.media[medium_pair.medium as usize]
                 .medium
-                .air_time(place.pair),
+                .air_time(medium_pair.pair),
             None => link.busy_time(self.now),
         }
     }
@@ -140,11 +151,11 @@ impl Simulation {
     pub(crate) fn link_counters(&self, index: usize) -> Counters {
         let link = &self.links[index];
         let mut counters = link.counters();
-        if let Some(place) = link.place() {
+        if let Some(medium_pair) = link.medium_pair() {
             let refused = counters.dropped_down;
-            counters = self.media[place.medium as usize]
+            counters = self.media[medium_pair.medium as usize]
                 .medium
-                .counters(place.pair);
+                .counters(medium_pair.pair);
             counters.dropped_down += refused;
         }
         counters
@@ -152,11 +163,11 @@ impl Simulation {
 
     /// What a wireless link has done on the air.
     pub(crate) fn air_statistics(&self, index: usize) -> Option<Statistics> {
-        let place = self.links[index].place()?;
+        let medium_pair = self.links[index].medium_pair()?;
         Some(
-            self.media[place.medium as usize]
+            self.media[medium_pair.medium as usize]
                 .medium
-                .statistics(place.pair),
+                .statistics(medium_pair.pair),
         )
     }
 }

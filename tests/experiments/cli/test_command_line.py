@@ -14,7 +14,7 @@ from experiments import protocols
 from experiments.cli import run_and_report
 from experiments.cli.command_line import make_parser
 from experiments.cli.run import job_from
-from tests.fakes.lab import Lab
+from tests.fakes.lab import LAB_COMMAND, Lab
 from tests.paths import ROOT
 
 
@@ -134,7 +134,7 @@ def test_a_reader_that_goes_away_gets_no_traceback() -> None:
     os.close(read)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "experiments.cli", "list"],
+            [*LAB_COMMAND, "list"],
             stdout=write,
             stderr=subprocess.PIPE,
             text=True,

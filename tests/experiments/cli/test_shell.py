@@ -17,10 +17,11 @@ from pathlib import Path
 import pytest
 
 import topologies
+from tests.fakes.lab import LAB_COMMAND
 from tests.fakes.waiting import wait_until
 from tests.paths import ROOT
 
-COMMAND = [sys.executable, "-m", "experiments.cli", "shell", "line:2"]
+COMMAND = [*LAB_COMMAND, "shell", "line:2"]
 MARK = "MSTCP_LAB_TEST_OF_SHELL"
 """For the network to be built, on a machine that does much else."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from experiments.studies.cases import cases
 from experiments.studies.document import StudyDocument
 from experiments.studies.evaluate import evaluate, together
 from experiments.studies.measure import Measured, run
-from tests.fakes.lab import Lab
+from tests.fakes.lab import LAB_COMMAND, Lab
 from tests.fakes.simulations import stop_simulating
 
 SMALL = """
@@ -303,7 +302,7 @@ def test_flow_control_is_the_papers(lab: Lab) -> None:
 
 
 def test_a_command_that_is_told_to_end_says_what_it_kept_and_how_to_go_on(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "experiments.cli", "reproduce", "alheid-2014"]
+    command = [*LAB_COMMAND, "reproduce", "alheid-2014"]
     command += ["--seeds", "2", "--duration", "86400", "--out", str(tmp_path)]
     status, errors = stop_simulating(command, signal.SIGTERM)
     assert status == 130

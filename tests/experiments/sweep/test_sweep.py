@@ -7,7 +7,6 @@ import itertools
 import json
 import shlex
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from experiments.sweep.runner import run
 from experiments.sweep.store import POINTS, PointResult, SweepStore
 from experiments.sweep.summary import rows
 from experiments.sweep.table import print_table
-from tests.fakes.lab import Lab
+from tests.fakes.lab import LAB_COMMAND, Lab
 from tests.fakes.simulations import stop_simulating
 from topologies.model import Network
 
@@ -265,7 +264,7 @@ def test_wrong_arguments_are_named(
 def test_a_stopped_sweep_says_how_to_go_on(tmp_path: Path) -> None:
     out = str(tmp_path / "with space")
     command = ["sweep", "ring:6", "--loads", "1", "--seeds", "8", "--duration", "80000", "--out", out]
-    status, errors = stop_simulating([sys.executable, "-m", "experiments.cli", *command], signal.SIGTERM)
+    status, errors = stop_simulating([*LAB_COMMAND, *command], signal.SIGTERM)
     assert status == 130
     assert "0 of 24 runs are complete and kept" in errors
     assert f"`mstcp-lab {shlex.join(command)} --resume` makes the others." in errors

@@ -9,7 +9,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from experiments.web.documents import FinishedResults
 from experiments.web.open_documents import open_documents
 from experiments.web.server import PageServer, PortTaken
 from experiments.web.watching import Watch
+from tests.fakes.lab import LAB_COMMAND
 from tests.fakes.results import make_results
 from tests.web.page_types import check_answer
 
@@ -287,7 +287,7 @@ def test_ctrl_c_ends_all(
 ) -> None:
     (tmp_path / "results.json").write_text(results.to_json())
     places = {"OUT": str(tmp_path / "out"), "RESULTS": str(tmp_path)}
-    argv = [sys.executable, "-m", "experiments.cli", *(places.get(word, word) for word in command)]
+    argv = [*LAB_COMMAND, *(places.get(word, word) for word in command)]
     with subprocess.Popen(argv, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         assert process.stderr is not None
         address = re.search(r"http://\S+/", process.stderr.readline())

@@ -51,7 +51,7 @@ pub trait Bundle: std::fmt::Debug + Send {
     fn on_events(
         &mut self,
         now: Nanos,
-        place: StreamEnd,
+        stream_end: StreamEnd,
         events: &Events,
         hosts: &mut Hosts,
     ) -> Result<u64, Error>;

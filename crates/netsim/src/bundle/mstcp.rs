@@ -243,11 +243,11 @@ impl Mstcp {
     fn on_stream_events(
         &mut self,
         now: Nanos,
-        place: StreamEnd,
+        stream_end: StreamEnd,
         events: &Events,
         hosts: &mut Hosts,
     ) -> Result<u64, Error> {
-        let (stream, side) = (place.stream, place.side as usize);
+        let (stream, side) = (stream_end.stream, stream_end.side as usize);
         let is_used = self.sides[side].alive().contains(stream);
         let readable = hosts.readable(self.streams[stream].ends[side]) > 0;
         let read = match is_used && readable {
@@ -393,13 +393,13 @@ impl Bundle for Mstcp {
     fn on_events(
         &mut self,
         now: Nanos,
-        place: StreamEnd,
+        stream_end: StreamEnd,
         events: &Events,
         hosts: &mut Hosts,
     ) -> Result<u64, Error> {
-        let (stream, side) = (place.stream, place.side as usize);
+        let (stream, side) = (stream_end.stream, stream_end.side as usize);
         if !self.settings.trust_streams {
-            return self.on_stream_events(now, place, events, hosts);
+            return self.on_stream_events(now, stream_end, events, hosts);
         }
         let read = match hosts.readable(self.streams[stream].ends[side]) {
             0 => 0,

@@ -84,12 +84,12 @@ impl Bundle for Plain {
     fn on_events(
         &mut self,
         now: Nanos,
-        place: StreamEnd,
+        stream_end: StreamEnd,
         _: &Events,
         hosts: &mut Hosts,
     ) -> Result<u64, Error> {
-        let endpoint = self.ends[place.side as usize];
-        if self.is_blocked && place.side == Side::Client {
+        let endpoint = self.ends[stream_end.side as usize];
+        if self.is_blocked && stream_end.side == Side::Client {
             // The kernel calls the socket writable once half of the room is free, and looks when it has sent.
             hosts.push(now, endpoint);
             if hosts.get(endpoint).tcp.unsent_bytes() < self.room.unsent_bytes / 2 {

@@ -129,7 +129,7 @@ pub struct Link {
     /// What may still wait; kept only where the queue is bounded or the link changes.
     waiting: VecDeque<Waiting>,
     waiting_bytes: u64,
-    place: Option<MediumPair>,
+    medium_pair: Option<MediumPair>,
     settings: LinkSettings,
 }
 
@@ -173,7 +173,7 @@ impl Link {
             impairments: Impairments::new(&settings, loss, jitter),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            place: None,
+            medium_pair: None,
             settings,
         };
         link.come_up();
@@ -181,11 +181,11 @@ impl Link {
     }
 
     /// A link whose packets are for a shared medium.
-    pub fn shared(settings: LinkSettings, place: MediumPair) -> Self {
+    pub fn shared(settings: LinkSettings, medium_pair: MediumPair) -> Self {
         let unused = SplitMix64::seed_from_u64(0);
         Self {
             state: State::Shared,
-            place: Some(place),
+            medium_pair: Some(medium_pair),
             ..Self::new(settings, unused.clone(), unused)
         }
     }
@@ -259,9 +259,9 @@ impl Link {
         self.settings = settings;
     }
 
-    /// Its place on a shared medium, if it is on one.
-    pub fn place(&self) -> Option<MediumPair> {
-        self.place
+    /// Which pair of which shared medium it is, if it is on one.
+    pub fn medium_pair(&self) -> Option<MediumPair> {
+        self.medium_pair
     }
 
     /// Queue a packet of `bytes`. If it arrives, the caller follows with [`Link::launch`].
@@ -270,8 +270,8 @@ impl Link {
         if self.state == State::Lossless {
             return SendOutcome::Arrives(self.send(now, bytes));
         }
-        if let Some(place) = self.place.filter(|_| self.state == State::Shared) {
-            return SendOutcome::Shared(place);
+        if let Some(medium_pair) = self.medium_pair.filter(|_| self.state == State::Shared) {
+            return SendOutcome::Shared(medium_pair);
         }
         if self.state == State::Down {
             self.counters.dropped_down += 1;
@@ -329,7 +329,7 @@ impl Link {
 
     /// Come up again.
     pub fn come_up(&mut self) {
-        self.state = match self.place {
+        self.state = match self.medium_pair {
             Some(_) => State::Shared,
             None if self.bounded || self.impairments.is_some() => State::Lossy,
             None => State::Lossless,

@@ -14,6 +14,7 @@ import pytest
 
 from experiments.environment import read_sysctl
 from experiments.model.results import Results, RunResult
+from tests.fakes.lab import LAB_COMMAND
 from tests.fakes.waiting import wait_until
 from tests.paths import ROOT
 
@@ -33,7 +34,7 @@ def lab() -> Iterator[Lab]:
     with ExitStack() as stack:
 
         def start(*argv: str) -> subprocess.Popen[str]:
-            command = [sys.executable, "-m", "experiments.cli", *argv]
+            command = [*LAB_COMMAND, *argv]
             pipe = subprocess.PIPE
             process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=ROOT)
             stack.enter_context(process)

@@ -21,7 +21,7 @@ from experiments.model.plan import RunPlan
 from experiments.model.results import FlowResult, Results, RunResult
 from tests.experiments.engines.sim.sim_plans import plan_of
 from tests.experiments.stream_rates import check_run
-from tests.fakes.lab import Lab
+from tests.fakes.lab import LAB_COMMAND, Lab
 from tests.fakes.simulations import stop_simulating
 
 PAPER = ("mstcp", "ppfs", "ospf")
@@ -289,7 +289,7 @@ sys.exit(cli.main(sys.argv[1:]))
 
 
 def test_ctrl_c_ends_all_simulations_at_once(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "experiments.cli", "run", "butterfly", "--engine", "sim", "--seeds", "8"]
+    command = [*LAB_COMMAND, "run", "butterfly", "--engine", "sim", "--seeds", "8"]
     command += ["--protocol", "mstcp", "--duration", "80000", "--out", str(tmp_path / "out")]
     program = (
         "import signal, runpy, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from experiments import environment, protocols
 from experiments.model.results import Results
 from experiments.places.virtual import kernel_image
+from tests.fakes.lab import lab_process
 from tests.paths import ROOT
 
 GOLDEN = Path(__file__).with_name("golden.json")
@@ -25,9 +25,8 @@ CASES = ("1", "2")
 
 def run(out: Path, *options: str, scenario: str = "butterfly", engine: str = "virtual") -> Results:
     """Run `mstcp-lab` and return its document; AssertionError has what it said where it failed."""
-    call = [sys.executable, "-m", "experiments.cli", "run", scenario, "--engine", engine]
-    call += [*options, "--out", str(out), "--json", "--no-report"]
-    done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=ROOT)
+    words = ["run", scenario, "--engine", engine, *options, "--out", str(out), "--json", "--no-report"]
+    done = lab_process(ROOT, *words)
     assert done.returncode == 0, done.stderr
     return Results.model_validate_json(done.stdout)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from experiments.model.results import Results, RunResult
+from tests.fakes.lab import LAB_COMMAND
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -90,7 +90,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     licences = "/usr/share/common-licenses"
     (folder / "mixed.toml").write_text(SCENARIO.replace("FOLDER", licences).replace("served", "GPL-3"))
     narrow = ("--set", "links.s1-s2.rate_bps=10e6", "--set", "links.s1-s2.queue_packets=60")
-    call = [sys.executable, "-m", "experiments.cli", "run", str(folder / "mixed.toml"), "--engine", "virtual"]
+    call = [*LAB_COMMAND, "run", str(folder / "mixed.toml"), "--engine", "virtual"]
     subprocess.run([*call, *narrow, "--out", str(folder / "out")], check=True)
     return folder / "out"
 

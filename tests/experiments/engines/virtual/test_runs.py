@@ -16,6 +16,7 @@ import pytest
 
 from experiments.model.results import Results
 from tests.experiments.engines.virtual import golden
+from tests.fakes.lab import LAB_COMMAND
 from tests.fakes.waiting import wait_until
 from tests.paths import ROOT
 
@@ -163,7 +164,7 @@ def test_another_user_a_used_folder_other_libraries_and_another_locale_change_no
         call += ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
         call += ["env", f"XDG_CACHE_HOME={home}/cache", f"HOME={home}", f"MPLCONFIGDIR={home}"]
         call += ["LC_ALL=tr_TR.UTF-8", "LANG=tr_TR.UTF-8", "TZ=Asia/Kathmandu"]
-        call += [sys.executable, "-m", "experiments.cli", "run", "butterfly", "--engine", "virtual"]
+        call += [*LAB_COMMAND, "run", "butterfly", "--engine", "virtual"]
         call += [*CASE_1, "--json", "--no-report", "--out", str(used)]
         done = subprocess.run(call, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -175,7 +176,7 @@ def test_another_user_a_used_folder_other_libraries_and_another_locale_change_no
 
 def test_ctrl_c_keeps_finished_runs_and_leaves_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    call = [sys.executable, "-m", "experiments.cli", "run", "butterfly", "--engine", "virtual"]
+    call = [*LAB_COMMAND, "run", "butterfly", "--engine", "virtual"]
     call += ["--case", "1", "--protocol", "ospf", "--duration", "1", "--seeds", "50", "--out", str(out)]
     process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -199,7 +200,7 @@ def kernels_with(parent: int) -> list[str]:
 
 def test_killing_the_command_ends_its_kernels(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    call = [sys.executable, "-m", "experiments.cli", "run", "butterfly", "--engine", "virtual"]
+    call = [*LAB_COMMAND, "run", "butterfly", "--engine", "virtual"]
     call += ["--case", "1", "--protocol", "ospf", "--duration", "900", "--out", str(out)]
     process = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     console = out / "logs" / "1-ospf-s1" / "console.log"
@@ -220,7 +221,7 @@ def _state(pid: int) -> str:
 
 
 def test_a_run_that_cannot_be_is_told_and_fails(tmp_path: Path) -> None:
-    call = [sys.executable, "-m", "experiments.cli", "run", "butterfly", "--engine", "virtual", *CASE_1]
+    call = [*LAB_COMMAND, "run", "butterfly", "--engine", "virtual", *CASE_1]
     call += ["--set", "tcp.congestion_control=nosuch", "--json", "--out", str(tmp_path / "out")]
     done = subprocess.run(call, capture_output=True, text=True, check=False)
     assert done.returncode == 1
@@ -258,7 +259,7 @@ def test_mptcp_of_hosts_that_send_and_receive_and_the_same_again(tmp_path: Path)
     subflows = [len(run.evidence.flows[name].connections) for name in "123"]
     assert subflows == [2, 2, 1]
     scenario.unlink()
-    call = [sys.executable, "-m", "experiments.cli", "rerun", str(out), "--out", str(again), "--no-report"]
+    call = [*LAB_COMMAND, "rerun", str(out), "--out", str(again), "--no-report"]
     done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert f"The runs are those of {out}, to the byte." in done.stderr

@@ -165,15 +165,21 @@ impl Mptcp {
     }
 
     /// Take the blocks of an ACK that report what waits for the connection.
-    fn take_report(&mut self, now: Nanos, place: StreamEnd, segment: &Segment, hosts: &mut Hosts) {
+    fn take_report(
+        &mut self,
+        now: Nanos,
+        stream_end: StreamEnd,
+        segment: &Segment,
+        hosts: &mut Hosts,
+    ) {
         let Some(reports) = &mut self.reports else {
             return;
         };
         let blocks = segment.sack_blocks().next();
-        if let (Side::Client, Some((start, _))) = (place.side, blocks) {
+        if let (Side::Client, Some((start, _))) = (stream_end.side, blocks) {
             reports.on_report(
                 now,
-                [place.stream as u64, start],
+                [stream_end.stream as u64, start],
                 &self.senders[0],
                 &self.ends,
                 hosts,
@@ -207,17 +213,24 @@ impl Bundle for Mptcp {
         Ok(if taken { bytes } else { 0 })
     }
 
-    fn on_arrival(&mut self, now: Nanos, place: StreamEnd, segment: &Segment, hosts: &mut Hosts) {
-        let side = place.side as usize;
+    fn on_arrival(
+        &mut self,
+        now: Nanos,
+        stream_end: StreamEnd,
+        segment: &Segment,
+        hosts: &mut Hosts,
+    ) {
+        let side = stream_end.side as usize;
         let sender = &mut self.senders[side];
         match segment.data_ack() {
             Some(number) => sender.on_data_ack(number, segment.window_bytes),
             None => sender.on_first_window(segment.window_bytes),
         }
-        self.take_report(now, place, segment, hosts);
+        self.take_report(now, stream_end, segment, hosts);
         if let Some(start) = segment.mapping() {
             let end = start + u64::from(segment.payload_bytes);
-            let late = self.receivers[side].on_packet(place.stream, segment.sequence, start, end);
+            let late =
+                self.receivers[side].on_packet(stream_end.stream, segment.sequence, start, end);
             if late && !segment.retransmission {
                 self.report_disorder(side, hosts);
             }
@@ -225,13 +238,13 @@ impl Bundle for Mptcp {
         }
     }
 
-    fn on_transmit(&mut self, place: StreamEnd, segment: &mut Segment) {
+    fn on_transmit(&mut self, stream_end: StreamEnd, segment: &mut Segment) {
         if segment.rst {
             return;
         }
-        let side = place.side as usize;
+        let side = stream_end.side as usize;
         if segment.syn {
-            segment.mptcp = match (place.side, place.stream) {
+            segment.mptcp = match (stream_end.side, stream_end.stream) {
                 (Side::Client, 0) => MptcpKind::Capable,
                 (Side::Server, 0) => MptcpKind::CapableAnswer,
                 (Side::Client, _) => MptcpKind::Join,
@@ -242,7 +255,7 @@ impl Bundle for Mptcp {
         segment.set_data_ack(self.receivers[side].next(), self.settings.as_in_ns3);
         if segment.payload_bytes > 0 {
             segment.push &= self.senders[side].is_drained();
-            let data = self.senders[side].data_of(place.stream, segment.sequence);
+            let data = self.senders[side].data_of(stream_end.stream, segment.sequence);
             debug_assert!(
                 data.is_some(),
                 "bytes of a subflow that are mapped to nothing"
@@ -250,7 +263,7 @@ impl Bundle for Mptcp {
             if let Some(number) = data {
                 segment.set_mapping(number);
                 if let (true, Side::Client, Some(reports)) =
-                    (segment.retransmission, place.side, &mut self.reports)
+                    (segment.retransmission, stream_end.side, &mut self.reports)
                 {
                     reports.on_resent(number);
                 }
@@ -261,14 +274,14 @@ impl Bundle for Mptcp {
     fn on_events(
         &mut self,
         now: Nanos,
-        place: StreamEnd,
+        stream_end: StreamEnd,
         events: &Events,
         hosts: &mut Hosts,
     ) -> Result<u64, Error> {
-        let (subflow, side) = (place.stream, place.side as usize);
+        let (subflow, side) = (stream_end.stream, stream_end.side as usize);
         let endpoint = self.ends[subflow][side];
         hosts.read(now, endpoint, u32::MAX);
-        if place.side == Side::Client && subflow == 0 {
+        if stream_end.side == Side::Client && subflow == 0 {
             self.join_others(now, events, hosts);
         }
         let sender = &mut self.senders[side];
